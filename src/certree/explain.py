@@ -1,0 +1,162 @@
+"""Saying in words what a vote saw: rules, rows, labels and shares of nested cells."""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from certree.columns import Float64
+from certree.stats import NodeStats
+from certree.tree import LEAF, Tree
+from certree.weights import NodeWeights, reached
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedCell:
+    """One of the nested cells that contain a row.
+
+    Parameters
+    ----------
+    node : int
+        Number of the node in the tree.
+    depth : int
+        Number of cells above it.
+    rule : str
+        What sets the cell apart from the one around it; "all rows" for the root.
+    rows : float
+        Number (or weight) of the training rows in it.
+    label : object
+        Class that the cell predicts.
+    share : float
+        Share of the vote that the prunings have in which this cell is a leaf.
+    """
+
+    node: int
+    depth: int
+    rule: str
+    rows: float
+    label: Any
+    share: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rule}: {self.rows:g} rows, votes {self.label} with {100 * self.share:.1f} %"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explainer:
+    """A tree with all that is said about its nodes.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Counts and labels of its nodes.
+    weights : NodeWeights
+        The law over its prunings.
+    feature_names : sequence of str
+        Names of the features.
+    classes : sequence
+        The classes.
+    """
+
+    tree: Tree
+    stats: NodeStats
+    weights: NodeWeights
+    feature_names: Sequence[str]
+    classes: Sequence[Any]
+
+    def rule(self, node: int, parent: int) -> str:
+        """What sends a row from a node to its child."""
+        if node == 0:
+            return "all rows"
+        side = "<=" if node == self.tree.left[parent] else ">"
+        name = self.feature_names[self.tree.feature[parent]]
+        return f"{name} {side} {self.tree.threshold[parent]:.6g}"
+
+    def cell(self, node: int, parent: int, depth: int) -> ExplainedCell:
+        """Describe a node."""
+        return ExplainedCell(
+            node=node,
+            depth=depth,
+            rule=self.rule(node, parent),
+            rows=float(self.stats.counts[node].sum()),
+            label=self.classes[self.stats.label[node]],
+            share=float(self.weights.weight[node]),
+        )
+
+    def path(self, leaf: int) -> list[ExplainedCell]:
+        """The nested cells around a leaf, from the root inwards."""
+        parent = self.tree.parent
+        nodes = [leaf]
+        while nodes[-1] != 0:
+            nodes.append(int(parent[nodes[-1]]))
+        cells, depth = [], 0
+        for node in reversed(nodes):
+            cells.append(self.cell(node, int(parent[node]), depth))
+            depth += int(self.tree.chain[node])
+        return cells
+
+    def shown(self, max_leaves: int) -> "Branch":
+        """The part of the tree that matters most to the vote, cut to at most `max_leaves` leaves.
+
+        Nodes are opened in the order of their rows times the probability that a pruning splits them.
+        """
+        if max_leaves < 1:
+            raise ValueError(f"max_leaves must be at least 1, got {max_leaves!r}")
+        tree, importance = self.tree, self._importance()
+        root = Branch(self.cell(0, -1, 0))
+        waiting = [(-importance[0], 0, root)]
+        for _ in range(max_leaves - 1):
+            if not waiting or waiting[0][0] == 0:
+                break
+            _, node, branch = heapq.heappop(waiting)
+            depth = branch.cell.depth + int(tree.chain[node])
+            left = int(tree.left[node])
+            branch.children = tuple(Branch(self.cell(c, node, depth)) for c in (left, left + 1))
+            for child in branch.children:
+                number = child.cell.node
+                if tree.left[number] != LEAF:
+                    heapq.heappush(waiting, (-importance[number], number, child))
+        for _, _, branch in waiting:
+            branch.hidden = True
+        return root
+
+    def text(self, max_leaves: int) -> str:
+        """The tree as indented lines; "..." marks cells that are split further."""
+        lines: list[str] = []
+        stack = [(self.shown(max_leaves), 0)]
+        while stack:
+            branch, indent = stack.pop()
+            more = " ..." if branch.hidden else ""
+            lines.append("|   " * max(indent - 1, 0) + "|-- " * (indent > 0) + str(branch.cell) + more)
+            stack.extend((child, indent + 1) for child in reversed(branch.children))
+        return "\n".join(lines)
+
+    def _importance(self) -> Float64:
+        split = reached(self.tree, self.weights) - self.weights.weight
+        importance: Float64 = np.maximum(split, 0.0) * self.stats.n
+        return np.where(self.tree.is_leaf, 0.0, importance)
+
+
+@dataclass(slots=True, eq=False)
+class Branch:
+    """A node of the part of a tree that is shown.
+
+    Parameters
+    ----------
+    cell : ExplainedCell
+        The node.
+    children : tuple of Branch
+        Its children that are shown: two or none.
+    hidden : bool
+        Whether the tree goes on below, though nothing of it is shown.
+    """
+
+    cell: ExplainedCell
+    children: tuple["Branch", ...] = ()
+    hidden: bool = False

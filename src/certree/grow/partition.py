@@ -1,0 +1,71 @@
+"""Which grower a partition means."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+
+from certree.columns import Float64, Int32
+from certree.grow.dyadic import grow_dyadic
+from certree.grow.kd import Axis, grow_kd
+from certree.grow.sklearn_tree import from_sklearn
+from certree.grow.stopping import MaxDepth
+from certree.tree import Tree
+
+Partition = str | BaseEstimator
+
+
+@dataclass(frozen=True, slots=True)
+class Grower:
+    """A partition with its switches: ``grower(X, y, sample_weight) -> Tree``.
+
+    Parameters
+    ----------
+    partition : {"dyadic", "kd"} or scikit-learn decision tree
+        The partition; an estimator is cloned and fitted, and stops by its own parameters.
+    axis : {"cycle", "spread"}
+        Of the KD partition; see `grow_kd`.
+    min_rows, max_depth, stop_when_pure
+        See `grow_dyadic`.
+    seed : int
+        Random state of an estimator that has none of its own.
+    n_jobs : int or None
+        Number of threads.
+    """
+
+    partition: Partition
+    axis: Axis = "cycle"
+    min_rows: float = 1
+    max_depth: MaxDepth = None
+    stop_when_pure: bool = True
+    seed: int = 0
+    n_jobs: int | None = None
+
+    def __call__(
+        self, X: NDArray[Any], y: Int32, sample_weight: Float64 | None = None
+    ) -> Tree:
+        """Grow the tree of these rows."""
+        if isinstance(self.partition, str):
+            switches: dict[str, Any] = {
+                "min_rows": self.min_rows,
+                "max_depth": self.max_depth,
+                "stop_when_pure": self.stop_when_pure,
+                "sample_weight": sample_weight,
+                "n_jobs": self.n_jobs,
+            }
+            if self.partition == "dyadic":
+                return grow_dyadic(X, y, **switches)
+            if self.partition == "kd":
+                return grow_kd(X, y, axis=self.axis, **switches)
+        elif hasattr(self.partition, "fit") and not isinstance(self.partition, type):
+            estimator = clone(self.partition)
+            if getattr(estimator, "random_state", 0) is None:
+                estimator.set_params(random_state=self.seed)
+            weight = np.ones(len(y)) if sample_weight is None else sample_weight
+            return from_sklearn(estimator.fit(X, y, sample_weight=weight))
+        raise ValueError(
+            'partition must be "dyadic", "kd" or a scikit-learn decision tree, '
+            f"got {self.partition!r}"
+        )

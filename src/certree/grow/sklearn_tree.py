@@ -1,0 +1,47 @@
+"""The cells of a fitted scikit-learn tree."""
+
+from typing import Any
+
+import numpy as np
+
+from certree.tree import LEAF, Tree
+
+
+def from_sklearn(estimator: Any) -> Tree:
+    """Read the tree of a fitted scikit-learn decision tree.
+
+    Rows are compared as they are, while scikit-learn rounds them to float32 first: a float64 value
+    within rounding of a threshold may fall on the other side of it. NaN goes right.
+
+    Parameters
+    ----------
+    estimator : fitted scikit-learn tree
+        ``DecisionTreeClassifier`` or another estimator with a ``tree_``.
+
+    Returns
+    -------
+    Tree
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no ``tree_``.
+    """
+    source = getattr(estimator, "tree_", None)
+    if not all(hasattr(source, name) for name in ("children_left", "feature", "threshold")):
+        raise TypeError(f"expected a fitted scikit-learn decision tree, got {estimator!r}")
+    # scikit-learn numbers nodes in preorder. Pairs of siblings, in the order of their parents, keep
+    # children after parents and put siblings side by side.
+    inner = np.flatnonzero(source.children_left != -1)
+    number = np.zeros(source.node_count, dtype=np.intp)
+    pair = 1 + 2 * np.arange(len(inner))
+    number[source.children_left[inner]] = pair
+    number[source.children_right[inner]] = pair + 1
+    feature = np.zeros(source.node_count, dtype=np.int32)
+    threshold = np.zeros(source.node_count)
+    left = np.full(source.node_count, LEAF, dtype=np.int32)
+    feature[number[inner]] = source.feature[inner]
+    threshold[number[inner]] = source.threshold[inner]
+    left[number[inner]] = pair
+    chain = np.ones(source.node_count, dtype=np.int32)
+    return Tree(feature, threshold, left, chain, int(source.n_features))

@@ -1,0 +1,74 @@
+"""When a cell is not split any further: the switches that all partitions share."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certree.columns import Float64, Int32, column, matrix, row_weights
+
+MaxDepth = int | Literal["log"] | None
+
+# The core counts depth in int32 and adds the length of a run to it.
+_DEEPEST = 2**30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrowingRows:
+    """The rows that grow a tree, checked, without those of weight zero.
+
+    ``rules`` are the arguments of the core's growers that say when to stop.
+    """
+
+    X: NDArray[Any]
+    rules: dict[str, Any]
+
+
+def growing_rows(
+    X: ArrayLike,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    min_rows: float,
+    max_depth: MaxDepth,
+    stop_when_pure: bool,
+) -> GrowingRows:
+    """Check the rows and the stopping switches of a grower."""
+    rows = matrix(X)
+    if rows.shape[0] == 0 or rows.shape[1] == 0:
+        raise ValueError(f"X must have at least one row and one feature, got shape {rows.shape}")
+    classes: Int32 | None = None if y is None else column("y", y, "int32", (len(rows),))
+    weight = row_weights(sample_weight, len(rows))
+    if weight is not None:
+        present = weight > 0
+        if not present.any():
+            raise ValueError("sample_weight must be positive for at least one row")
+        if not present.all():
+            rows, weight = np.ascontiguousarray(rows[present]), weight[present]
+            classes = None if classes is None else classes[present]
+        if (weight == 1).all():
+            weight = None
+    if not min_rows >= 1:
+        raise ValueError(f"min_rows must be at least 1, got {min_rows!r}")
+    rules = {
+        "y": classes if stop_when_pure else None,
+        "weight": weight,
+        "min_rows": float(min_rows),
+        "max_depth": depth_limit(max_depth, rows.shape, weight),
+    }
+    return GrowingRows(rows, rules)
+
+
+def depth_limit(max_depth: MaxDepth, shape: tuple[int, ...], weight: Float64 | None) -> int:
+    """Depth at which cells are leaves; "log" is p times the whole part of log n (n rows)."""
+    n_rows, n_features = shape
+    if max_depth is None:
+        return _DEEPEST
+    if max_depth == "log":
+        n = n_rows if weight is None else max(float(weight.sum()), 1.0)
+        return min(_DEEPEST, n_features * int(np.log(n)))
+    if isinstance(max_depth, str) or max_depth < 0 or int(max_depth) != max_depth:
+        raise ValueError(
+            f'max_depth must be None, "log" or a whole number >= 0, got {max_depth!r}'
+        )
+    return min(_DEEPEST, int(max_depth))

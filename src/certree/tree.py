@@ -1,0 +1,153 @@
+"""T0 as columns: which cell a row lies in."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+
+from certree import _core
+from certree.columns import Float64, Int32, column, matrix
+
+LEAF = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """A binary tree of nested cells, stored as one column per property of a node.
+
+    The root is node 0, children come after their parents, siblings are adjacent. A row goes to the
+    left child if ``x[feature] <= threshold`` and to the right one otherwise; NaN goes right.
+
+    Parameters
+    ----------
+    feature : array-like of int, shape (m,)
+        Feature that a node compares; 0 at leaves.
+    threshold : array-like of float, shape (m,)
+        Threshold that a node compares with; 0 at leaves.
+    left : array-like of int, shape (m,)
+        Left child, or -1 at leaves. The right child is ``left + 1``.
+    chain : array-like of int, shape (m,)
+        Number of nested cells with the same rows that a node stands for.
+    n_features : int
+        Number of features of the rows.
+
+    Raises
+    ------
+    TypeError
+        If a column's dtype does not convert without loss.
+    ValueError
+        If the columns are not those of a tree.
+    """
+
+    feature: Int32
+    threshold: Float64
+    left: Int32
+    chain: Int32
+    n_features: int
+
+    def __post_init__(self) -> None:
+        left: Int32 = column("left", self.left, "int32", (None,))
+        m = len(left)
+        columns = {
+            "left": left,
+            "feature": column("feature", self.feature, "int32", (m,)),
+            "threshold": column("threshold", self.threshold, "float64", (m,)),
+            "chain": column("chain", self.chain, "int32", (m,)),
+            "n_features": int(self.n_features),
+        }
+        for name, value in columns.items():
+            object.__setattr__(self, name, value)
+        if m == 0:
+            raise ValueError("a tree has at least one node, got none")
+        inner = np.flatnonzero(left != LEAF)
+        children = left[inner]
+        if (children <= inner).any() or (children >= m - 1).any():
+            raise ValueError("left must be -1 or a node after its parent that has a sibling")
+        is_child = np.zeros(m, dtype=bool)
+        is_child[children] = is_child[children + 1] = True
+        if 2 * len(inner) != m - 1 or not is_child[1:].all():
+            raise ValueError("every node but the root must have exactly one parent")
+        compared = self.feature[inner]
+        if compared.size and (compared.min() < 0 or compared.max() >= self.n_features):
+            raise ValueError(f"feature must lie in 0 .. {self.n_features - 1}")
+        if not np.isfinite(self.threshold[inner]).all():
+            raise ValueError("threshold must be finite")
+        if self.chain.min() < 1:
+            raise ValueError("chain must be at least 1")
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, m."""
+        return len(self.left)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return (self.n_nodes + 1) // 2
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, those inside chains included."""
+        return int(self.chain.sum(dtype=np.int64))
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Whether each node is a leaf, (m,)."""
+        return self.left == LEAF
+
+    @property
+    def parent(self) -> Int32:
+        """Parent of each node, (m,); -1 for the root."""
+        parent = np.full(self.n_nodes, -1, dtype=np.int32)
+        inner = np.flatnonzero(self.left != LEAF)
+        parent[self.left[inner]] = parent[self.left[inner] + 1] = inner
+        return parent
+
+    @property
+    def node_depth(self) -> NDArray[np.int64]:
+        """Number of cells above the first cell of each node, (m,)."""
+        return _core.depths(self.left, self.chain)
+
+    @property
+    def depth(self) -> int:
+        """Number of cells above the deepest cell."""
+        return int((self.node_depth + self.chain - 1).max())
+
+    def apply(self, X: ArrayLike, *, n_jobs: int | None = None) -> Int32:
+        """Find the leaf of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Rows, float64 or float32, compared as they are.
+        n_jobs : int or None
+            Number of threads; None is one, -1 all.
+
+        Returns
+        -------
+        ndarray of int32, shape (n,)
+            Leaf of each row.
+
+        Raises
+        ------
+        TypeError
+            If X is not numeric, or float16.
+        ValueError
+            If X has another number of features, or holds an infinity.
+        """
+        rows = matrix(X)
+        if rows.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but the tree has {self.n_features} features"
+            )
+        return self.route(rows, threads(n_jobs))
+
+    def route(self, X: NDArray[np.floating], n_threads: int) -> Int32:
+        """Do what `apply` does, for rows that have been checked."""
+        return _core.apply(self.feature, self.threshold, self.left, X, n_threads)
+
+
+def threads(n_jobs: int | None) -> int:
+    """Number of threads that `n_jobs` means in scikit-learn's convention."""
+    return 1 if n_jobs is None else int(effective_n_jobs(n_jobs))

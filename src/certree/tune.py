@@ -1,0 +1,197 @@
+"""Choosing temperatures by cross-validation.
+
+The tree of a fold grows once. All grid points are weighed, voted and judged on it in one call of the
+core, which keeps no array of nodes by grid points.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree import _core
+from certree.columns import Float64, Int32
+from certree.rows import Indices
+from certree.stats import NodeStats, count
+from certree.tree import Tree
+from certree.votes import Kind, node_frequencies
+from certree.weights import Family
+
+Search = Literal["joint", "error-first"]
+Scoring = Literal["error", "log_loss"]
+
+LOG_GRID = 2.0 ** np.linspace(-8, 6, 10)
+
+
+def linear_grid(best: float) -> Float64:
+    """Ten values from half to twice the best so far, itself among them."""
+    return np.linspace(best / 2, 2 * best, 10)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Method:
+    """What a tuner needs to know of a method.
+
+    Parameters
+    ----------
+    family : callable
+        ``family(tree, stats) -> Family``.
+    kind : {"majority", "mean"}
+        How its prunings vote.
+    """
+
+    family: Callable[[Tree, NodeStats], Family]
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrownFold:
+    """The tree of one fold, and the rows that judge it, as arrays of the core.
+
+    Parameters
+    ----------
+    tree : Tree
+        Grown on the growing rows.
+    stats : NodeStats
+        Their counts.
+    holdout : ndarray of float64, shape (m, K)
+        Counts of the judging rows.
+    """
+
+    tree: Tree
+    stats: NodeStats
+    holdout: Float64
+
+
+def grow_folds(
+    folds: Iterable[tuple[Indices, Indices]],
+    grow: Callable[[NDArray[Any], Int32, Float64 | None], Tree],
+    X: NDArray[Any],
+    y: Int32,
+    n_classes: int,
+    sample_weight: Float64 | None = None,
+    n_jobs: int | None = None,
+) -> list[GrownFold]:
+    """Grow the tree of every fold and count its rows on both sides."""
+
+    def counted(tree: Tree, rows: Indices, label: Int32 | None = None) -> NodeStats:
+        weight = None if sample_weight is None else sample_weight[rows]
+        return count(tree, X[rows], y[rows], n_classes, label, weight, n_jobs=n_jobs)
+
+    grown = []
+    for growing, judging in folds:
+        weight = None if sample_weight is None else sample_weight[growing]
+        tree = grow(X[growing], y[growing], weight)
+        stats = counted(tree, growing)
+        grown.append(GrownFold(tree, stats, counted(tree, judging, stats.label).counts))
+    return grown
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Objective:
+    """Held-out loss of a method, summed over folds, for rows of temperatures.
+
+    Parameters
+    ----------
+    folds : sequence of GrownFold
+        The folds.
+    method : Method
+        The method.
+    scoring : {"error", "log_loss"}
+        The loss.
+    n_threads : int
+        Number of threads; the losses do not depend on it.
+    """
+
+    families: Sequence[tuple[GrownFold, Family, Float64 | None]]
+    scoring: Scoring
+    n_threads: int
+
+    @classmethod
+    def of(
+        cls, folds: Sequence[GrownFold], method: Method, scoring: Scoring, n_threads: int = 1
+    ) -> "Objective":
+        """Prepare a method on every fold."""
+        if scoring not in ("error", "log_loss"):
+            raise ValueError(f'scoring must be "error" or "log_loss", got {scoring!r}')
+        families = [
+            (
+                fold,
+                method.family(fold.tree, fold.stats),
+                node_frequencies(fold.tree, fold.stats) if method.kind == "mean" else None,
+            )
+            for fold in folds
+        ]
+        return cls(families, scoring, n_threads)
+
+    def losses(self, temperatures: Float64) -> Float64:
+        """Loss of each row of temperatures, (g, t) -> (g,)."""
+        total = np.zeros(len(temperatures))
+        for fold, family, frequency in self.families:
+            total += _core.score_grid(
+                fold.tree.left,
+                family.gains,
+                family.stops.log_total,
+                family.stops.log_split,
+                family.theta(temperatures),
+                family.prune,
+                fold.stats.label,
+                frequency,
+                fold.holdout,
+                self.scoring == "log_loss",
+                self.n_threads,
+            )
+        return total
+
+
+def tune(
+    objective: Objective,
+    temperatures: Sequence[float | None],
+    search: Search = "joint",
+    advance: Callable[[], None] = lambda: None,
+) -> tuple[float, ...]:
+    """Choose the temperatures that are None, first on a log grid, then on a linear one.
+
+    Parameters
+    ----------
+    objective : Objective
+        What is minimised; on ties the smallest temperatures win.
+    temperatures : sequence of float or None
+        The given ones, and None for each to choose.
+    search : {"joint", "error-first"}
+        "joint": all at once, on the product of the grids. "error-first": one after the other, the
+        later ones at 1 until their turn.
+    advance : callable
+        Called after each grid.
+
+    Returns
+    -------
+    tuple of float
+        All temperatures.
+
+    Raises
+    ------
+    ValueError
+        If `search` is unknown.
+
+    References
+    ----------
+    The grids are those of Nguyen and Kpotufe, NeurIPS 2018, Section 5.
+    """
+    if search not in ("joint", "error-first"):
+        raise ValueError(f'search must be "joint" or "error-first", got {search!r}')
+    free = [i for i, value in enumerate(temperatures) if value is None]
+    best = np.array([1.0 if value is None else value for value in temperatures])
+    if not objective.families:  # too few rows for a fold: nothing to learn a temperature from
+        return tuple(map(float, best))
+    rounds = [free] if search == "joint" else [[i] for i in free]
+    for chosen in filter(None, rounds):
+        for grid in (lambda _: LOG_GRID, linear_grid):
+            axes = np.meshgrid(*[grid(best[i]) for i in chosen], indexing="ij")
+            candidates = np.tile(best, (axes[0].size, 1))
+            candidates[:, chosen] = np.stack([axis.ravel() for axis in axes], axis=1)
+            best = candidates[np.argmin(objective.losses(candidates))]
+            advance()
+    return tuple(map(float, best))

@@ -1,0 +1,352 @@
+// Arrays in, new arrays out: the only file of the core that knows Python.
+//
+// The array type of a parameter is its check (dtype, rank, order; nothing is converted). What would
+// read out of bounds is checked here, what makes columns a tree is checked once, by certree.Tree.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+
+#include "core.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class T, int rank>
+using In = nb::ndarray<const T, nb::ndim<rank>, nb::c_contig, nb::device::cpu>;
+using Ints = In<std::int32_t, 1>;
+using Doubles = In<double, 1>;
+using Table = In<double, 2>;
+
+template <class T>
+using Out1 = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+template <class T>
+using Out2 = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
+using Columns = std::tuple<Out1<std::int32_t>, Out1<double>, Out1<std::int32_t>, Out1<std::int32_t>>;
+
+// -- results own their memory ----------------------------------------------------------------------
+
+template <class T>
+Out1<T> owned(std::vector<T>&& values) {
+  auto* heap = new std::vector<T>(std::move(values));
+  nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Out1<T>(heap->data(), {heap->size()}, owner);
+}
+
+template <class T>
+Out2<T> owned(std::vector<T>&& values, std::size_t n_columns) {
+  auto* heap = new std::vector<T>(std::move(values));
+  nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Out2<T>(heap->data(), {heap->size() / n_columns, n_columns}, owner);
+}
+
+// -- checks ----------------------------------------------------------------------------------------
+
+void expect_length(const char* name, std::size_t got, std::size_t expected) {
+  if (got != expected)
+    throw std::invalid_argument(std::string(name) + " has length " + std::to_string(got) +
+                                ", expected " + std::to_string(expected));
+}
+
+void expect_codes(const char* name, const Ints& codes, std::int64_t n_codes) {
+  const auto* end = codes.data() + codes.size();
+  if (std::any_of(codes.data(), end, [&](std::int32_t c) { return c < 0 || c >= n_codes; }))
+    throw std::invalid_argument(std::string(name) + " must lie in 0 .. " + std::to_string(n_codes - 1));
+}
+
+std::int32_t node_count(const Ints& left) {
+  if (left.size() == 0 || left.size() > 2147483647u)
+    throw std::invalid_argument("a tree has between 1 and 2147483647 nodes, got " +
+                                std::to_string(left.size()));
+  const auto m = static_cast<std::int32_t>(left.size());
+  for (std::int32_t v = 0; v < m; ++v) {
+    const std::int32_t child = left.data()[v];
+    if (child != certree::kLeaf && (child <= v || child >= m - 1))
+      throw std::invalid_argument("left[" + std::to_string(v) + "] = " + std::to_string(child) +
+                                  " is neither -1 nor a node after its parent with a sibling");
+  }
+  return m;
+}
+
+template <class Real>
+certree::Matrix<Real> matrix(const In<Real, 2>& X) {
+  if (X.shape(0) > 2147483647u) throw std::invalid_argument("X has more than 2147483647 rows");
+  return {X.data(), static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1))};
+}
+
+// -- growing ---------------------------------------------------------------------------------------
+
+Columns columns(certree::TreeColumns&& tree) {
+  return {owned(std::move(tree.feature)), owned(std::move(tree.threshold)),
+          owned(std::move(tree.left)), owned(std::move(tree.chain))};
+}
+
+template <class Real>
+certree::Stopping stopping(const In<Real, 2>& X, const std::optional<Ints>& y,
+                           const std::optional<Doubles>& weight, double min_rows, int max_depth) {
+  if (X.shape(0) == 0 || X.shape(1) == 0) throw std::invalid_argument("X is empty");
+  if (y) expect_length("y", y->size(), X.shape(0));
+  if (weight) expect_length("weight", weight->size(), X.shape(0));
+  return {min_rows, max_depth, y ? y->data() : nullptr, weight ? weight->data() : nullptr};
+}
+
+template <class Real>
+Columns grow_dyadic(const In<Real, 2>& X, const std::optional<Ints>& y,
+                    const std::optional<Doubles>& weight, double min_rows, int max_depth, bool expand,
+                    int n_threads) {
+  const auto rule = stopping(X, y, weight, min_rows, max_depth);
+  certree::TreeColumns tree;
+  {
+    const nb::gil_scoped_release release;
+    tree = certree::grow_dyadic(matrix(X), rule, expand, n_threads);
+  }
+  return columns(std::move(tree));
+}
+
+template <class Real>
+Columns grow_kd(const In<Real, 2>& X, const std::optional<Ints>& y,
+                const std::optional<Doubles>& weight, double min_rows, int max_depth, bool spread,
+                int n_threads) {
+  const auto rule = stopping(X, y, weight, min_rows, max_depth);
+  certree::TreeColumns tree;
+  {
+    const nb::gil_scoped_release release;
+    const auto axis = spread ? certree::Axis::spread : certree::Axis::cycle;
+    tree = certree::grow_kd(matrix(X), rule, axis, n_threads);
+  }
+  return columns(std::move(tree));
+}
+
+// -- routing and counting --------------------------------------------------------------------------
+
+template <class Real>
+Out1<std::int32_t> apply(const Ints& feature, const Doubles& threshold, const Ints& left,
+                         const In<Real, 2>& X, int n_threads) {
+  // Single rows must be fast, so the columns are not looked through here: Tree has done it.
+  expect_length("feature", feature.size(), left.size());
+  expect_length("threshold", threshold.size(), left.size());
+  const auto rows = matrix(X);
+  std::vector<std::int32_t> leaf(X.shape(0));
+  {
+    const nb::gil_scoped_release release;
+    certree::apply({feature.data(), threshold.data(), left.data(),
+                    static_cast<std::int32_t>(left.size())},
+                   rows, leaf.data(), n_threads);
+  }
+  return owned(std::move(leaf));
+}
+
+Out2<double> count(const Ints& left, const Ints& leaf, const Ints& y,
+                   const std::optional<Doubles>& weight, std::int64_t n_classes) {
+  const std::int32_t m = node_count(left);
+  if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
+  expect_length("y", y.size(), leaf.size());
+  if (weight) expect_length("weight", weight->size(), leaf.size());
+  expect_codes("y", y, n_classes);
+  expect_codes("leaf", leaf, m);
+  std::vector<double> counts(static_cast<std::size_t>(m) * static_cast<std::size_t>(n_classes));
+  {
+    const nb::gil_scoped_release release;
+    certree::count(left.data(), m, leaf.data(), y.data(), weight ? weight->data() : nullptr,
+                   static_cast<std::int64_t>(leaf.size()), n_classes, counts.data());
+  }
+  return owned(std::move(counts), static_cast<std::size_t>(n_classes));
+}
+
+Out1<std::int32_t> majority(const Ints& left, const Table& counts) {
+  const std::int32_t m = node_count(left);
+  expect_length("counts", counts.shape(0), left.size());
+  if (counts.shape(1) == 0) throw std::invalid_argument("counts has no classes");
+  std::vector<std::int32_t> label(left.size());
+  {
+    const nb::gil_scoped_release release;
+    certree::majority(left.data(), m, counts.data(), static_cast<std::int64_t>(counts.shape(1)),
+                      label.data());
+  }
+  return owned(std::move(label));
+}
+
+Out2<double> frequencies(const Ints& left, const Table& counts) {
+  const std::int32_t m = node_count(left);
+  expect_length("counts", counts.shape(0), left.size());
+  if (counts.shape(1) == 0) throw std::invalid_argument("counts has no classes");
+  std::vector<double> frequency(counts.size());
+  {
+    const nb::gil_scoped_release release;
+    certree::frequencies(left.data(), m, counts.data(), static_cast<std::int64_t>(counts.shape(1)),
+                         frequency.data());
+  }
+  return owned(std::move(frequency), counts.shape(1));
+}
+
+Out1<std::int64_t> depths(const Ints& left, const Ints& chain) {
+  const std::int32_t m = node_count(left);
+  expect_length("chain", chain.size(), left.size());
+  std::vector<std::int64_t> depth(left.size());
+  {
+    const nb::gil_scoped_release release;
+    certree::depths(left.data(), chain.data(), m, depth.data());
+  }
+  return owned(std::move(depth));
+}
+
+// -- laws over prunings ----------------------------------------------------------------------------
+
+certree::Terms terms(const Ints& left, const Table& gains, const Doubles& stop, const Doubles& split) {
+  const std::int32_t m = node_count(left);
+  expect_length("gains", gains.shape(0), left.size());
+  expect_length("stop", stop.size(), left.size());
+  expect_length("split", split.size(), left.size());
+  return {left.data(), m, static_cast<std::int32_t>(gains.shape(1)), gains.data(), stop.data(),
+          split.data()};
+}
+
+std::tuple<Out1<double>, Out1<double>, double> weigh(const Ints& left, const Table& gains,
+                                                     const Doubles& stop, const Doubles& split,
+                                                     const Doubles& theta, bool prune) {
+  const auto law = terms(left, gains, stop, split);
+  expect_length("theta", theta.size(), gains.shape(1));
+  std::vector<double> weight(left.size()), log_odds(left.size());
+  double evidence = 0.0;
+  {
+    const nb::gil_scoped_release release;
+    const auto rule = prune ? certree::Rule::prune : certree::Rule::average;
+    evidence = certree::weigh(law, theta.data(), rule, weight.data(), log_odds.data());
+  }
+  return {owned(std::move(weight)), owned(std::move(log_odds)), evidence};
+}
+
+Out1<double> reach(const Ints& left, const Doubles& log_odds) {
+  const std::int32_t m = node_count(left);
+  expect_length("log_odds", log_odds.size(), left.size());
+  std::vector<double> reached(left.size());
+  {
+    const nb::gil_scoped_release release;
+    certree::reach(left.data(), m, log_odds.data(), reached.data());
+  }
+  return owned(std::move(reached));
+}
+
+Out1<double> likeliest(const Ints& left, const Doubles& log_odds, const Doubles& chain_mode) {
+  const std::int32_t m = node_count(left);
+  expect_length("log_odds", log_odds.size(), left.size());
+  expect_length("chain_mode", chain_mode.size(), left.size());
+  std::vector<double> pruning(left.size());
+  {
+    const nb::gil_scoped_release release;
+    certree::likeliest(left.data(), m, log_odds.data(), chain_mode.data(), pruning.data());
+  }
+  return owned(std::move(pruning));
+}
+
+Out2<double> push_down(const Ints& left, const Doubles& weight, const Ints& label,
+                       const std::optional<Table>& frequency, std::int64_t n_classes) {
+  const std::int32_t m = node_count(left);
+  if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
+  expect_length("weight", weight.size(), left.size());
+  expect_length("label", label.size(), left.size());
+  expect_codes("label", label, n_classes);
+  if (frequency) {
+    expect_length("frequency", frequency->shape(0), left.size());
+    expect_length("frequency's row", frequency->shape(1), static_cast<std::size_t>(n_classes));
+  }
+  std::vector<double> score(left.size() * static_cast<std::size_t>(n_classes));
+  {
+    const nb::gil_scoped_release release;
+    certree::push_down(left.data(), m, weight.data(), label.data(),
+                       frequency ? frequency->data() : nullptr, n_classes, score.data());
+  }
+  return owned(std::move(score), static_cast<std::size_t>(n_classes));
+}
+
+Out1<double> score_grid(const Ints& left, const Table& gains, const Doubles& stop,
+                        const Doubles& split, const Table& theta, bool prune, const Ints& label,
+                        const std::optional<Table>& frequency, const Table& holdout, bool log_loss,
+                        int n_threads) {
+  const auto law = terms(left, gains, stop, split);
+  expect_length("theta's row", theta.shape(1), gains.shape(1));
+  expect_length("holdout", holdout.shape(0), left.size());
+  expect_length("label", label.size(), left.size());
+  const auto n_classes = static_cast<std::int64_t>(holdout.shape(1));
+  expect_codes("label", label, n_classes);
+  if (frequency) {
+    expect_length("frequency", frequency->shape(0), left.size());
+    expect_length("frequency's row", frequency->shape(1), holdout.shape(1));
+  }
+  std::vector<double> loss(theta.shape(0));
+  if (!loss.empty()) {
+    const nb::gil_scoped_release release;
+    certree::score_grid(law, theta.data(), static_cast<std::int64_t>(theta.shape(0)),
+                        prune ? certree::Rule::prune : certree::Rule::average, label.data(),
+                        frequency ? frequency->data() : nullptr, n_classes, holdout.data(),
+                        log_loss ? certree::Loss::log_loss : certree::Loss::error, loss.data(),
+                        n_threads);
+  }
+  return owned(std::move(loss));
+}
+
+Out1<double> critical_prices(const Ints& left, const Doubles& errors, const Doubles& occupied) {
+  const std::int32_t m = node_count(left);
+  expect_length("errors", errors.size(), left.size());
+  expect_length("occupied", occupied.size(), left.size());
+  std::vector<double> critical(left.size());
+  {
+    const nb::gil_scoped_release release;
+    certree::critical_prices(left.data(), m, errors.data(), occupied.data(), critical.data());
+  }
+  return owned(std::move(critical));
+}
+
+template <class Real>
+void define_for(nb::module_& core) {
+  core.def("grow_dyadic", &grow_dyadic<Real>, "X"_a.noconvert(), "y"_a.noconvert().none(),
+           "weight"_a.noconvert().none(), "min_rows"_a, "max_depth"_a, "expand"_a, "n_threads"_a,
+           "Columns (feature, threshold, left, chain) of the dyadic tree over the rows of X.");
+  core.def("grow_kd", &grow_kd<Real>, "X"_a.noconvert(), "y"_a.noconvert().none(),
+           "weight"_a.noconvert().none(), "min_rows"_a, "max_depth"_a, "spread"_a, "n_threads"_a,
+           "Columns (feature, threshold, left, chain) of the median tree over the rows of X.");
+  core.def("apply", &apply<Real>, "feature"_a.noconvert(), "threshold"_a.noconvert(),
+           "left"_a.noconvert(), "X"_a.noconvert(), "n_threads"_a,
+           "The leaf that each row of X reaches.");
+}
+
+}  // namespace
+
+NB_MODULE(_core, core) {
+  core.doc() = "The loops of certree over plain arrays.";
+  define_for<float>(core);
+  define_for<double>(core);
+  core.def("count", &count, "left"_a.noconvert(), "leaf"_a.noconvert(), "y"_a.noconvert(),
+           "weight"_a.noconvert().none(), "n_classes"_a,
+           "Weight of the rows of each class in each node.");
+  core.def("majority", &majority, "left"_a.noconvert(), "counts"_a.noconvert(),
+           "The largest class of each node; a node without rows has its parent's.");
+  core.def("frequencies", &frequencies, "left"_a.noconvert(), "counts"_a.noconvert(),
+           "Shares of the classes in each node; a node without rows has its parent's.");
+  core.def("depths", &depths, "left"_a.noconvert(), "chain"_a.noconvert(),
+           "Number of cells above each node.");
+  core.def("weigh", &weigh, "left"_a.noconvert(), "gains"_a.noconvert(), "stop"_a.noconvert(),
+           "split"_a.noconvert(), "theta"_a.noconvert(), "prune"_a,
+           "(weight, log_odds, log evidence relative to the root as a leaf) of one law.");
+  core.def("reach", &reach, "left"_a.noconvert(), "log_odds"_a.noconvert(),
+           "Probability that each node is in the pruning.");
+  core.def("likeliest", &likeliest, "left"_a.noconvert(), "log_odds"_a.noconvert(),
+           "chain_mode"_a.noconvert(), "Log odds (infinite) of the likeliest single pruning.");
+  core.def("push_down", &push_down, "left"_a.noconvert(), "weight"_a.noconvert(),
+           "label"_a.noconvert(), "frequency"_a.noconvert().none(), "n_classes"_a,
+           "Path sums of the weighted votes of the nodes.");
+  core.def("score_grid", &score_grid, "left"_a.noconvert(), "gains"_a.noconvert(),
+           "stop"_a.noconvert(), "split"_a.noconvert(), "theta"_a.noconvert(), "prune"_a,
+           "label"_a.noconvert(), "frequency"_a.noconvert().none(), "holdout"_a.noconvert(),
+           "log_loss"_a, "n_threads"_a, "Held-out loss of the vote under each row of theta.");
+  core.def("critical_prices", &critical_prices, "left"_a.noconvert(), "errors"_a.noconvert(),
+           "occupied"_a.noconvert(), "Price of a leaf from which on a node is not split.");
+}

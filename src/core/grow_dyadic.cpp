@@ -1,0 +1,187 @@
+// Dyadic cells: depth d halves coordinate d mod p of the box that the growing rows span.
+//
+// A value's place in its coordinate is a code of 53 bits: bit b (from the top) says on which side of
+// the b-th midpoint it lies. Cells are prefixes of codes, so a run of cells with one non-empty child
+// is skipped by looking at the highest bit in which the codes of the cell's rows differ.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <memory>
+
+#include "core.hpp"
+
+namespace certree {
+namespace {
+
+constexpr int kBits = 53;
+constexpr std::uint64_t kLastCode = (std::uint64_t{1} << kBits) - 1;
+
+struct Interval {
+  double low = 0.0;
+  double half_range = 0.0;
+
+  // The threshold at a share of the range, a multiple of 2^-53: non-decreasing in share, finite for
+  // any finite range, and exact under scaling by powers of two.
+  double at(double share) const { return (low + half_range * share) + half_range * share; }
+  double edge(std::uint64_t code) const { return at(std::ldexp(static_cast<double>(code), -kBits)); }
+
+  // The code q with edge(q) < x <= edge(q + 1), the first for the lowest value, the last for NaN.
+  std::uint64_t code(double x) const {
+    if (std::isnan(x)) return kLastCode;
+    if (!(half_range > 0.0) || x <= low) return 0;
+    const double share = (x * 0.5 - low * 0.5) / half_range;
+    const double scaled = std::ldexp(std::min(share, 1.0), kBits);
+    auto q = static_cast<std::uint64_t>(std::min(scaled, static_cast<double>(kLastCode)));
+    while (q > 0 && x <= edge(q)) --q;
+    while (q < kLastCode && x > edge(q + 1)) ++q;
+    return q;
+  }
+};
+
+template <class Real>
+std::vector<Interval> span_of(const Matrix<Real>& X) {
+  const auto p = static_cast<std::size_t>(X.n_features);
+  std::vector<double> low(p, HUGE_VAL), high(p, -HUGE_VAL);
+  for (std::int64_t i = 0; i < X.n_rows; ++i) {
+    const Real* x = X.row(i);
+    for (std::size_t j = 0; j < p; ++j) {  // comparisons with NaN are false: it is left out
+      const double value = x[j];
+      low[j] = value < low[j] ? value : low[j];
+      high[j] = value > high[j] ? value : high[j];
+    }
+  }
+  std::vector<Interval> intervals(p);
+  for (std::size_t j = 0; j < p; ++j)
+    if (low[j] <= high[j]) intervals[j] = {low[j], high[j] * 0.5 - low[j] * 0.5};
+  return intervals;
+}
+
+class DyadicRule {
+ public:
+  template <class Real>
+  DyadicRule(const Matrix<Real>& X, const Stopping& stopping, bool expand, int n_threads)
+      : n_features_(X.n_features),
+        stopping_(stopping),
+        expand_(expand),
+        intervals_(span_of(X)),
+        codes_(new std::uint64_t[static_cast<std::size_t>(X.n_rows * X.n_features)]),
+        rows_(static_cast<std::size_t>(X.n_rows)) {
+    constexpr std::int64_t kBlock = 8192;
+    parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
+      const std::int64_t end = std::min(X.n_rows, (block + 1) * kBlock);
+      for (std::int64_t i = block * kBlock; i < end; ++i) {
+        const Real* x = X.row(i);
+        std::uint64_t* code = codes_.get() + i * n_features_;
+        for (std::int64_t j = 0; j < n_features_; ++j)
+          code[j] = intervals_[static_cast<std::size_t>(j)].code(static_cast<double>(x[j]));
+        rows_[static_cast<std::size_t>(i)] = {static_cast<std::int32_t>(i),
+                                              stopping.y ? stopping.y[i] : 0};
+      }
+    });
+  }
+
+  bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
+    if (cell.depth >= stopping_.max_depth || small_or_pure(cell)) return false;
+    const std::int64_t apart = first_separating_depth(cell);
+    if (apart < 0) return false;  // no halving ever separates these rows
+    if (apart >= stopping_.max_depth && !expand_) {
+      split.chain = stopping_.max_depth - cell.depth + 1;  // the run ends at the depth limit
+      return false;
+    }
+    const auto depth = expand_ ? cell.depth : static_cast<std::int32_t>(apart);
+    const std::int64_t j = depth % n_features_;
+    const int level = static_cast<int>(depth / n_features_);
+    split.feature = static_cast<std::int32_t>(j);
+    split.threshold = midpoint(cell, j, level);
+    split.chain = depth - cell.depth + 1;
+    const std::uint64_t bit = std::uint64_t{1} << (kBits - 1 - level);
+    const auto first = rows_.begin() + cell.begin;
+    const auto last = rows_.begin() + cell.end;
+    const auto middle = std::partition(
+        first, last, [&](const Row& row) { return (code(row, j) & bit) == 0; });
+    const std::int64_t cut = cell.begin + (middle - first);
+    left = {cell.begin, cut, depth + 1, 0};
+    right = {cut, cell.end, depth + 1, 0};
+    return true;
+  }
+
+ private:
+  struct Row {
+    std::int32_t index;
+    std::int32_t y;
+  };
+
+  std::uint64_t code(const Row& row, std::int64_t j) const {
+    return codes_[static_cast<std::size_t>(row.index * n_features_ + j)];
+  }
+
+  bool small_or_pure(const Cell& cell) const {
+    const Row* rows = rows_.data();
+    double n = 0.0;
+    for (std::int64_t i = cell.begin; i < cell.end && n <= stopping_.min_rows; ++i)
+      n += stopping_.rows(rows[i].index);
+    if (n <= stopping_.min_rows) return true;
+    if (!stopping_.y) return false;
+    for (std::int64_t i = cell.begin + 1; i < cell.end; ++i)
+      if (rows[i].y != rows[cell.begin].y) return false;
+    return true;
+  }
+
+  // The smallest depth, from the cell's own on, whose halving has rows on both sides; -1 if none.
+  // Features are looked at in the order of the cycle, eight (a cache line of codes) at a time.
+  std::int64_t first_separating_depth(const Cell& cell) const {
+    const std::int64_t p = n_features_;
+    const std::int64_t start = cell.depth % p;
+    const Row head = rows_[static_cast<std::size_t>(cell.begin)];
+    std::int64_t best = -1;
+    for (std::int64_t done = 0; done < p;) {
+      const std::int64_t j = (start + done) % p;
+      const std::int64_t width = std::min<std::int64_t>({8, p - j, p - done});
+      const std::int64_t level_now = (cell.depth + done) / p;
+      const std::uint64_t bit_now =
+          level_now < kBits ? std::uint64_t{1} << (kBits - 1 - level_now) : 0;
+      std::uint64_t differ[8] = {};
+      for (std::int64_t i = cell.begin + 1; i < cell.end; ++i) {
+        const Row row = rows_[static_cast<std::size_t>(i)];
+        for (std::int64_t w = 0; w < width; ++w) differ[w] |= code(row, j + w) ^ code(head, j + w);
+        if (differ[0] & bit_now) return cell.depth + done;
+      }
+      for (std::int64_t w = 0; w < width; ++w) {
+        if (differ[w] == 0) continue;
+        const std::int64_t level = std::countl_zero(differ[w]) - (64 - kBits);
+        const std::int64_t depth = level * p + j + w;
+        if (best < 0 || depth < best) best = depth;
+      }
+      done += width;
+      if (best >= 0 && best < cell.depth + done) return best;
+    }
+    return best;
+  }
+
+  double midpoint(const Cell& cell, std::int64_t j, int level) const {
+    const std::uint64_t prefix =
+        code(rows_[static_cast<std::size_t>(cell.begin)], j) >> (kBits - level);
+    const Interval& interval = intervals_[static_cast<std::size_t>(j)];
+    return interval.edge((2 * prefix + 1) << (kBits - 1 - level));
+  }
+
+  std::int64_t n_features_;
+  Stopping stopping_;
+  bool expand_;
+  std::vector<Interval> intervals_;
+  std::unique_ptr<std::uint64_t[]> codes_;  // (n, p)
+  mutable std::vector<Row> rows_;           // every cell is a range of it
+};
+
+}  // namespace
+
+template <class Real>
+TreeColumns grow_dyadic(const Matrix<Real>& X, const Stopping& stopping, bool expand, int n_threads) {
+  const DyadicRule rule(X, stopping, expand, n_threads);
+  return Growth<DyadicRule>::run(rule, {0, X.n_rows, 0, 0}, n_threads);
+}
+
+template TreeColumns grow_dyadic(const Matrix<float>&, const Stopping&, bool, int);
+template TreeColumns grow_dyadic(const Matrix<double>&, const Stopping&, bool, int);
+
+}  // namespace certree

@@ -1,0 +1,341 @@
+// The loops over nodes: routing, counting, the law over prunings and its vote.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core.hpp"
+
+namespace certree {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// -- routing ---------------------------------------------------------------------------------------
+
+// What one step of a walk reads, in one piece of memory.
+struct Step {
+  double threshold;
+  std::int32_t feature;
+  std::int32_t left;
+};
+
+// Rows are walked in groups, so that the memory accesses of one hide behind those of the others.
+constexpr std::int64_t kGroup = 16;
+
+template <class Real>
+void apply_packed(const std::vector<Step>& steps, const Matrix<Real>& X, std::int64_t begin,
+                  std::int64_t end, std::int32_t* leaf) {
+  for (std::int64_t i = begin; i < end; i += kGroup) {
+    const std::int64_t width = std::min(kGroup, end - i);
+    std::int32_t node[kGroup] = {};
+    for (bool walking = true; walking;) {
+      walking = false;
+      for (std::int64_t w = 0; w < width; ++w) {
+        const Step& step = steps[static_cast<std::size_t>(node[w])];
+        if (step.left == kLeaf) continue;
+        const bool right = !(static_cast<double>(X.row(i + w)[step.feature]) <= step.threshold);
+        node[w] = step.left + right;
+        walking = true;
+      }
+    }
+    std::copy(node, node + width, leaf + i);
+  }
+}
+
+template <class Real>
+std::int32_t walk(const TreeView& tree, const Real* x) {
+  std::int32_t v = 0;
+  while (tree.left[v] != kLeaf)
+    v = tree.left[v] + !(static_cast<double>(x[tree.feature[v]]) <= tree.threshold[v]);
+  return v;
+}
+
+}  // namespace
+
+template <class Real>
+void apply(const TreeView& tree, const Matrix<Real>& X, std::int32_t* leaf, int n_threads) {
+  if (X.n_rows < tree.n_nodes / 8 + 32) {  // packing the nodes would cost more than it saves
+    for (std::int64_t i = 0; i < X.n_rows; ++i) leaf[i] = walk(tree, X.row(i));
+    return;
+  }
+  std::vector<Step> steps(static_cast<std::size_t>(tree.n_nodes));
+  for (std::int32_t v = 0; v < tree.n_nodes; ++v)
+    steps[static_cast<std::size_t>(v)] = {tree.threshold[v], tree.feature[v], tree.left[v]};
+  constexpr std::int64_t kBlock = 1 << 14;
+  parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
+    apply_packed(steps, X, block * kBlock, std::min(X.n_rows, (block + 1) * kBlock), leaf);
+  });
+}
+
+template void apply(const TreeView&, const Matrix<float>&, std::int32_t*, int);
+template void apply(const TreeView&, const Matrix<double>&, std::int32_t*, int);
+
+// -- counting --------------------------------------------------------------------------------------
+
+void count(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* leaf,
+           const std::int32_t* y, const double* weight, std::int64_t n_rows, std::int64_t n_classes,
+           double* counts) {
+  for (std::int64_t i = 0; i < n_rows; ++i)
+    counts[leaf[i] * n_classes + y[i]] += weight ? weight[i] : 1.0;
+  for (std::int64_t v = n_nodes - 1; v >= 0; --v) {
+    if (left[v] == kLeaf) continue;
+    const double* l = counts + left[v] * n_classes;
+    const double* r = l + n_classes;
+    for (std::int64_t k = 0; k < n_classes; ++k) counts[v * n_classes + k] += l[k] + r[k];
+  }
+}
+
+void majority(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
+              std::int64_t n_classes, std::int32_t* label) {
+  label[0] = 0;
+  for (std::int64_t v = 0; v < n_nodes; ++v) {
+    const double* row = counts + v * n_classes;
+    const double* largest = std::max_element(row, row + n_classes);
+    if (*largest > 0.0) label[v] = static_cast<std::int32_t>(largest - row);
+    if (left[v] != kLeaf) label[left[v]] = label[left[v] + 1] = label[v];
+  }
+}
+
+void frequencies(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
+                 std::int64_t n_classes, double* frequency) {
+  std::fill(frequency, frequency + n_classes, 1.0 / static_cast<double>(n_classes));
+  for (std::int64_t v = 0; v < n_nodes; ++v) {
+    const double* row = counts + v * n_classes;
+    double* share = frequency + v * n_classes;
+    double n = 0.0;
+    for (std::int64_t k = 0; k < n_classes; ++k) n += row[k];
+    if (n > 0.0)
+      for (std::int64_t k = 0; k < n_classes; ++k) share[k] = row[k] / n;
+    if (left[v] == kLeaf) continue;
+    double* child = frequency + left[v] * n_classes;
+    std::copy(share, share + n_classes, child);
+    std::copy(share, share + n_classes, child + n_classes);
+  }
+}
+
+void depths(const std::int32_t* left, const std::int32_t* chain, std::int32_t n_nodes,
+            std::int64_t* depth) {
+  depth[0] = 0;
+  for (std::int32_t v = 0; v < n_nodes; ++v)
+    if (left[v] != kLeaf) depth[left[v]] = depth[left[v] + 1] = depth[v] + chain[v];
+}
+
+// -- laws over prunings ----------------------------------------------------------------------------
+
+namespace {
+
+// The up pass. With logbeta(v) = own(v) + b(v), a node of chain 1 has b = log(1 + exp(x)) with
+// x = b(left) + b(right) - theta . D(v), D being the gain in the terms of own = theta . F.
+//
+// b may be as large as lambda n, so it is kept as theta . d + c: d sums the gains over the splits of
+// one pruning below v, which takes the likelier side of every decision, and c >= 0 is the log of what
+// all other prunings add. d holds whole numbers of errors, so nothing is lost when large terms cancel
+// on the way up. A pruning is the case c = 0: the same decisions, and nothing but them.
+class UpPass {
+ public:
+  explicit UpPass(const Terms& terms)
+      : terms_(terms),
+        rest_(static_cast<std::size_t>(terms.n_nodes)),
+        total_(static_cast<std::size_t>(terms.n_nodes) * static_cast<std::size_t>(terms.n_terms)) {}
+
+  // odds: (n_nodes,) exp(-|x|) with the sign of x: see Odds. log_odds may be null.
+  // Returns log beta(root) - own(root).
+  template <Rule rule>
+  double run(const double* theta, double* odds, double* log_odds) {
+    switch (terms_.n_terms) {
+      case 1: return run_fixed<rule, 1>(theta, odds, log_odds);
+      case 2: return run_fixed<rule, 2>(theta, odds, log_odds);
+      case 3: return run_fixed<rule, 3>(theta, odds, log_odds);
+      default: return run_fixed<rule, 0>(theta, odds, log_odds);
+    }
+  }
+
+ private:
+  // kTerms = 0 stands for a number of terms known at run time only.
+  template <Rule rule, int kTerms>
+  double run_fixed(const double* theta, double* odds, double* log_odds) {
+    const auto n_terms = static_cast<std::size_t>(kTerms > 0 ? kTerms : terms_.n_terms);
+    double* const total = total_.data();
+    double* const rest = rest_.data();
+    for (std::int64_t node = terms_.n_nodes - 1; node >= 0; --node) {
+      const auto v = static_cast<std::size_t>(node);
+      double* d = total + v * n_terms;
+      const double stop = rule == Rule::average ? terms_.stop[v] : 0.0;
+      if (terms_.left[v] == kLeaf) {
+        for (std::size_t f = 0; f < n_terms; ++f) d[f] = 0.0;
+        rest[v] = stop;
+        odds[v] = -0.0;
+        if (log_odds) log_odds[v] = -kInfinity;
+        continue;
+      }
+      const auto l = static_cast<std::size_t>(terms_.left[v]);
+      const double* gain = terms_.gains + v * n_terms;
+      const double* d_left = total + l * n_terms;
+      // What splitting v as the pruning below does is worth. Whole numbers times one come last, so the
+      // sum up to them is exact and a single rounding follows: ties are seen as ties.
+      double value = 0.0;
+      for (std::size_t f = n_terms; f-- > 0;) {
+        d[f] = gain[f] + (d_left[f] + d_left[n_terms + f]);
+        value = std::fma(theta[f], d[f], value);
+      }
+      if constexpr (rule == Rule::prune) {
+        const bool split = value > 0.0;
+        odds[v] = split ? 0.0 : -0.0;
+        if (log_odds) log_odds[v] = split ? kInfinity : -kInfinity;
+        if (!split)
+          for (std::size_t f = 0; f < n_terms; ++f) d[f] = 0.0;
+        continue;
+      }
+      const double below = (rest[l] + rest[l + 1]) + terms_.split[v];
+      double x = below == -kInfinity ? -kInfinity : value + (below - stop);
+      const double e = std::exp(-std::abs(x));
+      odds[v] = std::copysign(e, x);
+      if (log_odds) log_odds[v] = x;
+      if (x > 0.0) {
+        rest[v] = below + std::log1p(e);
+      } else {
+        rest[v] = stop + std::log1p(e);
+        for (std::size_t f = 0; f < n_terms; ++f) d[f] = 0.0;
+      }
+    }
+    double evidence = rest[0];
+    for (std::size_t f = n_terms; f-- > 0;) evidence = std::fma(theta[f], total[f], evidence);
+    return rule == Rule::average ? evidence : 0.0;
+  }
+
+  const Terms& terms_;
+  std::vector<double> rest_;   // (n_nodes,) c
+  std::vector<double> total_;  // (n_nodes, n_terms) d
+};
+
+// A signed exp(-|x|) holds both probabilities of a decision to full precision.
+struct Odds {
+  double likelier, rarer;
+  bool split_likelier;
+  explicit Odds(double odds) : split_likelier(!std::signbit(odds)) {
+    const double e = std::abs(odds);
+    likelier = 1.0 / (1.0 + e);
+    rarer = e * likelier;
+  }
+  double split() const { return split_likelier ? likelier : rarer; }
+  double stop() const { return split_likelier ? rarer : likelier; }
+};
+
+// The down pass: turns the odds in `weight` into probabilities of being a leaf. reach: (n_nodes,).
+void down_pass(const std::int32_t* left, std::int32_t n_nodes, double* weight, double* reach) {
+  reach[0] = 1.0;
+  for (std::int32_t v = 0; v < n_nodes; ++v) {
+    if (left[v] == kLeaf) {
+      weight[v] = reach[v];
+      continue;
+    }
+    const Odds odds(weight[v]);
+    weight[v] = reach[v] * odds.stop();
+    reach[left[v]] = reach[left[v] + 1] = reach[v] * odds.split();
+  }
+}
+
+double up_pass(UpPass& pass, Rule rule, const double* theta, double* odds, double* log_odds) {
+  return rule == Rule::average ? pass.run<Rule::average>(theta, odds, log_odds)
+                               : pass.run<Rule::prune>(theta, odds, log_odds);
+}
+
+double loss_of(const double* holdout, const double* score, std::int64_t n_classes, Loss kind) {
+  double loss = 0.0;
+  if (kind == Loss::error) {
+    const std::int64_t label = std::max_element(score, score + n_classes) - score;
+    for (std::int64_t k = 0; k < n_classes; ++k)
+      if (k != label) loss += holdout[k];
+    return loss;
+  }
+  constexpr double kSmallest = std::numeric_limits<double>::epsilon();
+  double sum = 0.0;
+  for (std::int64_t k = 0; k < n_classes; ++k) sum += score[k];
+  for (std::int64_t k = 0; k < n_classes; ++k)
+    if (holdout[k] > 0.0) loss -= holdout[k] * std::log(std::max(score[k] / sum, kSmallest));
+  return loss;
+}
+
+}  // namespace
+
+double weigh(const Terms& terms, const double* theta, Rule rule, double* weight, double* log_odds) {
+  UpPass pass(terms);
+  const double evidence = up_pass(pass, rule, theta, weight, log_odds);
+  std::vector<double> reach(static_cast<std::size_t>(terms.n_nodes));
+  down_pass(terms.left, terms.n_nodes, weight, reach.data());
+  return evidence;
+}
+
+void reach(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds, double* reached) {
+  reached[0] = 1.0;
+  for (std::int32_t v = 0; v < n_nodes; ++v)
+    if (left[v] != kLeaf)
+      reached[left[v]] = reached[left[v] + 1] = reached[v] / (1.0 + std::exp(-log_odds[v]));
+}
+
+void likeliest(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds,
+               const double* chain_mode, double* log_odds_of_pruning) {
+  // log(1 + exp(x)), so that a decision's log probabilities are -softplus(x) and -softplus(-x).
+  const auto softplus = [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); };
+  std::vector<double> best(static_cast<std::size_t>(n_nodes));
+  for (std::int32_t v = n_nodes - 1; v >= 0; --v) {
+    const auto u = static_cast<std::size_t>(v);
+    best[u] = chain_mode[u];
+    log_odds_of_pruning[u] = -kInfinity;
+    if (left[u] == kLeaf) continue;
+    const auto l = static_cast<std::size_t>(left[u]);
+    const double stop = best[u] - softplus(log_odds[u]);
+    const double split = best[l] + best[l + 1] - softplus(-log_odds[u]);
+    const double rounding = 1e-12 * (1.0 + std::abs(stop));  // a tie within it stops
+    const bool splits = std::isinf(stop) ? split > stop : split > stop + rounding;
+    best[u] = splits ? split : stop;
+    if (splits) log_odds_of_pruning[u] = kInfinity;
+  }
+}
+
+void push_down(const std::int32_t* left, std::int32_t n_nodes, const double* weight,
+               const std::int32_t* label, const double* frequency, std::int64_t n_classes,
+               double* score) {
+  std::fill(score, score + n_classes, 0.0);
+  for (std::int64_t v = 0; v < n_nodes; ++v) {
+    double* row = score + v * n_classes;
+    if (frequency) {
+      const double* value = frequency + v * n_classes;
+      for (std::int64_t k = 0; k < n_classes; ++k) row[k] += weight[v] * value[k];
+    } else {
+      row[label[v]] += weight[v];
+    }
+    if (left[v] == kLeaf) continue;
+    double* child = score + left[v] * n_classes;
+    std::copy(row, row + n_classes, child);
+    std::copy(row, row + n_classes, child + n_classes);
+  }
+}
+
+void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Rule rule,
+                const std::int32_t* label, const double* frequency, std::int64_t n_classes,
+                const double* holdout, Loss kind, double* loss, int n_threads) {
+  const auto n_nodes = static_cast<std::size_t>(terms.n_nodes);
+  std::vector<std::int32_t> judged;  // the leaves that hold held-out rows
+  for (std::int32_t v = 0; v < terms.n_nodes; ++v) {
+    const double* row = holdout + v * n_classes;
+    if (terms.left[v] == kLeaf && std::any_of(row, row + n_classes, [](double w) { return w > 0.0; }))
+      judged.push_back(v);
+  }
+  const std::int64_t parts = std::clamp<std::int64_t>(n_threads, 1, n_grid);
+  parallel_for(parts, n_threads, [&](std::int64_t part) {
+    UpPass pass(terms);
+    std::vector<double> weight(n_nodes), reach(n_nodes);
+    std::vector<double> score(n_nodes * static_cast<std::size_t>(n_classes));
+    for (std::int64_t g = part; g < n_grid; g += parts) {
+      up_pass(pass, rule, theta + g * terms.n_terms, weight.data(), nullptr);
+      down_pass(terms.left, terms.n_nodes, weight.data(), reach.data());
+      push_down(terms.left, terms.n_nodes, weight.data(), label, frequency, n_classes, score.data());
+      loss[g] = 0.0;
+      for (const std::int32_t v : judged)
+        loss[g] += loss_of(holdout + v * n_classes, score.data() + v * n_classes, n_classes, kind);
+    }
+  });
+}
+
+}  // namespace certree
