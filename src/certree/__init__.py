@@ -1,1 +1,74 @@
-"""x"""
+"""Tree classifiers in which all prunings of one tree vote.
+
+The flow, stage by stage::
+
+    rows -> tree -> stats -> weights -> vote
+
+`grow_dyadic` and `grow_kd` grow a `Tree` over rows, `count` gives each of its nodes `NodeStats`,
+`pac_bayes` and the other laws give each node its probability of being a leaf (`NodeWeights`), and
+`vote` pushes the votes of all prunings down to the leaves (`Vote`). One pruning is the case in which
+those probabilities are 0 and 1. The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier` and
+`HelmboldSchapireClassifier` are these stages behind scikit-learn's interface.
+"""
+
+from certree.classifier import (
+    HelmboldSchapireClassifier,
+    PACBayesTreeClassifier,
+    PrunedTreeClassifier,
+)
+from certree.grow.dyadic import grow_dyadic
+from certree.grow.kd import grow_kd
+from certree.grow.sklearn_tree import from_sklearn
+from certree.prunings import (
+    CostComplexityPath,
+    cost_complexity,
+    cost_complexity_path,
+    depth_penalised,
+    prune,
+)
+from certree.stats import NodeStats, count
+from certree.tree import Tree
+from certree.votes import Vote, vote
+from certree.weights import (
+    NodeWeights,
+    average,
+    entropy,
+    gibbs_risk,
+    helmbold_schapire,
+    map_pruning,
+    pac_bayes,
+    reached,
+    sample_pruning,
+    theorem_posterior,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CostComplexityPath",
+    "HelmboldSchapireClassifier",
+    "NodeStats",
+    "NodeWeights",
+    "PACBayesTreeClassifier",
+    "PrunedTreeClassifier",
+    "Tree",
+    "Vote",
+    "average",
+    "cost_complexity",
+    "cost_complexity_path",
+    "count",
+    "depth_penalised",
+    "entropy",
+    "from_sklearn",
+    "gibbs_risk",
+    "grow_dyadic",
+    "grow_kd",
+    "helmbold_schapire",
+    "map_pruning",
+    "pac_bayes",
+    "prune",
+    "reached",
+    "sample_pruning",
+    "theorem_posterior",
+    "vote",
+]

@@ -4,7 +4,7 @@ The tree of a fold grows once. All grid points are weighed, voted and judged on 
 core, which keeps no array of nodes by grid points.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from certree import _core
 from certree.columns import Float64, Int32
-from certree.rows import Indices
+from certree.rows import Fold, Indices
 from certree.stats import NodeStats, count
 from certree.tree import Tree
 from certree.votes import Kind, node_frequencies
@@ -65,28 +65,22 @@ class GrownFold:
     holdout: Float64
 
 
-def grow_folds(
-    folds: Iterable[tuple[Indices, Indices]],
+def grow_fold(
+    fold: Fold,
     grow: Callable[[NDArray[Any], Int32, Float64 | None], Tree],
     X: NDArray[Any],
     y: Int32,
     n_classes: int,
-    sample_weight: Float64 | None = None,
     n_jobs: int | None = None,
-) -> list[GrownFold]:
-    """Grow the tree of every fold and count its rows on both sides."""
+) -> GrownFold:
+    """Grow the tree of a fold and count its rows on both sides."""
 
-    def counted(tree: Tree, rows: Indices, label: Int32 | None = None) -> NodeStats:
-        weight = None if sample_weight is None else sample_weight[rows]
+    def counted(rows: Indices, weight: Float64 | None, label: Int32 | None) -> NodeStats:
         return count(tree, X[rows], y[rows], n_classes, label, weight, n_jobs=n_jobs)
 
-    grown = []
-    for growing, judging in folds:
-        weight = None if sample_weight is None else sample_weight[growing]
-        tree = grow(X[growing], y[growing], weight)
-        stats = counted(tree, growing)
-        grown.append(GrownFold(tree, stats, counted(tree, judging, stats.label).counts))
-    return grown
+    tree = grow(X[fold.grow], y[fold.grow], fold.grow_weight)
+    stats = counted(fold.grow, fold.grow_weight, None)
+    return GrownFold(tree, stats, counted(fold.judge, fold.judge_weight, stats.label).counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,1 @@
+"""The paper's experiment: `protocol` runs it, `table2` and `figure2` say what came out."""

@@ -1,0 +1,192 @@
+"""Named data sets and files as tables of features and classes."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+DATA_VARIABLE = "CERTREE_DATA"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Features and, if there is one, a target.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Features, float64.
+    y : ndarray of shape (n,), or None
+        Target.
+    feature_names : list of str
+        Names of the features.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[Any] | None
+    feature_names: list[str]
+
+
+# The UCI tables of the paper that OpenML has, by OpenML's data id.
+OPENML_IDS = {"spam": 44, "eeg": 1471, "wine": 287, "digit": 28, "letter": 6}
+
+
+def _bundled(loader: str) -> Table:
+    from sklearn import datasets
+
+    bunch = getattr(datasets, loader)()
+    return Table(np.asarray(bunch.data, float), bunch.target, list(map(str, bunch.feature_names)))
+
+
+BUNDLED: dict[str, Callable[[], Table]] = {
+    "iris": lambda: _bundled("load_iris"),
+    "cultivars": lambda: _bundled("load_wine"),
+    "cancer": lambda: _bundled("load_breast_cancer"),
+    "digits": lambda: _bundled("load_digits"),
+}
+
+
+def load(name: str, directory: str | os.PathLike[str] | None = None) -> Table:
+    """Load a data set by its name.
+
+    Looked for in this order: ``<directory>/<name>.parquet`` with the label in its last column, the
+    sets that scikit-learn brings along ("iris", "cultivars", "cancer", "digits"), OpenML.
+
+    Parameters
+    ----------
+    name : str
+        Name of the set.
+    directory : path or None
+        Where Parquet files are; None: what the environment variable CERTREE_DATA says, if set.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    FileNotFoundError
+        If the set is in none of these places.
+    """
+    directory = os.environ.get(DATA_VARIABLE) if directory is None else directory
+    file = None if directory is None else Path(directory) / f"{name}.parquet"
+    if file is not None and file.is_file():
+        columns = pa.parquet.read_table(file)
+        return split_target(columns, columns.column_names[-1])
+    if name in BUNDLED:
+        return BUNDLED[name]()
+    looked = (
+        f"{file} is no file"
+        if file
+        else f"no directory of Parquet files was given (option --data or variable {DATA_VARIABLE})"
+    )
+    if name in OPENML_IDS:
+        return _download(name, looked)
+    known = ", ".join(sorted({*BUNDLED, *OPENML_IDS}))
+    raise FileNotFoundError(
+        f"data set {name!r}: {looked}, and it can be had without one only for {known}"
+    )
+
+
+def _download(name: str, looked: str) -> Table:
+    from sklearn.datasets import fetch_openml
+
+    number = OPENML_IDS[name]
+    try:
+        bunch = fetch_openml(data_id=number, as_frame=False, parser="liac-arff")
+    except (OSError, ValueError) as error:
+        raise FileNotFoundError(
+            f"data set {name!r}: {looked}, and data set {number} could not be downloaded from "
+            f"OpenML ({error})"
+        ) from error
+    X = np.asarray(bunch.data, dtype=np.float64)
+    return Table(X, np.asarray(bunch.target), list(map(str, bunch.feature_names)))
+
+
+def read(path: str | os.PathLike[str]) -> pa.Table:
+    """Read a CSV, Parquet or Arrow (Feather) file.
+
+    Parameters
+    ----------
+    path : path
+        The file; its suffix says what it is.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the suffix is unknown or the file is not what the suffix says.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(f"no such file: {file}")
+    suffix = file.suffix.lower()
+    try:
+        if suffix == ".csv":
+            return pa.csv.read_csv(file)
+        if suffix in (".parquet", ".pq"):
+            return pa.parquet.read_table(file)
+        if suffix in (".arrow", ".feather"):
+            import pyarrow.feather
+
+            return pa.feather.read_table(file)
+    except pa.ArrowException as error:
+        raise ValueError(f"{file} could not be read as {suffix[1:]}: {error}") from error
+    raise ValueError(f"expected a .csv, .parquet, .arrow or .feather file, got {file}")
+
+
+def split_target(columns: pa.Table, target: str | None) -> Table:
+    """Split a table into its features and its target.
+
+    Parameters
+    ----------
+    columns : pyarrow.Table
+        All columns. Nulls in features become NaN.
+    target : str or None
+        Name of the target; None if there is none.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        If the target is missing or holds nulls, or a feature is not numeric.
+    """
+    y = None
+    if target is not None:
+        if target not in columns.column_names:
+            raise ValueError(f"no column {target!r}; there are {', '.join(columns.column_names)}")
+        values = columns.column(target).combine_chunks()
+        if values.null_count:
+            raise ValueError(f"the target {target!r} has {values.null_count} missing values")
+        y = np.asarray(values.to_numpy(zero_copy_only=False))
+        if y.dtype == object:
+            y = y.astype(str)
+        columns = columns.drop_columns([target])
+    return Table(np.column_stack(_numeric(columns)), y, list(columns.column_names))
+
+
+def _numeric(columns: pa.Table) -> list[NDArray[np.float64]]:
+    if columns.num_columns == 0:
+        raise ValueError("there is no feature column")
+    features = []
+    for name in columns.column_names:
+        kind = columns.schema.field(name).type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+            raise ValueError(f"feature {name!r} must be numeric, got {kind}")
+        features.append(columns.column(name).cast(pa.float64(), safe=False).to_numpy())
+    return features
