@@ -27,6 +27,7 @@ from certree.prunings import (
     prune,
 )
 from certree.stats import NodeStats, count
+from certree.storage import load, save
 from certree.tree import Tree
 from certree.votes import Vote, vote
 from certree.weights import (
@@ -64,11 +65,13 @@ __all__ = [
     "grow_dyadic",
     "grow_kd",
     "helmbold_schapire",
+    "load",
     "map_pruning",
     "pac_bayes",
     "prune",
     "reached",
     "sample_pruning",
+    "save",
     "theorem_posterior",
     "vote",
 ]

@@ -1,0 +1,304 @@
+"""The command line: parses, calls, prints."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import typer
+from matplotlib.figure import Figure
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from certree import storage, tables
+from certree.classifier import (
+    HelmboldSchapireClassifier,
+    PACBayesTreeClassifier,
+    PrunedTreeClassifier,
+    TreeVoteClassifier,
+)
+from certree.experiments import figure2 as figure2_experiment
+from certree.experiments import table2 as table2_experiment
+from certree.experiments.protocol import EXPANDED, PAPER_SETS, PARTITIONS, PRUNING, run
+from certree.experiments.table2 import METHODS, Line
+from certree.output import write_whole
+
+app = typer.Typer(
+    help="Trees in which all prunings vote.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+
+class Method(StrEnum):
+    """The estimators by their short names."""
+
+    pac_bayes = "pac-bayes"
+    pruned = "pruned"
+    helmbold_schapire = "helmbold-schapire"
+
+
+class Partition(StrEnum):
+    """The partitions by their names."""
+
+    kd = "kd"
+    dyadic = "dyadic"
+
+
+_ESTIMATORS: dict[Method, type[TreeVoteClassifier]] = {
+    Method.pac_bayes: PACBayesTreeClassifier,
+    Method.pruned: PrunedTreeClassifier,
+    Method.helmbold_schapire: HelmboldSchapireClassifier,
+}
+
+Data = Annotated[
+    str | None,
+    typer.Option(help="Directory of NAME.parquet files.", envvar=tables.DATA_VARIABLE),
+]
+Datasets = Annotated[list[str] | None, typer.Option(help="Data sets; repeat or use commas.")]
+Partitions = Annotated[
+    list[str] | None, typer.Option(help=f"Some of {', '.join(PARTITIONS)}; repeat or use commas.")
+]
+Repeats = Annotated[int, typer.Option(min=1, help="Repetitions, each with rows of its own.")]
+Jobs = Annotated[int, typer.Option(help="Threads; -1 for all cores.")]
+Json = Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")]
+Plot = Annotated[Path | None, typer.Option(help="Draw to this file (.png, .svg, .pdf).")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+def _fail(error: Exception) -> NoReturn:
+    Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+    raise typer.Exit(1)
+
+
+def _split(values: list[str] | None, default: tuple[str, ...]) -> list[str]:
+    if not values:
+        return list(default)
+    return [name.strip() for value in values for name in value.split(",") if name.strip()]
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    text = json.dumps(content, indent=1) + "\n"
+    write_whole(path, lambda file: file.write(text.encode()))
+
+
+def _write_figure(path: Path, figure: Figure) -> None:
+    kind = path.suffix[1:].lower() or "png"
+    write_whole(path, lambda file: figure.savefig(file, format=kind, dpi=150))
+
+
+@app.command()
+def table2(
+    data: Data = None,
+    datasets: Datasets = None,
+    partitions: Partitions = None,
+    repeats: Repeats = 5,
+    jobs: Jobs = -1,
+    json_file: Json = None,
+    plot: Plot = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run the paper's experiment and print its Table 2, with ours beside it."""
+    try:
+        outcomes = run(
+            _split(datasets, PAPER_SETS),
+            _split(partitions, tuple(PARTITIONS)),
+            repeats,
+            data,
+            n_jobs=jobs,
+            verbose=not quiet,
+        )
+        table = table2_experiment.lines(outcomes)
+        _print_table2(table, repeats)
+        if json_file:
+            _write_json(json_file, table2_experiment.as_json(outcomes, table))
+        if plot:
+            from certree.plot import plot_table2
+
+            _write_figure(plot, plot_table2(table))
+    except (OSError, ValueError) as error:
+        _fail(error)
+
+
+@app.command()
+def figure2(
+    data: Data = None,
+    datasets: Datasets = None,
+    partitions: Partitions = None,
+    repeats: Repeats = 5,
+    jobs: Jobs = -1,
+    json_file: Json = None,
+    plot: Plot = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run the paper's experiment for five training sizes and print the errors."""
+    try:
+        outcomes = run(
+            _split(datasets, figure2_experiment.MULTICLASS_SETS),
+            _split(partitions, ("dyadic", "kd")),
+            repeats,
+            data,
+            figure2_experiment.SHARES,
+            n_jobs=jobs,
+            verbose=not quiet,
+        )
+        curves = figure2_experiment.curves(outcomes)
+        _print_figure2(curves)
+        if json_file:
+            _write_json(json_file, figure2_experiment.as_json(outcomes, curves))
+        if plot:
+            from certree.plot import plot_figure2
+
+            _write_figure(plot, plot_figure2(curves))
+    except (OSError, ValueError) as error:
+        _fail(error)
+
+
+@app.command()
+def fit(
+    file: Annotated[Path, typer.Argument(help="CSV, Parquet or Arrow file of training rows.")],
+    target: Annotated[str, typer.Option(help="Column with the class.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
+    method: Annotated[Method, typer.Option(help="What to fit.")] = Method.pac_bayes,
+    partition: Annotated[Partition, typer.Option(help="How the tree is grown.")] = Partition.kd,
+    seed: Annotated[int, typer.Option(min=0, help="Random state.")] = 0,
+    jobs: Jobs = -1,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a model to a table and write it to a file."""
+    try:
+        table = tables.split_target(tables.read(file), target)
+        model = _ESTIMATORS[method](
+            partition.value, random_state=seed, n_jobs=jobs, verbose=int(not quiet)
+        )
+        model.fit(table.X, table.y)
+        model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+        storage.save(model, output)
+    except (OSError, ValueError) as error:
+        _fail(error)
+    chosen = ", ".join(f"{name} {value:.4g}" for name, value in model.temperatures_.items())
+    Console().print(
+        f"{len(table.X)} rows, {table.X.shape[1]} features, {len(model.classes_)} classes; tree of "
+        f"{model.get_n_leaves()} leaves; {chosen}; written to {output}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@app.command()
+def predict(
+    model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    file: Annotated[Path, typer.Argument(help="CSV, Parquet or Arrow file of rows.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="CSV or Parquet file to write; else CSV is printed."),
+    ] = None,
+) -> None:
+    """Predict the class of every row of a table, with the classes' shares of the vote."""
+    try:
+        model = storage.load(model_file)
+        columns = tables.read(file)
+        names = list(model.feature_names_in_)
+        missing = [name for name in names if name not in columns.column_names]
+        if missing:
+            raise ValueError(f"{file} has no column {', '.join(map(repr, missing))}")
+        X = tables.split_target(columns.select(names), None).X
+        shares = model.predict_proba(_named(X, model))
+        labels = model.classes_[shares.argmax(axis=1)]
+        result = pa.table(
+            {
+                "prediction": pa.array(labels),
+                **{f"share_{c}": shares[:, k] for k, c in enumerate(model.classes_)},
+            }
+        )
+        _write_table(result, output)
+    except (OSError, ValueError) as error:
+        _fail(error)
+
+
+def _named(X: np.ndarray[Any, Any], model: TreeVoteClassifier) -> Any:
+    """Rows in the model's own order; scikit-learn warns unless the model forgets the names."""
+    del model.feature_names_in_
+    return X
+
+
+def _write_table(result: pa.Table, output: Path | None) -> None:
+    if output is None:
+        print_csv(result)
+        return
+    suffix = output.suffix.lower()
+    if suffix not in (".csv", ".parquet"):
+        raise ValueError(f"expected a .csv or .parquet file, got {output}")
+
+    def write(file: BinaryIO) -> None:
+        if suffix == ".csv":
+            pa.csv.write_csv(result, file)
+        else:
+            pa.parquet.write_table(result, file)
+
+    write_whole(output, write)
+
+
+def print_csv(result: pa.Table) -> None:
+    """Print a table as CSV on standard output."""
+    sink = pa.BufferOutputStream()
+    pa.csv.write_csv(result, sink)
+    typer.echo(sink.getvalue().to_pybytes().decode(), nl=False)
+
+
+def _print_table2(table: list[Line], repeats: int) -> None:
+    console = Console()
+    means = table2_experiment.mean_ratios(table)
+    for partition in dict.fromkeys(line.partition for line in table):
+        rows = [line for line in table if line.partition == partition]
+        methods = [name for name in METHODS if any(name in line.ratios for line in rows)]
+        methods.remove(PRUNING)
+        title = f"{partition} tree, {repeats} repetitions: error / error of pruning (paper's)"
+        grid = _grid(title, "data set")
+        for name in ("error of pruning", *methods):
+            # In 80 columns there is room for nine letters a line.
+            heading = name.replace(" ", "\n").replace("-p", "-\np").replace("-f", "-\nf")
+            grid.add_column(heading, justify="right", no_wrap=True)
+        for line in rows:
+            cells = [_ratio(line, name) for name in methods]
+            grid.add_row(line.dataset, _stacked(line.errors[PRUNING]), *cells)
+        average = [f"{means[partition][name]:.3f}" for name in methods]
+        grid.add_section()
+        grid.add_row("mean", "", *average)
+        console.print(grid)
+    if any(line.partition == EXPANDED for line in table):
+        console.print(f"{EXPANDED}: the dyadic tree with every cell, empty ones too, stored.")
+    for note in table2_experiment.notes(table):
+        console.print(note, highlight=False)
+
+
+def _grid(title: str, first: str) -> RichTable:
+    grid = RichTable(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    grid.add_column(first, no_wrap=True)
+    return grid
+
+
+def _ratio(line: Line, method: str) -> str:
+    if method not in line.ratios:
+        return "–"
+    paper = line.paper(method)
+    return _stacked(line.ratios[method]) + (f"\n({paper:.3f})" if paper is not None else "")
+
+
+def _stacked(mean: table2_experiment.Mean) -> str:
+    return str(mean).replace(" ", "\n")
+
+
+def _print_figure2(curves: list[figure2_experiment.Curve]) -> None:
+    console = Console()
+    for partition, dataset in dict.fromkeys((c.partition, c.dataset) for c in curves):
+        rows = [c for c in curves if (c.partition, c.dataset) == (partition, dataset)]
+        grid = _grid(f"{dataset}, {partition} tree: test error", "training rows")
+        for n in rows[0].rows:
+            grid.add_column(str(n), justify="right")
+        for curve in rows:
+            grid.add_row(curve.method, *map(str, curve.errors))
+        console.print(grid)

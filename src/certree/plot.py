@@ -1,0 +1,197 @@
+"""Pictures: the tables of the experiments, and a tree with the shares of its cells."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from certree.experiments.figure2 import Curve
+from certree.experiments.protocol import EXPANDED, PRUNING
+from certree.experiments.table2 import Line
+from certree.explain import Branch
+
+if TYPE_CHECKING:
+    from certree.classifier import TreeVoteClassifier
+
+# Colours that colour-blind readers tell apart (Okabe and Ito), one per method in every picture.
+COLOURS = {
+    PRUNING: "#000000",
+    "SN-pruning": "#E69F00",
+    "PAC-Bayes joint": "#0072B2",
+    "PAC-Bayes error-first": "#56B4E9",
+    "HS-vote": "#CC79A7",
+    "unpruned": "#999999",
+    "Gibbs": "#009E73",
+}
+_RATIOS = ("SN-pruning", "PAC-Bayes joint", "PAC-Bayes error-first", "HS-vote")
+_CURVES = (PRUNING, "SN-pruning", "PAC-Bayes joint", "HS-vote", "unpruned")
+
+
+def plot_table2(table: Sequence[Line]) -> Figure:
+    """Draw the ratios of Table 2: filled marks with error bars are ours, open ones the paper's.
+
+    Parameters
+    ----------
+    table : sequence of Line
+        The table.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    partitions = [p for p in dict.fromkeys(line.partition for line in table) if p != EXPANDED]
+    datasets = list(dict.fromkeys(line.dataset for line in table))
+    size = (3.2 + 3.4 * len(partitions), 1.6 + 0.55 * len(datasets))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(1, len(partitions), sharey=True, sharex=True, squeeze=False)[0]
+    for ax, partition in zip(axes, partitions, strict=True):
+        ax.axvline(1, color=COLOURS[PRUNING], linewidth=1)
+        for line in table:
+            if line.partition == partition:
+                _draw_ratios(ax, line, datasets.index(line.dataset))
+        ax.set_title(f"{partition} tree")
+        ax.set_xlabel("error / error of the optimal pruning")
+        ax.grid(axis="x", alpha=0.3)
+    axes[0].set_yticks(range(len(datasets)), datasets)
+    axes[0].set_ylim(len(datasets) - 0.4, -0.6)
+    handles: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if any(line.paper(method) is not None for line in table for method in _RATIOS):
+        handles["open: the paper's"] = Line2D([], [], color="0.3", marker="o", ls="", mfc="none")
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def _draw_ratios(ax: Any, line: Line, row: int) -> None:
+    shown = [method for method in _RATIOS if method in line.ratios]
+    for method in shown:
+        # Every method keeps its height within the row, so that marks do not cover each other.
+        y = row + 0.17 * (_RATIOS.index(method) - (len(_RATIOS) - 1) / 2)
+        ratio = line.ratios[method]
+        spread = 0.0 if np.isnan(ratio.standard_error) else ratio.standard_error
+        style = {"color": COLOURS[method], "markersize": 5}
+        ax.errorbar(ratio.value, y, xerr=spread, fmt="o", elinewidth=1.2, label=method, **style)
+        paper = line.paper(method)
+        if paper is not None:
+            ax.plot(paper, y, "o", markerfacecolor="none", **style)
+
+
+def plot_figure2(curves: Sequence[Curve]) -> Figure:
+    """Draw error against training rows, with bands of one standard error.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+        The curves.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    partitions = [p for p in dict.fromkeys(curve.partition for curve in curves) if p != EXPANDED]
+    datasets = list(dict.fromkeys(curve.dataset for curve in curves))
+    size = (1 + 2.9 * len(datasets), 0.9 + 2.5 * len(partitions))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(partitions), len(datasets), squeeze=False, sharex="col")
+    for curve in curves:
+        if curve.partition not in partitions or curve.method not in _CURVES:
+            continue
+        ax = axes[partitions.index(curve.partition), datasets.index(curve.dataset)]
+        mean = np.array([error.value for error in curve.errors])
+        spread = np.nan_to_num([error.standard_error for error in curve.errors])
+        colour = COLOURS[curve.method]
+        ax.plot(curve.rows, mean, ".-", color=colour, label=curve.method, linewidth=1.2)
+        ax.fill_between(curve.rows, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0)
+        ax.set_title(f"{curve.dataset}, {curve.partition}", fontsize=9)
+    for ax in axes[-1]:
+        ax.set_xlabel("training rows")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("test error")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
+
+
+def plot_tree(model: "TreeVoteClassifier", max_leaves: int = 8) -> Figure:
+    """Draw the part of a fitted model's tree that matters most to the vote.
+
+    A box is coloured by the label of its cell, the more strongly the larger the share of the vote
+    that the cell has; dashed boxes are split further.
+
+    Parameters
+    ----------
+    model : fitted estimator of certree
+        The model.
+    max_leaves : int
+        At most so many leaves are shown.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    root = model._explainer().shown(max_leaves)
+    places: dict[int, tuple[float, int]] = {}
+    n_leaves = _place(root, places)
+    depth = max(level for _, level in places.values())
+    figure = Figure(figsize=(1.2 + 1.75 * n_leaves, 1.1 + 1.15 * depth), layout="constrained")
+    ax = figure.subplots()
+    ax.set_axis_off()
+    ax.set_xlim(-0.6, n_leaves - 0.4)
+    ax.set_ylim(-depth - 0.5, 0.5)
+    palette = matplotlib.colormaps["tab10"].colors
+    labels = [str(label) for label in model.classes_]
+    stack = [root]
+    while stack:
+        branch = stack.pop()
+        stack.extend(branch.children)
+        _draw_branch(ax, branch, places, palette[labels.index(str(branch.cell.label)) % 10])
+    return figure
+
+
+def _place(root: Branch, places: dict[int, tuple[float, int]]) -> int:
+    """Leaves side by side, every other node above the middle of its children; counts the leaves."""
+    n_leaves = 0
+    stack = [(root, 0, False)]
+    while stack:
+        branch, level, placed_below = stack.pop()
+        if not branch.children:
+            places[branch.cell.node] = (float(n_leaves), level)
+            n_leaves += 1
+        elif placed_below:
+            x = float(np.mean([places[child.cell.node][0] for child in branch.children]))
+            places[branch.cell.node] = (x, level)
+        else:
+            stack.append((branch, level, True))
+            stack.extend((child, level + 1, False) for child in reversed(branch.children))
+    return n_leaves
+
+
+def _draw_branch(
+    ax: Any, branch: Branch, places: dict[int, tuple[float, int]], colour: Any
+) -> None:
+    x, level = places[branch.cell.node]
+    for child in branch.children:
+        below, _ = places[child.cell.node]
+        ax.plot([x, below], [-level, -level - 1], color="0.6", linewidth=1, zorder=1)
+    cell = branch.cell
+    strength = 0.12 + 0.68 * min(cell.share, 1.0)
+    ax.text(
+        x,
+        -level,
+        f"{cell.rule}\n{cell.rows:g} rows: {cell.label}\n{100 * cell.share:.1f} % of the vote",
+        ha="center",
+        va="center",
+        fontsize=7.5,
+        zorder=2,
+        bbox={
+            "boxstyle": "round",
+            "facecolor": (1 - strength) + strength * np.array(colour),
+            "edgecolor": "0.3",
+            "linestyle": "--" if branch.hidden else "-",
+        },
+    )

@@ -1,0 +1,228 @@
+"""Model files: arrays and a JSON header, never code.
+
+A model file is a zip archive of NumPy arrays. The array "header" holds JSON: format, version, class,
+parameters and what else is no array. Nothing in a file is ever executed, and every part is checked
+before a model is made of it.
+"""
+
+import json
+import os
+import struct
+import zipfile
+import zlib
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+
+from certree.classifier import (
+    HelmboldSchapireClassifier,
+    PACBayesTreeClassifier,
+    PrunedTreeClassifier,
+    TreeVoteClassifier,
+)
+from certree.output import write_whole
+from certree.stats import NodeStats
+from certree.tree import Tree
+from certree.votes import Vote
+from certree.weights import NodeWeights
+
+FORMAT, VERSION = "certree model", 1
+
+_MODELS: dict[str, type[TreeVoteClassifier]] = {
+    model.__name__: model
+    for model in (HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier)
+}
+# scikit-learn trees that a model may name as its partition.
+_PARTITIONS = {tree.__name__: tree for tree in (DecisionTreeClassifier, ExtraTreeClassifier)}
+
+# What NumPy and zipfile raise when the bytes of an archive are not what they should be.
+_DAMAGE = (
+    EOFError, KeyError, NotImplementedError, SyntaxError, TypeError, ValueError, OverflowError,
+    MemoryError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
+_COLUMNS = {
+    "tree": ("feature", "threshold", "left", "chain"),
+    "stats": ("counts", "label"),
+    "weights": ("weight", "log_odds", "chain_entropy", "chain_mode"),
+    "vote": ("score",),
+}
+
+
+def save(model: TreeVoteClassifier, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to a file, whole or not at all.
+
+    Parameters
+    ----------
+    model : fitted estimator of certree
+        The model.
+    path : path
+        The file.
+
+    Raises
+    ------
+    TypeError
+        If the model is none of certree's, or a parameter is more than numbers, strings and lists: a
+        splitter or a random generator.
+    sklearn.exceptions.NotFittedError
+        If the model is not fitted.
+    """
+    if type(model).__name__ not in _MODELS:
+        raise TypeError(f"expected a fitted model of certree, got {model!r}")
+    model.get_depth()  # raises if the model is not fitted
+    classes = np.asarray(model.classes_)
+    if classes.dtype == object:
+        if not all(isinstance(label, str) for label in classes):
+            raise TypeError("classes must be numbers, booleans or strings to be saved")
+        classes = classes.astype(str)
+    names = getattr(model, "feature_names_in_", None)
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": type(model).__name__,
+        "parameters": {name: _plain(name, value) for name, value in model.get_params(False).items()},
+        "temperatures": model.temperatures_,
+        "n_features": int(model.n_features_in_),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "object_classes": bool(np.asarray(model.classes_).dtype == object),
+        "log_evidence": float(model.weights_.log_evidence),
+    }
+    arrays = {
+        f"{part}.{name}": getattr(getattr(model, f"{part}_"), name)
+        for part, names in _COLUMNS.items()
+        for name in names
+    }
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+
+    def write(file: BinaryIO) -> None:
+        np.savez_compressed(file, header=text, classes=classes, **arrays)
+
+    write_whole(path, write)
+
+
+def load(path: str | os.PathLike[str]) -> TreeVoteClassifier:
+    """Read a model that `save` wrote. It predicts what the saved one did, bit by bit.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    fitted estimator of certree
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is no model file, is damaged, or is of a later version.
+    """
+    arrays = _arrays(path)
+    try:
+        return _model(arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ValueError(f"{os.fspath(path)} is no valid model file: {error}") from error
+
+
+def _arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    try:
+        with open(path, "rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise ValueError("not a zip archive")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                return {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise
+    except (OSError, *_DAMAGE) as error:
+        raise ValueError(f"{os.fspath(path)} is no model file, or damaged: {error}") from error
+
+
+def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteClassifier:
+    header = json.loads(arrays["header"].tobytes())
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError(f"its format is not {FORMAT!r}")
+    if header["version"] != VERSION:
+        raise ValueError(f"its version is {header['version']!r}, this certree reads {VERSION}")
+    if header["model"] not in _MODELS:
+        raise ValueError(f"unknown model {header['model']!r}")
+    parameters = {name: _restored(value) for name, value in header["parameters"].items()}
+    model = _MODELS[header["model"]](**parameters)
+    model._validate_params()
+    parts = {
+        part: [arrays[f"{part}.{name}"] for name in names] for part, names in _COLUMNS.items()
+    }
+    tree = Tree(*parts["tree"], n_features=_whole("n_features", header["n_features"]))
+    stats = NodeStats(*parts["stats"]).of(tree)
+    weight, log_odds, *chains = parts["weights"]
+    law = NodeWeights(weight, log_odds, float(header["log_evidence"]), *chains).of(tree)
+    ballot = Vote(*parts["vote"])
+    if ballot.score.shape != stats.counts.shape:
+        raise ValueError(f"the vote has shape {ballot.score.shape}, counts {stats.counts.shape}")
+    _set_classes(model, arrays["classes"], header["object_classes"], stats.n_classes)
+    _set_features(model, tree, header["feature_names"])
+    temperatures = header["temperatures"]
+    if set(temperatures) != set(model._temperatures):
+        raise ValueError(f"expected temperatures {model._temperatures}, got {temperatures}")
+    model.temperatures_ = {name: float(temperatures[name]) for name in model._temperatures}
+    model._set_fitted(tree, stats, law, ballot)
+    return model
+
+
+def _set_classes(
+    model: TreeVoteClassifier, classes: NDArray[Any], as_objects: bool, n_counted: int
+) -> None:
+    if classes.ndim != 1 or not len(classes) or max(2, len(classes)) != n_counted:
+        raise ValueError(f"{classes.shape} classes do not go with {n_counted} counted ones")
+    if classes.dtype.kind not in "biufU" or (np.unique(classes) != classes).any():
+        raise ValueError("classes must be sorted and distinct numbers, booleans or strings")
+    model.classes_ = classes.astype(object) if as_objects else classes
+    model.n_classes_ = len(classes)
+
+
+def _set_features(model: TreeVoteClassifier, tree: Tree, names: list[str] | None) -> None:
+    model.n_features_in_ = tree.n_features
+    if names is None:
+        return
+    if len(names) != tree.n_features or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"expected {tree.n_features} feature names, got {names!r}")
+    model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _whole(name: str, value: Any) -> int:
+    if not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be a positive whole number, got {value!r}")
+    return value
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A parameter as JSON: an estimator becomes its name and its parameters."""
+    if type(value).__name__ in _PARTITIONS:
+        parameters = value.get_params()
+        return {
+            "estimator": type(value).__name__,
+            "parameters": {key: _plain(key, inner) for key, inner in parameters.items()},
+        }
+    if isinstance(value, dict):
+        return {"items": [[_plain(name, key), _plain(name, inner)] for key, inner in value.items()]}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(
+        f"parameter {name!r} cannot be saved: expected a number, a string or a scikit-learn decision "
+        f"tree, got {value!r}"
+    )
+
+
+def _restored(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "items" in value:
+        return {_restored(key): _restored(inner) for key, inner in value["items"]}
+    parameters = {key: _restored(inner) for key, inner in value["parameters"].items()}
+    return _PARTITIONS[value["estimator"]](**parameters)
