@@ -35,7 +35,7 @@ def column(
     Returns
     -------
     ndarray
-        A read-only view or copy.
+        The array itself if it is read-only, else a copy.
 
     Raises
     ------
@@ -47,8 +47,7 @@ def column(
     given = np.asarray(values)
     if given.size == 0 and not isinstance(values, np.ndarray):
         given = given.astype(dtype)
-    if given.dtype.name not in _ACCEPTED[dtype]:
-        raise TypeError(f"{name} must convert to {dtype} without loss, got dtype {given.dtype}")
+    _expect_dtype(name, given, dtype)
     if len(given.shape) != len(shape) or any(
         expected is not None and expected != got
         for expected, got in zip(shape, given.shape, strict=True)
@@ -59,9 +58,18 @@ def column(
         limits = np.iinfo(np.int32)
         if given.min() < limits.min or given.max() > limits.max:
             raise ValueError(f"{name} must fit into int32")
-    result = np.ascontiguousarray(given, dtype=dtype).view()
+    # Only what nobody can write to is shared: the core trusts columns that have been checked.
+    shared = given.dtype == dtype and given.flags.c_contiguous and not given.flags.writeable
+    if shared:
+        return given
+    result = np.array(given, dtype=dtype, order="C")
     result.flags.writeable = False
     return result
+
+
+def _expect_dtype(name: str, given: NDArray[Any], dtype: str) -> None:
+    if given.dtype.name not in _ACCEPTED[dtype]:
+        raise TypeError(f"{name} must convert to {dtype} without loss, got dtype {given.dtype}")
 
 
 def matrix(X: ArrayLike) -> NDArray[Any]:
@@ -84,11 +92,10 @@ def matrix(X: ArrayLike) -> NDArray[Any]:
         If X is not two-dimensional or holds an infinity.
     """
     given = np.asarray(X)
-    if given.dtype != np.float32:
-        given = column("X", given, "float64", (None,) * given.ndim)
+    _expect_dtype("X", given, "float64")
     if given.ndim != 2:
         raise ValueError(f"X must have shape (any, any), got {given.shape}")
-    given = np.ascontiguousarray(given)
+    given = np.ascontiguousarray(given, np.float32 if given.dtype == np.float32 else np.float64)
     # The sum of finite values is finite, short of an overflow, and much faster to look at.
     with np.errstate(all="ignore"):
         suspicious = not np.isfinite(given.sum())

@@ -27,12 +27,12 @@ using Doubles = In<double, 1>;
 using Table = In<double, 2>;
 
 template <class T>
-using Out1 = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+using Out1 = nb::ndarray<nb::numpy, const T, nb::ndim<1>>;
 template <class T>
-using Out2 = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
+using Out2 = nb::ndarray<nb::numpy, const T, nb::ndim<2>>;
 using Columns = std::tuple<Out1<std::int32_t>, Out1<double>, Out1<std::int32_t>, Out1<std::int32_t>>;
 
-// -- results own their memory ----------------------------------------------------------------------
+// -- results own their memory and are read-only ----------------------------------------------------------------------
 
 template <class T>
 Out1<T> owned(std::vector<T>&& values) {

@@ -1,0 +1,324 @@
+"""Every stage again, slow and literal: what the library must agree with.
+
+Prunings are enumerated one by one, with chains expanded into cells; sums are taken in decimals of
+80 digits or in fractions, so that nothing here can cancel.
+"""
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+DIGITS = 80
+LEAF = -1
+
+# A cell is (node, position in its chain); a pruning is the tuple of its leaf cells.
+
+
+# -- the tree --------------------------------------------------------------------------------------
+
+
+def apply(tree, X):
+    leaves = []
+    for x in X:
+        v = 0
+        while tree.left[v] != LEAF:
+            v = int(tree.left[v]) + (0 if x[tree.feature[v]] <= tree.threshold[v] else 1)
+        leaves.append(v)
+    return np.array(leaves, dtype=np.int32)
+
+
+def path(tree, leaf):
+    """Nodes from the root to a leaf."""
+    nodes = [leaf]
+    while nodes[-1] != 0:
+        v = nodes[-1]
+        nodes.append(next(u for u in range(v) if tree.left[u] != LEAF and v - tree.left[u] in (0, 1)))
+    return nodes[::-1]
+
+
+def depth_of(tree, v):
+    return sum(int(tree.chain[u]) for u in path(tree, v)[:-1])
+
+
+def counts(tree, X, y, n_classes, weight=None):
+    table = np.zeros((len(tree.left), n_classes))
+    for i, leaf in enumerate(apply(tree, X)):
+        for v in path(tree, leaf):
+            table[v, y[i]] += 1.0 if weight is None else weight[i]
+    return table
+
+
+def majority(tree, table):
+    labels = []
+    for v in range(len(table)):
+        u = v
+        while u != 0 and table[u].sum() == 0:
+            u = path(tree, u)[-2]
+        labels.append(int(np.argmax(table[u])))
+    return np.array(labels)
+
+
+# -- prunings --------------------------------------------------------------------------------------
+
+
+def prunings(tree, v=0) -> Iterator[tuple[tuple[int, int], ...]]:
+    """All prunings of the subtree at v: stop at one of the cells of its chain, or go on below."""
+    for j in range(int(tree.chain[v])):
+        yield ((v, j),)
+    if tree.left[v] != LEAF:
+        left = int(tree.left[v])
+        for below_left, below_right in product(prunings(tree, left), prunings(tree, left + 1)):
+            yield below_left + below_right
+
+
+def internal_cells(tree, pruning):
+    """The cells that a pruning splits."""
+    cells = set()
+    for v, j in pruning:
+        cells.update((v, i) for i in range(j))
+        cells.update((u, i) for u in path(tree, v)[:-1] for i in range(int(tree.chain[u])))
+    return cells
+
+
+def law(tree, log_weight):
+    """Probabilities of all prunings, and the log of the sum of their weights.
+
+    log_weight(pruning) is a Decimal.
+    """
+    with localcontext() as context:
+        context.prec = DIGITS
+        context.Emin, context.Emax = -(10**18) + 1, 10**18 - 1
+        every = list(prunings(tree))
+        logs = [log_weight(pruning) for pruning in every]
+        top = max(logs)
+        # Beyond e^-1000 a pruning does not matter to anything that is compared.
+        masses = [(log - top).exp() if log - top > -1000 else Decimal(0) for log in logs]
+        total = sum(masses)
+        return every, [mass / total for mass in masses], top + total.ln()
+
+
+def leaf_weights(tree, every, masses):
+    weight = [Decimal(0)] * len(tree.left)
+    for pruning, mass in zip(every, masses, strict=True):
+        for v, _ in pruning:
+            weight[v] += mass
+    return np.array([float(w) for w in weight])
+
+
+def decimal_sqrt(n):
+    return Decimal(float(n)).sqrt()
+
+
+def average(tree, own, split):
+    def log_weight(pruning):
+        total = sum((Decimal(float(own[v])) for v, _ in pruning), Decimal(0))
+        return total + sum(Decimal(float(split[v])) for v, _ in internal_cells(tree, pruning))
+
+    return law(tree, log_weight)
+
+
+def pac_bayes(tree, n, errors, lambda_error, lambda_penalty, prior="leaves", stop=0.5):
+    stops, goes_on = Decimal(stop).ln(), (1 - Decimal(stop)).ln()
+
+    def log_weight(pruning):
+        total = Decimal(0)
+        for v, j in pruning:
+            total -= Decimal(lambda_error) * Decimal(float(errors[v]))
+            total -= Decimal(lambda_penalty) * decimal_sqrt(n[v])
+            if prior == "leaves":
+                total -= int(n[v] > 0)
+            elif tree.left[v] != LEAF or j < tree.chain[v] - 1:
+                total += stops
+        if prior == "branching":
+            total += len(internal_cells(tree, pruning)) * goes_on
+        return total
+
+    with localcontext() as context:
+        context.prec = DIGITS
+        return law(tree, log_weight)
+
+
+def theorem_posterior(tree, n, errors, lam, delta):
+    n_cells = int(np.sum(tree.chain))
+    depth = max(depth_of(tree, v) + int(tree.chain[v]) - 1 for v in range(len(tree.left)))
+
+    def log_weight(pruning):
+        total = Decimal(0)
+        for v, _ in pruning:
+            deviation = (2 * Decimal(float(n[v])) * (Decimal(n_cells) / Decimal(delta)).ln()).sqrt()
+            total -= Decimal(lam) * (Decimal(float(errors[v])) + deviation) + 3 * depth
+        return total
+
+    with localcontext() as context:
+        context.prec = DIGITS
+        return law(tree, log_weight)
+
+
+def helmbold_schapire(tree, table, temperature):
+    def log_weight(pruning):
+        total = Decimal(0)
+        could_split = len(internal_cells(tree, pruning))
+        for v, j in pruning:
+            a, b = Decimal(float(table[v, 0])), Decimal(float(table[v, 1]))
+            total -= Decimal(temperature) * (2 * a * b / (a + b) if a + b > 0 else 0)
+            could_split += int(tree.left[v] != LEAF or j < tree.chain[v] - 1)
+        return total - could_split * Decimal(2).ln()
+
+    with localcontext() as context:
+        context.prec = DIGITS
+        return law(tree, log_weight)
+
+
+def entropy(masses):
+    return -sum(float(p) * math.log(float(p)) for p in masses if p > Decimal("1e-300"))
+
+
+def smallest_cost(tree, cost):
+    """The smallest total cost of a pruning, exactly, and the fewest leaves with which it is had."""
+    totals = {}
+    for pruning in prunings(tree):
+        total = sum(Fraction(float(cost[v])) for v, _ in pruning)
+        totals[total] = min(len(pruning), totals.get(total, len(pruning)))
+    best = min(totals)
+    return best, totals[best]
+
+
+# -- the vote --------------------------------------------------------------------------------------
+
+
+def frequencies(tree, table):
+    rows = []
+    for v in range(len(table)):
+        u = v
+        while u != 0 and table[u].sum() == 0:
+            u = path(tree, u)[-2]
+        total = table[u].sum()
+        rows.append(table[u] / total if total > 0 else np.full(table.shape[1], 1 / table.shape[1]))
+    return np.array(rows)
+
+
+def vote(tree, every, masses, value):
+    """Every leaf's outcome: the value of the cell that contains it, averaged over prunings."""
+    outcome = {}
+    for leaf in np.flatnonzero(tree.left == LEAF):
+        on_path = set(path(tree, leaf))
+        outcome[leaf] = sum(
+            float(mass) * value[next(v for v, _ in pruning if v in on_path)]
+            for pruning, mass in zip(every, masses, strict=True)
+        )
+    return outcome
+
+
+# -- growing ---------------------------------------------------------------------------------------
+
+
+def grow_dyadic(X, y=None, min_rows=1, max_depth=None, stop_when_pure=True, weight=None):
+    """Nested lists ("leaf", chain, rows) or ("split", chain, feature, threshold, left, right).
+
+    Halves the box one feature after the other; a run of cells with one child that holds rows
+    becomes one node. Cells are sets of rows, thresholds the midpoints of exact fractions of the box.
+    """
+    n, p = X.shape
+    low = [np.nanmin(X[:, j]) if not np.isnan(X[:, j]).all() else 0.0 for j in range(p)]
+    high = [np.nanmax(X[:, j]) if not np.isnan(X[:, j]).all() else 0.0 for j in range(p)]
+    rows_of = np.ones(n) if weight is None else np.maximum(weight, 1)
+
+    def threshold(j, share):
+        half = high[j] / 2 - low[j] / 2
+        return (low[j] + half * float(share)) + half * float(share)
+
+    def grow(rows, box, depth):
+        start = depth
+        if rows_of[rows].sum() <= min_rows or (
+            stop_when_pure and y is not None and len(set(y[rows])) == 1
+        ):
+            return ("leaf", 1, rows)
+        while depth // p < 53:
+            j = depth % p
+            a, b = box[j]
+            middle = (a + b) / 2
+            cut = threshold(j, middle)
+            left = [i for i in rows if X[i, j] <= cut]
+            right = [i for i in rows if not X[i, j] <= cut]
+            lower, upper = {**box, j: (a, middle)}, {**box, j: (middle, b)}
+            if left and right and max_depth is not None and depth >= max_depth:
+                return ("leaf", max_depth - start + 1, rows)
+            depth += 1
+            if left and right:
+                below = grow(left, lower, depth), grow(right, upper, depth)
+                return ("split", depth - start, j, cut, *below)
+            box = lower if left else upper
+        return ("leaf", 1, rows)  # no halving ever separates them
+
+    everywhere = {j: (Fraction(0), Fraction(1)) for j in range(p)}
+    return grow(list(range(n)), everywhere, 0)
+
+
+def grow_kd(X, y=None, axis="cycle", min_rows=1, max_depth=None, stop_when_pure=True, weight=None):
+    """The same nested lists for cuts at medians; NaN stands above every number."""
+    n, p = X.shape
+    Z = np.where(np.isnan(X), np.inf, X)
+    w = np.ones(n) if weight is None else weight
+    rows_of = np.maximum(w, 1)
+
+    def deviation(j):
+        seen = ~np.isnan(X[:, j])
+        copies = np.repeat(X[seen, j], w[seen].astype(int))
+        return copies.std() if len(copies) else 0.0
+
+    scale = [deviation(j) for j in range(p)]
+
+    def spread(rows, j):
+        values = [X[i, j] for i in rows if not np.isnan(X[i, j])]
+        return (max(values) - min(values)) / scale[j] if scale[j] > 0 else 0.0
+
+    def grow(rows, cursor, depth):
+        pure = stop_when_pure and y is not None and len(set(y[rows])) == 1
+        if rows_of[rows].sum() <= min_rows or pure or depth == max_depth:
+            return ("leaf", 1, rows)
+        varying = [j % p for j in range(cursor, cursor + p) if len({Z[i, j % p] for i in rows}) > 1]
+        if not varying:
+            return ("leaf", 1, rows)
+        if axis == "cycle":
+            j = varying[0]
+        else:
+            widths = {j: spread(rows, j) for j in sorted(varying)}
+            j = max(widths, key=widths.get)
+        values = sorted({Z[i, j] for i in rows})
+        total = sum(w[i] for i in rows)
+        # Of all gaps, the one that leaves nearest to half of the weight below it, the upper on ties.
+        gap = min(
+            range(len(values) - 1),
+            key=lambda g: (abs(2 * sum(w[i] for i in rows if Z[i, j] <= values[g]) - total), -g),
+        )
+        low, high = values[gap], values[gap + 1]
+        middle = low / 2 + high / 2
+        cut = middle if low <= middle < high and np.isfinite(high) else low
+        left = [i for i in rows if Z[i, j] <= cut]
+        right = [i for i in rows if Z[i, j] > cut]
+        following = (j + 1) % p
+        return ("split", 1, j, cut, grow(left, following, depth + 1), grow(right, following, depth + 1))
+
+    return grow(list(range(n)), 0, 0)
+
+
+def nested(tree, X, v=0, rows=None):
+    """A Tree as such nested lists."""
+    rows = list(range(len(X))) if rows is None else rows
+    if tree.left[v] == LEAF:
+        return ("leaf", int(tree.chain[v]), rows)
+    j, cut, left = int(tree.feature[v]), float(tree.threshold[v]), int(tree.left[v])
+    below = [i for i in rows if X[i, j] <= cut]
+    above = [i for i in rows if not X[i, j] <= cut]
+    return (
+        "split",
+        int(tree.chain[v]),
+        j,
+        cut,
+        nested(tree, X, left, below),
+        nested(tree, X, left + 1, above),
+    )

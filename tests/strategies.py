@@ -1,0 +1,73 @@
+"""Random trees, statistics and rows for Hypothesis."""
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from certree import NodeStats, Tree
+
+
+@st.composite
+def trees(draw, max_inner=5, max_chain=3, n_features=3):
+    """A tree of at most max_inner splits, grown at random."""
+    left, chain = [-1], [draw(st.integers(1, max_chain))]
+    leaves = [0]
+    for _ in range(draw(st.integers(0, max_inner))):
+        v = leaves[draw(st.integers(0, len(leaves) - 1))]
+        child = len(left)
+        # Children must come after parents: any leaf may be split next.
+        left[v] = child
+        left += [-1, -1]
+        chain += [draw(st.integers(1, max_chain)) for _ in range(2)]
+        leaves.remove(v)
+        leaves += [child, child + 1]
+    m = len(left)
+    inner = np.array(left) >= 0
+    feature = np.where(inner, draw(hnp.arrays(np.int32, m, elements=st.integers(0, n_features - 1))), 0)
+    threshold = np.where(inner, draw(hnp.arrays(np.float64, m, elements=st.integers(-3, 3))), 0)
+    return Tree(feature, threshold, np.array(left), np.array(chain), n_features)
+
+
+def sums(tree, leaf_values):
+    """Give every node the sum of its leaves' values: (m, ...) with leaves filled in."""
+    values = np.array(leaf_values, dtype=np.float64)
+    for v in range(len(tree.left) - 1, -1, -1):
+        if tree.left[v] >= 0:
+            values[v] = values[tree.left[v]] + values[tree.left[v] + 1]
+    return values
+
+
+@st.composite
+def trees_and_stats(draw, n_classes=None, largest=10**9, labels=("majority", "any"), **tree):
+    """A tree with counts up to `largest` and labels of the majority, or any."""
+    t = draw(trees(**tree))
+    k = draw(st.integers(1, 4)) if n_classes is None else n_classes
+    size = draw(st.sampled_from([3, 30, largest]))
+    table = draw(hnp.arrays(np.int64, (t.n_nodes, k), elements=st.integers(0, size)))
+    counts = sums(t, table)
+    if draw(st.sampled_from(labels)) == "majority":
+        label = counts.argmax(axis=1)
+    else:
+        label = draw(hnp.arrays(np.int32, t.n_nodes, elements=st.integers(0, k - 1)))
+    return t, NodeStats(counts, label)
+
+
+def temperatures(largest=1e6):
+    """Non-negative temperatures of all sizes."""
+    powers = st.floats(-10, np.log10(largest)).map(lambda power: 10.0**power)
+    return st.one_of(st.just(0.0), st.sampled_from([0.25, 1.0, 3.0, largest]), powers)
+
+
+@st.composite
+def rows(draw, max_rows=24, max_features=3, missing=True):
+    """Rows with ties, duplicates, constant features and perhaps NaN."""
+    n, p = draw(st.integers(1, max_rows)), draw(st.integers(1, max_features))
+    values = st.one_of(
+        st.integers(-4, 4).map(float),
+        st.floats(-10, 10, allow_subnormal=False),
+        st.sampled_from([1e300, -1e300, 1e-300, 0.1]),
+        *([st.just(float("nan"))] if missing else []),
+    )
+    X = draw(hnp.arrays(np.float64, (n, p), elements=values))
+    y = draw(hnp.arrays(np.int32, n, elements=st.integers(0, 2)))
+    return X, y

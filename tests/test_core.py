@@ -1,0 +1,103 @@
+"""The boundary: the core refuses what it would have to convert, and what would read out of bounds."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from certree import _core
+
+LEFT = np.array([1, -1, -1], dtype=np.int32)
+ONES = np.ones(3)
+GAINS = np.zeros((3, 1))
+THETA = np.zeros(1)
+
+
+def law(**changes):
+    good = {
+        "left": LEFT,
+        "gains": GAINS,
+        "stop": np.zeros(3),
+        "split": np.zeros(3),
+        "theta": THETA,
+        "prune": False,
+    }
+    return _core.weigh(**{**good, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"left": LEFT.astype(np.int64)},
+        {"left": LEFT.tolist()},
+        {"gains": GAINS.astype(np.float32)},
+        {"gains": np.zeros((3, 4))[:, ::2]},
+        {"gains": np.asfortranarray(np.zeros((3, 2)))},
+        {"gains": np.zeros(3)},
+        {"stop": np.zeros(6)[::2]},
+        {"theta": np.zeros(1, dtype=np.float16)},
+        {"theta": None},
+    ],
+)
+def test_other_dtypes_ranks_and_orders_are_type_errors(changes):
+    with pytest.raises(TypeError):
+        law(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"gains": np.zeros((2, 1))}, "gains has length 2, expected 3"),
+        ({"stop": np.zeros(4)}, "stop has length 4, expected 3"),
+        ({"split": np.zeros(4)}, "split has length 4, expected 3"),
+        ({"theta": np.zeros(2)}, "theta has length 2, expected 1"),
+        ({"left": np.array([0, -1, -1], dtype=np.int32)}, r"left\[0\] = 0 is neither"),
+        ({"left": np.array([2, -1, -1], dtype=np.int32)}, r"left\[0\] = 2 is neither"),
+        ({"left": np.array([-7, -1, -1], dtype=np.int32)}, r"left\[0\] = -7 is neither"),
+        ({"left": np.zeros(0, dtype=np.int32)}, "between 1 and 2147483647 nodes"),
+    ],
+)
+def test_lengths_and_ranges_are_value_errors(changes, message):
+    with pytest.raises(ValueError, match=message):
+        law(**changes)
+
+
+def test_codes_out_of_range_are_value_errors():
+    leaf, y = np.array([1, 2], dtype=np.int32), np.array([0, 1], dtype=np.int32)
+    assert _core.count(LEFT, leaf, y, None, 2).tolist() == [[1, 1], [1, 0], [0, 1]]
+    with pytest.raises(ValueError, match="y must lie in"):
+        _core.count(LEFT, leaf, y, None, 1)
+    with pytest.raises(ValueError, match="leaf must lie in"):
+        _core.count(LEFT, leaf + np.int32(1), y, None, 2)
+    with pytest.raises(ValueError, match="weight has length 3"):
+        _core.count(LEFT, leaf, y, ONES, 2)
+    with pytest.raises(ValueError, match="label must lie in"):
+        _core.push_down(LEFT, ONES, np.full(3, 5, dtype=np.int32), None, 2)
+    with pytest.raises(ValueError, match="n_classes must be at least 1"):
+        _core.count(LEFT, leaf, y, None, 0)
+
+
+def test_results_own_their_memory():
+    weight, _, _ = law()
+    copies = [law()[0] for _ in range(100)]
+    assert weight.base is not None
+    assert all(np.array_equal(weight, other) for other in copies)
+    with pytest.raises(ValueError, match="read-only"):
+        weight[0] = 5
+
+
+def test_the_core_runs_in_threads_without_the_lock():
+    X = np.random.default_rng(0).normal(size=(20_000, 4))
+    expected = _core.grow_kd(X, None, None, 1.0, 100, False, 1)[1]
+    results = []
+
+    def work():
+        results.append(_core.grow_kd(X, None, None, 1.0, 100, False, 2)[1])
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4
+    assert all(np.array_equal(result, expected) for result in results)

@@ -1,0 +1,133 @@
+"""Trees as columns: what makes one, and the walk to a leaf."""
+
+import pickle
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from strategies import trees
+
+from certree import Tree, grow_kd
+
+
+def columns(**changes):
+    good = {
+        "feature": [0, 1, 0, 0, 0],
+        "threshold": [0.5, -1.0, 0.0, 0.0, 0.0],
+        "left": [1, 3, -1, -1, -1],
+        "chain": [1, 2, 1, 1, 1],
+        "n_features": 2,
+    }
+    return {**good, **changes}
+
+
+@given(trees(), st.data())
+def test_apply_walks_like_the_literal_tree(tree, data):
+    values = st.one_of(st.integers(-4, 4).map(float), st.just(float("nan")))
+    X = data.draw(hnp.arrays(float, (data.draw(st.integers(0, 200)), 3), elements=values))
+    expected = reference.apply(tree, X)
+    for n_jobs in (None, 2, -1):
+        np.testing.assert_array_equal(tree.apply(X, n_jobs=n_jobs), expected)
+    np.testing.assert_array_equal(tree.apply(X.astype(np.float32)), expected)
+
+
+def test_a_large_batch_takes_the_same_walk_as_single_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 4))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    tree = grow_kd(X[:3000])
+    batch = tree.apply(X)
+    few = np.concatenate([tree.apply(X[i : i + 7]) for i in range(0, 7000, 7)])
+    np.testing.assert_array_equal(batch[:7000], few)
+    np.testing.assert_array_equal(batch, tree.apply(X, n_jobs=2))
+    np.testing.assert_array_equal(batch[:200], reference.apply(tree, X[:200]))
+
+
+@given(trees())
+def test_derived_columns(tree):
+    assert tree.n_leaves == tree.is_leaf.sum()
+    assert tree.n_cells == tree.chain.sum()
+    depth = [reference.depth_of(tree, v) for v in range(tree.n_nodes)]
+    np.testing.assert_array_equal(tree.node_depth, depth)
+    assert tree.depth == max(d + c - 1 for d, c in zip(depth, tree.chain, strict=True))
+    for v in range(1, tree.n_nodes):
+        assert tree.parent[v] == reference.path(tree, v)[-2]
+    assert tree.parent[0] == -1
+
+
+def test_columns_are_read_only_and_survive_a_pickle():
+    tree = Tree(**columns())
+    with pytest.raises(ValueError, match="read-only"):
+        tree.left[0] = 3
+    again = pickle.loads(pickle.dumps(tree))
+    np.testing.assert_array_equal(again.left, tree.left)
+    assert again.n_features == 2
+
+
+def test_columns_do_not_follow_the_array_they_came_from():
+    left = np.array([1, -1, -1], dtype=np.int32)
+    tree = Tree([0, 0, 0], [0.0, 0, 0], left, [1, 1, 1], 1)
+    left[0] = 0
+    assert tree.left[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"left": [0, 3, -1, -1, -1]}, "left must be -1 or a node after its parent"),
+        ({"left": [1, 1, -1, -1, -1]}, "left must be -1 or a node after its parent"),
+        ({"left": [1, 4, -1, -1, -1]}, "that has a sibling"),
+        ({"left": [1, 99, -1, -1, -1]}, "that has a sibling"),
+        ({"left": [-2, 3, -1, -1, -1]}, "left must be -1 or a node"),
+        ({"left": [1, 2, -1, -1, -1]}, "exactly one parent"),
+        ({"left": [1, -1, -1, -1, -1]}, "exactly one parent"),
+        ({"left": [3, 3, -1, -1, -1]}, "exactly one parent"),
+        ({"feature": [0, 2, 0, 0, 0]}, "feature must lie in 0 .. 1"),
+        ({"feature": [-1, 1, 0, 0, 0]}, "feature must lie in 0 .. 1"),
+        ({"threshold": [np.nan, 0, 0, 0, 0]}, "threshold must be finite"),
+        ({"threshold": [np.inf, 0, 0, 0, 0]}, "threshold must be finite"),
+        ({"chain": [0, 1, 1, 1, 1]}, "chain must be at least 1"),
+        ({"chain": [1, 1, 1]}, r"chain must have shape \(5\), got \(3,\)"),
+        ({"threshold": np.zeros((5, 1))}, r"threshold must have shape \(5\)"),
+        ({"left": np.zeros(0, dtype=np.int32)}, r"must have shape \(0\)|at least one node"),
+        ({"left": [1, 2**40, -1, -1, -1]}, "left must fit into int32"),
+    ],
+)
+def test_what_is_no_tree_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Tree(**columns(**changes))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("left", [1.0, 3, -1, -1, -1]),
+        ("threshold", np.zeros(5, dtype=np.float16)),
+        ("threshold", np.zeros(5, dtype=object)),
+        ("feature", ["0"] * 5),
+    ],
+)
+def test_dtypes_that_lose_something_are_refused(name, values):
+    with pytest.raises(TypeError, match=f"{name} must convert to .* without loss"):
+        Tree(**columns(**{name: values}))
+
+
+def test_apply_refuses_bad_rows():
+    tree = Tree(**columns())
+    with pytest.raises(ValueError, match="X has 3 features, but the tree has 2 features"):
+        tree.apply(np.zeros((4, 3)))
+    with pytest.raises(ValueError, match="Input X contains infinity or a value too large"):
+        tree.apply([[0.0, np.inf]])
+    with pytest.raises(ValueError, match="X must have shape"):
+        tree.apply(np.zeros(2))
+    for dtype in (np.float16, object, str, complex):
+        with pytest.raises(TypeError, match="X must convert to float64 without loss"):
+            tree.apply(np.zeros((1, 2)).astype(dtype))
+
+
+def test_large_finite_values_are_no_infinities():
+    tree = Tree(**columns())
+    assert tree.apply(np.full((100, 2), 1.7e308)).tolist() == [2] * 100

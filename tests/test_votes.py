@@ -1,0 +1,71 @@
+"""Votes against the enumeration of all prunings and of the cells on each path."""
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given
+from strategies import temperatures, trees_and_stats
+
+import certree
+from certree import NodeStats, Tree, Vote
+
+
+@given(trees_and_stats(largest=1000), temperatures(10))
+def test_majority_vote_counts_the_prunings(tree_and_stats, lam):
+    tree, stats = tree_and_stats
+    weights = certree.pac_bayes(tree, stats, lam, 0.1)
+    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
+    one_hot = np.eye(stats.n_classes)[stats.label]
+    ballot = certree.vote(tree, stats, weights)
+    for leaf, outcome in reference.vote(tree, every, masses, one_hot).items():
+        np.testing.assert_allclose(ballot.score[leaf], outcome, atol=1e-10)
+
+
+@given(trees_and_stats(largest=1000), temperatures(10))
+def test_mean_vote_averages_frequencies(tree_and_stats, lam):
+    tree, stats = tree_and_stats
+    weights = certree.pac_bayes(tree, stats, lam, 0.1)
+    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
+    ballot = certree.vote(tree, stats, weights, "mean")
+    value = reference.frequencies(tree, stats.counts)
+    for leaf, outcome in reference.vote(tree, every, masses, value).items():
+        np.testing.assert_allclose(ballot.score[leaf], outcome, atol=1e-10)
+
+
+@given(trees_and_stats())
+def test_the_vote_of_one_pruning_is_the_label_of_its_leaf(tree_and_stats):
+    tree, stats = tree_and_stats
+    weights = certree.cost_complexity(tree, stats, 1.0)
+    label = certree.vote(tree, stats, weights).label
+    for leaf in np.flatnonzero(tree.is_leaf):
+        holder = [v for v in reference.path(tree, leaf) if weights.weight[v]]
+        assert label[leaf] == stats.label[holder[0]]
+
+
+def test_order_preserving_relabelling_permutes_the_vote():
+    tree = Tree([0, 0, 0], [0.0, 0, 0], [1, -1, -1], [1, 1, 1], 1)
+    few = NodeStats([[4, 3], [4, 1], [0, 2]], [0, 0, 1])
+    spread = NodeStats([[0, 4, 0, 3], [0, 4, 0, 1], [0, 0, 0, 2]], [1, 1, 3])
+    weights = certree.pac_bayes(tree, few, 0.5, 0.1)
+    again = certree.pac_bayes(tree, spread, 0.5, 0.1)
+    np.testing.assert_array_equal(weights.weight, again.weight)
+    a = certree.vote(tree, few, weights).score
+    b = certree.vote(tree, spread, again).score
+    np.testing.assert_array_equal(a, b[:, [1, 3]])
+
+
+def test_ties_go_to_the_lowest_class():
+    assert Vote([[0.25, 0.5, 0.5], [0.5, 0.5, 0.0]]).label.tolist() == [1, 0]
+
+
+def test_bad_input_is_refused():
+    tree = Tree([0, 0, 0], [0.0, 0, 0], [1, -1, -1], [1, 1, 1], 1)
+    stats = NodeStats([[4, 3], [4, 1], [0, 2]], [0, 0, 1])
+    weights = certree.pac_bayes(tree, stats, 0.5, 0.1)
+    with pytest.raises(ValueError, match='kind must be "majority" or "mean", got "median"|median'):
+        certree.vote(tree, stats, weights, "median")
+    one = Tree([0], [0.0], [-1], [1], 1)
+    with pytest.raises(ValueError, match="weights has 3 nodes, but the tree has 1 nodes"):
+        certree.vote(one, stats, weights)
+    with pytest.raises(ValueError, match="finite and non-negative"):
+        Vote([[np.nan, 1.0]])

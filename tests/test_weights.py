@@ -1,0 +1,264 @@
+"""Laws over prunings against the enumeration of all prunings."""
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from strategies import temperatures, trees, trees_and_stats
+
+import certree
+from certree import NodeStats, Tree
+
+EPS = np.finfo(float).eps
+
+
+def agree(weights, tree, expected, atol=1e-10):
+    every, masses, log_evidence = expected
+    np.testing.assert_allclose(weights.weight, reference.leaf_weights(tree, every, masses), atol=atol)
+    assert weights.log_evidence == pytest.approx(float(log_evidence), rel=1e-12, abs=1e-9)
+
+
+def flat_tree(chain=(1, 1, 1)):
+    return Tree([0, 0, 0], [0.0, 0, 0], [1, -1, -1], list(chain), 1)
+
+
+# Splitting node 0 costs 10^15 nats of errors that splitting node 1 brings back: a naive sum of
+# absolute values loses the nat that decides.
+CANCELLING = (
+    Tree([0, 0, 0, 0, 0], [0.0] * 5, [1, 3, -1, -1, -1], [1] * 5, 1),
+    NodeStats(
+        np.array([[10**9, 0], [10**9, 0], [0, 0], [10**9, 0], [0, 0]]), np.array([0, 1, 0, 0, 0])
+    ),
+)
+
+
+@given(trees_and_stats(), temperatures(), temperatures(), st.sampled_from(["leaves", "branching"]))
+@example(CANCELLING, 1e6, 0.0, "leaves")
+@example(CANCELLING, 0.1, 0.0, "leaves")
+def test_pac_bayes_is_the_average_over_all_prunings(tree_and_stats, lam1, lam2, prior):
+    tree, stats = tree_and_stats
+    weights = certree.pac_bayes(tree, stats, lam1, lam2, prior=prior)
+    agree(weights, tree, reference.pac_bayes(tree, stats.n, stats.errors, lam1, lam2, prior))
+
+
+@given(trees_and_stats(), temperatures(), st.floats(0.01, 0.99))
+def test_branching_prior_with_any_stop_probability(tree_and_stats, lam1, stop):
+    tree, stats = tree_and_stats
+    weights = certree.pac_bayes(tree, stats, lam1, 0.5, prior="branching", stop_probability=stop)
+    expected = reference.pac_bayes(tree, stats.n, stats.errors, lam1, 0.5, "branching", stop)
+    agree(weights, tree, expected)
+
+
+@given(trees(), st.floats(0.01, 0.99))
+def test_branching_prior_is_proper(tree, stop):
+    stats = NodeStats(np.zeros((tree.n_nodes, 2)), np.zeros(tree.n_nodes, int))
+    weights = certree.pac_bayes(tree, stats, 3.0, 1.0, prior="branching", stop_probability=stop)
+    assert weights.log_evidence == pytest.approx(0, abs=1e-12)
+
+
+@given(trees_and_stats(largest=1000), st.floats(0.01, 1.99), st.floats(0.001, 0.999))
+def test_theorem_posterior_is_the_average_over_all_prunings(tree_and_stats, lam, delta):
+    tree, stats = tree_and_stats
+    weights = certree.theorem_posterior(tree, stats, lam, delta)
+    agree(weights, tree, reference.theorem_posterior(tree, stats.n, stats.errors, lam, delta))
+
+
+@given(trees_and_stats(n_classes=2), temperatures(100))
+def test_helmbold_schapire_is_the_average_over_all_prunings(tree_and_stats, temperature):
+    tree, stats = tree_and_stats
+    weights = certree.helmbold_schapire(tree, stats, temperature)
+    expected = reference.helmbold_schapire(tree, stats.counts, temperature)
+    # Their loss is no whole number, so its products are right to rounding only.
+    agree(weights, tree, expected, atol=1e-10 + 16 * EPS * temperature * stats.n.max())
+
+
+@given(st.data(), trees())
+def test_average_takes_any_log_weights(data, tree):
+    elements = st.one_of(st.floats(-1e4, 1e4), st.floats(-3, 3))
+    own = data.draw(hnp.arrays(float, tree.n_nodes, elements=elements))
+    split = data.draw(hnp.arrays(float, tree.n_nodes, elements=st.floats(-5, 5)))
+    expected = reference.average(tree, own, split)
+    agree(certree.average(tree, own, split), tree, expected, 1e-10 + 16 * EPS * abs(own).max())
+
+
+@given(trees(), st.floats(-4, 4))
+def test_average_takes_one_split_weight_for_all_cells(tree, split):
+    own = np.linspace(-1, 1, tree.n_nodes)
+    agree(
+        certree.average(tree, own, split),
+        tree,
+        reference.average(tree, own, np.full(tree.n_nodes, split)),
+    )
+
+
+@given(trees(max_inner=4), st.data())
+def test_minus_infinity_forbids_a_leaf(tree, data):
+    own = np.linspace(-1, 1, tree.n_nodes)
+    inner = np.flatnonzero(~tree.is_leaf)
+    forbidden = [v for v in inner if data.draw(st.booleans())]
+    own[forbidden] = -np.inf
+    finite = np.where(np.isinf(own), -1e6, own)
+    weights = certree.average(tree, own)
+    agree(weights, tree, reference.average(tree, finite, np.zeros(tree.n_nodes)))
+    assert (weights.weight[forbidden] == 0).all()
+
+
+def test_forbidding_a_leaf_of_the_tree_forbids_splitting_above_it():
+    weights = certree.average(flat_tree(), [0.0, -np.inf, 0.0])
+    np.testing.assert_array_equal(weights.weight, [1, 0, 0])
+
+
+def test_forbidding_everything_is_an_error():
+    with pytest.raises(ValueError, match="forbids every pruning"):
+        certree.average(flat_tree(), [-np.inf, -np.inf, 0.0])
+
+
+@given(trees_and_stats(), temperatures(), temperatures())
+def test_weights_sum_to_one_along_every_path(tree_and_stats, lam1, lam2):
+    tree, stats = tree_and_stats
+    weights = certree.pac_bayes(tree, stats, lam1, lam2)
+    for leaf in np.flatnonzero(tree.is_leaf):
+        total = weights.weight[reference.path(tree, leaf)].sum()
+        assert total == pytest.approx(1, abs=1e-12)
+
+
+@given(trees_and_stats())
+def test_zero_temperatures_give_the_prior(tree_and_stats):
+    tree, stats = tree_and_stats
+    weights = certree.pac_bayes(tree, stats, 0, 0)
+    expected = reference.average(tree, -(stats.n > 0).astype(float), np.zeros(tree.n_nodes))
+    agree(weights, tree, expected)
+
+
+def test_one_node_tree():
+    tree = Tree([0], [0.0], [-1], [1], 1)
+    stats = NodeStats([[3, 2]], [0])
+    weights = certree.pac_bayes(tree, stats, 0.5, 0.1)
+    assert weights.weight == [1]
+    assert weights.log_evidence == pytest.approx(-0.5 * 2 - 0.1 * 5**0.5 - 1)
+    assert certree.entropy(tree, weights) == 0
+
+
+def test_extreme_error_weight_gives_the_full_tree():
+    tree = flat_tree()
+    stats = NodeStats([[5, 5], [5, 0], [0, 5]], [0, 0, 1])
+    np.testing.assert_array_equal(certree.pac_bayes(tree, stats, 1e6, 0).weight, [0, 1, 1])
+
+
+@given(trees_and_stats(largest=100), temperatures(10), st.sampled_from(["leaves", "branching"]))
+def test_entropy_map_gibbs_and_leaves_match_enumeration(tree_and_stats, lam, prior):
+    tree, stats = tree_and_stats
+    weights = certree.pac_bayes(tree, stats, lam, 0.3, prior=prior)
+    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.3, prior)
+    masses = [float(mass) for mass in masses]
+    assert certree.entropy(tree, weights) == pytest.approx(reference.entropy(masses), abs=1e-9)
+    leaves = sum(mass * len(pruning) for pruning, mass in zip(every, masses, strict=True))
+    assert weights.expected_leaves == pytest.approx(leaves)
+    if stats.n[0] > 0:
+        risks = [sum(stats.errors[v] for v, _ in pruning) / stats.n[0] for pruning in every]
+        assert certree.gibbs_risk(stats, weights) == pytest.approx(np.dot(masses, risks))
+    chosen = frozenset(np.flatnonzero(certree.map_pruning(tree, weights).weight))
+    by_nodes = {}
+    for pruning, mass in zip(every, masses, strict=True):
+        nodes = frozenset(v for v, _ in pruning)
+        by_nodes[nodes] = max(mass, by_nodes.get(nodes, 0))
+    assert by_nodes[chosen] == pytest.approx(max(masses), rel=1e-9)
+
+
+def test_map_pruning_takes_the_smaller_tree_on_ties():
+    tree = flat_tree()
+    weights = certree.average(tree, [0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(certree.map_pruning(tree, weights).weight, [1, 0, 0])
+
+
+def test_map_pruning_counts_the_cells_of_a_chain_apart():
+    # Stopping in the chain of 3 has odds 3 : 2 in total, but each single cell has less than 2.
+    tree = flat_tree(chain=(3, 1, 1))
+    weights = certree.average(tree, [0.0, np.log(2) / 2, np.log(2) / 2])
+    assert weights.weight[0] == pytest.approx(3 / 5)
+    np.testing.assert_array_equal(certree.map_pruning(tree, weights).weight, [0, 1, 1])
+
+
+def test_map_pruning_when_the_weight_of_the_root_underflows():
+    # 2^1024 prunings or so, all equally likely: the smallest one is the root alone.
+    depth = 11
+    inner = 2**depth - 1
+    left = np.r_[1 + 2 * np.arange(inner), np.full(inner + 1, -1)]
+    m = 2 * inner + 1
+    tree = Tree(np.zeros(m, int), np.zeros(m), left, np.ones(m, int), 1)
+    weights = certree.average(tree, np.zeros(m))
+    assert weights.weight[0] == 0
+    assert certree.map_pruning(tree, weights).weight[0] == 1
+
+
+@pytest.mark.parametrize("prior", ["leaves", "branching"])
+def test_sampled_prunings_follow_the_law(prior):
+    tree = Tree([0] * 7, [0.0] * 7, [1, 3, 5, -1, -1, -1, -1], [2, 1, 1, 1, 1, 1, 1], 1)
+    counts = np.array([[9, 7], [6, 2], [3, 5], [4, 0], [2, 2], [3, 1], [0, 4]])
+    stats = NodeStats(counts, counts.argmax(axis=1))
+    weights = certree.pac_bayes(tree, stats, 0.4, 0.2, prior=prior)
+    rng = np.random.default_rng(7)
+    n = 4000
+    share = sum(certree.sample_pruning(tree, weights, rng).weight for _ in range(n)) / n
+    # Five standard errors of a share.
+    np.testing.assert_allclose(share, weights.weight, atol=5 * 0.5 / n**0.5)
+
+
+def test_sampling_is_decided_by_the_seed():
+    tree = flat_tree()
+    weights = certree.average(tree, [0.0, 0.0, 0.0])
+    draws = [certree.sample_pruning(tree, weights, seed).weight[0] for seed in range(20)]
+    again = [certree.sample_pruning(tree, weights, seed).weight[0] for seed in range(20)]
+    assert draws == again
+    assert 0 < sum(draws) < 20
+
+
+@given(trees_and_stats(), temperatures(10))
+def test_reached_is_the_probability_of_being_at_or_above_the_leaves(tree_and_stats, lam):
+    tree, stats = tree_and_stats
+    weights = certree.pac_bayes(tree, stats, lam, 0.1)
+    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
+    expected = np.zeros(tree.n_nodes)
+    for pruning, mass in zip(every, masses, strict=True):
+        nodes = {u for v, _ in pruning for u in reference.path(tree, v)}
+        expected[list(nodes)] += float(mass)
+    np.testing.assert_allclose(certree.reached(tree, weights), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("value", [-1, np.nan, np.inf])
+def test_bad_temperatures_are_refused(value):
+    tree, stats = flat_tree(), NodeStats([[5, 5], [5, 0], [0, 5]], [0, 0, 1])
+    with pytest.raises(ValueError, match="lambda_error must be a finite number >= 0"):
+        certree.pac_bayes(tree, stats, value, 1)
+    with pytest.raises(ValueError, match="lambda_penalty must be a finite number >= 0"):
+        certree.pac_bayes(tree, stats, 1, value)
+    with pytest.raises(ValueError, match="temperature_ must be a finite number >= 0"):
+        certree.helmbold_schapire(tree, stats, value)
+
+
+def test_bad_laws_are_refused():
+    tree, stats = flat_tree(), NodeStats([[5, 5], [5, 0], [0, 5]], [0, 0, 1])
+    with pytest.raises(ValueError, match='prior must be "leaves" or "branching"'):
+        certree.pac_bayes(tree, stats, 1, 1, prior="uniform")
+    with pytest.raises(ValueError, match="stop_probability must lie between 0 and 1"):
+        certree.pac_bayes(tree, stats, 1, 1, prior="branching", stop_probability=1)
+    for lam in (0, 2):
+        with pytest.raises(ValueError, match="lam must lie between 0 and 2"):
+            certree.theorem_posterior(tree, stats, lam, 0.05)
+    for delta in (0, 1):
+        with pytest.raises(ValueError, match="delta must lie between 0 and 1"):
+            certree.theorem_posterior(tree, stats, 1, delta)
+    with pytest.raises(ValueError, match="takes 2 classes, got 3"):
+        certree.helmbold_schapire(tree, NodeStats(np.ones((3, 3)), [0, 0, 0]), 1)
+    with pytest.raises(ValueError, match="stats has 1 nodes, but the tree has 3"):
+        certree.pac_bayes(tree, NodeStats([[1, 1]], [0]), 1, 1)
+    with pytest.raises(ValueError, match="log_own must be finite or -inf"):
+        certree.average(tree, [0, np.nan, 0])
+    with pytest.raises(ValueError, match="log_split must be finite or -inf"):
+        certree.average(tree, [0, 0, 0], np.inf)
+    with pytest.raises(TypeError, match="log_own must convert to float64 without loss"):
+        certree.average(tree, np.zeros(3, dtype=np.float16))
+    with pytest.raises(ValueError, match=r"log_own must have shape \(3\)"):
+        certree.average(tree, np.zeros(2))
