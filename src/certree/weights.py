@@ -161,24 +161,33 @@ def chain_stops(
 ) -> ChainStops:
     """Sum up the stops inside the chains of a tree."""
     m = tree.n_nodes
-    split: Float64 = np.full(m, log_split, dtype=np.float64)
     ends = tree.is_leaf if free_end else np.zeros(m, dtype=bool)
-    total = np.where(ends, 0.0, log_stop)
-    entropy, mode = np.zeros(m), np.zeros(m)
+    # np.zeros costs nothing until it is written to.
+    total = np.where(ends, 0.0, log_stop) if log_stop else np.zeros(m)
+    passed = log_split * tree.chain if np.any(log_split) else np.zeros(m)
+    entropy = mode = np.zeros(m)
     long = np.flatnonzero(tree.chain > 1)
-    kinds = np.stack([tree.chain[long].astype(np.float64), split[long], ends[long]], axis=1)
-    kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
-    sums = np.empty((len(kinds), 3))
-    for row, (length, per_cell, free) in enumerate(kinds):
-        steps = np.arange(int(length))
-        # 0 times -inf is meant to be 0: nothing has been passed yet.
-        cells = log_stop + np.where(steps > 0, steps * per_cell if per_cell else 0.0, 0.0)
-        if free:
-            cells[-1] -= log_stop
-        shares = log_softmax(cells)
-        sums[row] = logsumexp(cells), entr(np.exp(shares)).sum(), shares.max()
-    total[long], entropy[long], mode[long] = sums[kind.ravel()].T
-    return ChainStops(total, split * tree.chain, entropy, mode)
+    if len(long):
+        split = np.broadcast_to(log_split, (m,))[long]
+        kinds = np.stack([tree.chain[long].astype(np.float64), split, ends[long]], axis=1)
+        kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
+        sums = np.array([_stops_of(*row, log_stop) for row in kinds])
+        entropy, mode = np.zeros(m), np.zeros(m)
+        total[long], entropy[long], mode[long] = sums[kind.ravel()].T
+    return ChainStops(total, passed, entropy, mode)
+
+
+def _stops_of(
+    length: float, log_split: float, free_end: float, log_stop: float
+) -> tuple[float, float, float]:
+    """Log sum, entropy and largest log share of the stops in one kind of chain."""
+    steps = np.arange(int(length))
+    # 0 times -inf is meant to be 0: nothing has been passed yet.
+    cells = log_stop + np.where(steps > 0, steps * log_split if log_split else 0.0, 0.0)
+    if free_end:
+        cells[-1] -= log_stop
+    shares = log_softmax(cells)
+    return float(logsumexp(cells)), float(entr(np.exp(shares)).sum()), float(shares.max())
 
 
 def gains_of(tree: Tree, values: Float64) -> Float64:
@@ -190,16 +199,23 @@ def gains_of(tree: Tree, values: Float64) -> Float64:
     return gains
 
 
-def root_gains(tree: Tree, n: Float64) -> Float64:
-    """Gains of the square root of n, without the cancellation of their definition."""
-    gains = np.zeros(tree.n_nodes)
-    inner = np.flatnonzero(tree.left != LEAF)
-    child = tree.left[inner]
-    roots = np.sqrt(n)
-    left, right = roots[child], roots[child + 1]
-    total = left + right + roots[inner]
-    gains[inner] = 2 * left * right / np.where(total > 0, total, 1)
-    return gains
+def error_family(
+    tree: Tree,
+    stats: NodeStats,
+    n_terms: int,
+    fixed: list[float],
+    stops: ChainStops,
+    empty_leaves: bool = False,
+) -> Family:
+    """Laws with terms in the errors, the square root of the rows and, if there are three, leaves.
+
+    Leaves without rows count if `empty_leaves` says so.
+    """
+    gains = _core.error_gains(tree.left, stats.of(tree).counts, stats.label, n_terms, empty_leaves)
+    n = float(stats.counts[0].sum())
+    errors = n - float(stats.counts[0, stats.label[0]])
+    root = np.array([errors, np.sqrt(n), float(empty_leaves or n > 0)])[:n_terms]
+    return Family(tree, gains, root, np.array(fixed), stops)
 
 
 def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) -> NodeWeights:
@@ -255,20 +271,11 @@ def pac_bayes_family(
     tree: Tree, stats: NodeStats, prior: Prior = "leaves", stop_probability: float = 0.5
 ) -> Family:
     """The PAC-Bayes laws of a tree, by (lambda_error, lambda_penalty); see `pac_bayes`."""
-    n, errors = stats.of(tree).n, stats.errors
-    gains = [gains_of(tree, errors), root_gains(tree, n)]
-    root = [errors[0], np.sqrt(n[0])]
     if prior == "leaves":
-        occupied = (n > 0).astype(np.float64)
-        gains.append(gains_of(tree, occupied))
-        root.append(occupied[0])
-        return Family(
-            tree, np.stack(gains, axis=1), np.array(root), np.array([-1.0]), chain_stops(tree)
-        )
-    if prior != "branching":
-        raise ValueError(f'prior must be "leaves" or "branching", got {prior!r}')
-    stops = branching(tree, stop_probability)
-    return Family(tree, np.stack(gains, axis=1), np.array(root), np.array([]), stops)
+        return error_family(tree, stats, 3, [-1.0], chain_stops(tree))
+    if prior == "branching":
+        return error_family(tree, stats, 2, [], branching(tree, stop_probability))
+    raise ValueError(f'prior must be "leaves" or "branching", got {prior!r}')
 
 
 def branching(tree: Tree, stop_probability: float) -> ChainStops:
@@ -364,14 +371,9 @@ def theorem_posterior(tree: Tree, stats: NodeStats, lam: float, delta: float) ->
         raise ValueError(f"lam must lie between 0 and 2, got {lam!r}")
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
-    n, errors = stats.of(tree).n, stats.errors
-    gains = np.stack(
-        [gains_of(tree, errors), root_gains(tree, n), gains_of(tree, np.ones(tree.n_nodes))], axis=1
-    )
-    root = np.array([errors[0], np.sqrt(n[0]), 1.0])
     deviation = lam * np.sqrt(2 * np.log(tree.n_cells / delta))
-    fixed = np.array([-lam, -deviation, -3.0 * tree.depth])
-    return Family(tree, gains, root, fixed, chain_stops(tree)).at()
+    fixed = [-lam, -deviation, -3.0 * tree.depth]
+    return error_family(tree, stats, 3, fixed, chain_stops(tree), empty_leaves=True).at()
 
 
 def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:

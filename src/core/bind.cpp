@@ -13,6 +13,7 @@
 #include <string>
 #include <tuple>
 
+#include "buffer.hpp"
 #include "core.hpp"
 
 namespace nb = nanobind;
@@ -34,18 +35,39 @@ using Columns = std::tuple<Out1<std::int32_t>, Out1<double>, Out1<std::int32_t>,
 
 // -- results own their memory and are read-only ----------------------------------------------------------------------
 
+// An array of the core's own making: filled once, then handed over.
+template <class T>
+class Result {
+ public:
+  explicit Result(std::size_t n_rows, std::size_t n_columns = 1)
+      : data_(certree::make_buffer<T>(static_cast<std::int64_t>(n_rows * n_columns))),
+        n_rows_(n_rows),
+        n_columns_(n_columns) {}
+
+  T* data() { return data_.get(); }
+  void fill(T value) { std::fill_n(data_.get(), n_rows_ * n_columns_, value); }
+  Out1<T> column() && {
+    T* data = data_.release();
+    return Out1<T>(data, {n_rows_}, owner(data));
+  }
+  Out2<T> table() && {
+    T* data = data_.release();
+    return Out2<T>(data, {n_rows_, n_columns_}, owner(data));
+  }
+
+ private:
+  static nb::capsule owner(T* data) {
+    return nb::capsule(data, [](void* p) noexcept { certree::Free()(p); });
+  }
+  certree::Buffer<T> data_;
+  std::size_t n_rows_, n_columns_;
+};
+
 template <class T>
 Out1<T> owned(std::vector<T>&& values) {
   auto* heap = new std::vector<T>(std::move(values));
   nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return Out1<T>(heap->data(), {heap->size()}, owner);
-}
-
-template <class T>
-Out2<T> owned(std::vector<T>&& values, std::size_t n_columns) {
-  auto* heap = new std::vector<T>(std::move(values));
-  nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Out2<T>(heap->data(), {heap->size() / n_columns, n_columns}, owner);
 }
 
 // -- checks ----------------------------------------------------------------------------------------
@@ -134,14 +156,14 @@ Out1<std::int32_t> apply(const Ints& feature, const Doubles& threshold, const In
   expect_length("feature", feature.size(), left.size());
   expect_length("threshold", threshold.size(), left.size());
   const auto rows = matrix(X);
-  std::vector<std::int32_t> leaf(X.shape(0));
+  Result<std::int32_t> leaf(X.shape(0));
   {
     const nb::gil_scoped_release release;
     certree::apply({feature.data(), threshold.data(), left.data(),
                     static_cast<std::int32_t>(left.size())},
                    rows, leaf.data(), n_threads);
   }
-  return owned(std::move(leaf));
+  return std::move(leaf).column();
 }
 
 Out2<double> count(const Ints& left, const Ints& leaf, const Ints& y,
@@ -152,53 +174,71 @@ Out2<double> count(const Ints& left, const Ints& leaf, const Ints& y,
   if (weight) expect_length("weight", weight->size(), leaf.size());
   expect_codes("y", y, n_classes);
   expect_codes("leaf", leaf, m);
-  std::vector<double> counts(static_cast<std::size_t>(m) * static_cast<std::size_t>(n_classes));
+  Result<double> counts(left.size(), static_cast<std::size_t>(n_classes));
+  counts.fill(0.0);
   {
     const nb::gil_scoped_release release;
     certree::count(left.data(), m, leaf.data(), y.data(), weight ? weight->data() : nullptr,
                    static_cast<std::int64_t>(leaf.size()), n_classes, counts.data());
   }
-  return owned(std::move(counts), static_cast<std::size_t>(n_classes));
+  return std::move(counts).table();
 }
 
 Out1<std::int32_t> majority(const Ints& left, const Table& counts) {
   const std::int32_t m = node_count(left);
   expect_length("counts", counts.shape(0), left.size());
   if (counts.shape(1) == 0) throw std::invalid_argument("counts has no classes");
-  std::vector<std::int32_t> label(left.size());
+  Result<std::int32_t> label(left.size());
   {
     const nb::gil_scoped_release release;
     certree::majority(left.data(), m, counts.data(), static_cast<std::int64_t>(counts.shape(1)),
                       label.data());
   }
-  return owned(std::move(label));
+  return std::move(label).column();
 }
 
 Out2<double> frequencies(const Ints& left, const Table& counts) {
   const std::int32_t m = node_count(left);
   expect_length("counts", counts.shape(0), left.size());
   if (counts.shape(1) == 0) throw std::invalid_argument("counts has no classes");
-  std::vector<double> frequency(counts.size());
+  Result<double> frequency(counts.shape(0), counts.shape(1));
   {
     const nb::gil_scoped_release release;
     certree::frequencies(left.data(), m, counts.data(), static_cast<std::int64_t>(counts.shape(1)),
                          frequency.data());
   }
-  return owned(std::move(frequency), counts.shape(1));
+  return std::move(frequency).table();
 }
 
 Out1<std::int64_t> depths(const Ints& left, const Ints& chain) {
   const std::int32_t m = node_count(left);
   expect_length("chain", chain.size(), left.size());
-  std::vector<std::int64_t> depth(left.size());
+  Result<std::int64_t> depth(left.size());
   {
     const nb::gil_scoped_release release;
     certree::depths(left.data(), chain.data(), m, depth.data());
   }
-  return owned(std::move(depth));
+  return std::move(depth).column();
 }
 
 // -- laws over prunings ----------------------------------------------------------------------------
+
+Out2<double> error_gains(const Ints& left, const Table& counts, const Ints& label,
+                         std::int64_t n_terms, bool empty_leaves_count) {
+  const std::int32_t m = node_count(left);
+  const auto n_classes = static_cast<std::int64_t>(counts.shape(1));
+  expect_length("counts", counts.shape(0), left.size());
+  expect_length("label", label.size(), left.size());
+  expect_codes("label", label, n_classes);
+  if (n_terms != 2 && n_terms != 3) throw std::invalid_argument("n_terms must be 2 or 3");
+  Result<double> gains(left.size(), static_cast<std::size_t>(n_terms));
+  {
+    const nb::gil_scoped_release release;
+    certree::error_gains(left.data(), m, counts.data(), label.data(), n_classes, n_terms,
+                         empty_leaves_count, gains.data());
+  }
+  return std::move(gains).table();
+}
 
 certree::Terms terms(const Ints& left, const Table& gains, const Doubles& stop, const Doubles& split) {
   const std::int32_t m = node_count(left);
@@ -214,37 +254,37 @@ std::tuple<Out1<double>, Out1<double>, double> weigh(const Ints& left, const Tab
                                                      const Doubles& theta, bool prune) {
   const auto law = terms(left, gains, stop, split);
   expect_length("theta", theta.size(), gains.shape(1));
-  std::vector<double> weight(left.size()), log_odds(left.size());
+  Result<double> weight(left.size()), log_odds(left.size());
   double evidence = 0.0;
   {
     const nb::gil_scoped_release release;
     const auto rule = prune ? certree::Rule::prune : certree::Rule::average;
     evidence = certree::weigh(law, theta.data(), rule, weight.data(), log_odds.data());
   }
-  return {owned(std::move(weight)), owned(std::move(log_odds)), evidence};
+  return {std::move(weight).column(), std::move(log_odds).column(), evidence};
 }
 
 Out1<double> reach(const Ints& left, const Doubles& log_odds) {
   const std::int32_t m = node_count(left);
   expect_length("log_odds", log_odds.size(), left.size());
-  std::vector<double> reached(left.size());
+  Result<double> reached(left.size());
   {
     const nb::gil_scoped_release release;
     certree::reach(left.data(), m, log_odds.data(), reached.data());
   }
-  return owned(std::move(reached));
+  return std::move(reached).column();
 }
 
 Out1<double> likeliest(const Ints& left, const Doubles& log_odds, const Doubles& chain_mode) {
   const std::int32_t m = node_count(left);
   expect_length("log_odds", log_odds.size(), left.size());
   expect_length("chain_mode", chain_mode.size(), left.size());
-  std::vector<double> pruning(left.size());
+  Result<double> pruning(left.size());
   {
     const nb::gil_scoped_release release;
     certree::likeliest(left.data(), m, log_odds.data(), chain_mode.data(), pruning.data());
   }
-  return owned(std::move(pruning));
+  return std::move(pruning).column();
 }
 
 Out2<double> push_down(const Ints& left, const Doubles& weight, const Ints& label,
@@ -258,13 +298,13 @@ Out2<double> push_down(const Ints& left, const Doubles& weight, const Ints& labe
     expect_length("frequency", frequency->shape(0), left.size());
     expect_length("frequency's row", frequency->shape(1), static_cast<std::size_t>(n_classes));
   }
-  std::vector<double> score(left.size() * static_cast<std::size_t>(n_classes));
+  Result<double> score(left.size(), static_cast<std::size_t>(n_classes));
   {
     const nb::gil_scoped_release release;
     certree::push_down(left.data(), m, weight.data(), label.data(),
                        frequency ? frequency->data() : nullptr, n_classes, score.data());
   }
-  return owned(std::move(score), static_cast<std::size_t>(n_classes));
+  return std::move(score).table();
 }
 
 Out1<double> score_grid(const Ints& left, const Table& gains, const Doubles& stop,
@@ -281,8 +321,8 @@ Out1<double> score_grid(const Ints& left, const Table& gains, const Doubles& sto
     expect_length("frequency", frequency->shape(0), left.size());
     expect_length("frequency's row", frequency->shape(1), holdout.shape(1));
   }
-  std::vector<double> loss(theta.shape(0));
-  if (!loss.empty()) {
+  Result<double> loss(theta.shape(0));
+  if (theta.shape(0) > 0) {
     const nb::gil_scoped_release release;
     certree::score_grid(law, theta.data(), static_cast<std::int64_t>(theta.shape(0)),
                         prune ? certree::Rule::prune : certree::Rule::average, label.data(),
@@ -290,19 +330,19 @@ Out1<double> score_grid(const Ints& left, const Table& gains, const Doubles& sto
                         log_loss ? certree::Loss::log_loss : certree::Loss::error, loss.data(),
                         n_threads);
   }
-  return owned(std::move(loss));
+  return std::move(loss).column();
 }
 
 Out1<double> critical_prices(const Ints& left, const Doubles& errors, const Doubles& occupied) {
   const std::int32_t m = node_count(left);
   expect_length("errors", errors.size(), left.size());
   expect_length("occupied", occupied.size(), left.size());
-  std::vector<double> critical(left.size());
+  Result<double> critical(left.size());
   {
     const nb::gil_scoped_release release;
     certree::critical_prices(left.data(), m, errors.data(), occupied.data(), critical.data());
   }
-  return owned(std::move(critical));
+  return std::move(critical).column();
 }
 
 template <class Real>
@@ -333,6 +373,9 @@ NB_MODULE(_core, core) {
            "Shares of the classes in each node; a node without rows has its parent's.");
   core.def("depths", &depths, "left"_a.noconvert(), "chain"_a.noconvert(),
            "Number of cells above each node.");
+  core.def("error_gains", &error_gains, "left"_a.noconvert(), "counts"_a.noconvert(),
+           "label"_a.noconvert(), "n_terms"_a, "empty_leaves_count"_a,
+           "Gains in errors, square roots of rows and, with three terms, leaves.");
   core.def("weigh", &weigh, "left"_a.noconvert(), "gains"_a.noconvert(), "stop"_a.noconvert(),
            "split"_a.noconvert(), "theta"_a.noconvert(), "prune"_a,
            "(weight, log_odds, log evidence relative to the root as a leaf) of one law.");

@@ -69,6 +69,12 @@ struct Terms {
   const double* split;  // (n_nodes,)
 };
 
+// gains, with terms (errors, sqrt of rows[, is a leaf]) for counts (n_nodes, n_classes) and labels:
+// (n_nodes, n_terms), n_terms 2 or 3. The third term is 1 for nodes with rows, or for every node.
+void error_gains(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
+                 const std::int32_t* label, std::int64_t n_classes, std::int64_t n_terms,
+                 bool empty_leaves_count, double* gains);
+
 enum class Rule { average, prune };
 
 // weight:   (n_nodes,) probability that the node is a leaf of the pruning; 0 or 1 for Rule::prune

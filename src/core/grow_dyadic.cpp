@@ -1,36 +1,38 @@
 // Dyadic cells: depth d halves coordinate d mod p of the box that the growing rows span.
 //
-// A value's place in its coordinate is a code of 53 bits: bit b (from the top) says on which side of
+// A value's place in its coordinate is a code of 48 bits: bit b (from the top) says on which side of
 // the b-th midpoint it lies. Cells are prefixes of codes, so a run of cells with one non-empty child
 // is skipped by looking at the highest bit in which the codes of the cell's rows differ.
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <memory>
 
+#include "buffer.hpp"
 #include "core.hpp"
 
 namespace certree {
 namespace {
 
-constexpr int kBits = 53;
+// Fewer than a double's 53, so that the first guess of a code is nearly always the code.
+constexpr int kBits = 48;
+constexpr double kCodes = 0x1p48;
 constexpr std::uint64_t kLastCode = (std::uint64_t{1} << kBits) - 1;
 
 struct Interval {
   double low = 0.0;
   double half_range = 0.0;
 
-  // The threshold at a share of the range, a multiple of 2^-53: non-decreasing in share, finite for
+  // The threshold at a share of the range, a multiple of 2^-48: non-decreasing in share, finite for
   // any finite range, and exact under scaling by powers of two.
   double at(double share) const { return (low + half_range * share) + half_range * share; }
-  double edge(std::uint64_t code) const { return at(std::ldexp(static_cast<double>(code), -kBits)); }
+  double edge(std::uint64_t code) const { return at(static_cast<double>(code) / kCodes); }
 
   // The code q with edge(q) < x <= edge(q + 1), the first for the lowest value, the last for NaN.
   std::uint64_t code(double x) const {
     if (std::isnan(x)) return kLastCode;
     if (!(half_range > 0.0) || x <= low) return 0;
     const double share = (x * 0.5 - low * 0.5) / half_range;
-    const double scaled = std::ldexp(std::min(share, 1.0), kBits);
+    const double scaled = std::min(share, 1.0) * kCodes;
     auto q = static_cast<std::uint64_t>(std::min(scaled, static_cast<double>(kLastCode)));
     while (q > 0 && x <= edge(q)) --q;
     while (q < kLastCode && x > edge(q + 1)) ++q;
@@ -64,8 +66,8 @@ class DyadicRule {
         stopping_(stopping),
         expand_(expand),
         intervals_(span_of(X)),
-        codes_(new std::uint64_t[static_cast<std::size_t>(X.n_rows * X.n_features)]),
-        rows_(static_cast<std::size_t>(X.n_rows)) {
+        codes_(make_buffer<std::uint64_t>(X.n_rows * X.n_features)),
+        rows_(make_buffer<Row>(X.n_rows)) {
     constexpr std::int64_t kBlock = 8192;
     parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
       const std::int64_t end = std::min(X.n_rows, (block + 1) * kBlock);
@@ -95,9 +97,9 @@ class DyadicRule {
     split.threshold = midpoint(cell, j, level);
     split.chain = depth - cell.depth + 1;
     const std::uint64_t bit = std::uint64_t{1} << (kBits - 1 - level);
-    const auto first = rows_.begin() + cell.begin;
-    const auto last = rows_.begin() + cell.end;
-    const auto middle = std::partition(
+    Row* const first = rows_.get() + cell.begin;
+    Row* const last = rows_.get() + cell.end;
+    const Row* const middle = std::partition(
         first, last, [&](const Row& row) { return (code(row, j) & bit) == 0; });
     const std::int64_t cut = cell.begin + (middle - first);
     left = {cell.begin, cut, depth + 1, 0};
@@ -116,7 +118,7 @@ class DyadicRule {
   }
 
   bool small_or_pure(const Cell& cell) const {
-    const Row* rows = rows_.data();
+    const Row* rows = rows_.get();
     double n = 0.0;
     for (std::int64_t i = cell.begin; i < cell.end && n <= stopping_.min_rows; ++i)
       n += stopping_.rows(rows[i].index);
@@ -169,8 +171,8 @@ class DyadicRule {
   Stopping stopping_;
   bool expand_;
   std::vector<Interval> intervals_;
-  std::unique_ptr<std::uint64_t[]> codes_;  // (n, p)
-  mutable std::vector<Row> rows_;           // every cell is a range of it
+  Buffer<std::uint64_t> codes_;  // (n, p)
+  Buffer<Row> rows_;             // every cell is a range of it
 };
 
 }  // namespace

@@ -8,55 +8,75 @@
 #include <cmath>
 #include <limits>
 
+#include "buffer.hpp"
 #include "core.hpp"
 
 namespace certree {
 namespace {
 
-// A sum of doubles with twice their precision, so that the order of the terms does not show.
-struct ExactSum {
-  double high = 0.0;
-  double low = 0.0;
-  void add(double x, double error = 0.0) {
-    const double total = high + x;
-    const double part = total - high;
-    low += ((high - (total - part)) + (x - part)) + error;
-    high = total;
-  }
-  void add_product(double a, double b) { add(a * b, std::fma(a, b, -(a * b))); }
-  double value() const { return high + low; }
+// Sums with twice the precision of a double, so that the order of the terms does not show in what
+// they round to: (p,) of them, whose high and low parts lie apart for the sake of vector code.
+struct ExactSums {
+  std::vector<double> high, low;
+  explicit ExactSums(std::size_t p) : high(p, 0.0), low(p, 0.0) {}
+  double value(std::size_t j) const { return high[j] + low[j]; }
 };
 
-// One over the standard deviation of each coordinate in units of half its range: (p,), 0 if constant.
+inline void add_exactly(double& high, double& low, double x, double error) {
+  const double total = high + x;
+  const double part = total - high;
+  low += ((high - (total - part)) + (x - part)) + error;
+  high = total;
+}
+
+// a * b - product, exactly (Dekker): plain arithmetic, which compilers turn into vector code.
+double product_error(double a, double b, double product) {
+  constexpr double kSplit = 134217729.0;  // 2^27 + 1
+  const double a_high = kSplit * a - (kSplit * a - a), a_low = a - a_high;
+  const double b_high = kSplit * b - (kSplit * b - b), b_low = b - b_high;
+  return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
+}
+
+// One over the standard deviation of each feature in units of half its range: (p,), 0 if constant.
 template <class Real>
 std::vector<double> inverse_deviation(const Matrix<Real>& X, const Stopping& stopping) {
   const auto p = static_cast<std::size_t>(X.n_features);
-  const double none = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> low(p, none), high(p, none), scale(p, 0.0);
-  std::vector<ExactSum> weight(p), sum(p), square(p);
+  std::vector<double> low(p, HUGE_VAL), high(p, -HUGE_VAL), half_range(p), scale(p, 0.0);
   for (std::int64_t i = 0; i < X.n_rows; ++i)
-    for (std::size_t j = 0; j < p; ++j) {
-      low[j] = std::fmin(low[j], static_cast<double>(X.row(i)[j]));
-      high[j] = std::fmax(high[j], static_cast<double>(X.row(i)[j]));
+    for (std::size_t j = 0; j < p; ++j) {  // comparisons with NaN are false
+      const double x = X.row(i)[j];
+      low[j] = x < low[j] ? x : low[j];
+      high[j] = x > high[j] ? x : high[j];
     }
+  for (std::size_t j = 0; j < p; ++j) {
+    half_range[j] = high[j] * 0.5 - low[j] * 0.5;
+    if (!(half_range[j] > 0.0)) half_range[j] = low[j] = 0.0;
+  }
+  ExactSums weights(p), sums(p), squares(p);
+  const auto add = [](ExactSums& to, std::size_t j, double x, double error) {
+    add_exactly(to.high[j], to.low[j], x, error);
+  };
   for (std::int64_t i = 0; i < X.n_rows; ++i) {
     const double w = stopping.weight ? stopping.weight[i] : 1.0;
     for (std::size_t j = 0; j < p; ++j) {
       const double x = X.row(i)[j];
-      const double half_range = high[j] * 0.5 - low[j] * 0.5;
-      if (std::isnan(x) || !(half_range > 0.0)) continue;
-      const double u = (x * 0.5 - low[j] * 0.5) / half_range;
-      weight[j].add(w);
-      sum[j].add_product(w, u);
-      square[j].add_product(w * u, u);
+      const bool seen = x == x && half_range[j] > 0.0;
+      const double u = seen ? (x * 0.5 - low[j] * 0.5) / half_range[j] : 0.0;
+      const double seen_weight = seen ? w : 0.0;
+      const double first = seen_weight * u;
+      const double second = u * u;
+      const double weighted = seen_weight * second;
+      add(weights, j, seen_weight, 0.0);
+      add(sums, j, first, product_error(seen_weight, u, first));
+      add(squares, j, weighted,
+          product_error(seen_weight, second, weighted) + seen_weight * product_error(u, u, second));
     }
   }
   for (std::size_t j = 0; j < p; ++j) {
-    const double half_range = high[j] * 0.5 - low[j] * 0.5;
-    if (!(half_range > 0.0)) continue;
-    const double mean = sum[j].value() / weight[j].value();
-    const double variance = square[j].value() / weight[j].value() - mean * mean;
-    scale[j] = 1.0 / (half_range * std::sqrt(std::max(variance, 1e-300)));
+    if (!(half_range[j] > 0.0)) continue;
+    const double mean = sums.value(j) / weights.value(j);
+    const double variance = squares.value(j) / weights.value(j) - mean * mean;
+    scale[j] = 1.0 / (half_range[j] * std::sqrt(std::max(variance, 1e-300)));
   }
   return scale;
 }
@@ -65,8 +85,10 @@ template <class Real>
 class KdRule {
  public:
   KdRule(const Matrix<Real>& X, const Stopping& stopping, Axis axis)
-      : X_(X), stopping_(stopping), axis_(axis), rows_(static_cast<std::size_t>(X.n_rows)) {
+      : X_(X), stopping_(stopping), axis_(axis), rows_(make_buffer<Row>(X.n_rows)) {
     if (axis == Axis::spread) scale_ = inverse_deviation(X, stopping);
+    const Real* const end = X.data + X.n_rows * X.n_features;
+    missing_ = std::any_of(X.data, end, [](Real x) { return std::isnan(x); });
     for (std::int64_t i = 0; i < X.n_rows; ++i)
       rows_[static_cast<std::size_t>(i)] = {0.0, static_cast<std::int32_t>(i),
                                             stopping.y ? stopping.y[i] : 0};
@@ -78,10 +100,10 @@ class KdRule {
     if (j < 0) return false;
     split.feature = static_cast<std::int32_t>(j);
     const std::int64_t cut = cell.begin + (stopping_.weight ? cut_weighted(cell) : cut_plain(cell));
-    const auto first = rows_.begin() + cell.begin;
-    const auto middle = rows_.begin() + cut;
+    Row* const first = rows_.get() + cell.begin;
+    Row* const middle = rows_.get() + cut;
     split.threshold = between(std::max_element(first, middle, below)->value,
-                              std::min_element(middle, rows_.begin() + cell.end, below)->value);
+                              std::min_element(middle, rows_.get() + cell.end, below)->value);
     const auto cursor = static_cast<std::int32_t>((j + 1) % X_.n_features);
     left = {cell.begin, cut, cell.depth + 1, cursor};
     right = {cut, cell.end, cell.depth + 1, cursor};
@@ -106,7 +128,7 @@ class KdRule {
   }
 
   bool small_or_pure(const Cell& cell) const {
-    const Row* rows = rows_.data();
+    const Row* rows = rows_.get();
     double n = 0.0;
     for (std::int64_t i = cell.begin; i < cell.end && n <= stopping_.min_rows; ++i)
       n += stopping_.rows(rows[i].index);
@@ -117,8 +139,25 @@ class KdRule {
     return true;
   }
 
+  // The rows of a cell lie anywhere in X; asking for those some way ahead hides most of the wait.
+  static constexpr std::int64_t kAhead = 16;
+  static void prefetch(const Real* begin, std::int64_t n) {
+#if defined(__GNUC__)
+    const auto* byte = reinterpret_cast<const char*>(begin);
+    for (const auto* end = reinterpret_cast<const char*>(begin + n); byte < end; byte += 64)
+      __builtin_prefetch(byte);
+#else
+    (void)begin;
+    (void)n;
+#endif
+  }
+  const Real* row_ahead(const Cell& cell, std::int64_t i) const {
+    return X_.row(rows_[static_cast<std::size_t>(std::min(i + kAhead, cell.end - 1))].index);
+  }
+
   void load(const Cell& cell, std::int64_t j) const {
     for (std::int64_t i = cell.begin; i < cell.end; ++i) {
+      prefetch(row_ahead(cell, i) + j, 1);
       Row& row = rows_[static_cast<std::size_t>(i)];
       row.value = key(X_.row(row.index)[j]);
     }
@@ -141,21 +180,28 @@ class KdRule {
   // Loads the coordinate with the largest range in the cell; one that only NaN splits comes last.
   std::int64_t widest(const Cell& cell) const {
     const auto p = static_cast<std::size_t>(X_.n_features);
-    std::vector<double> low(p, HUGE_VAL), high(p, -HUGE_VAL);
-    std::vector<char> missing(p, 0);
+    thread_local std::vector<double> low, high, missing;  // a million cells share one allocation
+    low.assign(p, HUGE_VAL);
+    high.assign(p, -HUGE_VAL);
+    missing.assign(p, 0.0);
+    double* const lowest = low.data();
+    double* const highest = high.data();
+    double* const nans = missing.data();
     for (std::int64_t i = cell.begin; i < cell.end; ++i) {
+      prefetch(row_ahead(cell, i), std::min<std::int64_t>(X_.n_features, 64));
       const Real* x = X_.row(rows_[static_cast<std::size_t>(i)].index);
       for (std::size_t j = 0; j < p; ++j) {  // comparisons with NaN are false
         const double value = x[j];
-        low[j] = value < low[j] ? value : low[j];
-        high[j] = value > high[j] ? value : high[j];
-        missing[j] |= std::isnan(value);
+        lowest[j] = value < lowest[j] ? value : lowest[j];
+        highest[j] = value > highest[j] ? value : highest[j];
       }
+      if (missing_)
+        for (std::size_t j = 0; j < p; ++j) nans[j] += std::isnan(x[j]) ? 1.0 : 0.0;
     }
     std::int64_t best = -1;
     double widest = -1.0;
     for (std::size_t j = 0; j < p; ++j) {
-      if (!(low[j] < high[j]) && !(missing[j] && low[j] == high[j])) continue;
+      if (!(low[j] < high[j]) && !(missing[j] > 0.0 && low[j] == high[j])) continue;
       const double range = (high[j] * 0.5 - low[j] * 0.5) * scale_[j];
       if (range > widest) {
         widest = range;
@@ -169,29 +215,29 @@ class KdRule {
   // Both cuts order the cell's rows so that the first `cut` of them go left. Of the two gaps beside
   // the value of the median, they take the one nearer to half of the weight; on a tie the upper one.
   std::int64_t cut_plain(const Cell& cell) const {
-    const auto first = rows_.begin() + cell.begin;
-    const auto last = rows_.begin() + cell.end;
+    Row* const first = rows_.get() + cell.begin;
+    Row* const last = rows_.get() + cell.end;
     const std::int64_t n = cell.end - cell.begin;
-    const auto nth = first + (n - 1) / 2;
+    Row* const nth = first + (n - 1) / 2;
     std::nth_element(first, nth, last, below);
     const double median = nth->value;
-    const auto equal = std::partition(first, nth, [&](const Row& r) { return r.value < median; });
-    const auto above = std::partition(nth, last, [&](const Row& r) { return r.value <= median; });
+    Row* const equal = std::partition(first, nth, [&](const Row& r) { return r.value < median; });
+    Row* const above = std::partition(nth, last, [&](const Row& r) { return r.value <= median; });
     return nearer(equal - first, above - first, static_cast<double>(equal - first),
                   static_cast<double>(above - first), static_cast<double>(n), n);
   }
 
   std::int64_t cut_weighted(const Cell& cell) const {
-    const auto first = rows_.begin() + cell.begin;
-    const auto last = rows_.begin() + cell.end;
+    Row* const first = rows_.get() + cell.begin;
+    Row* const last = rows_.get() + cell.end;
     std::sort(first, last, [](const Row& a, const Row& b) {
       return a.value < b.value || (a.value == b.value && a.index < b.index);
     });
     double total = 0.0;
-    for (auto row = first; row != last; ++row) total += stopping_.weight[row->index];
-    auto equal = first;
+    for (const Row* row = first; row != last; ++row) total += stopping_.weight[row->index];
+    const Row* equal = first;
     double below_weight = 0.0, weight = 0.0;
-    for (auto row = first; row != last;) {
+    for (const Row* row = first; row != last;) {
       equal = row;
       below_weight = weight;
       for (; row != last && row->value == equal->value; ++row) weight += stopping_.weight[row->index];
@@ -213,7 +259,8 @@ class KdRule {
   Stopping stopping_;
   Axis axis_;
   std::vector<double> scale_;
-  mutable std::vector<Row> rows_;  // every cell is a range of it
+  bool missing_;                   // whether X holds NaN
+  Buffer<Row> rows_;               // every cell is a range of it
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "buffer.hpp"
 #include "core.hpp"
 
 namespace certree {
@@ -23,7 +24,7 @@ struct Step {
 constexpr std::int64_t kGroup = 16;
 
 template <class Real>
-void apply_packed(const std::vector<Step>& steps, const Matrix<Real>& X, std::int64_t begin,
+void apply_packed(const Step* steps, const Matrix<Real>& X, std::int64_t begin,
                   std::int64_t end, std::int32_t* leaf) {
   for (std::int64_t i = begin; i < end; i += kGroup) {
     const std::int64_t width = std::min(kGroup, end - i);
@@ -31,7 +32,7 @@ void apply_packed(const std::vector<Step>& steps, const Matrix<Real>& X, std::in
     for (bool walking = true; walking;) {
       walking = false;
       for (std::int64_t w = 0; w < width; ++w) {
-        const Step& step = steps[static_cast<std::size_t>(node[w])];
+        const Step& step = steps[node[w]];
         if (step.left == kLeaf) continue;
         const bool right = !(static_cast<double>(X.row(i + w)[step.feature]) <= step.threshold);
         node[w] = step.left + right;
@@ -58,12 +59,12 @@ void apply(const TreeView& tree, const Matrix<Real>& X, std::int32_t* leaf, int 
     for (std::int64_t i = 0; i < X.n_rows; ++i) leaf[i] = walk(tree, X.row(i));
     return;
   }
-  std::vector<Step> steps(static_cast<std::size_t>(tree.n_nodes));
+  const auto steps = make_buffer<Step>(tree.n_nodes);
   for (std::int32_t v = 0; v < tree.n_nodes; ++v)
     steps[static_cast<std::size_t>(v)] = {tree.threshold[v], tree.feature[v], tree.left[v]};
   constexpr std::int64_t kBlock = 1 << 14;
   parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
-    apply_packed(steps, X, block * kBlock, std::min(X.n_rows, (block + 1) * kBlock), leaf);
+    apply_packed(steps.get(), X, block * kBlock, std::min(X.n_rows, (block + 1) * kBlock), leaf);
   });
 }
 
@@ -124,6 +125,13 @@ void depths(const std::int32_t* left, const std::int32_t* chain, std::int32_t n_
 
 namespace {
 
+// log(1 + e) for 0 <= e <= 1 (Kahan's correction of the rounding of 1 + e): as exact as std::log1p and
+// several times as fast where that is old code.
+double log_one_plus(double e) {
+  const double u = 1.0 + e;
+  return u == 1.0 ? e : std::log(u) * (e / (u - 1.0));
+}
+
 // The up pass. With logbeta(v) = own(v) + b(v), a node of chain 1 has b = log(1 + exp(x)) with
 // x = b(left) + b(right) - theta . D(v), D being the gain in the terms of own = theta . F.
 //
@@ -135,8 +143,8 @@ class UpPass {
  public:
   explicit UpPass(const Terms& terms)
       : terms_(terms),
-        rest_(static_cast<std::size_t>(terms.n_nodes)),
-        total_(static_cast<std::size_t>(terms.n_nodes) * static_cast<std::size_t>(terms.n_terms)) {}
+        rest_(make_buffer<double>(terms.n_nodes)),
+        total_(make_buffer<double>(std::int64_t{terms.n_nodes} * terms.n_terms)) {}
 
   // odds: (n_nodes,) exp(-|x|) with the sign of x: see Odds. log_odds may be null.
   // Returns log beta(root) - own(root).
@@ -155,8 +163,8 @@ class UpPass {
   template <Rule rule, int kTerms>
   double run_fixed(const double* theta, double* odds, double* log_odds) {
     const auto n_terms = static_cast<std::size_t>(kTerms > 0 ? kTerms : terms_.n_terms);
-    double* const total = total_.data();
-    double* const rest = rest_.data();
+    double* const total = total_.get();
+    double* const rest = rest_.get();
     for (std::int64_t node = terms_.n_nodes - 1; node >= 0; --node) {
       const auto v = static_cast<std::size_t>(node);
       double* d = total + v * n_terms;
@@ -192,20 +200,21 @@ class UpPass {
       odds[v] = std::copysign(e, x);
       if (log_odds) log_odds[v] = x;
       if (x > 0.0) {
-        rest[v] = below + std::log1p(e);
+        rest[v] = below + log_one_plus(e);
       } else {
-        rest[v] = stop + std::log1p(e);
+        rest[v] = stop + log_one_plus(e);
         for (std::size_t f = 0; f < n_terms; ++f) d[f] = 0.0;
       }
     }
+    if constexpr (rule == Rule::prune) return 0.0;
     double evidence = rest[0];
     for (std::size_t f = n_terms; f-- > 0;) evidence = std::fma(theta[f], total[f], evidence);
-    return rule == Rule::average ? evidence : 0.0;
+    return evidence;
   }
 
   const Terms& terms_;
-  std::vector<double> rest_;   // (n_nodes,) c
-  std::vector<double> total_;  // (n_nodes, n_terms) d
+  Buffer<double> rest_;   // (n_nodes,) c
+  Buffer<double> total_;  // (n_nodes, n_terms) d
 };
 
 // A signed exp(-|x|) holds both probabilities of a decision to full precision.
@@ -258,11 +267,36 @@ double loss_of(const double* holdout, const double* score, std::int64_t n_classe
 
 }  // namespace
 
+void error_gains(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
+                 const std::int32_t* label, std::int64_t n_classes, std::int64_t n_terms,
+                 bool empty_leaves_count, double* gains) {
+  struct Node {
+    double errors, rows, root;
+  };
+  const auto node = [&](std::int64_t v) {
+    const double* row = counts + v * n_classes;
+    double n = 0.0;
+    for (std::int64_t k = 0; k < n_classes; ++k) n += row[k];
+    return Node{n - row[label[v]], n, std::sqrt(n)};
+  };
+  for (std::int64_t v = 0; v < n_nodes; ++v) {
+    double* gain = gains + v * n_terms;
+    std::fill(gain, gain + n_terms, 0.0);
+    if (left[v] == kLeaf) continue;
+    const Node whole = node(v), a = node(left[v]), b = node(left[v] + 1);
+    gain[0] = a.errors + b.errors - whole.errors;
+    // sqrt(a) + sqrt(b) - sqrt(a + b), without its cancellation.
+    if (whole.rows > 0.0) gain[1] = 2.0 * a.root * b.root / (a.root + b.root + whole.root);
+    if (n_terms == 3)
+      gain[2] = empty_leaves_count ? 1.0 : (a.rows > 0.0) + (b.rows > 0.0) - (whole.rows > 0.0);
+  }
+}
+
 double weigh(const Terms& terms, const double* theta, Rule rule, double* weight, double* log_odds) {
   UpPass pass(terms);
   const double evidence = up_pass(pass, rule, theta, weight, log_odds);
-  std::vector<double> reach(static_cast<std::size_t>(terms.n_nodes));
-  down_pass(terms.left, terms.n_nodes, weight, reach.data());
+  const auto reach = make_buffer<double>(terms.n_nodes);
+  down_pass(terms.left, terms.n_nodes, weight, reach.get());
   return evidence;
 }
 
@@ -277,7 +311,7 @@ void likeliest(const std::int32_t* left, std::int32_t n_nodes, const double* log
                const double* chain_mode, double* log_odds_of_pruning) {
   // log(1 + exp(x)), so that a decision's log probabilities are -softplus(x) and -softplus(-x).
   const auto softplus = [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); };
-  std::vector<double> best(static_cast<std::size_t>(n_nodes));
+  const auto best = make_buffer<double>(n_nodes);
   for (std::int32_t v = n_nodes - 1; v >= 0; --v) {
     const auto u = static_cast<std::size_t>(v);
     best[u] = chain_mode[u];
@@ -315,7 +349,7 @@ void push_down(const std::int32_t* left, std::int32_t n_nodes, const double* wei
 void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Rule rule,
                 const std::int32_t* label, const double* frequency, std::int64_t n_classes,
                 const double* holdout, Loss kind, double* loss, int n_threads) {
-  const auto n_nodes = static_cast<std::size_t>(terms.n_nodes);
+  const std::int64_t n_nodes = terms.n_nodes;
   std::vector<std::int32_t> judged;  // the leaves that hold held-out rows
   for (std::int32_t v = 0; v < terms.n_nodes; ++v) {
     const double* row = holdout + v * n_classes;
@@ -325,15 +359,15 @@ void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Ru
   const std::int64_t parts = std::clamp<std::int64_t>(n_threads, 1, n_grid);
   parallel_for(parts, n_threads, [&](std::int64_t part) {
     UpPass pass(terms);
-    std::vector<double> weight(n_nodes), reach(n_nodes);
-    std::vector<double> score(n_nodes * static_cast<std::size_t>(n_classes));
+    const auto weight = make_buffer<double>(n_nodes), reach = make_buffer<double>(n_nodes);
+    const auto score = make_buffer<double>(n_nodes * n_classes);
     for (std::int64_t g = part; g < n_grid; g += parts) {
-      up_pass(pass, rule, theta + g * terms.n_terms, weight.data(), nullptr);
-      down_pass(terms.left, terms.n_nodes, weight.data(), reach.data());
-      push_down(terms.left, terms.n_nodes, weight.data(), label, frequency, n_classes, score.data());
+      up_pass(pass, rule, theta + g * terms.n_terms, weight.get(), nullptr);
+      down_pass(terms.left, terms.n_nodes, weight.get(), reach.get());
+      push_down(terms.left, terms.n_nodes, weight.get(), label, frequency, n_classes, score.get());
       loss[g] = 0.0;
       for (const std::int32_t v : judged)
-        loss[g] += loss_of(holdout + v * n_classes, score.data() + v * n_classes, n_classes, kind);
+        loss[g] += loss_of(holdout + v * n_classes, score.get() + v * n_classes, n_classes, kind);
     }
   });
 }

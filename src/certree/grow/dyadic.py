@@ -23,7 +23,7 @@ def grow_dyadic(
     A cell at depth d is halved at the midpoint of its side along feature ``d mod p``. The root is
     the smallest box around the rows, and values beyond it fall into the cells at its boundary. Runs
     of cells with one child that holds rows are stored as one node (``chain``), so the tree has at
-    most 2 n - 1 nodes. A cell that no halving separates (its rows agree to 2^-53 of the range in
+    most 2 n - 1 nodes. A cell that no halving separates (its rows agree to 2^-48 of the range in
     every feature) is a leaf.
 
     Parameters
