@@ -36,7 +36,9 @@ def path(tree, leaf):
     nodes = [leaf]
     while nodes[-1] != 0:
         v = nodes[-1]
-        nodes.append(next(u for u in range(v) if tree.left[u] != LEAF and v - tree.left[u] in (0, 1)))
+        nodes.append(
+            next(u for u in range(v) if tree.left[u] != LEAF and v - tree.left[u] in (0, 1))
+        )
     return nodes[::-1]
 
 
@@ -237,7 +239,7 @@ def grow_dyadic(X, y=None, min_rows=1, max_depth=None, stop_when_pure=True, weig
             stop_when_pure and y is not None and len(set(y[rows])) == 1
         ):
             return ("leaf", 1, rows)
-        while depth // p < 53:
+        while depth // p < 48:
             j = depth % p
             a, b = box[j]
             middle = (a + b) / 2
@@ -301,7 +303,14 @@ def grow_kd(X, y=None, axis="cycle", min_rows=1, max_depth=None, stop_when_pure=
         left = [i for i in rows if Z[i, j] <= cut]
         right = [i for i in rows if Z[i, j] > cut]
         following = (j + 1) % p
-        return ("split", 1, j, cut, grow(left, following, depth + 1), grow(right, following, depth + 1))
+        return (
+            "split",
+            1,
+            j,
+            cut,
+            grow(left, following, depth + 1),
+            grow(right, following, depth + 1),
+        )
 
     return grow(list(range(n)), 0, 0)
 

@@ -23,7 +23,9 @@ def trees(draw, max_inner=5, max_chain=3, n_features=3):
         leaves += [child, child + 1]
     m = len(left)
     inner = np.array(left) >= 0
-    feature = np.where(inner, draw(hnp.arrays(np.int32, m, elements=st.integers(0, n_features - 1))), 0)
+    feature = np.where(
+        inner, draw(hnp.arrays(np.int32, m, elements=st.integers(0, n_features - 1))), 0
+    )
     threshold = np.where(inner, draw(hnp.arrays(np.float64, m, elements=st.integers(-3, 3))), 0)
     return Tree(feature, threshold, np.array(left), np.array(chain), n_features)
 

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.tree import DecisionTreeClassifier
-from strategies import rows
 
 import certree
+import reference
 from certree import grow_dyadic, grow_kd
+from strategies import rows
 
 GROWERS = {
     "dyadic": grow_dyadic,
@@ -63,9 +63,7 @@ def same_unless_tied(got, expected, X):
     if got[2] != expected[2]:
         ratio = relative_spread(X, got) / relative_spread(X, expected)
         return ratio == pytest.approx(1, rel=1e-9)
-    return got[3] == expected[3] and all(
-        same_unless_tied(got[i], expected[i], X) for i in (4, 5)
-    )
+    return got[3] == expected[3] and all(same_unless_tied(got[i], expected[i], X) for i in (4, 5))
 
 
 def relative_spread(X, node):
@@ -95,7 +93,9 @@ def test_the_compressed_dyadic_tree_is_the_expanded_one(X_y, options):
     literal = certree.pac_bayes(expanded, every, 0.7, 0.2)
     assert weights.log_evidence == pytest.approx(literal.log_evidence, abs=1e-9)
     votes = certree.vote(compressed, stats, weights, "mean").score[a]
-    np.testing.assert_allclose(votes, certree.vote(expanded, every, literal, "mean").score[b], atol=1e-9)
+    np.testing.assert_allclose(
+        votes, certree.vote(expanded, every, literal, "mean").score[b], atol=1e-9
+    )
 
 
 @every_grower
@@ -109,7 +109,7 @@ def test_every_tree_separates_distinct_rows_and_is_small(grow, X_y):
     comparable = np.where(np.isnan(X), np.inf, X)
     distinct = len(np.unique(comparable, axis=0))
     if grow is grow_dyadic:
-        # Rows nearer than 2^-53 of the range, or NaN and the largest value, share a cell.
+        # Rows nearer than 2^-48 of the range, or NaN and the largest value, share a cell.
         assert tree.n_leaves <= distinct
     else:
         assert tree.n_leaves == distinct
@@ -252,7 +252,7 @@ def test_bad_input_is_refused(grow, arguments, error, message):
 
 
 def test_unknown_axis_is_refused():
-    with pytest.raises(ValueError, match='axis must be "cycle" or "spread", got "widest"|widest'):
+    with pytest.raises(ValueError, match='axis must be "cycle" or "spread", got'):
         grow_kd([[0.0]], axis="widest")
 
 

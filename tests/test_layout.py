@@ -43,9 +43,7 @@ def module_name(path):
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
 
 
-MODULES = {
-    module_name(path): path for path in SOURCE.rglob("*.py") if path.name != "__init__.py"
-}
+MODULES = {module_name(path): path for path in SOURCE.rglob("*.py") if path.name != "__init__.py"}
 
 
 def imported(path):
@@ -76,12 +74,16 @@ def test_a_module_imports_only_what_comes_before_it(name):
 
 
 def test_names_say_something():
-    banned = re.compile(r"(^|_|\.)(utils?|helpers?|managers?|handler|info|base|impl|common|misc)($|_|\.)")
+    banned = re.compile(
+        r"(^|_|\.)(utils?|helpers?|managers?|handler|info|base|impl|common|misc)($|_|\.)"
+    )
     for name, path in MODULES.items():
         assert not banned.search(name), name
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
-                assert not banned.search(re.sub(r"(?<!^)(?=[A-Z])", "_", node.name).lower()), node.name
+                assert not banned.search(re.sub(r"(?<!^)(?=[A-Z])", "_", node.name).lower()), (
+                    node.name
+                )
 
 
 def test_public_names_are_sorted_and_documented():

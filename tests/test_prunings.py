@@ -1,17 +1,18 @@
 """Optimal prunings against the enumeration of all prunings."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from strategies import temperatures, trees, trees_and_stats
 
 import certree
+import reference
 from certree import NodeStats, Tree
+from strategies import temperatures, trees, trees_and_stats
 
 
 def total(cost, weights):
@@ -94,7 +95,7 @@ def test_prunings_of_the_path_are_nested(tree_and_stats):
     tree, stats = tree_and_stats
     path = certree.cost_complexity_path(tree, stats)
     inner = [certree.reached(tree, path.pruning(s)) > 0 for s in range(len(path.prices))]
-    for larger, smaller in zip(inner, inner[1:], strict=False):
+    for larger, smaller in pairwise(inner):
         assert (smaller <= larger).all()
 
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import rows
 
+import reference
 from certree import NodeStats, Tree, count, grow_kd
+from strategies import rows
 
 
 @given(rows(), rows(max_rows=6), st.booleans())

@@ -4,13 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from strategies import trees
 
+import reference
 from certree import Tree, grow_kd
+from strategies import trees
 
 
 def columns(**changes):

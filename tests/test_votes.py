@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
-from strategies import temperatures, trees_and_stats
 
 import certree
+import reference
 from certree import NodeStats, Tree, Vote
+from strategies import temperatures, trees_and_stats
 
 
 @given(trees_and_stats(largest=1000), temperatures(10))
@@ -62,7 +62,7 @@ def test_bad_input_is_refused():
     tree = Tree([0, 0, 0], [0.0, 0, 0], [1, -1, -1], [1, 1, 1], 1)
     stats = NodeStats([[4, 3], [4, 1], [0, 2]], [0, 0, 1])
     weights = certree.pac_bayes(tree, stats, 0.5, 0.1)
-    with pytest.raises(ValueError, match='kind must be "majority" or "mean", got "median"|median'):
+    with pytest.raises(ValueError, match='kind must be "majority" or "mean", got'):
         certree.vote(tree, stats, weights, "median")
     one = Tree([0], [0.0], [-1], [1], 1)
     with pytest.raises(ValueError, match="weights has 3 nodes, but the tree has 1 nodes"):

@@ -2,21 +2,23 @@
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from strategies import temperatures, trees, trees_and_stats
 
 import certree
+import reference
 from certree import NodeStats, Tree
+from strategies import temperatures, trees, trees_and_stats
 
 EPS = np.finfo(float).eps
 
 
 def agree(weights, tree, expected, atol=1e-10):
     every, masses, log_evidence = expected
-    np.testing.assert_allclose(weights.weight, reference.leaf_weights(tree, every, masses), atol=atol)
+    np.testing.assert_allclose(
+        weights.weight, reference.leaf_weights(tree, every, masses), atol=atol
+    )
     assert weights.log_evidence == pytest.approx(float(log_evidence), rel=1e-12, abs=1e-9)
 
 

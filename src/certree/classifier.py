@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, check_random_state, compute_sample_weight
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -55,6 +54,9 @@ class _Training:
         if cv is None or isinstance(cv, Integral):
             n_folds = 5 if cv is None else int(cv)
             return list(content_folds(self.X, self.y, n_folds, random_state, self.weight))
+        # Importing it takes longer than importing all of certree; most models never need it.
+        from sklearn.model_selection import check_cv
+
         # A splitter splits the rows that are left; given row numbers are those of all rows.
         place = np.arange(len(self.y))
         if self.number is not None and not hasattr(cv, "split"):
@@ -153,18 +155,20 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _training_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> _Training:
-        X, y = validate_data(
+        rows, target = validate_data(
             self, X, y, dtype=[np.float64, np.float32], order="C", ensure_all_finite="allow-nan"
         )
-        check_classification_targets(y)
+        check_classification_targets(target)
         weight = number = None
         if sample_weight is not None:
             weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
             )
         if self.class_weight is not None:
             class_weight = compute_sample_weight(
-                self.class_weight, y, indices=None if weight is None else np.flatnonzero(weight)
+                self.class_weight,
+                target,
+                indices=None if weight is None else np.flatnonzero(weight),
             )
             weight = class_weight if weight is None else weight * class_weight
         if weight is not None:
@@ -173,11 +177,12 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 raise ValueError("sample_weight must be positive for at least one row")
             if not present.all():
                 number = np.flatnonzero(present)
-                X, y, weight = np.ascontiguousarray(X[number]), y[number], weight[number]
-        self.classes_, classes = np.unique(y, return_inverse=True)
+                rows, target = np.ascontiguousarray(rows[number]), target[number]
+                weight = weight[number]
+        self.classes_, classes = np.unique(target, return_inverse=True)
         self.n_classes_ = len(self.classes_)
         # Counting takes two classes at least, so that one class is no special case later.
-        return _Training(X, classes.astype(np.int32), weight, max(2, self.n_classes_), number)
+        return _Training(rows, classes.astype(np.int32), weight, max(2, self.n_classes_), number)
 
     def _tune(
         self, rows: _Training, grow: Grower, method: Method, random_state: np.random.RandomState
@@ -189,9 +194,7 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             with progress(self.verbose > 0, len(folds) + 4, type(self).__name__) as advance:
                 grown = []
                 for fold in folds:
-                    grown.append(
-                        grow_fold(fold, grow, rows.X, rows.y, rows.n_classes, self.n_jobs)
-                    )
+                    grown.append(grow_fold(fold, grow, rows.X, rows.y, rows.n_classes, self.n_jobs))
                     advance()
                 objective = Objective.of(grown, method, self.scoring, threads(self.n_jobs))
                 values = list(tune(objective, given, self._search(), advance))
@@ -211,7 +214,7 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _leaves(self, X: ArrayLike) -> Int32:
         check_is_fitted(self)
-        X = validate_data(
+        rows = validate_data(
             self,
             X,
             reset=False,
@@ -219,7 +222,7 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             order="C",
             ensure_all_finite="allow-nan",
         )
-        return self.tree_.route(X, threads(self.n_jobs))
+        return self.tree_.route(rows, threads(self.n_jobs))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class with the most votes, ties to the first in `classes_`.
@@ -329,7 +332,7 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         value = np.maximum(decrease, 0) * np.maximum(split[inner], 0)
         importances = np.bincount(tree.feature[inner], value, minlength=tree.n_features)
         total = importances.sum()
-        shares: Float64 = importances / total if total > 0 else importances
+        shares: Float64 = importances / (total if total > 0 else 1.0)
         return shares
 
     def _explainer(self) -> Explainer:
@@ -612,7 +615,9 @@ class PrunedTreeClassifier(TreeVoteClassifier):
         self.verbose = verbose
 
     def _method(self) -> Method:
-        family = cost_complexity_family if self.rule == "cost-complexity" else depth_penalised_family
+        family = (
+            cost_complexity_family if self.rule == "cost-complexity" else depth_penalised_family
+        )
         return Method(family, "mean")
 
     def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:

@@ -283,7 +283,7 @@ def _grid(title: str, first: str) -> RichTable:
 
 def _ratio(line: Line, method: str) -> str:
     if method not in line.ratios:
-        return "–"
+        return "-"
     paper = line.paper(method)
     return _stacked(line.ratios[method]) + (f"\n({paper:.3f})" if paper is not None else "")
 

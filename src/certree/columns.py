@@ -11,14 +11,22 @@ Int32 = NDArray[np.int32]
 
 # A dtype that converts to the wanted one without loss; strings, objects and float16 are refused.
 _ACCEPTED: dict[str, Sequence[str]] = {
-    "float64": ("float64", "float32", "int64", "int32", "int16", "int8", "uint32", "uint16", "uint8"),
+    "float64": (
+        "float64",
+        "float32",
+        "int64",
+        "int32",
+        "int16",
+        "int8",
+        "uint32",
+        "uint16",
+        "uint8",
+    ),
     "int32": ("int32", "int64", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
 }
 
 
-def column(
-    name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ...]
-) -> NDArray[Any]:
+def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
     """Check an array and return it read-only, in C order, with the dtype asked for.
 
     Parameters
@@ -100,9 +108,7 @@ def matrix(X: ArrayLike) -> NDArray[Any]:
     with np.errstate(all="ignore"):
         suspicious = not np.isfinite(given.sum())
     if suspicious and np.isinf(given).any():
-        raise ValueError(
-            f"Input X contains infinity or a value too large for {given.dtype!r}."
-        )
+        raise ValueError(f"Input X contains infinity or a value too large for {given.dtype!r}.")
     return given
 
 

@@ -41,9 +41,7 @@ class ExplainedCell:
     share: float
 
     def __str__(self) -> str:
-        return (
-            f"{self.rule}: {self.rows:g} rows, votes {self.label} with {100 * self.share:.1f} %"
-        )
+        return f"{self.rule}: {self.rows:g} rows, votes {self.label} with {100 * self.share:.1f} %"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +131,9 @@ class Explainer:
         while stack:
             branch, indent = stack.pop()
             more = " ..." if branch.hidden else ""
-            lines.append("|   " * max(indent - 1, 0) + "|-- " * (indent > 0) + str(branch.cell) + more)
+            lines.append(
+                "|   " * max(indent - 1, 0) + "|-- " * (indent > 0) + str(branch.cell) + more
+            )
             stack.extend((child, indent + 1) for child in reversed(branch.children))
         return "\n".join(lines)
 

@@ -143,7 +143,7 @@ def plot_tree(model: "TreeVoteClassifier", max_leaves: int = 8) -> Figure:
     ax.set_axis_off()
     ax.set_xlim(-0.6, n_leaves - 0.4)
     ax.set_ylim(-depth - 0.5, 0.5)
-    palette = matplotlib.colormaps["tab10"].colors
+    palette = matplotlib.colormaps["tab10"](range(10))[:, :3]
     labels = [str(label) for label in model.classes_]
     stack = [root]
     while stack:

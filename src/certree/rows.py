@@ -66,9 +66,13 @@ def content_folds(
         if len(row) == len(y):
             sides = row[dealt != k], row[dealt == k]
             grow, judge = map(np.sort, sides)
-            weights = (None,) * 2 if sample_weight is None else (
-                sample_weight[grow],
-                sample_weight[judge],
+            weights = (
+                (None,) * 2
+                if sample_weight is None
+                else (
+                    sample_weight[grow],
+                    sample_weight[judge],
+                )
             )
         else:
             copies = [np.bincount(row[side], minlength=len(y)) for side in (dealt != k, dealt == k)]

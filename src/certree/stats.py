@@ -46,7 +46,7 @@ class NodeStats:
     @property
     def n_classes(self) -> int:
         """Number of classes, K."""
-        return self.counts.shape[1]
+        return int(self.counts.shape[1])
 
     @property
     def n(self) -> Float64:

@@ -14,7 +14,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from certree.classifier import (
     HelmboldSchapireClassifier,
@@ -35,7 +34,7 @@ _MODELS: dict[str, type[TreeVoteClassifier]] = {
     for model in (HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier)
 }
 # scikit-learn trees that a model may name as its partition.
-_PARTITIONS = {tree.__name__: tree for tree in (DecisionTreeClassifier, ExtraTreeClassifier)}
+_PARTITIONS = ("DecisionTreeClassifier", "ExtraTreeClassifier")
 
 # What NumPy and zipfile raise when the bytes of an archive are not what they should be.
 _DAMAGE = (
@@ -82,7 +81,9 @@ def save(model: TreeVoteClassifier, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "version": VERSION,
         "model": type(model).__name__,
-        "parameters": {name: _plain(name, value) for name, value in model.get_params(False).items()},
+        "parameters": {
+            name: _plain(name, value) for name, value in model.get_params(False).items()
+        },
         "temperatures": model.temperatures_,
         "n_features": int(model.n_features_in_),
         "feature_names": None if names is None else [str(name) for name in names],
@@ -153,10 +154,10 @@ def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteClassifier:
     parameters = {name: _restored(value) for name, value in header["parameters"].items()}
     model = _MODELS[header["model"]](**parameters)
     model._validate_params()
-    parts = {
-        part: [arrays[f"{part}.{name}"] for name in names] for part, names in _COLUMNS.items()
-    }
-    tree = Tree(*parts["tree"], n_features=_whole("n_features", header["n_features"]))
+    parts = {part: [arrays[f"{part}.{name}"] for name in names] for part, names in _COLUMNS.items()}
+    feature, threshold, left, chain = parts["tree"]
+    n_features = _whole("n_features", header["n_features"])
+    tree = Tree(feature, threshold, left, chain, n_features)
     stats = NodeStats(*parts["stats"]).of(tree)
     weight, log_odds, *chains = parts["weights"]
     law = NodeWeights(weight, log_odds, float(header["log_evidence"]), *chains).of(tree)
@@ -224,5 +225,9 @@ def _restored(value: Any) -> Any:
         return value
     if "items" in value:
         return {_restored(key): _restored(inner) for key, inner in value["items"]}
+    if value["estimator"] not in _PARTITIONS:
+        raise ValueError(f"unknown partition {value['estimator']!r}")
+    import sklearn.tree
+
     parameters = {key: _restored(inner) for key, inner in value["parameters"].items()}
-    return _PARTITIONS[value["estimator"]](**parameters)
+    return getattr(sklearn.tree, value["estimator"])(**parameters)

@@ -139,8 +139,6 @@ def read(path: str | os.PathLike[str]) -> pa.Table:
         if suffix in (".parquet", ".pq"):
             return pa.parquet.read_table(file)
         if suffix in (".arrow", ".feather"):
-            import pyarrow.feather
-
             return pa.feather.read_table(file)
     except pa.ArrowException as error:
         raise ValueError(f"{file} could not be read as {suffix[1:]}: {error}") from error
@@ -186,7 +184,9 @@ def _numeric(columns: pa.Table) -> list[NDArray[np.float64]]:
     features = []
     for name in columns.column_names:
         kind = columns.schema.field(name).type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        if not (
+            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+        ):
             raise ValueError(f"feature {name!r} must be numeric, got {kind}")
         features.append(columns.column(name).cast(pa.float64(), safe=False).to_numpy())
     return features

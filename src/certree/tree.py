@@ -94,7 +94,8 @@ class Tree:
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
         """Whether each node is a leaf, (m,)."""
-        return self.left == LEAF
+        leaf: NDArray[np.bool_] = self.left == LEAF
+        return leaf
 
     @property
     def parent(self) -> Int32:

@@ -36,7 +36,8 @@ class Vote:
     @property
     def label(self) -> Int32:
         """Class with the most votes, ties to the lowest: (m,)."""
-        return self.score.argmax(axis=1).astype(np.int32)
+        label: Int32 = self.score.argmax(axis=1).astype(np.int32)
+        return label
 
 
 def node_frequencies(tree: Tree, stats: NodeStats) -> Float64:

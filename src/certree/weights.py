@@ -1,4 +1,4 @@
-"""Laws over all prunings of a tree: how often is a node a leaf?
+"""Laws over all prunings of a tree: the probability that a node is a leaf.
 
 A law weighs every pruning by the product, over its leaves v, of ``exp(own(v))``. The sums of such
 products over all prunings obey a recursion, so one pass up the tree and one down give every node's
@@ -164,14 +164,14 @@ def chain_stops(
     ends = tree.is_leaf if free_end else np.zeros(m, dtype=bool)
     # np.zeros costs nothing until it is written to.
     total = np.where(ends, 0.0, log_stop) if log_stop else np.zeros(m)
-    passed = log_split * tree.chain if np.any(log_split) else np.zeros(m)
+    passed: Float64 = np.multiply(log_split, tree.chain) if np.any(log_split) else np.zeros(m)
     entropy = mode = np.zeros(m)
     long = np.flatnonzero(tree.chain > 1)
     if len(long):
-        split = np.broadcast_to(log_split, (m,))[long]
-        kinds = np.stack([tree.chain[long].astype(np.float64), split, ends[long]], axis=1)
+        per_cell = np.broadcast_to(log_split, (m,))[long]
+        kinds = np.stack([tree.chain[long].astype(np.float64), per_cell, ends[long]], axis=1)
         kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
-        sums = np.array([_stops_of(*row, log_stop) for row in kinds])
+        sums = np.array([_stops_of(k, split, end, log_stop) for k, split, end in kinds.tolist()])
         entropy, mode = np.zeros(m), np.zeros(m)
         total[long], entropy[long], mode[long] = sums[kind.ravel()].T
     return ChainStops(total, passed, entropy, mode)
@@ -442,8 +442,8 @@ def entropy(tree: Tree, weights: NodeWeights) -> float:
     z = np.where(decided, np.abs(x), 0.0)
     e = np.exp(-z)
     decision = np.where(decided, np.log1p(e) + z * e / (1 + e), 0.0)
-    nats: np.float64 = reached(tree, weights) @ decision + weights.weight @ weights.chain_entropy
-    return float(nats)
+    nats = float(reached(tree, weights) @ decision)
+    return nats + float(weights.weight @ weights.chain_entropy)
 
 
 def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:

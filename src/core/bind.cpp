@@ -31,9 +31,11 @@ template <class T>
 using Out1 = nb::ndarray<nb::numpy, const T, nb::ndim<1>>;
 template <class T>
 using Out2 = nb::ndarray<nb::numpy, const T, nb::ndim<2>>;
-using Columns = std::tuple<Out1<std::int32_t>, Out1<double>, Out1<std::int32_t>, Out1<std::int32_t>>;
+using Columns =
+    std::tuple<Out1<std::int32_t>, Out1<double>, Out1<std::int32_t>, Out1<std::int32_t>>;
 
-// -- results own their memory and are read-only ----------------------------------------------------------------------
+// -- results own their memory and are read-only
+// ----------------------------------------------------------------------
 
 // An array of the core's own making: filled once, then handed over.
 template <class T>
@@ -70,7 +72,8 @@ Out1<T> owned(std::vector<T>&& values) {
   return Out1<T>(heap->data(), {heap->size()}, owner);
 }
 
-// -- checks ----------------------------------------------------------------------------------------
+// -- checks
+// ----------------------------------------------------------------------------------------
 
 void expect_length(const char* name, std::size_t got, std::size_t expected) {
   if (got != expected)
@@ -81,7 +84,8 @@ void expect_length(const char* name, std::size_t got, std::size_t expected) {
 void expect_codes(const char* name, const Ints& codes, std::int64_t n_codes) {
   const auto* end = codes.data() + codes.size();
   if (std::any_of(codes.data(), end, [&](std::int32_t c) { return c < 0 || c >= n_codes; }))
-    throw std::invalid_argument(std::string(name) + " must lie in 0 .. " + std::to_string(n_codes - 1));
+    throw std::invalid_argument(std::string(name) + " must lie in 0 .. " +
+                                std::to_string(n_codes - 1));
 }
 
 std::int32_t node_count(const Ints& left) {
@@ -104,7 +108,8 @@ certree::Matrix<Real> matrix(const In<Real, 2>& X) {
   return {X.data(), static_cast<std::int64_t>(X.shape(0)), static_cast<std::int64_t>(X.shape(1))};
 }
 
-// -- growing ---------------------------------------------------------------------------------------
+// -- growing
+// ---------------------------------------------------------------------------------------
 
 Columns columns(certree::TreeColumns&& tree) {
   return {owned(std::move(tree.feature)), owned(std::move(tree.threshold)),
@@ -122,8 +127,8 @@ certree::Stopping stopping(const In<Real, 2>& X, const std::optional<Ints>& y,
 
 template <class Real>
 Columns grow_dyadic(const In<Real, 2>& X, const std::optional<Ints>& y,
-                    const std::optional<Doubles>& weight, double min_rows, int max_depth, bool expand,
-                    int n_threads) {
+                    const std::optional<Doubles>& weight, double min_rows, int max_depth,
+                    bool expand, int n_threads) {
   const auto rule = stopping(X, y, weight, min_rows, max_depth);
   certree::TreeColumns tree;
   {
@@ -147,7 +152,8 @@ Columns grow_kd(const In<Real, 2>& X, const std::optional<Ints>& y,
   return columns(std::move(tree));
 }
 
-// -- routing and counting --------------------------------------------------------------------------
+// -- routing and counting
+// --------------------------------------------------------------------------
 
 template <class Real>
 Out1<std::int32_t> apply(const Ints& feature, const Doubles& threshold, const Ints& left,
@@ -159,9 +165,9 @@ Out1<std::int32_t> apply(const Ints& feature, const Doubles& threshold, const In
   Result<std::int32_t> leaf(X.shape(0));
   {
     const nb::gil_scoped_release release;
-    certree::apply({feature.data(), threshold.data(), left.data(),
-                    static_cast<std::int32_t>(left.size())},
-                   rows, leaf.data(), n_threads);
+    certree::apply(
+        {feature.data(), threshold.data(), left.data(), static_cast<std::int32_t>(left.size())},
+        rows, leaf.data(), n_threads);
   }
   return std::move(leaf).column();
 }
@@ -221,7 +227,8 @@ Out1<std::int64_t> depths(const Ints& left, const Ints& chain) {
   return std::move(depth).column();
 }
 
-// -- laws over prunings ----------------------------------------------------------------------------
+// -- laws over prunings
+// ----------------------------------------------------------------------------
 
 Out2<double> error_gains(const Ints& left, const Table& counts, const Ints& label,
                          std::int64_t n_terms, bool empty_leaves_count) {
@@ -240,13 +247,14 @@ Out2<double> error_gains(const Ints& left, const Table& counts, const Ints& labe
   return std::move(gains).table();
 }
 
-certree::Terms terms(const Ints& left, const Table& gains, const Doubles& stop, const Doubles& split) {
+certree::Terms terms(const Ints& left, const Table& gains, const Doubles& stop,
+                     const Doubles& split) {
   const std::int32_t m = node_count(left);
   expect_length("gains", gains.shape(0), left.size());
   expect_length("stop", stop.size(), left.size());
   expect_length("split", split.size(), left.size());
-  return {left.data(), m, static_cast<std::int32_t>(gains.shape(1)), gains.data(), stop.data(),
-          split.data()};
+  return {left.data(),  m,           static_cast<std::int32_t>(gains.shape(1)),
+          gains.data(), stop.data(), split.data()};
 }
 
 std::tuple<Out1<double>, Out1<double>, double> weigh(const Ints& left, const Table& gains,

@@ -9,7 +9,8 @@
 
 namespace certree {
 
-// -- growing ---------------------------------------------------------------------------------------
+// -- growing
+// ---------------------------------------------------------------------------------------
 
 // X is (n_rows, n_features), C order, float or double.
 template <class Real>
@@ -21,20 +22,23 @@ struct Matrix {
 };
 
 template <class Real>
-TreeColumns grow_dyadic(const Matrix<Real>& X, const Stopping& stopping, bool expand, int n_threads);
+TreeColumns grow_dyadic(const Matrix<Real>& X, const Stopping& stopping, bool expand,
+                        int n_threads);
 
 enum class Axis { cycle, spread };
 
 template <class Real>
 TreeColumns grow_kd(const Matrix<Real>& X, const Stopping& stopping, Axis axis, int n_threads);
 
-// -- routing and counting --------------------------------------------------------------------------
+// -- routing and counting
+// --------------------------------------------------------------------------
 
 // leaf: int32 (n_rows,) the leaf that each row reaches.
 template <class Real>
 void apply(const TreeView& tree, const Matrix<Real>& X, std::int32_t* leaf, int n_threads);
 
-// counts: float64 (n_nodes, n_classes), weight of the rows of each class in each node; must be zero.
+// counts: float64 (n_nodes, n_classes), weight of the rows of each class in each node; must be
+// zero.
 void count(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* leaf,
            const std::int32_t* y, const double* weight, std::int64_t n_rows, std::int64_t n_classes,
            double* counts);
@@ -53,13 +57,15 @@ void frequencies(const std::int32_t* left, std::int32_t n_nodes, const double* c
 void depths(const std::int32_t* left, const std::int32_t* chain, std::int32_t n_nodes,
             std::int64_t* depth);
 
-// -- laws over prunings ----------------------------------------------------------------------------
+// -- laws over prunings
+// ----------------------------------------------------------------------------
 
-// A family of laws in which every pruning weighs the product over its leaves v of exp(own(v)), where
-// own(v) = sum_f theta[f] F_f(v). A node stands for a chain of cells, which enters as
+// A family of laws in which every pruning weighs the product over its leaves v of exp(own(v)),
+// where own(v) = sum_f theta[f] F_f(v). A node stands for a chain of cells, which enters as
 //   beta(v) = exp(stop[v]) exp(own(v)) + exp(split[v]) beta(left) beta(right),
 // without the second term at leaves. Only the gains D_f(v) = F_f(left) + F_f(right) - F_f(v) are
-// stored: weights depend on nothing else, and formed from them they do not suffer from cancellation.
+// stored: weights depend on nothing else, and formed from them they do not suffer from
+// cancellation.
 struct Terms {
   const std::int32_t* left;
   std::int32_t n_nodes;
@@ -90,22 +96,22 @@ void reach(const std::int32_t* left, std::int32_t n_nodes, const double* log_odd
 void likeliest(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds,
                const double* chain_mode, double* log_odds_of_pruning);
 
-// score: (n_nodes, n_classes), path sums of weight[v] * value(v, k), where value is the one-hot label
-// or, when frequency is not null, that row of frequency (n_nodes, n_classes).
+// score: (n_nodes, n_classes), path sums of weight[v] * value(v, k), where value is the one-hot
+// label or, when frequency is not null, that row of frequency (n_nodes, n_classes).
 void push_down(const std::int32_t* left, std::int32_t n_nodes, const double* weight,
                const std::int32_t* label, const double* frequency, std::int64_t n_classes,
                double* score);
 
 enum class Loss { error, log_loss };
 
-// loss[g]: summed loss of the vote under theta row g on held-out rows, whose weights by node and class
-// are holdout (n_nodes, n_classes); only its leaves' rows are read.
+// loss[g]: summed loss of the vote under theta row g on held-out rows, whose weights by node and
+// class are holdout (n_nodes, n_classes); only its leaves' rows are read.
 void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Rule rule,
                 const std::int32_t* label, const double* frequency, std::int64_t n_classes,
                 const double* holdout, Loss kind, double* loss, int n_threads);
 
-// critical[v]: the smallest price of a leaf at which v is not split in the optimal pruning, +inf if it
-// always is, 0 if it never is; -1 at leaves of the tree. Non-increasing from parent to child.
+// critical[v]: the smallest price of a leaf at which v is not split in the optimal pruning, +inf if
+// it always is, 0 if it never is; -1 at leaves of the tree. Non-increasing from parent to child.
 void critical_prices(const std::int32_t* left, std::int32_t n_nodes, const double* errors,
                      const double* occupied, double* critical);
 

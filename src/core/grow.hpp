@@ -1,9 +1,9 @@
 // The order in which every grower makes its nodes.
 //
-// A grower owns an array of rows and a rule that splits a cell, a range of that array, in two. Cells
-// larger than a fixed share of the rows are split first, one after the other; the cells below them are
-// then grown independently, each into columns of its own, and appended in order. The result does not
-// depend on the number of threads.
+// A grower owns an array of rows and a rule that splits a cell, a range of that array, in two.
+// Cells larger than a fixed share of the rows are split first, one after the other; the cells below
+// them are then grown independently, each into columns of its own, and appended in order. The
+// result does not depend on the number of threads.
 #pragma once
 
 #include <limits>
@@ -30,16 +30,16 @@ struct Split {
   std::int32_t chain = 1;
 };
 
-// Rule: bool split(const Cell& cell, Split& split, Cell& left, Cell& right), false for a leaf, which
-// may still set split.chain. It is called from several threads on disjoint cells.
+// Rule: bool split(const Cell& cell, Split& split, Cell& left, Cell& right), false for a leaf,
+// which may still set split.chain. It is called from several threads on disjoint cells.
 template <class Rule>
 class Growth {
  public:
   Growth(const Rule& rule, std::int64_t grain) : rule_(rule), grain_(grain) {}
 
   static TreeColumns run(const Rule& rule, const Cell& root, int n_threads) {
-    // Sixty-four parts keep any sensible number of threads busy; smaller parts than 4096 rows do not
-    // pay for their bookkeeping.
+    // Sixty-four parts keep any sensible number of threads busy; smaller parts than 4096 rows do
+    // not pay for their bookkeeping.
     const std::int64_t grain = std::max<std::int64_t>(4096, (root.end - root.begin) / 64);
     Growth top(rule, grain);
     top.grow(root);
@@ -101,7 +101,9 @@ class Growth {
     if (total >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
       throw std::invalid_argument("the tree would need more than 2147483647 nodes");
     const auto shift = static_cast<std::int32_t>(columns_.left.size()) - 1;
-    const auto moved = [shift](std::int32_t child) { return child == kLeaf ? kLeaf : child + shift; };
+    const auto moved = [shift](std::int32_t child) {
+      return child == kLeaf ? kLeaf : child + shift;
+    };
     const auto v = static_cast<std::size_t>(node);
     columns_.feature[v] = part.feature[0];
     columns_.threshold[v] = part.threshold[0];

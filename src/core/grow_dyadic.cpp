@@ -1,8 +1,8 @@
 // Dyadic cells: depth d halves coordinate d mod p of the box that the growing rows span.
 //
-// A value's place in its coordinate is a code of 48 bits: bit b (from the top) says on which side of
-// the b-th midpoint it lies. Cells are prefixes of codes, so a run of cells with one non-empty child
-// is skipped by looking at the highest bit in which the codes of the cell's rows differ.
+// A value's place in its coordinate is a code of 48 bits: bit b (from the top) says on which side
+// of the b-th midpoint it lies. Cells are prefixes of codes, so a run of cells with one non-empty
+// child is skipped by looking at the highest bit in which the codes of the cell's rows differ.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -99,8 +99,8 @@ class DyadicRule {
     const std::uint64_t bit = std::uint64_t{1} << (kBits - 1 - level);
     Row* const first = rows_.get() + cell.begin;
     Row* const last = rows_.get() + cell.end;
-    const Row* const middle = std::partition(
-        first, last, [&](const Row& row) { return (code(row, j) & bit) == 0; });
+    const Row* const middle =
+        std::partition(first, last, [&](const Row& row) { return (code(row, j) & bit) == 0; });
     const std::int64_t cut = cell.begin + (middle - first);
     left = {cell.begin, cut, depth + 1, 0};
     right = {cut, cell.end, depth + 1, 0};
@@ -178,7 +178,8 @@ class DyadicRule {
 }  // namespace
 
 template <class Real>
-TreeColumns grow_dyadic(const Matrix<Real>& X, const Stopping& stopping, bool expand, int n_threads) {
+TreeColumns grow_dyadic(const Matrix<Real>& X, const Stopping& stopping, bool expand,
+                        int n_threads) {
   const DyadicRule rule(X, stopping, expand, n_threads);
   return Growth<DyadicRule>::run(rule, {0, X.n_rows, 0, 0}, n_threads);
 }

@@ -1,9 +1,9 @@
 // KD cells: a cell is cut at the median of one coordinate of its rows.
 //
 // The cut is the gap between two distinct values that is nearest to the weighted median, with its
-// threshold in the middle of the gap. Coordinates come in cycle, or the one with the largest range in
-// the cell, in units of its standard deviation over all rows, is taken. A coordinate that is constant
-// in the cell is skipped. NaN counts as larger than every number.
+// threshold in the middle of the gap. Coordinates come in cycle, or the one with the largest range
+// in the cell, in units of its standard deviation over all rows, is taken. A coordinate that is
+// constant in the cell is skipped. NaN counts as larger than every number.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -213,7 +213,8 @@ class KdRule {
   }
 
   // Both cuts order the cell's rows so that the first `cut` of them go left. Of the two gaps beside
-  // the value of the median, they take the one nearer to half of the weight; on a tie the upper one.
+  // the value of the median, they take the one nearer to half of the weight; on a tie the upper
+  // one.
   std::int64_t cut_plain(const Cell& cell) const {
     Row* const first = rows_.get() + cell.begin;
     Row* const last = rows_.get() + cell.end;
@@ -240,7 +241,8 @@ class KdRule {
     for (const Row* row = first; row != last;) {
       equal = row;
       below_weight = weight;
-      for (; row != last && row->value == equal->value; ++row) weight += stopping_.weight[row->index];
+      for (; row != last && row->value == equal->value; ++row)
+        weight += stopping_.weight[row->index];
       if (2.0 * weight >= total || row == last)
         return nearer(equal - first, row - first, below_weight, weight, total, last - first);
     }
@@ -252,15 +254,15 @@ class KdRule {
     if (lower_cut == 0) return upper_cut;
     if (upper_cut == n) return lower_cut;
     return std::abs(2.0 * lower_weight - total) < std::abs(2.0 * upper_weight - total) ? lower_cut
-                                                                                     : upper_cut;
+                                                                                       : upper_cut;
   }
 
   Matrix<Real> X_;
   Stopping stopping_;
   Axis axis_;
   std::vector<double> scale_;
-  bool missing_;                   // whether X holds NaN
-  Buffer<Row> rows_;               // every cell is a range of it
+  bool missing_;      // whether X holds NaN
+  Buffer<Row> rows_;  // every cell is a range of it
 };
 
 }  // namespace

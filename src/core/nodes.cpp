@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// -- routing ---------------------------------------------------------------------------------------
+// -- routing
+// ---------------------------------------------------------------------------------------
 
 // What one step of a walk reads, in one piece of memory.
 struct Step {
@@ -24,8 +25,8 @@ struct Step {
 constexpr std::int64_t kGroup = 16;
 
 template <class Real>
-void apply_packed(const Step* steps, const Matrix<Real>& X, std::int64_t begin,
-                  std::int64_t end, std::int32_t* leaf) {
+void apply_packed(const Step* steps, const Matrix<Real>& X, std::int64_t begin, std::int64_t end,
+                  std::int32_t* leaf) {
   for (std::int64_t i = begin; i < end; i += kGroup) {
     const std::int64_t width = std::min(kGroup, end - i);
     std::int32_t node[kGroup] = {};
@@ -71,7 +72,8 @@ void apply(const TreeView& tree, const Matrix<Real>& X, std::int32_t* leaf, int 
 template void apply(const TreeView&, const Matrix<float>&, std::int32_t*, int);
 template void apply(const TreeView&, const Matrix<double>&, std::int32_t*, int);
 
-// -- counting --------------------------------------------------------------------------------------
+// -- counting
+// --------------------------------------------------------------------------------------
 
 void count(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* leaf,
            const std::int32_t* y, const double* weight, std::int64_t n_rows, std::int64_t n_classes,
@@ -121,12 +123,13 @@ void depths(const std::int32_t* left, const std::int32_t* chain, std::int32_t n_
     if (left[v] != kLeaf) depth[left[v]] = depth[left[v] + 1] = depth[v] + chain[v];
 }
 
-// -- laws over prunings ----------------------------------------------------------------------------
+// -- laws over prunings
+// ----------------------------------------------------------------------------
 
 namespace {
 
-// log(1 + e) for 0 <= e <= 1 (Kahan's correction of the rounding of 1 + e): as exact as std::log1p and
-// several times as fast where that is old code.
+// log(1 + e) for 0 <= e <= 1 (Kahan's correction of the rounding of 1 + e): as exact as std::log1p
+// and several times as fast where that is old code.
 double log_one_plus(double e) {
   const double u = 1.0 + e;
   return u == 1.0 ? e : std::log(u) * (e / (u - 1.0));
@@ -135,10 +138,10 @@ double log_one_plus(double e) {
 // The up pass. With logbeta(v) = own(v) + b(v), a node of chain 1 has b = log(1 + exp(x)) with
 // x = b(left) + b(right) - theta . D(v), D being the gain in the terms of own = theta . F.
 //
-// b may be as large as lambda n, so it is kept as theta . d + c: d sums the gains over the splits of
-// one pruning below v, which takes the likelier side of every decision, and c >= 0 is the log of what
-// all other prunings add. d holds whole numbers of errors, so nothing is lost when large terms cancel
-// on the way up. A pruning is the case c = 0: the same decisions, and nothing but them.
+// b may be as large as lambda n, so it is kept as theta . d + c: d sums the gains over the splits
+// of one pruning below v, which takes the likelier side of every decision, and c >= 0 is the log of
+// what all other prunings add. d holds whole numbers of errors, so nothing is lost when large terms
+// cancel on the way up. A pruning is the case c = 0: the same decisions, and nothing but them.
 class UpPass {
  public:
   explicit UpPass(const Terms& terms)
@@ -151,10 +154,14 @@ class UpPass {
   template <Rule rule>
   double run(const double* theta, double* odds, double* log_odds) {
     switch (terms_.n_terms) {
-      case 1: return run_fixed<rule, 1>(theta, odds, log_odds);
-      case 2: return run_fixed<rule, 2>(theta, odds, log_odds);
-      case 3: return run_fixed<rule, 3>(theta, odds, log_odds);
-      default: return run_fixed<rule, 0>(theta, odds, log_odds);
+      case 1:
+        return run_fixed<rule, 1>(theta, odds, log_odds);
+      case 2:
+        return run_fixed<rule, 2>(theta, odds, log_odds);
+      case 3:
+        return run_fixed<rule, 3>(theta, odds, log_odds);
+      default:
+        return run_fixed<rule, 0>(theta, odds, log_odds);
     }
   }
 
@@ -179,8 +186,8 @@ class UpPass {
       const auto l = static_cast<std::size_t>(terms_.left[v]);
       const double* gain = terms_.gains + v * n_terms;
       const double* d_left = total + l * n_terms;
-      // What splitting v as the pruning below does is worth. Whole numbers times one come last, so the
-      // sum up to them is exact and a single rounding follows: ties are seen as ties.
+      // What splitting v as the pruning below does is worth. Whole numbers times one come last, so
+      // the sum up to them is exact and a single rounding follows: ties are seen as ties.
       double value = 0.0;
       for (std::size_t f = n_terms; f-- > 0;) {
         d[f] = gain[f] + (d_left[f] + d_left[n_terms + f]);
@@ -300,7 +307,8 @@ double weigh(const Terms& terms, const double* theta, Rule rule, double* weight,
   return evidence;
 }
 
-void reach(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds, double* reached) {
+void reach(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds,
+           double* reached) {
   reached[0] = 1.0;
   for (std::int32_t v = 0; v < n_nodes; ++v)
     if (left[v] != kLeaf)
@@ -310,7 +318,9 @@ void reach(const std::int32_t* left, std::int32_t n_nodes, const double* log_odd
 void likeliest(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds,
                const double* chain_mode, double* log_odds_of_pruning) {
   // log(1 + exp(x)), so that a decision's log probabilities are -softplus(x) and -softplus(-x).
-  const auto softplus = [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); };
+  const auto softplus = [](double x) {
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  };
   const auto best = make_buffer<double>(n_nodes);
   for (std::int32_t v = n_nodes - 1; v >= 0; --v) {
     const auto u = static_cast<std::size_t>(v);
@@ -353,7 +363,8 @@ void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Ru
   std::vector<std::int32_t> judged;  // the leaves that hold held-out rows
   for (std::int32_t v = 0; v < terms.n_nodes; ++v) {
     const double* row = holdout + v * n_classes;
-    if (terms.left[v] == kLeaf && std::any_of(row, row + n_classes, [](double w) { return w > 0.0; }))
+    if (terms.left[v] == kLeaf &&
+        std::any_of(row, row + n_classes, [](double w) { return w > 0.0; }))
       judged.push_back(v);
   }
   const std::int64_t parts = std::clamp<std::int64_t>(n_threads, 1, n_grid);

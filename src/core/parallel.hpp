@@ -11,8 +11,9 @@
 
 namespace certree {
 
-// Calls task(i) for i = 0 .. n_tasks - 1 on at most n_threads threads. Tasks must not share what they
-// write: then the result does not depend on n_threads. The first exception is thrown to the caller.
+// Calls task(i) for i = 0 .. n_tasks - 1 on at most n_threads threads. Tasks must not share what
+// they write: then the result does not depend on n_threads. The first exception is thrown to the
+// caller.
 template <class Task>
 void parallel_for(std::int64_t n_tasks, int n_threads, const Task& task) {
   const auto workers = std::min<std::int64_t>(std::max(n_threads, 1), n_tasks);

@@ -1,8 +1,8 @@
 // The whole cost-complexity path in one pass up the tree.
 //
 // As a function of the price of a leaf, the cost of the best pruning below a node is concave and
-// piecewise linear; it bends where a subtree collapses. Each node keeps the bends below it in a heap,
-// largest price first, and meets its own line (its errors plus one price) with the sum of its
+// piecewise linear; it bends where a subtree collapses. Each node keeps the bends below it in a
+// heap, largest price first, and meets its own line (its errors plus one price) with the sum of its
 // children's from the right: bends above the crossing are gone for good, as the node has collapsed
 // there. Leftist heaps merge in O(log m), so the path takes O(m log m).
 #include <cmath>

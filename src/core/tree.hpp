@@ -2,9 +2,9 @@
 //
 // A tree with m nodes is a set of columns of length m.
 //   feature[v]   int32    feature that node v compares (0 at leaves)
-//   threshold[v] float64  a row x goes left when x[feature] <= threshold, else right; NaN goes right
-//   left[v]      int32    left child, or kLeaf; the right child is left[v] + 1
-//   chain[v]     int32    how many nested cells with the same rows node v stands for (>= 1)
+//   threshold[v] float64  a row x goes left when x[feature] <= threshold, else right; NaN goes
+//   right left[v]      int32    left child, or kLeaf; the right child is left[v] + 1 chain[v] int32
+//   how many nested cells with the same rows node v stands for (>= 1)
 // The root is node 0, children come after their parents and siblings are adjacent. So a loop from
 // m - 1 down to 0 sees children before parents, a loop from 0 up sees parents before children, and
 // no pass needs recursion, a stack or parent pointers.

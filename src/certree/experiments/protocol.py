@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from certree.columns import Float64, Int32
 from certree.grow.dyadic import grow_dyadic
-from certree.grow.kd import grow_kd
+from certree.grow.partition import Grower
 from certree.progress import progress
 from certree.prunings import cost_complexity_family, depth_penalised_family
 from certree.rows import content_folds
@@ -32,9 +32,9 @@ FIRST_ROWS = {"crowd": 10545}
 Grow = Callable[[NDArray[Any], Int32, Float64 | None], Tree]
 
 PARTITIONS: dict[str, Grow] = {
-    "dyadic": lambda X, y, _=None: grow_dyadic(X, y, max_depth="log"),
-    "kd": lambda X, y, _=None: grow_kd(X, y, axis="cycle", max_depth="log"),
-    "kd-spread": lambda X, y, _=None: grow_kd(X, y, axis="spread", max_depth="log"),
+    "dyadic": Grower("dyadic", max_depth="log"),
+    "kd": Grower("kd", axis="cycle", max_depth="log"),
+    "kd-spread": Grower("kd", axis="spread", max_depth="log"),
 }
 # The tree with every cell in a node of its own, for sets with few features.
 EXPANDED = "dyadic-expanded"

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from certree.experiments.protocol import (
     CONTESTANTS,
@@ -55,10 +56,11 @@ class Mean:
         return f"{self.value:.3f} ±{self.standard_error:.3f}"
 
 
-def mean_of(values: Sequence[float]) -> Mean:
+def mean_of(values: ArrayLike) -> Mean:
     """Mean and standard error."""
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return Mean(float(np.mean(values)), float(error))
+    sample = np.asarray(values, dtype=np.float64)
+    error = np.std(sample, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.nan
+    return Mean(float(np.mean(sample)), float(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,7 @@ def lines(outcomes: Sequence[Outcome]) -> list[Line]:
     for outcome in outcomes:
         groups.setdefault((outcome.partition, outcome.dataset), []).append(outcome)
     order = [*PARTITIONS, EXPANDED]
-    return [
-        _line(groups[key]) for key in sorted(groups, key=lambda key: order.index(key[0]))
-    ]
+    return [_line(groups[key]) for key in sorted(groups, key=lambda key: order.index(key[0]))]
 
 
 def _line(group: Sequence[Outcome]) -> Line:
@@ -148,7 +148,11 @@ def notes(table: Sequence[Line]) -> list[str]:
     ]
     outside = [line for line in table if line.outside is not None]
     if outside:
-        shares = ", ".join(f"{line.dataset} {100 * line.outside:.1f} %" for line in outside if line.outside is not None)
+        shares = ", ".join(
+            f"{line.dataset} {100 * line.outside:.1f} %"
+            for line in outside
+            if line.outside is not None
+        )
         said.append(f"Test rows outside every dyadic cell that holds training rows: {shares}.")
     names = {line.dataset for line in table}
     if "epileptic" in names:

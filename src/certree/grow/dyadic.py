@@ -63,4 +63,4 @@ def grow_dyadic(
     """
     rows = growing_rows(X, y, sample_weight, min_rows, max_depth, stop_when_pure)
     columns = _core.grow_dyadic(rows.X, **rows.rules, expand=expand, n_threads=threads(n_jobs))
-    return Tree(*columns, n_features=rows.X.shape[1])
+    return Tree(*columns, rows.X.shape[1])

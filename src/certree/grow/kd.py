@@ -69,4 +69,4 @@ def grow_kd(
     columns = _core.grow_kd(
         rows.X, **rows.rules, spread=axis == "spread", n_threads=threads(n_jobs)
     )
-    return Tree(*columns, n_features=rows.X.shape[1])
+    return Tree(*columns, rows.X.shape[1])

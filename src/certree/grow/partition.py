@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
 from certree.columns import Float64, Int32
 from certree.grow.dyadic import grow_dyadic
@@ -14,7 +14,7 @@ from certree.grow.sklearn_tree import from_sklearn
 from certree.grow.stopping import MaxDepth
 from certree.tree import Tree
 
-Partition = str | BaseEstimator
+Partition = Any  # "kd", "dyadic" or a scikit-learn decision tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,7 @@ class Grower:
     seed: int = 0
     n_jobs: int | None = None
 
-    def __call__(
-        self, X: NDArray[Any], y: Int32, sample_weight: Float64 | None = None
-    ) -> Tree:
+    def __call__(self, X: NDArray[Any], y: Int32, sample_weight: Float64 | None = None) -> Tree:
         """Grow the tree of these rows."""
         if isinstance(self.partition, str):
             switches: dict[str, Any] = {

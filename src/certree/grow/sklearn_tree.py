@@ -27,7 +27,7 @@ def from_sklearn(estimator: Any) -> Tree:
     TypeError
         If the estimator has no ``tree_``.
     """
-    source = getattr(estimator, "tree_", None)
+    source: Any = getattr(estimator, "tree_", None)
     if not all(hasattr(source, name) for name in ("children_left", "feature", "threshold")):
         raise TypeError(f"expected a fitted scikit-learn decision tree, got {estimator!r}")
     # scikit-learn numbers nodes in preorder. Pairs of siblings, in the order of their parents, keep

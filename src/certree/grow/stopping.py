@@ -1,6 +1,7 @@
 """When a cell is not split any further: the switches that all partitions share."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -59,7 +60,7 @@ def growing_rows(
     return GrowingRows(rows, rules)
 
 
-def depth_limit(max_depth: MaxDepth, shape: tuple[int, ...], weight: Float64 | None) -> int:
+def depth_limit(max_depth: object, shape: tuple[int, ...], weight: Float64 | None) -> int:
     """Depth at which cells are leaves; "log" is p times the whole part of log n (n rows)."""
     n_rows, n_features = shape
     if max_depth is None:
@@ -67,8 +68,6 @@ def depth_limit(max_depth: MaxDepth, shape: tuple[int, ...], weight: Float64 | N
     if max_depth == "log":
         n = n_rows if weight is None else max(float(weight.sum()), 1.0)
         return min(_DEEPEST, n_features * int(np.log(n)))
-    if isinstance(max_depth, str) or max_depth < 0 or int(max_depth) != max_depth:
-        raise ValueError(
-            f'max_depth must be None, "log" or a whole number >= 0, got {max_depth!r}'
-        )
+    if not isinstance(max_depth, Integral) or max_depth < 0:
+        raise ValueError(f'max_depth must be None, "log" or a whole number >= 0, got {max_depth!r}')
     return min(_DEEPEST, int(max_depth))
