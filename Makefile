@@ -50,7 +50,7 @@ sanitize: $(VENV)-sanitize/developer.done
 	$(VENV)-sanitize/bin/python -m pytest -p no:randomly tests
 
 validity: $(VENV)/developer.done
-	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(CORES) tests tests/validity
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(CORES)
 
 bench: $(VENV)/developer.done
 	for name in grow weigh predict table2 import_time; do $(BIN)/python -m benchmarks.$$name || exit 1; done
