@@ -411,8 +411,8 @@ class PACBayesTreeClassifier(TreeVoteClassifier):
     search : {"joint", "error-first"}, default="joint"
         Whether the two are chosen together or in turn.
     cv : int, splitter, iterable or None, default=2
-        Folds of the cross-validation. A number of folds deals distinct rows by class, equal rows to
-        one fold; anything else means what it means to scikit-learn.
+        Folds of the cross-validation. A number of folds deals the rows by class and otherwise at
+        random, copies of a row apart; anything else means what it means to scikit-learn.
     scoring : {"error", "log_loss"}, default="error"
         What the cross-validation minimises.
     min_rows : float, default=1

@@ -63,7 +63,7 @@ def save(model: TreeVoteClassifier, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     TypeError
-        If the model is none of certree's, or a parameter is more than numbers, strings and lists: a
+        If the model is none of certree's, or a parameter is more than numbers, strings and dictionaries of them: a
         splitter or a random generator.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.

@@ -34,7 +34,7 @@ class Table:
     feature_names: list[str]
 
 
-# The UCI tables of the paper that OpenML has, by OpenML's data id.
+# The UCI tables of the paper that OpenML has, by OpenML's data id. Its wine lacks the colour.
 OPENML_IDS = {"spam": 44, "eeg": 1471, "wine": 287, "digit": 28, "letter": 6}
 
 

@@ -1,0 +1,1 @@
+"""Timings of certree against its peers: `python -m benchmarks.<name>`."""

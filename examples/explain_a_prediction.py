@@ -1,0 +1,40 @@
+"""Why a vote says what it says: the cells around one row, the tree as text, and a picture of it.
+
+The picture goes to tree.png in the current directory.
+"""
+
+import pyarrow as pa
+from sklearn.datasets import load_breast_cancer
+from sklearn.tree import DecisionTreeClassifier
+
+from certree import PACBayesTreeClassifier
+from certree.plot import plot_tree
+
+ASKED = 40
+
+
+def main() -> None:
+    bunch = load_breast_cancer()
+    names = map(str, bunch.feature_names)
+    # Any table with column names will do; without names, features are called x[0], x[1], ...
+    X = pa.table(dict(zip(names, bunch.data.T, strict=True)))
+    y = bunch.target_names[bunch.target]
+
+    # The rows from 100 on are learnt from; the row that is asked about is none of them.
+    cart = DecisionTreeClassifier(min_samples_leaf=3)
+    model = PACBayesTreeClassifier(cart, cv=5, random_state=0).fit(X.slice(100), y[100:])
+
+    row = X.slice(ASKED, 1)
+    print(f"Row {ASKED} is {y[ASKED]}, the vote says {model.predict(row)[0]}. Who voted:\n")
+    for cell in model.explain(row):
+        print(f"  {cell}")
+
+    print("\nThe part of the tree that matters most to the vote:\n")
+    print(model.export_text(max_leaves=6))
+
+    plot_tree(model, max_leaves=6).savefig("tree.png", dpi=100)
+    print("\nThe same as a picture: tree.png")
+
+
+if __name__ == "__main__":
+    main()
