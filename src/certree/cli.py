@@ -13,6 +13,7 @@ import typer
 from matplotlib.figure import Figure
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as RichTable
 
 from certree import storage, tables
@@ -70,7 +71,8 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
 def _fail(error: Exception) -> NoReturn:
-    Console(stderr=True).print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+    text = f"[bold red]error:[/] {escape(str(error))}"
+    Console(stderr=True).print(text, highlight=False, soft_wrap=True)
     raise typer.Exit(1)
 
 
@@ -81,8 +83,17 @@ def _split(values: list[str] | None, default: tuple[str, ...]) -> list[str]:
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
-    text = json.dumps(content, indent=1) + "\n"
+    text = json.dumps(_strict(content), indent=1, allow_nan=False) + "\n"
     write_whole(path, lambda file: file.write(text.encode()))
+
+
+def _strict(value: Any) -> Any:
+    """JSON has no NaN: what could not be computed is null."""
+    if isinstance(value, dict):
+        return {key: _strict(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(inner) for inner in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _write_figure(path: Path, figure: Figure) -> None:
@@ -159,7 +170,9 @@ def figure2(
 
 @app.command()
 def fit(
-    file: Annotated[Path, typer.Argument(help="CSV, Parquet or Arrow file of training rows.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV, Parquet or Arrow file of training rows.")
+    ],
     target: Annotated[str, typer.Option(help="Column with the class.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     method: Annotated[Method, typer.Option(help="What to fit.")] = Method.pac_bayes,
@@ -184,6 +197,7 @@ def fit(
         f"{len(table.X)} rows, {table.X.shape[1]} features, {len(model.classes_)} classes; tree of "
         f"{model.get_n_leaves()} leaves; {chosen}; written to {output}",
         highlight=False,
+        markup=False,
         soft_wrap=True,
     )
 
@@ -191,7 +205,9 @@ def fit(
 @app.command()
 def predict(
     model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
-    file: Annotated[Path, typer.Argument(help="CSV, Parquet or Arrow file of rows.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV, Parquet or Arrow file of rows.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="CSV or Parquet file to write; else CSV is printed."),
@@ -201,16 +217,13 @@ def predict(
     try:
         model = storage.load(model_file)
         columns = tables.read(file)
-        names = list(model.feature_names_in_)
-        missing = [name for name in names if name not in columns.column_names]
-        if missing:
-            raise ValueError(f"{file} has no column {', '.join(map(repr, missing))}")
-        X = tables.split_target(columns.select(names), None).X
-        shares = model.predict_proba(_named(X, model))
-        labels = model.classes_[shares.argmax(axis=1)]
+        X = tables.split_target(_features(columns, model, file), None).X
+        # The columns are in the model's order; their names are not needed any more.
+        model.__dict__.pop("feature_names_in_", None)
+        shares = model.predict_proba(X)
         result = pa.table(
             {
-                "prediction": pa.array(labels),
+                "prediction": pa.array(model.predict(X)),
                 **{f"share_{c}": shares[:, k] for k, c in enumerate(model.classes_)},
             }
         )
@@ -219,15 +232,25 @@ def predict(
         _fail(error)
 
 
-def _named(X: np.ndarray[Any, Any], model: TreeVoteClassifier) -> Any:
-    """Rows in the model's own order; scikit-learn warns unless the model forgets the names."""
-    del model.feature_names_in_
-    return X
+def _features(columns: pa.Table, model: TreeVoteClassifier, file: Path) -> pa.Table:
+    """The columns that a model reads, in its order."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        if columns.num_columns != model.n_features_in_:
+            raise ValueError(
+                f"the model knows no names of features, and {file} has {columns.num_columns} columns "
+                f"where it expects {model.n_features_in_}"
+            )
+        return columns
+    missing = [name for name in names if name not in columns.column_names]
+    if missing:
+        raise ValueError(f"{file} has no column {', '.join(map(repr, missing))}")
+    return columns.select(list(names))
 
 
 def _write_table(result: pa.Table, output: Path | None) -> None:
     if output is None:
-        print_csv(result)
+        _print_csv(result)
         return
     suffix = output.suffix.lower()
     if suffix not in (".csv", ".parquet"):
@@ -242,8 +265,7 @@ def _write_table(result: pa.Table, output: Path | None) -> None:
     write_whole(output, write)
 
 
-def print_csv(result: pa.Table) -> None:
-    """Print a table as CSV on standard output."""
+def _print_csv(result: pa.Table) -> None:
     sink = pa.BufferOutputStream()
     pa.csv.write_csv(result, sink)
     typer.echo(sink.getvalue().to_pybytes().decode(), nl=False)

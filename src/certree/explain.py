@@ -120,8 +120,8 @@ class Explainer:
                 number = child.cell.node
                 if tree.left[number] != LEAF:
                     heapq.heappush(waiting, (-importance[number], number, child))
-        for _, _, branch in waiting:
-            branch.hidden = True
+        for _, node, branch in waiting:
+            branch.hidden = bool(tree.left[node] != LEAF)
         return root
 
     def text(self, max_leaves: int) -> str:

@@ -1,6 +1,6 @@
 """Pictures: the tables of the experiments, and a tree with the shares of its cells."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
@@ -57,14 +57,20 @@ def plot_table2(table: Sequence[Line]) -> Figure:
         ax.grid(axis="x", alpha=0.3)
     axes[0].set_yticks(range(len(datasets)), datasets)
     axes[0].set_ylim(len(datasets) - 0.4, -0.6)
-    handles: dict[str, Any] = {}
-    for ax in axes:
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
+    handles = _legend(axes)
     if any(line.paper(method) is not None for line in table for method in _RATIOS):
         handles["open: the paper's"] = Line2D([], [], color="0.3", marker="o", ls="", mfc="none")
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
     return figure
+
+
+def _legend(axes: Iterable[Any]) -> dict[str, Any]:
+    """One handle for every label in any of the axes."""
+    handles: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    return handles
 
 
 def _draw_ratios(ax: Any, line: Line, row: int) -> None:
@@ -112,8 +118,8 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
         ax.set_xlabel("training rows")
     for ax in axes[:, 0]:
         ax.set_ylabel("test error")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    handles = _legend(axes.ravel())
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
     return figure
 
 
@@ -187,6 +193,7 @@ def _draw_branch(
         ha="center",
         va="center",
         fontsize=7.5,
+        parse_math=False,  # a dollar sign in a name is a dollar sign
         zorder=2,
         bbox={
             "boxstyle": "round",

@@ -7,9 +7,7 @@ before a model is made of it.
 
 import json
 import os
-import struct
 import zipfile
-import zlib
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -36,12 +34,6 @@ _MODELS: dict[str, type[TreeVoteClassifier]] = {
 # scikit-learn trees that a model may name as its partition.
 _PARTITIONS = ("DecisionTreeClassifier", "ExtraTreeClassifier")
 
-# What NumPy and zipfile raise when the bytes of an archive are not what they should be.
-_DAMAGE = (
-    EOFError, KeyError, NotImplementedError, SyntaxError, TypeError, ValueError, OverflowError,
-    MemoryError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
-
 _COLUMNS = {
     "tree": ("feature", "threshold", "left", "chain"),
     "stats": ("counts", "label"),
@@ -63,8 +55,8 @@ def save(model: TreeVoteClassifier, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     TypeError
-        If the model is none of certree's, or a parameter is more than numbers, strings and dictionaries of them: a
-        splitter or a random generator.
+        If the model is none of certree's, or a parameter is more than numbers, strings and
+        dictionaries of them: a splitter or a random generator.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     """
@@ -87,6 +79,7 @@ def save(model: TreeVoteClassifier, path: str | os.PathLike[str]) -> None:
         "temperatures": model.temperatures_,
         "n_features": int(model.n_features_in_),
         "feature_names": None if names is None else [str(name) for name in names],
+        "classes": classes.dtype.str,
         "object_classes": bool(np.asarray(model.classes_).dtype == object),
         "log_evidence": float(model.weights_.log_evidence),
     }
@@ -125,7 +118,7 @@ def load(path: str | os.PathLike[str]) -> TreeVoteClassifier:
     arrays = _arrays(path)
     try:
         return _model(arrays)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except Exception as error:  # whatever goes wrong, the file is the reason
         raise ValueError(f"{os.fspath(path)} is no valid model file: {error}") from error
 
 
@@ -139,7 +132,7 @@ def _arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
                 return {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise
-    except (OSError, *_DAMAGE) as error:
+    except Exception as error:  # parsers of foreign bytes raise anything
         raise ValueError(f"{os.fspath(path)} is no model file, or damaged: {error}") from error
 
 
@@ -164,6 +157,10 @@ def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteClassifier:
     ballot = Vote(*parts["vote"])
     if ballot.score.shape != stats.counts.shape:
         raise ValueError(f"the vote has shape {ballot.score.shape}, counts {stats.counts.shape}")
+    if not np.allclose(ballot.score[tree.is_leaf].sum(axis=1), 1):
+        raise ValueError("the votes in a leaf do not sum to 1")
+    if arrays["classes"].dtype.str != header["classes"]:
+        raise ValueError(f"expected classes of type {header['classes']}")
     _set_classes(model, arrays["classes"], header["object_classes"], stats.n_classes)
     _set_features(model, tree, header["feature_names"])
     temperatures = header["temperatures"]
@@ -179,7 +176,7 @@ def _set_classes(
 ) -> None:
     if classes.ndim != 1 or not len(classes) or max(2, len(classes)) != n_counted:
         raise ValueError(f"{classes.shape} classes do not go with {n_counted} counted ones")
-    if classes.dtype.kind not in "biufU" or (np.unique(classes) != classes).any():
+    if classes.dtype.kind not in "biufU" or not np.array_equal(np.unique(classes), classes):
         raise ValueError("classes must be sorted and distinct numbers, booleans or strings")
     model.classes_ = classes.astype(object) if as_objects else classes
     model.n_classes_ = len(classes)
@@ -189,7 +186,11 @@ def _set_features(model: TreeVoteClassifier, tree: Tree, names: list[str] | None
     model.n_features_in_ = tree.n_features
     if names is None:
         return
-    if len(names) != tree.n_features or not all(isinstance(name, str) for name in names):
+    if (
+        not isinstance(names, list)
+        or len(names) != tree.n_features
+        or not all(isinstance(name, str) for name in names)
+    ):
         raise ValueError(f"expected {tree.n_features} feature names, got {names!r}")
     model.feature_names_in_ = np.array(names, dtype=object)
 

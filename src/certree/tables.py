@@ -135,12 +135,13 @@ def read(path: str | os.PathLike[str]) -> pa.Table:
     suffix = file.suffix.lower()
     try:
         if suffix == ".csv":
-            return pa.csv.read_csv(file)
+            options = pa.csv.ConvertOptions(strings_can_be_null=True)
+            return pa.csv.read_csv(file, convert_options=options)
         if suffix in (".parquet", ".pq"):
             return pa.parquet.read_table(file)
         if suffix in (".arrow", ".feather"):
             return pa.feather.read_table(file)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{file} could not be read as {suffix[1:]}: {error}") from error
     raise ValueError(f"expected a .csv, .parquet, .arrow or .feather file, got {file}")
 
@@ -164,6 +165,9 @@ def split_target(columns: pa.Table, target: str | None) -> Table:
     ValueError
         If the target is missing or holds nulls, or a feature is not numeric.
     """
+    names = columns.column_names
+    if len(set(names)) < len(names):
+        raise ValueError(f"the names of columns must differ, got {', '.join(names)}")
     y = None
     if target is not None:
         if target not in columns.column_names:
@@ -178,15 +182,22 @@ def split_target(columns: pa.Table, target: str | None) -> Table:
     return Table(np.column_stack(_numeric(columns)), y, list(columns.column_names))
 
 
+# A column without any value has a type of its own; all of it is NaN.
+_NUMERIC = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_boolean,
+    pa.types.is_null,
+)
+
+
 def _numeric(columns: pa.Table) -> list[NDArray[np.float64]]:
     if columns.num_columns == 0:
         raise ValueError("there is no feature column")
     features = []
     for name in columns.column_names:
         kind = columns.schema.field(name).type
-        if not (
-            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-        ):
+        if not any(accepts(kind) for accepts in _NUMERIC):
             raise ValueError(f"feature {name!r} must be numeric, got {kind}")
         features.append(columns.column(name).cast(pa.float64(), safe=False).to_numpy())
     return features

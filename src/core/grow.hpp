@@ -129,8 +129,16 @@ struct Stopping {
   const std::int32_t* y = nullptr;  // (n,) class of each row: one-class cells are leaves; or null
   const double* weight = nullptr;   // (n,) positive weight of each row; null: each counts once
 
-  // A row stands for as many rows as it weighs, and for itself at least.
-  double rows(std::int64_t i) const { return weight ? std::max(weight[i], 1.0) : 1.0; }
+  // Whether the rows of a cell are too few, or of one class. Row has an index and a class y; it
+  // stands for as many rows as it weighs, and for itself at least.
+  template <class Row>
+  bool holds(const Row* first, const Row* last) const {
+    double n = 0.0;
+    for (const Row* row = first; row != last && n <= min_rows; ++row)
+      n += weight ? std::max(weight[row->index], 1.0) : 1.0;
+    if (n <= min_rows) return true;
+    return y && std::all_of(first, last, [&](const Row& row) { return row.y == first->y; });
+  }
 };
 
 }  // namespace certree

@@ -83,7 +83,8 @@ class DyadicRule {
   }
 
   bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
-    if (cell.depth >= stopping_.max_depth || small_or_pure(cell)) return false;
+    if (cell.depth >= stopping_.max_depth) return false;
+    if (stopping_.holds(rows_.get() + cell.begin, rows_.get() + cell.end)) return false;
     const std::int64_t apart = first_separating_depth(cell);
     if (apart < 0) return false;  // no halving ever separates these rows
     if (apart >= stopping_.max_depth && !expand_) {
@@ -115,18 +116,6 @@ class DyadicRule {
 
   std::uint64_t code(const Row& row, std::int64_t j) const {
     return codes_[static_cast<std::size_t>(row.index * n_features_ + j)];
-  }
-
-  bool small_or_pure(const Cell& cell) const {
-    const Row* rows = rows_.get();
-    double n = 0.0;
-    for (std::int64_t i = cell.begin; i < cell.end && n <= stopping_.min_rows; ++i)
-      n += stopping_.rows(rows[i].index);
-    if (n <= stopping_.min_rows) return true;
-    if (!stopping_.y) return false;
-    for (std::int64_t i = cell.begin + 1; i < cell.end; ++i)
-      if (rows[i].y != rows[cell.begin].y) return false;
-    return true;
   }
 
   // The smallest depth, from the cell's own on, whose halving has rows on both sides; -1 if none.

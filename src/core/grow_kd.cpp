@@ -95,7 +95,8 @@ class KdRule {
   }
 
   bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
-    if (cell.depth >= stopping_.max_depth || small_or_pure(cell)) return false;
+    if (cell.depth >= stopping_.max_depth) return false;
+    if (stopping_.holds(rows_.get() + cell.begin, rows_.get() + cell.end)) return false;
     const std::int64_t j = axis_ == Axis::cycle ? next_varying(cell) : widest(cell);
     if (j < 0) return false;
     split.feature = static_cast<std::int32_t>(j);
@@ -125,18 +126,6 @@ class KdRule {
     if (std::isinf(high)) return low;
     const double middle = low * 0.5 + high * 0.5;
     return middle >= low && middle < high ? middle : low;
-  }
-
-  bool small_or_pure(const Cell& cell) const {
-    const Row* rows = rows_.get();
-    double n = 0.0;
-    for (std::int64_t i = cell.begin; i < cell.end && n <= stopping_.min_rows; ++i)
-      n += stopping_.rows(rows[i].index);
-    if (n <= stopping_.min_rows) return true;
-    if (!stopping_.y) return false;
-    for (std::int64_t i = cell.begin + 1; i < cell.end; ++i)
-      if (rows[i].y != rows[cell.begin].y) return false;
-    return true;
   }
 
   // The rows of a cell lie anywhere in X; asking for those some way ahead hides most of the wait.
