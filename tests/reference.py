@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -331,3 +331,37 @@ def nested(tree, X, v=0, rows=None):
         nested(tree, X, left, below),
         nested(tree, X, left + 1, above),
     )
+
+
+def impurity(y, w, criterion):
+    """Impurity of a cell times its rows."""
+    total = w.sum()
+    if criterion == "squared":
+        return float((w * (y - (w * y).sum() / total) ** 2).sum())
+    shares = np.array([w[y == k].sum() for k in np.unique(y)]) / total
+    if criterion == "gini":
+        return float(total * (1 - (shares**2).sum()))
+    if criterion == "entropy":
+        return float(-total * (shares * np.log(shares)).sum())
+    return float(total * (1 - shares.max()))
+
+
+def cart_cuts(X, y, w, criterion):
+    """Every cut of a cell as (decrease, feature, threshold, missing_left, rows that go left)."""
+    whole = impurity(y, w, criterion)
+    for j in range(X.shape[1]):
+        x = X[:, j]
+        values = np.unique(x[~np.isnan(x)])
+        gaps = [between(a, b) for a, b in pairwise(values)]
+        sides = [False, True] if np.isnan(x).any() else [False]
+        for missing_left in sides:
+            last = [] if missing_left or not np.isnan(x).any() or not len(values) else [values[-1]]
+            for cut in gaps + last:
+                left = np.where(np.isnan(x), missing_left, x <= cut)
+                parts = sum(impurity(y[s], w[s], criterion) for s in (left, ~left))
+                yield whole - parts, j, cut, missing_left, left
+
+
+def between(low, high):
+    middle = low * 0.5 + high * 0.5
+    return middle if low <= middle < high else low

@@ -16,6 +16,7 @@ ORDER = [
     "rows",
     "tree",
     "grow.stopping",
+    "grow.cart",
     "grow.dyadic",
     "grow.kd",
     "grow.sklearn_tree",

@@ -4,7 +4,7 @@ The flow, stage by stage::
 
     rows -> tree -> stats -> weights -> vote
 
-`grow_dyadic` and `grow_kd` grow a `Tree` over rows, `count` gives each of its nodes `NodeStats`,
+`grow_cart`, `grow_dyadic` and `grow_kd` grow a `Tree` over rows, `count` gives each of its nodes `NodeStats`,
 `pac_bayes` and the other laws give each node its probability of being a leaf (`NodeWeights`), and
 `vote` pushes the votes of all prunings down to the leaves (`Vote`). One pruning is the case in which
 those probabilities are 0 and 1. The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier` and
@@ -16,6 +16,7 @@ from certree.classifier import (
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
 )
+from certree.grow.cart import grow_cart
 from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import grow_kd
 from certree.grow.sklearn_tree import from_sklearn
@@ -62,6 +63,7 @@ __all__ = [
     "entropy",
     "from_sklearn",
     "gibbs_risk",
+    "grow_cart",
     "grow_dyadic",
     "grow_kd",
     "helmbold_schapire",

@@ -86,7 +86,7 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     _temperatures: ClassVar[tuple[str, ...]]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "partition": [StrOptions({"dyadic", "kd"}), HasMethods(["fit", "get_params"])],
+        "partition": [StrOptions({"cart", "dyadic", "kd"}), HasMethods(["fit", "get_params"])],
         "axis": [StrOptions({"cycle", "spread"})],
         "cv": ["cv_object"],
         "scoring": [StrOptions({"error", "log_loss"})],
@@ -140,12 +140,12 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         random_state = check_random_state(self.random_state)
         grow = Grower(
             self.partition,
-            self.axis,
-            self.min_rows,
-            self.max_depth,
-            self.stop_when_pure,
-            int(random_state.randint(2**31 - 1)),
-            self.n_jobs,
+            axis=self.axis,
+            min_rows=self.min_rows,
+            max_depth=self.max_depth,
+            stop_when_pure=self.stop_when_pure,
+            seed=int(random_state.randint(2**31 - 1)),
+            n_jobs=self.n_jobs,
         )
         method = self._method()
         self.temperatures_ = self._tune(rows, grow, method, random_state)
@@ -288,8 +288,8 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         sparse matrix of shape (n, m)
             1 where the node contains the row.
         """
-        parent = self.tree_.parent
         nodes = self._leaves(X)
+        parent = self.tree_.parent
         rows = np.arange(len(nodes))
         pairs = []
         while len(nodes):
@@ -751,6 +751,7 @@ def collapsed(
         # What is left of the chain of a leaf is the cell at which the pruning stops.
         np.where(inner, tree.chain[kept], 1),
         tree.n_features,
+        inner & tree.missing_left[kept],
     )
     law = NodeWeights(weights.weight[kept], weights.log_odds[kept], 0.0, *2 * [np.zeros(len(kept))])
     return (

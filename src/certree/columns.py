@@ -23,6 +23,7 @@ _ACCEPTED: dict[str, Sequence[str]] = {
         "uint8",
     ),
     "int32": ("int32", "int64", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
+    "bool": ("bool",),
 }
 
 
@@ -35,7 +36,7 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
         What error messages call the array.
     values : array-like
         The array.
-    dtype : {"float64", "int32"}
+    dtype : {"float64", "int32", "bool"}
         The dtype of the result.
     shape : tuple of int or None
         The shape expected; None stands for any length.

@@ -35,7 +35,7 @@ _MODELS: dict[str, type[TreeVoteClassifier]] = {
 _PARTITIONS = ("DecisionTreeClassifier", "ExtraTreeClassifier")
 
 _COLUMNS = {
-    "tree": ("feature", "threshold", "left", "chain"),
+    "tree": ("feature", "threshold", "left", "chain", "missing_left"),
     "stats": ("counts", "label"),
     "weights": ("weight", "log_odds", "chain_entropy", "chain_mode"),
     "vote": ("score",),
@@ -148,9 +148,9 @@ def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteClassifier:
     model = _MODELS[header["model"]](**parameters)
     model._validate_params()
     parts = {part: [arrays[f"{part}.{name}"] for name in names] for part, names in _COLUMNS.items()}
-    feature, threshold, left, chain = parts["tree"]
+    feature, threshold, left, chain, missing_left = parts["tree"]
     n_features = _whole("n_features", header["n_features"])
-    tree = Tree(feature, threshold, left, chain, n_features)
+    tree = Tree(feature, threshold, left, chain, n_features, missing_left)
     stats = NodeStats(*parts["stats"]).of(tree)
     weight, log_odds, *chains = parts["weights"]
     law = NodeWeights(weight, log_odds, float(header["log_evidence"]), *chains).of(tree)

@@ -17,7 +17,8 @@ class Tree:
     """A binary tree of nested cells, stored as one column per property of a node.
 
     The root is node 0, children come after their parents, siblings are adjacent. A row goes to the
-    left child if ``x[feature] <= threshold`` and to the right one otherwise; NaN goes right.
+    left child if ``x[feature] <= threshold`` and to the right one otherwise; NaN goes where
+    `missing_left` says.
 
     Parameters
     ----------
@@ -31,6 +32,8 @@ class Tree:
         Number of nested cells with the same rows that a node stands for.
     n_features : int
         Number of features of the rows.
+    missing_left : array-like of bool, shape (m,), or None
+        Whether NaN goes to the left child; None: it goes right everywhere.
 
     Raises
     ------
@@ -45,6 +48,7 @@ class Tree:
     left: Int32
     chain: Int32
     n_features: int
+    missing_left: NDArray[np.bool_] = None  # type: ignore[assignment] # set in __post_init__
 
     def __post_init__(self) -> None:
         left: Int32 = column("left", self.left, "int32", (None,))
@@ -55,6 +59,12 @@ class Tree:
             "threshold": column("threshold", self.threshold, "float64", (m,)),
             "chain": column("chain", self.chain, "int32", (m,)),
             "n_features": int(self.n_features),
+            "missing_left": column(
+                "missing_left",
+                np.zeros(m, dtype=bool) if self.missing_left is None else self.missing_left,
+                "bool",
+                (m,),
+            ),
         }
         for name, value in columns.items():
             object.__setattr__(self, name, value)
@@ -75,6 +85,12 @@ class Tree:
             raise ValueError("threshold must be finite")
         if self.chain.min() < 1:
             raise ValueError("chain must be at least 1")
+
+    @classmethod
+    def of(cls, columns: tuple[Int32, Float64, Int32, Int32, NDArray[np.uint8]], p: int) -> "Tree":
+        """Make a tree of the columns that a grower of the core returns."""
+        feature, threshold, left, chain, missing_left = columns
+        return cls(feature, threshold, left, chain, p, missing_left.view(np.bool_))
 
     @property
     def n_nodes(self) -> int:
@@ -146,7 +162,8 @@ class Tree:
 
     def route(self, X: NDArray[np.floating], n_threads: int) -> Int32:
         """Do what `apply` does, for rows that have been checked."""
-        return _core.apply(self.feature, self.threshold, self.left, X, n_threads)
+        missing_left = self.missing_left.view(np.uint8)
+        return _core.apply(self.feature, self.threshold, self.left, missing_left, X, n_threads)
 
 
 def threads(n_jobs: int | None) -> int:

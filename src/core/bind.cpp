@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@ namespace {
 template <class T, int rank>
 using In = nb::ndarray<const T, nb::ndim<rank>, nb::c_contig, nb::device::cpu>;
 using Ints = In<std::int32_t, 1>;
+using Bytes = In<std::uint8_t, 1>;
 using Doubles = In<double, 1>;
 using Table = In<double, 2>;
 
@@ -31,8 +33,8 @@ template <class T>
 using Out1 = nb::ndarray<nb::numpy, const T, nb::ndim<1>>;
 template <class T>
 using Out2 = nb::ndarray<nb::numpy, const T, nb::ndim<2>>;
-using Columns =
-    std::tuple<Out1<std::int32_t>, Out1<double>, Out1<std::int32_t>, Out1<std::int32_t>>;
+using Columns = std::tuple<Out1<std::int32_t>, Out1<double>, Out1<std::int32_t>, Out1<std::int32_t>,
+                           Out1<std::uint8_t>>;
 
 // -- results own their memory and are read-only
 // ----------------------------------------------------------------------
@@ -113,7 +115,8 @@ certree::Matrix<Real> matrix(const In<Real, 2>& X) {
 
 Columns columns(certree::TreeColumns&& tree) {
   return {owned(std::move(tree.feature)), owned(std::move(tree.threshold)),
-          owned(std::move(tree.left)), owned(std::move(tree.chain))};
+          owned(std::move(tree.left)), owned(std::move(tree.chain)),
+          owned(std::move(tree.missing_left))};
 }
 
 template <class Real>
@@ -155,19 +158,53 @@ Columns grow_kd(const In<Real, 2>& X, const std::optional<Ints>& y,
 // -- routing and counting
 // --------------------------------------------------------------------------
 
+// y holds classes, or target numbers; the other one is None.
+template <class Real>
+Columns grow_cart(const In<Real, 2>& X, const std::optional<Ints>& y,
+                  const std::optional<Doubles>& target, std::int32_t n_classes,
+                  const std::string& criterion, const std::optional<Doubles>& weight,
+                  double min_rows, int max_depth, double min_gain, int n_threads) {
+  const auto rule = stopping(X, y, weight, min_rows, max_depth);
+  certree::Response response{certree::Criterion::squared, nullptr, n_classes, nullptr};
+  if (criterion == "squared") {
+    if (!target) throw std::invalid_argument("criterion \"squared\" takes a target");
+    expect_length("target", target->size(), X.shape(0));
+    response.target = target->data();
+  } else {
+    if (!y) throw std::invalid_argument("criterion \"" + criterion + "\" takes classes y");
+    expect_codes("y", *y, n_classes);
+    response.y = y->data();
+    if (criterion == "gini")
+      response.criterion = certree::Criterion::gini;
+    else if (criterion == "entropy")
+      response.criterion = certree::Criterion::entropy;
+    else if (criterion == "misclassification")
+      response.criterion = certree::Criterion::misclassification;
+    else
+      throw std::invalid_argument("unknown criterion \"" + criterion + "\"");
+  }
+  certree::TreeColumns tree;
+  {
+    const nb::gil_scoped_release release;
+    tree = certree::grow_cart(matrix(X), response, rule, min_gain, n_threads);
+  }
+  return columns(std::move(tree));
+}
+
 template <class Real>
 Out1<std::int32_t> apply(const Ints& feature, const Doubles& threshold, const Ints& left,
-                         const In<Real, 2>& X, int n_threads) {
+                         const Bytes& missing_left, const In<Real, 2>& X, int n_threads) {
   // Single rows must be fast, so the columns are not looked through here: Tree has done it.
   expect_length("feature", feature.size(), left.size());
   expect_length("threshold", threshold.size(), left.size());
+  expect_length("missing_left", missing_left.size(), left.size());
   const auto rows = matrix(X);
   Result<std::int32_t> leaf(X.shape(0));
   {
     const nb::gil_scoped_release release;
-    certree::apply(
-        {feature.data(), threshold.data(), left.data(), static_cast<std::int32_t>(left.size())},
-        rows, leaf.data(), n_threads);
+    certree::apply({feature.data(), threshold.data(), left.data(), missing_left.data(),
+                    static_cast<std::int32_t>(left.size())},
+                   rows, leaf.data(), n_threads);
   }
   return std::move(leaf).column();
 }
@@ -357,12 +394,18 @@ template <class Real>
 void define_for(nb::module_& core) {
   core.def("grow_dyadic", &grow_dyadic<Real>, "X"_a.noconvert(), "y"_a.noconvert().none(),
            "weight"_a.noconvert().none(), "min_rows"_a, "max_depth"_a, "expand"_a, "n_threads"_a,
-           "Columns (feature, threshold, left, chain) of the dyadic tree over the rows of X.");
+           "Columns (feature, threshold, left, chain, missing_left) of the dyadic tree over the "
+           "rows of X.");
   core.def("grow_kd", &grow_kd<Real>, "X"_a.noconvert(), "y"_a.noconvert().none(),
            "weight"_a.noconvert().none(), "min_rows"_a, "max_depth"_a, "spread"_a, "n_threads"_a,
-           "Columns (feature, threshold, left, chain) of the median tree over the rows of X.");
+           "Columns (feature, threshold, left, chain, missing_left) of the median tree over the "
+           "rows of X.");
+  core.def("grow_cart", &grow_cart<Real>, "X"_a.noconvert(), "y"_a.noconvert().none(),
+           "target"_a.noconvert().none(), "n_classes"_a, "criterion"_a,
+           "weight"_a.noconvert().none(), "min_rows"_a, "max_depth"_a, "min_gain"_a, "n_threads"_a,
+           "Columns of the greedy tree over the rows of X.");
   core.def("apply", &apply<Real>, "feature"_a.noconvert(), "threshold"_a.noconvert(),
-           "left"_a.noconvert(), "X"_a.noconvert(), "n_threads"_a,
+           "left"_a.noconvert(), "missing_left"_a.noconvert(), "X"_a.noconvert(), "n_threads"_a,
            "The leaf that each row of X reaches.");
 }
 

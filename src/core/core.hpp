@@ -30,6 +30,22 @@ enum class Axis { cycle, spread };
 template <class Real>
 TreeColumns grow_kd(const Matrix<Real>& X, const Stopping& stopping, Axis axis, int n_threads);
 
+// What a greedy split maximises the decrease of.
+enum class Criterion { gini, entropy, misclassification, squared };
+
+// Classes y in 0 .. n_classes - 1, or, for Criterion::squared, numbers target.
+struct Response {
+  Criterion criterion;
+  const std::int32_t* y;
+  std::int32_t n_classes;
+  const double* target;
+};
+
+// A cut whose decrease, in rows times impurity (nats for entropy), is below min_gain is not made.
+template <class Real>
+TreeColumns grow_cart(const Matrix<Real>& X, const Response& response, const Stopping& stopping,
+                      double min_gain, int n_threads);
+
 // -- routing and counting
 // --------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ struct Split {
   std::int32_t feature = 0;
   double threshold = 0.0;
   std::int32_t chain = 1;
+  bool missing_left = false;
 };
 
 // Rule: bool split(const Cell& cell, Split& split, Cell& left, Cell& right), false for a leaf,
@@ -38,21 +39,35 @@ class Growth {
   Growth(const Rule& rule, std::int64_t grain) : rule_(rule), grain_(grain) {}
 
   static TreeColumns run(const Rule& rule, const Cell& root, int n_threads) {
+    const auto grow_part = [&](const Cell& cell) { return whole(rule, cell); };
+    return run(rule, root, n_threads, grow_part);
+  }
+
+  // grow_part(cell) grows a whole subtree; it is called from several threads.
+  template <class GrowPart>
+  static TreeColumns run(const Rule& rule, const Cell& root, int n_threads,
+                         const GrowPart& grow_part) {
     // Sixty-four parts keep any sensible number of threads busy; smaller parts than 4096 rows do
     // not pay for their bookkeeping.
     const std::int64_t grain = std::max<std::int64_t>(4096, (root.end - root.begin) / 64);
     Growth top(rule, grain);
     top.grow(root);
-    std::vector<Growth> parts(top.pending_.size(), Growth(rule, 0));
+    std::vector<TreeColumns> parts(top.pending_.size());
     parallel_for(static_cast<std::int64_t>(parts.size()), n_threads, [&](std::int64_t i) {
       const auto k = static_cast<std::size_t>(i);
-      parts[k].grow(top.pending_[k].second);
+      parts[k] = grow_part(top.pending_[k].second);
     });
     for (std::size_t k = 0; k < parts.size(); ++k) {
-      top.append(top.pending_[k].first, parts[k].columns_);
-      parts[k].columns_ = TreeColumns();
+      top.append(top.pending_[k].first, parts[k]);
+      parts[k] = TreeColumns();
     }
     return std::move(top.columns_);
+  }
+
+  static TreeColumns whole(const Rule& rule, const Cell& cell) {
+    Growth growth(rule, 0);
+    growth.grow(cell);
+    return std::move(growth.columns_);
   }
 
  private:
@@ -76,6 +91,7 @@ class Growth {
       if (!divided) continue;
       columns_.feature[v] = split.feature;
       columns_.threshold[v] = split.threshold;
+      columns_.missing_left[v] = split.missing_left;
       const std::int32_t child = add();
       add();
       columns_.left[v] = child;
@@ -92,6 +108,7 @@ class Growth {
     columns_.threshold.push_back(0.0);
     columns_.left.push_back(kLeaf);
     columns_.chain.push_back(1);
+    columns_.missing_left.push_back(0);
     return static_cast<std::int32_t>(v);
   }
 
@@ -105,15 +122,16 @@ class Growth {
       return child == kLeaf ? kLeaf : child + shift;
     };
     const auto v = static_cast<std::size_t>(node);
-    columns_.feature[v] = part.feature[0];
-    columns_.threshold[v] = part.threshold[0];
     columns_.left[v] = moved(part.left[0]);
-    columns_.chain[v] = part.chain[0];
-    columns_.feature.insert(columns_.feature.end(), part.feature.begin() + 1, part.feature.end());
-    columns_.threshold.insert(columns_.threshold.end(), part.threshold.begin() + 1,
-                              part.threshold.end());
-    columns_.chain.insert(columns_.chain.end(), part.chain.begin() + 1, part.chain.end());
     for (std::size_t u = 1; u < part.left.size(); ++u) columns_.left.push_back(moved(part.left[u]));
+    const auto take = [v](auto& column, const auto& from) {
+      column[v] = from[0];
+      column.insert(column.end(), from.begin() + 1, from.end());
+    };
+    take(columns_.feature, part.feature);
+    take(columns_.threshold, part.threshold);
+    take(columns_.chain, part.chain);
+    take(columns_.missing_left, part.missing_left);
   }
 
   const Rule& rule_;

@@ -17,8 +17,15 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // What one step of a walk reads, in one piece of memory.
 struct Step {
   double threshold;
-  std::int32_t feature;
+  std::int32_t feature;  // its complement where NaN goes left
   std::int32_t left;
+
+  template <class Real>
+  std::int32_t next(const Real* x) const {
+    const bool missing_left = feature < 0;
+    const auto value = static_cast<double>(x[missing_left ? ~feature : feature]);
+    return left + (!(value <= threshold) && !(missing_left && std::isnan(value)));
+  }
 };
 
 // Rows are walked in groups, so that the memory accesses of one hide behind those of the others.
@@ -35,8 +42,7 @@ void apply_packed(const Step* steps, const Matrix<Real>& X, std::int64_t begin, 
       for (std::int64_t w = 0; w < width; ++w) {
         const Step& step = steps[node[w]];
         if (step.left == kLeaf) continue;
-        const bool right = !(static_cast<double>(X.row(i + w)[step.feature]) <= step.threshold);
-        node[w] = step.left + right;
+        node[w] = step.next(X.row(i + w));
         walking = true;
       }
     }
@@ -44,11 +50,15 @@ void apply_packed(const Step* steps, const Matrix<Real>& X, std::int64_t begin, 
   }
 }
 
+Step step_of(const TreeView& tree, std::int32_t v) {
+  const std::int32_t feature = tree.missing_left[v] ? ~tree.feature[v] : tree.feature[v];
+  return {tree.threshold[v], feature, tree.left[v]};
+}
+
 template <class Real>
 std::int32_t walk(const TreeView& tree, const Real* x) {
   std::int32_t v = 0;
-  while (tree.left[v] != kLeaf)
-    v = tree.left[v] + !(static_cast<double>(x[tree.feature[v]]) <= tree.threshold[v]);
+  while (tree.left[v] != kLeaf) v = step_of(tree, v).next(x);
   return v;
 }
 
@@ -62,7 +72,7 @@ void apply(const TreeView& tree, const Matrix<Real>& X, std::int32_t* leaf, int 
   }
   const auto steps = make_buffer<Step>(tree.n_nodes);
   for (std::int32_t v = 0; v < tree.n_nodes; ++v)
-    steps[static_cast<std::size_t>(v)] = {tree.threshold[v], tree.feature[v], tree.left[v]};
+    steps[static_cast<std::size_t>(v)] = step_of(tree, v);
   constexpr std::int64_t kBlock = 1 << 14;
   parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
     apply_packed(steps.get(), X, block * kBlock, std::min(X.n_rows, (block + 1) * kBlock), leaf);

@@ -21,6 +21,7 @@ struct TreeView {
   const std::int32_t* feature;
   const double* threshold;
   const std::int32_t* left;
+  const std::uint8_t* missing_left;
   std::int32_t n_nodes;
 };
 
@@ -30,6 +31,7 @@ struct TreeColumns {
   std::vector<double> threshold;
   std::vector<std::int32_t> left;
   std::vector<std::int32_t> chain;
+  std::vector<std::uint8_t> missing_left;
 };
 
 }  // namespace certree

@@ -61,6 +61,7 @@ def grow_dyadic(
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Section 5. Scott and Nowak, "Minimax-optimal
     classification with dyadic decision trees", IEEE Trans. Information Theory 2006.
     """
-    rows = growing_rows(X, y, sample_weight, min_rows, max_depth, stop_when_pure)
-    columns = _core.grow_dyadic(rows.X, **rows.rules, expand=expand, n_threads=threads(n_jobs))
-    return Tree(*columns, rows.X.shape[1])
+    rows = growing_rows(X, y, sample_weight, min_rows, max_depth)
+    y = rows.y if stop_when_pure else None
+    columns = _core.grow_dyadic(rows.X, y=y, **rows.rules, expand=expand, n_threads=threads(n_jobs))
+    return Tree.of(columns, rows.X.shape[1])

@@ -65,8 +65,9 @@ def grow_kd(
     """
     if axis not in ("cycle", "spread"):
         raise ValueError(f'axis must be "cycle" or "spread", got {axis!r}')
-    rows = growing_rows(X, y, sample_weight, min_rows, max_depth, stop_when_pure)
+    rows = growing_rows(X, y, sample_weight, min_rows, max_depth)
+    y = rows.y if stop_when_pure else None
     columns = _core.grow_kd(
-        rows.X, **rows.rules, spread=axis == "spread", n_threads=threads(n_jobs)
+        rows.X, y=y, **rows.rules, spread=axis == "spread", n_threads=threads(n_jobs)
     )
-    return Tree(*columns, rows.X.shape[1])
+    return Tree.of(columns, rows.X.shape[1])

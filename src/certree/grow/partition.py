@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from certree.columns import Float64, Int32
+from certree.grow.cart import ClassCriterion, grow_cart
 from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import Axis, grow_kd
 from certree.grow.sklearn_tree import from_sklearn
@@ -23,10 +24,12 @@ class Grower:
 
     Parameters
     ----------
-    partition : {"dyadic", "kd"} or scikit-learn decision tree
+    partition : {"cart", "dyadic", "kd"} or scikit-learn decision tree
         The partition; an estimator is cloned and fitted, and stops by its own parameters.
     axis : {"cycle", "spread"}
         Of the KD partition; see `grow_kd`.
+    criterion : {"gini", "entropy", "misclassification"}
+        Of the CART partition; see `grow_cart`.
     min_rows, max_depth, stop_when_pure
         See `grow_dyadic`.
     seed : int
@@ -37,6 +40,7 @@ class Grower:
 
     partition: Partition
     axis: Axis = "cycle"
+    criterion: ClassCriterion = "gini"
     min_rows: float = 1
     max_depth: MaxDepth = None
     stop_when_pure: bool = True
@@ -57,6 +61,9 @@ class Grower:
                 return grow_dyadic(X, y, **switches)
             if self.partition == "kd":
                 return grow_kd(X, y, axis=self.axis, **switches)
+            del switches["stop_when_pure"]  # a pure cell has no split that is worth anything
+            if self.partition == "cart":
+                return grow_cart(X, y, criterion=self.criterion, **switches)
         elif hasattr(self.partition, "fit") and not isinstance(self.partition, type):
             estimator = clone(self.partition)
             if getattr(estimator, "random_state", 0) is None:
@@ -64,6 +71,6 @@ class Grower:
             weight = np.ones(len(y)) if sample_weight is None else sample_weight
             return from_sklearn(estimator.fit(X, y, sample_weight=weight))
         raise ValueError(
-            'partition must be "dyadic", "kd" or a scikit-learn decision tree, '
+            'partition must be "cart", "dyadic", "kd" or a scikit-learn decision tree, '
             f"got {self.partition!r}"
         )

@@ -11,7 +11,7 @@ def from_sklearn(estimator: Any) -> Tree:
     """Read the tree of a fitted scikit-learn decision tree.
 
     Rows are compared as they are, while scikit-learn rounds them to float32 first: a float64 value
-    within rounding of a threshold may fall on the other side of it. NaN goes right.
+    within rounding of a threshold may fall on the other side of it. NaN goes where it goes there.
 
     Parameters
     ----------
@@ -40,8 +40,12 @@ def from_sklearn(estimator: Any) -> Tree:
     feature = np.zeros(source.node_count, dtype=np.int32)
     threshold = np.zeros(source.node_count)
     left = np.full(source.node_count, LEAF, dtype=np.int32)
+    missing_left = np.zeros(source.node_count, dtype=bool)
     feature[number[inner]] = source.feature[inner]
-    threshold[number[inner]] = source.threshold[inner]
+    # A split of missing from present values has an infinite threshold there.
+    largest = np.finfo(np.float64).max
+    threshold[number[inner]] = np.clip(source.threshold[inner], -largest, largest)
     left[number[inner]] = pair
+    missing_left[number[inner]] = source.missing_go_to_left[inner].astype(bool)
     chain = np.ones(source.node_count, dtype=np.int32)
-    return Tree(feature, threshold, left, chain, int(source.n_features))
+    return Tree(feature, threshold, left, chain, int(source.n_features), missing_left)

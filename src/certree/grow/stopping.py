@@ -23,6 +23,8 @@ class GrowingRows:
     """
 
     X: NDArray[Any]
+    y: Int32 | None
+    target: Float64 | None
     rules: dict[str, Any]
 
 
@@ -32,13 +34,16 @@ def growing_rows(
     sample_weight: ArrayLike | None,
     min_rows: float,
     max_depth: MaxDepth,
-    stop_when_pure: bool,
+    target: ArrayLike | None = None,
 ) -> GrowingRows:
-    """Check the rows and the stopping switches of a grower."""
+    """Check the rows, their classes or their targets, and the stopping switches of a grower."""
     rows = matrix(X)
     if rows.shape[0] == 0 or rows.shape[1] == 0:
         raise ValueError(f"X must have at least one row and one feature, got shape {rows.shape}")
     classes: Int32 | None = None if y is None else column("y", y, "int32", (len(rows),))
+    values: Float64 | None = None
+    if target is not None:
+        values = column("y", target, "float64", (len(rows),))
     weight = row_weights(sample_weight, len(rows))
     if weight is not None:
         present = weight > 0
@@ -47,17 +52,17 @@ def growing_rows(
         if not present.all():
             rows, weight = np.ascontiguousarray(rows[present]), weight[present]
             classes = None if classes is None else classes[present]
+            values = None if values is None else values[present]
         if (weight == 1).all():
             weight = None
     if not min_rows >= 1:
         raise ValueError(f"min_rows must be at least 1, got {min_rows!r}")
     rules = {
-        "y": classes if stop_when_pure else None,
         "weight": weight,
         "min_rows": float(min_rows),
         "max_depth": depth_limit(max_depth, rows.shape, weight),
     }
-    return GrowingRows(rows, rules)
+    return GrowingRows(rows, classes, values, rules)
 
 
 def depth_limit(max_depth: object, shape: tuple[int, ...], weight: Float64 | None) -> int:

@@ -1,0 +1,617 @@
+import io
+import json
+import re
+import urllib.error
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+import sklearn.datasets
+from typer.testing import CliRunner
+
+import certree
+from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from certree.cli import app
+from certree.experiments.figure2 import SHARES
+from certree.experiments.protocol import EXPANDED, PARTITIONS, PRUNING, run
+from certree.experiments.table2 import METHODS
+from certree.tables import DATA_VARIABLE
+
+KINDS = {b"\x89PNG\r\n\x1a\n": ".png", b"<?xml": ".svg", b"%PDF": ".pdf"}
+
+
+@pytest.fixture(autouse=True)
+def plain_surroundings(monkeypatch):
+    """Wide lines, no colours, no data of this machine, no network."""
+    for name, value in {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+
+    def fetch_openml(**_):
+        raise urllib.error.URLError("no network")
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch_openml)
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def succeeds(*arguments):
+    result = call(*arguments)
+    assert result.exit_code == 0, (result.exception, result.stderr)
+    return result.stdout
+
+
+def fails(*arguments):
+    """Check that a command ends with 1 and a message alone; returns the message."""
+    result = call(*arguments)
+    assert isinstance(result.exception, SystemExit), repr(result.exception)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def strict_json(path):
+    def refuse(constant):
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(path.read_text(), parse_constant=refuse)
+
+
+def kind_of(path):
+    content = path.read_bytes()
+    return next(suffix for magic, suffix in KINDS.items() if content.startswith(magic))
+
+
+@pytest.fixture
+def iris():
+    frame = sklearn.datasets.load_iris(as_frame=True).frame
+    frame.columns = ["sepal length", "sepal width", "petal length", "petal width", "kind"]
+    frame["kind"] = np.array(["setosa", "versicolor", "virginica"])[frame["kind"]]
+    return frame
+
+
+def write(frame, path):
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_feather(path)
+    return path
+
+
+def read(path):
+    reader = pd.read_csv if path.suffix == ".csv" else pd.read_parquet
+    return reader(path)
+
+
+# -- help ------------------------------------------------------------------------------------------
+
+
+def test_help_lists_the_commands():
+    text = succeeds("--help")
+    for command in ("table2", "figure2", "fit", "predict"):
+        assert re.search(rf"\b{command}\b", text)
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("table2", ["--data", "--datasets", "--partitions", "--repeats", "--jobs", "--json"]),
+        ("figure2", ["--data", "--datasets", "--partitions", "--repeats", "--jobs", "--plot"]),
+        ("fit", ["--target", "--output", "--method", "--partition", "--seed", "--quiet"]),
+        ("predict", ["--output", "MODEL", "FILE"]),
+    ],
+)
+def test_every_command_explains_its_options(command, options):
+    text = succeeds(command, "--help")
+    for option in options:
+        assert option in text
+
+
+def test_unknown_commands_and_options_are_refused():
+    for arguments in (["grow"], ["table2", "--no-such"], ["table2", "--repeats", "0"]):
+        result = call(*arguments)
+        assert result.exit_code == 2
+        assert result.stdout == ""
+
+
+# -- experiments -----------------------------------------------------------------------------------
+
+
+def test_table2_prints_and_writes_what_the_experiment_gives(tmp_path):
+    json_file, picture = tmp_path / "table2.json", tmp_path / "table2.png"
+    text = succeeds(
+        *("table2", "--datasets", "iris", "--repeats", 1, "--quiet", "--jobs", 1),
+        *("--json", json_file, "--plot", picture),
+    )
+    outcomes = run(["iris"], list(PARTITIONS), 1)
+    content = json.loads(json_file.read_text())
+    assert content["experiment"] == "table2"
+    assert [outcome["errors"] for outcome in content["outcomes"]] == [o.errors for o in outcomes]
+    assert [line["partition"] for line in content["table"]] == [*PARTITIONS, EXPANDED]
+    for line, outcome in zip(content["table"], outcomes, strict=True):
+        assert line["dataset"] == "iris"
+        for method, error in outcome.errors.items():
+            assert line["errors"][method]["value"] == pytest.approx(error)
+            ratio = line["ratios"][method]["value"]
+            assert ratio == pytest.approx(error / outcome.errors[PRUNING])
+            assert content["mean_ratios"][line["partition"]][method] == pytest.approx(ratio)
+    rows = [line.split() for line in text.splitlines() if line.split()[:1] == ["iris"]]
+    shown = [method for method in METHODS if method in outcomes[0].errors and method != PRUNING]
+    assert rows == [
+        ["iris", f"{outcome.errors[PRUNING]:.3f}"]
+        + [f"{outcome.errors[method] / outcome.errors[PRUNING]:.3f}" for method in shown]
+        for outcome in outcomes
+    ]
+    for partition in (*PARTITIONS, EXPANDED):
+        assert f"{partition} tree, 1 repetitions" in text
+    for note in content["notes"]:
+        assert " ".join(note.split()) in " ".join(text.split())
+    assert kind_of(picture) == ".png"
+    assert names(tmp_path) == ["table2.json", "table2.png"]
+
+
+def test_quiet_commands_write_nothing_on_standard_error():
+    for command in ("table2", "figure2"):
+        result = call(
+            command, "--datasets", "iris", "--partitions", "kd", "--repeats", 1, "--quiet"
+        )
+        assert result.exit_code == 0
+        assert result.stderr == ""
+
+
+def test_progress_does_not_mix_with_the_table():
+    arguments = ["table2", "--datasets", "iris", "--partitions", "kd", "--repeats", 1]
+    assert succeeds(*arguments) == succeeds(*arguments, "--quiet")
+
+
+def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    frame["label"] = (frame["a"] + rng.normal(size=60) > 0).astype(int)
+    frame.to_parquet(tmp_path / "wine.parquet")
+    text = succeeds(
+        *("table2", "--data", tmp_path, "--datasets", "wine", "--partitions", "kd"),
+        *("--repeats", 2, "--quiet"),
+    )
+    assert "(1.010)" in text  # SN-pruning
+    assert text.count("(0.997)") == 2  # both searches of the PAC-Bayes tree
+    assert "±" in text
+    assert "wine: repeated rows stand on both sides" in text
+
+
+def test_the_directory_may_come_from_the_environment(tmp_path, monkeypatch, iris):
+    iris.iloc[::2].to_parquet(tmp_path / "mine.parquet")
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    text = succeeds("table2", "--datasets", "mine", "--partitions", "kd", "--repeats", 1, "--quiet")
+    assert "mine" in text
+
+
+@pytest.mark.parametrize("given", [["kd,dyadic"], ["kd", "dyadic"], [" kd , dyadic,"]])
+def test_lists_are_given_with_commas_or_repeated(given):
+    arguments = [part for value in given for part in ("--partitions", value)]
+    text = succeeds("table2", "--datasets", "iris", *arguments, "--repeats", 1, "--quiet")
+    assert re.findall(r"^(\S+) tree, ", text, re.MULTILINE) == ["dyadic", "kd", EXPANDED]
+
+
+@pytest.mark.parametrize("command", ["table2", "figure2"])
+def test_files_of_one_repetition_are_strict_json(tmp_path, command):
+    path = tmp_path / "out.json"
+    succeeds(
+        *(command, "--datasets", "iris", "--partitions", "kd", "--repeats", 1, "--quiet"),
+        *("--json", path),
+    )
+    assert strict_json(path)["experiment"] == command
+
+
+def test_figure2_prints_and_writes_what_the_experiment_gives(tmp_path):
+    json_file, picture = tmp_path / "figure2.json", tmp_path / "figure2.svg"
+    text = succeeds(
+        *("figure2", "--datasets", "iris", "--repeats", 1, "--quiet"),
+        *("--json", json_file, "--plot", picture),
+    )
+    outcomes = run(["iris"], ["dyadic", "kd"], 1, shares=SHARES)
+    content = json.loads(json_file.read_text())
+    assert content["experiment"] == "figure2"
+    assert [outcome["errors"] for outcome in content["outcomes"]] == [o.errors for o in outcomes]
+    sizes = sorted({outcome.n_train for outcome in outcomes})
+    assert (len(sizes), sizes[-1]) == (5, 100)
+    for curve in content["curves"]:
+        assert curve["rows"] == sizes
+        for n, error in zip(sizes, curve["errors"], strict=True):
+            (expected,) = [
+                outcome.errors[curve["method"]]
+                for outcome in outcomes
+                if (outcome.partition, outcome.n_train) == (curve["partition"], n)
+            ]
+            assert error["value"] == expected
+    for partition in ("dyadic", "kd", EXPANDED):
+        assert f"iris, {partition} tree: test error" in text
+    heads = [line.split() for line in text.splitlines() if line.split()[:1] == ["training"]]
+    assert heads == [["training", "rows", *map(str, sizes)]] * 3
+    first = next(line.split() for line in text.splitlines() if line.split()[:1] == [PRUNING])
+    assert first[1:] == [
+        f"{outcome.errors[PRUNING]:.3f}" for outcome in outcomes if outcome.partition == "dyadic"
+    ]
+    assert kind_of(picture) == ".svg"
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".PNG", ""])
+def test_the_suffix_says_what_is_drawn(tmp_path, suffix):
+    picture = tmp_path / f"picture{suffix}"
+    succeeds(
+        *("table2", "--datasets", "iris", "--partitions", "kd", "--repeats", 1, "--quiet"),
+        *("--plot", picture),
+    )
+    assert kind_of(picture) == (suffix.lower() or ".png")
+
+
+@pytest.mark.parametrize("command", ["table2", "figure2"])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--datasets", "no-such-set"], "'no-such-set'"),
+        (["--datasets", "iris,wine"], "could not be downloaded"),
+        (["--datasets", "iris", "--partitions", "rp-tree"], "partitions must be some of"),
+        (["--datasets", "iris", "--partitions", ","], "partitions must be some of"),
+    ],
+    ids=["unknown set", "no download", "unknown partition", "no partition"],
+)
+def test_experiments_that_cannot_run_leave_no_file(tmp_path, command, arguments, message):
+    stderr = fails(
+        *(command, "--repeats", 1, "--quiet", *arguments),
+        *("--json", tmp_path / "out.json", "--plot", tmp_path / "out.png"),
+    )
+    assert message in stderr
+    assert names(tmp_path) == []
+
+
+def test_a_missing_set_names_the_file_wanted(tmp_path):
+    stderr = fails("table2", "--data", tmp_path, "--datasets", "wine", "--quiet")
+    assert str(tmp_path / "wine.parquet") in stderr
+
+
+@pytest.mark.parametrize("option", ["--json", "--plot"])
+def test_an_output_that_cannot_be_written_is_an_error(tmp_path, option):
+    result = call(
+        *("table2", "--datasets", "iris", "--partitions", "kd", "--repeats", 1, "--quiet"),
+        *(option, tmp_path / "missing" / "file.png"),
+    )
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: ")
+    assert "missing" in result.stderr
+
+
+def test_an_unknown_kind_of_picture_leaves_no_file(tmp_path):
+    result = call(
+        *("table2", "--datasets", "iris", "--partitions", "kd", "--repeats", 1, "--quiet"),
+        *("--plot", tmp_path / "picture.xyz"),
+    )
+    assert result.exit_code == 1
+    assert "xyz" in result.stderr
+    assert names(tmp_path) == []
+
+
+# -- fit and predict -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
+@pytest.mark.parametrize("output", [".csv", ".parquet", None])
+def test_predictions_are_those_of_the_estimator(tmp_path, iris, suffix, output):
+    table = write(iris, tmp_path / f"table{suffix}")
+    model_file = tmp_path / "model.certree"
+    text = succeeds("fit", table, "--target", "kind", "-o", model_file, "--quiet")
+    assert "150 rows, 4 features, 3 classes" in text
+    assert str(model_file) in text
+    features = iris.drop(columns="kind")
+    model = PACBayesTreeClassifier("kd", random_state=0).fit(features, iris["kind"])
+    assert certree.load(model_file).temperatures_ == model.temperatures_
+    rows = write(features, tmp_path / f"rows{suffix}")
+    if output is None:
+        predicted = pd.read_csv(io.StringIO(succeeds("predict", model_file, rows)))
+    else:
+        place = tmp_path / f"predicted{output}"
+        assert succeeds("predict", model_file, rows, "--output", place) == ""
+        predicted = read(place)
+    assert list(predicted) == ["prediction", *(f"share_{c}" for c in model.classes_)]
+    np.testing.assert_array_equal(predicted["prediction"], model.predict(features))
+    np.testing.assert_allclose(
+        predicted.iloc[:, 1:], model.predict_proba(features), rtol=1e-14, atol=1e-300
+    )
+
+
+@pytest.mark.parametrize("partition", ["kd", "dyadic"])
+@pytest.mark.parametrize(
+    ("method", "estimator"),
+    [
+        ("pac-bayes", PACBayesTreeClassifier),
+        ("pruned", PrunedTreeClassifier),
+        ("helmbold-schapire", HelmboldSchapireClassifier),
+    ],
+)
+def test_every_method_and_partition_can_be_fitted(tmp_path, iris, method, estimator, partition):
+    two = iris[iris["kind"] != "setosa"]
+    table = write(two, tmp_path / "table.parquet")
+    model_file, place = tmp_path / "model", tmp_path / "predicted.parquet"
+    succeeds(
+        *("fit", table, "--target", "kind", "-o", model_file, "--quiet", "--seed", 5),
+        *("--method", method, "--partition", partition),
+    )
+    succeeds("predict", model_file, table, "-o", place)
+    features = two.drop(columns="kind")
+    model = estimator(partition, random_state=5).fit(features, two["kind"])
+    loaded = certree.load(model_file)
+    assert type(loaded) is estimator
+    assert (loaded.partition, loaded.random_state) == (partition, 5)
+    shares = read(place)[[f"share_{c}" for c in model.classes_]].to_numpy()
+    np.testing.assert_array_equal(shares, model.predict_proba(features))
+    np.testing.assert_array_equal(read(place)["prediction"], model.predict(features))
+
+
+@pytest.mark.parametrize(
+    "labels", [[0, 1], [True, False], [1.0, 2.0]], ids=["int", "bool", "float"]
+)
+def test_classes_that_are_no_strings_keep_their_type(tmp_path, iris, labels):
+    two = iris[iris["kind"] != "setosa"].copy()
+    two["kind"] = np.where(two["kind"] == "virginica", labels[0], labels[1])
+    table = write(two, tmp_path / "table.parquet")
+    succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
+    succeeds("predict", tmp_path / "model", table, "-o", tmp_path / "predicted.parquet")
+    predicted = read(tmp_path / "predicted.parquet")
+    assert predicted["prediction"].dtype == two["kind"].dtype
+    assert list(predicted)[1:] == [f"share_{label}" for label in sorted(labels)]
+    assert (predicted["prediction"].to_numpy() == two["kind"].to_numpy()).mean() > 0.9
+
+
+def test_columns_are_found_by_name_in_any_order_beside_others(tmp_path, iris):
+    table = write(iris, tmp_path / "table.csv")
+    succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
+    mixed = iris[["petal width", "kind", "sepal width", "sepal length", "petal length"]].copy()
+    mixed.insert(2, "name of the flower", "?")
+    other = write(mixed, tmp_path / "mixed.csv")
+    assert succeeds("predict", tmp_path / "model", other) == succeeds(
+        "predict", tmp_path / "model", table
+    )
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_missing_values_are_fitted_and_predicted(tmp_path, iris, suffix):
+    iris.loc[::7, "petal width"] = np.nan
+    table = write(iris, tmp_path / f"table{suffix}")
+    succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
+    features = iris.drop(columns="kind")
+    model = PACBayesTreeClassifier("kd", random_state=0).fit(features, iris["kind"])
+    # One row alone, whose column of petal widths holds nothing at all.
+    for rows in (features, features.iloc[[7]]):
+        path = write(rows.reset_index(drop=True), tmp_path / f"rows{suffix}")
+        predicted = pd.read_csv(io.StringIO(succeeds("predict", tmp_path / "model", path)))
+        np.testing.assert_array_equal(predicted["prediction"], model.predict(rows))
+
+
+def test_a_model_saved_without_names_of_features_predicts_or_says_why_not(tmp_path, iris):
+    features = iris.drop(columns="kind")
+    model = PACBayesTreeClassifier(random_state=0).fit(features.to_numpy(), iris["kind"])
+    certree.save(model, tmp_path / "model")
+    rows = write(features, tmp_path / "rows.csv")
+    result = call("predict", tmp_path / "model", rows)
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    if result.exit_code == 0:
+        predicted = pd.read_csv(io.StringIO(result.stdout))
+        np.testing.assert_array_equal(predicted["prediction"], model.predict(features.to_numpy()))
+    else:
+        assert "names" in result.stderr
+
+
+def test_fit_reports_what_it_chose_and_the_size_of_the_tree(tmp_path, iris):
+    table = write(iris, tmp_path / "table.csv")
+    text = succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
+    model = certree.load(tmp_path / "model")
+    assert f"tree of {model.get_n_leaves()} leaves" in text
+    for name, value in model.temperatures_.items():
+        assert f"{name} {value:.4g}" in text
+
+
+def test_fit_replaces_an_older_model(tmp_path, iris):
+    table = write(iris, tmp_path / "table.csv")
+    (tmp_path / "model").write_text("old")
+    succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
+    assert names(tmp_path) == ["model", "table.csv"]
+    certree.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("old", [None, "an older model"], ids=["new", "older"])
+@pytest.mark.parametrize(
+    ("change", "target", "message"),
+    [
+        (lambda frame: frame, "label", "no column 'label'"),
+        (lambda frame: frame.assign(note="good"), "kind", "feature 'note' must be numeric"),
+        (lambda frame: frame[["kind"]], "kind", "no feature column"),
+        (lambda frame: frame, "petal width", "must be numeric"),
+        (lambda frame: frame.drop(columns="kind"), "petal width", "continuous"),
+        (lambda frame: frame.replace(5.1, np.inf), "kind", "infinity"),
+        (lambda frame: frame.iloc[:0].astype({"kind": str}), "kind", "0 sample"),
+        (
+            lambda frame: frame.assign(kind=frame["kind"].where(frame.index > 0)),
+            "kind",
+            "1 missing values",
+        ),
+    ],
+    ids=[
+        "no target",
+        "words",
+        "no features",
+        "words beside",
+        "continuous",
+        "infinite",
+        "no rows",
+        "missing class",
+    ],
+)
+def test_tables_that_cannot_be_fitted_leave_the_model_file_alone(
+    tmp_path, iris, change, target, message, old
+):
+    table = write(change(iris), tmp_path / "table.parquet")
+    if old is not None:
+        (tmp_path / "model").write_text(old)
+    stderr = fails("fit", table, "--target", target, "-o", tmp_path / "model", "--quiet")
+    assert message in stderr
+    assert names(tmp_path) == (["model"] if old else []) + ["table.parquet"]
+    if old is not None:
+        assert (tmp_path / "model").read_text() == old
+
+
+def test_three_classes_are_too_many_for_helmbold_schapire(tmp_path, iris):
+    table = write(iris, tmp_path / "table.csv")
+    stderr = fails(
+        *("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet"),
+        *("--method", "helmbold-schapire"),
+    )
+    assert "binary" in stderr
+    assert names(tmp_path) == ["table.csv"]
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet", "table.xlsx"])
+def test_a_missing_table_is_named(tmp_path, name):
+    stderr = fails("fit", tmp_path / name, "--target", "kind", "-o", tmp_path / "model")
+    assert str(tmp_path / name) in stderr
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["table.parquet", "table.feather", "table.csv", "table.txt"])
+def test_a_damaged_table_is_named(tmp_path, name):
+    (tmp_path / name).write_bytes(b"a,b\n1,2,3\n")
+    stderr = fails("fit", tmp_path / name, "--target", "kind", "-o", tmp_path / "model")
+    assert str(tmp_path / name) in stderr
+    assert names(tmp_path) == [name]
+
+
+def test_a_table_with_two_columns_of_one_name_is_refused(tmp_path):
+    (tmp_path / "table.csv").write_text("a,a,kind\n1,2,x\n3,4,y\n")
+    fails("fit", tmp_path / "table.csv", "--target", "kind", "-o", tmp_path / "model")
+    assert names(tmp_path) == ["table.csv"]
+
+
+def test_a_model_file_that_cannot_be_written_is_an_error(tmp_path, iris):
+    table = write(iris, tmp_path / "table.csv")
+    stderr = fails(
+        "fit", table, "--target", "kind", "-o", tmp_path / "missing" / "model", "--quiet"
+    )
+    assert "missing" in stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--method", "forest"], ["--partition", "rp"], ["--seed", "-1"], ["--no-such"]],
+    ids=lambda arguments: arguments[0],
+)
+def test_options_of_fit_are_checked(tmp_path, iris, arguments):
+    table = write(iris, tmp_path / "table.csv")
+    result = call("fit", table, "--target", "kind", "-o", tmp_path / "model", *arguments)
+    assert result.exit_code == 2
+    assert names(tmp_path) == ["table.csv"]
+
+
+@pytest.fixture
+def model_file(tmp_path, iris):
+    path = tmp_path / "model"
+    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1)
+    certree.save(model.fit(iris.drop(columns="kind"), iris["kind"]), path)
+    return path
+
+
+def test_missing_columns_are_named(tmp_path, iris, model_file):
+    rows = write(iris.drop(columns=["petal width", "sepal length"]), tmp_path / "rows.csv")
+    stderr = fails("predict", model_file, rows, "-o", tmp_path / "predicted.csv")
+    assert "'sepal length', 'petal width'" in stderr
+    assert names(tmp_path) == ["model", "rows.csv"]
+
+
+def test_a_column_of_words_is_named(tmp_path, iris, model_file):
+    iris["petal width"] = "wide"
+    rows = write(iris, tmp_path / "rows.csv")
+    stderr = fails("predict", model_file, rows, "-o", tmp_path / "predicted.csv")
+    assert "'petal width' must be numeric" in stderr
+    assert names(tmp_path) == ["model", "rows.csv"]
+
+
+def test_files_to_predict_that_are_missing_are_named(tmp_path, iris, model_file):
+    rows = write(iris, tmp_path / "rows.csv")
+    out = tmp_path / "predicted.csv"
+    assert "no such file" in fails("predict", model_file, tmp_path / "none.csv", "-o", out)
+    assert str(tmp_path / "none") in fails("predict", tmp_path / "none", rows, "-o", out)
+    assert names(tmp_path) == ["model", "rows.csv"]
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", b"PK\x05\x06" + b"\0" * 18])
+def test_a_foreign_model_file_is_refused(tmp_path, iris, content):
+    rows = write(iris, tmp_path / "rows.csv")
+    (tmp_path / "model").write_bytes(content)
+    stderr = fails("predict", tmp_path / "model", rows, "-o", tmp_path / "predicted.csv")
+    assert str(tmp_path / "model") in stderr
+    assert names(tmp_path) == ["model", "rows.csv"]
+
+
+@pytest.mark.parametrize("name", ["predicted.xlsx", "predicted"])
+def test_an_unknown_kind_of_output_is_refused(tmp_path, iris, model_file, name):
+    rows = write(iris, tmp_path / "rows.csv")
+    stderr = fails("predict", model_file, rows, "-o", tmp_path / name)
+    assert "expected a .csv or .parquet file" in stderr
+    assert names(tmp_path) == ["model", "rows.csv"]
+
+
+def test_an_output_to_a_missing_directory_is_an_error(tmp_path, iris, model_file):
+    rows = write(iris, tmp_path / "rows.csv")
+    assert "missing" in fails("predict", model_file, rows, "-o", tmp_path / "missing" / "p.csv")
+
+
+def test_a_failing_write_leaves_the_older_output(tmp_path, iris, model_file, monkeypatch):
+    rows = write(iris, tmp_path / "rows.csv")
+    out = tmp_path / "predicted.csv"
+    out.write_text("old")
+
+    def write_csv(_, file):
+        file.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pa.csv, "write_csv", write_csv)
+    assert "disk full" in fails("predict", model_file, rows, "-o", out)
+    assert out.read_text() == "old"
+    assert names(tmp_path) == ["model", "predicted.csv", "rows.csv"]
+
+
+@pytest.mark.parametrize("name", ["[old].csv", "[/old].csv", "[red]rows[/red].csv"])
+def test_messages_show_names_with_brackets_as_they_are(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "[").mkdir()  # for the name with a slash
+    assert name in fails("fit", name, "--target", "kind", "-o", "model")
+
+
+@pytest.mark.parametrize("column", ["length [cm]", "length [/cm]"])
+def test_messages_show_columns_with_units_as_they_are(tmp_path, iris, column):
+    renamed = iris.rename(columns={"petal length": column})
+    table = write(renamed, tmp_path / "table.csv")
+    succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
+    rows = write(renamed.drop(columns=column), tmp_path / "rows.csv")
+    assert repr(column) in fails("predict", tmp_path / "model", rows)
+
+
+@pytest.mark.parametrize("name", ["[new]", "[bold]model[/bold]", "model[/]"])
+def test_fit_shows_where_it_wrote_to(tmp_path, monkeypatch, iris, name):
+    monkeypatch.chdir(tmp_path)
+    table = write(iris, tmp_path / "table.csv")
+    place = name.replace("/", "%")
+    assert f"written to {place}" in succeeds(
+        "fit", table, "--target", "kind", "-o", place, "--quiet"
+    )

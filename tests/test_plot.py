@@ -1,0 +1,267 @@
+import io
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+
+from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from certree.experiments.figure2 import Curve
+from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
+from certree.experiments.table2 import PAPER, Line, Mean
+from certree.plot import COLOURS, plot_figure2, plot_table2, plot_tree
+
+X, Y = load_iris(return_X_y=True, as_frame=True)
+
+
+def line(dataset, partition, ratios):
+    return Line(
+        dataset=dataset,
+        partition=partition,
+        errors={PRUNING: Mean(0.1, 0.01)},
+        ratios={PRUNING: Mean(1.0, 0.0), **{name: Mean(*r) for name, r in ratios.items()}},
+        outside=None,
+        n_nodes=11.0,
+    )
+
+
+NO_ERROR = float("nan")
+TABLE = [
+    line("wine", "dyadic", {"SN-pruning": (1.1, 0.05), "PAC-Bayes joint": (0.9, 0.02)}),
+    line("mine", "dyadic", {"SN-pruning": (1.2, NO_ERROR), "PAC-Bayes joint": (0.8, NO_ERROR)}),
+    line("wine", "kd", {"SN-pruning": (1.0, 0.05), "PAC-Bayes joint": (0.95, 0.02)}),
+    line("mine", "kd", {"SN-pruning": (1.3, 0.05), "HS-vote": (1.4, 0.02)}),
+    line("mine", EXPANDED, {"SN-pruning": (7.0, 0.05)}),
+]
+
+
+def curve(dataset, partition, method, first=0.5):
+    errors = (Mean(first, 0.02), Mean(first / 2, NO_ERROR), Mean(first / 4, 0.01))
+    return Curve(dataset, partition, method, (100, 150, 200), errors)
+
+
+CURVES = [
+    curve(dataset, partition, method, 0.1 + 0.1 * k)
+    for partition in ("dyadic", EXPANDED, "kd")
+    for dataset in ("iris", "cancer", "wine")
+    for k, method in enumerate([PRUNING, "PAC-Bayes joint", UNPRUNED, GIBBS, "HS-vote"])
+    if method != "HS-vote" or dataset == "cancer"
+]
+
+
+def drawn(figure):
+    """Bytes of the picture: drawing must work and bring no warning."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=50)
+    return file.getvalue()
+
+
+def legend_of(figure):
+    (legend,) = figure.findobj(Legend)
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def points(ax, hollow):
+    """The marks of a panel, filled or hollow, as (value, row)."""
+    return {
+        (round(float(x), 9), round(float(y)))
+        for mark in ax.lines
+        if mark.get_marker() == "o" and (mark.get_markerfacecolor() == "none") == hollow
+        for x, y in zip(mark.get_xdata(), mark.get_ydata(), strict=True)
+    }
+
+
+# -- Table 2 ---------------------------------------------------------------------------------------
+
+
+def test_table2_has_a_panel_per_partition_and_a_row_per_set():
+    figure = plot_table2(TABLE)
+    assert isinstance(figure, Figure)
+    assert [ax.get_title() for ax in figure.axes] == ["dyadic tree", "kd tree"]
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["wine", "mine"]
+    for ax in figure.axes:
+        assert "error of the optimal pruning" in ax.get_xlabel()
+    assert drawn(figure)
+
+
+def test_table2_marks_our_ratios_filled_and_the_paper_s_hollow():
+    dyadic, kd = plot_table2(TABLE).axes
+    assert points(dyadic, hollow=False) == {(1.1, 0), (0.9, 0), (1.2, 1), (0.8, 1)}
+    assert points(kd, hollow=False) == {(1.0, 0), (0.95, 0), (1.3, 1), (1.4, 1)}
+    for ax, partition in ((dyadic, "dyadic"), (kd, "kd")):
+        sn, pac_bayes, _ = PAPER[partition]["wine"]
+        assert points(ax, hollow=True) == {(sn, 0), (pac_bayes, 0)}
+
+
+def test_table2_shows_the_first_set_on_top():
+    ax = plot_table2(TABLE).axes[0]
+    bottom, top = ax.get_ylim()
+    assert top < 0 < 1 < bottom
+
+
+def test_the_legend_of_table2_names_each_method_once_and_the_paper_if_it_is_there():
+    names = ["SN-pruning", "PAC-Bayes joint", "HS-vote"]
+    assert sorted(legend_of(plot_table2(TABLE))) == sorted([*names, "open: the paper's"])
+    own = [each for each in TABLE if each.dataset == "mine"]
+    assert sorted(legend_of(plot_table2(own))) == sorted(names)
+
+
+def test_table2_of_one_partition_has_one_panel():
+    figure = plot_table2(TABLE[:1])
+    assert len(figure.axes) == 1
+    assert drawn(figure)
+
+
+def test_table2_draws_a_set_whose_ratios_are_not_defined():
+    nothing = line("mine", "kd", {"SN-pruning": (NO_ERROR, NO_ERROR)})
+    assert drawn(plot_table2([nothing]))
+
+
+# -- Figure 2 --------------------------------------------------------------------------------------
+
+
+def test_figure2_has_a_panel_per_partition_and_set():
+    figure = plot_figure2(CURVES)
+    titles = [ax.get_title() for ax in figure.axes]
+    assert titles == [
+        f"{dataset}, {partition}"
+        for partition in ("dyadic", "kd")
+        for dataset in ("iris", "cancer", "wine")
+    ]
+    assert [ax.get_xlabel() for ax in figure.axes] == [""] * 3 + ["training rows"] * 3
+    assert [ax.get_ylabel() for ax in figure.axes] == ["test error", "", ""] * 2
+    assert drawn(figure)
+
+
+def test_figure2_draws_the_errors_of_each_method_in_its_colour():
+    figure = plot_figure2(CURVES)
+    for ax in figure.axes:
+        dataset, partition = ax.get_title().split(", ")
+        expected = {
+            each.method: [error.value for error in each.errors]
+            for each in CURVES
+            if (each.dataset, each.partition) == (dataset, partition) and each.method != GIBBS
+        }
+        assert {shown.get_label() for shown in ax.lines} == set(expected)
+        for shown in ax.lines:
+            np.testing.assert_array_equal(shown.get_xdata(), [100, 150, 200])
+            np.testing.assert_array_equal(shown.get_ydata(), expected[shown.get_label()])
+            assert shown.get_color() == COLOURS[shown.get_label()]
+
+
+def test_the_legend_of_figure2_names_every_method_that_is_drawn():
+    figure = plot_figure2(CURVES)
+    shown = {each.get_label() for ax in figure.axes for each in ax.lines}
+    assert "HS-vote" in shown
+    assert sorted(legend_of(figure)) == sorted(shown)
+
+
+# -- a tree ----------------------------------------------------------------------------------------
+
+
+def boxes(figure):
+    (ax,) = figure.axes
+    return [text for text in ax.texts if text.get_text()]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05),
+        PACBayesTreeClassifier("dyadic", random_state=0),
+        PrunedTreeClassifier(lambda_penalty=0.1),
+        HelmboldSchapireClassifier(random_state=0),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{model.partition}",
+)
+@pytest.mark.parametrize("max_leaves", [1, 2, 3, 8, 12])
+def test_a_tree_has_a_box_per_node_and_at_most_max_leaves_leaves(model, max_leaves):
+    model.fit(X, Y == 1)
+    figure = plot_tree(model, max_leaves)
+    n_leaves = (len(boxes(figure)) + 1) // 2
+    assert 1 <= n_leaves <= max_leaves
+    assert len(boxes(figure)) == len(model.export_text(max_leaves).splitlines())
+    (ax,) = figure.axes
+    assert len(ax.lines) == len(boxes(figure)) - 1  # an edge to each node but the root
+    assert drawn(figure)
+
+
+def test_boxes_say_what_the_text_says():
+    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05)
+    model.fit(X, np.array(["one", "two", "three"])[Y])
+    text = model.export_text(6)
+    figure = plot_tree(model, 6)
+    assert len(boxes(figure)) == 11
+    for box in boxes(figure):
+        rule, rows_and_label, share = box.get_text().split("\n")
+        rows, label = rows_and_label.split(" rows: ")
+        share = share.removesuffix(" of the vote")
+        assert f"{rule}: {rows} rows, votes {label} with {share}" in text
+
+
+def test_dashed_boxes_are_those_that_are_split_further():
+    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05).fit(X, Y)
+    for max_leaves in (2, 5, 1000):
+        lines = model.export_text(max_leaves).splitlines()
+        styles = [
+            box.get_bbox_patch().get_linestyle() for box in boxes(plot_tree(model, max_leaves))
+        ]
+        assert sum(style in ("--", "dashed") for style in styles) == sum(
+            text.endswith("...") for text in lines
+        )
+        assert len(styles) == len(lines)
+
+
+def test_boxes_do_not_lie_on_each_other():
+    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05).fit(X, Y)
+    figure = plot_tree(model, 10)
+    drawn(figure)
+    places = [box.get_bbox_patch().get_window_extent() for box in boxes(figure)]
+    for i, one in enumerate(places):
+        for other in places[:i]:
+            assert not one.overlaps(other)
+
+
+def test_a_tree_of_one_leaf_is_one_plain_box():
+    model = PACBayesTreeClassifier(random_state=0).fit(X, ["only"] * len(X))
+    figure = plot_tree(model)
+    (box,) = boxes(figure)
+    assert box.get_text() == "all rows\n150 rows: only\n100.0 % of the vote"
+    assert box.get_bbox_patch().get_linestyle() in ("-", "solid")
+    assert figure.axes[0].lines[:] == []
+    assert drawn(figure)
+
+
+def test_classes_have_colours_of_their_own():
+    model = PrunedTreeClassifier(lambda_penalty=0.5).fit(X, Y)
+    figure = plot_tree(model, 30)
+    strong = {}
+    for box in boxes(figure):
+        if "100.0 %" in box.get_text():
+            label = box.get_text().split("rows: ")[1].split("\n")[0]
+            strong.setdefault(label, set()).add(tuple(box.get_bbox_patch().get_facecolor()))
+    assert set(strong) == {"0", "1", "2"}
+    assert all(len(colours) == 1 for colours in strong.values())
+    assert len(set.union(*strong.values())) == 3
+
+
+@pytest.mark.parametrize("name", ["a_b^c", "$_$", "price ($)", r"\alpha", "50 % & more"])
+def test_names_with_signs_that_mean_something_to_matplotlib_are_drawn(name):
+    rng = np.random.default_rng(0)
+    frame = X.iloc[:, :1].set_axis([name], axis=1)
+    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05)
+    model.fit(frame, np.array(["$", "_"])[rng.integers(0, 2, len(X))])
+    assert drawn(plot_tree(model, 4))
+
+
+def test_no_leaf_at_all_is_refused():
+    model = PACBayesTreeClassifier(random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match="max_leaves must be at least 1"):
+        plot_tree(model, 0)
+
+
+def test_an_unfitted_model_has_no_tree_to_draw():
+    with pytest.raises(NotFittedError):
+        plot_tree(PACBayesTreeClassifier())

@@ -1,0 +1,212 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certree.rows import content_folds
+
+
+def deal(X, y, n_folds=2, seed=0, weight=None):
+    y = np.asarray(y, dtype=np.int32)
+    rng = np.random.RandomState(seed)
+    return list(content_folds(np.asarray(X), y, n_folds, rng, weight))
+
+
+def contents(X, y, rows, weight):
+    """How often (or with what weight) each content and class occurs among some rows."""
+    total = Counter()
+    for i, w in zip(rows, np.ones(len(rows)) if weight is None else weight, strict=True):
+        total[tuple(float(value) for value in X[i]), int(y[i])] += float(w)
+    return total
+
+
+def sides(X, y, folds):
+    return [
+        (
+            contents(X, y, fold.grow, fold.grow_weight),
+            contents(X, y, fold.judge, fold.judge_weight),
+        )
+        for fold in folds
+    ]
+
+
+@st.composite
+def few_contents(draw):
+    """Rows of which many are equal, with their classes."""
+    n = draw(st.integers(2, 40))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    X = rng.integers(0, draw(st.integers(1, 6)), size=(n, 2)).astype(float)
+    return X, rng.integers(0, draw(st.integers(1, 4)), size=n).astype(np.int32)
+
+
+@given(few_contents(), st.integers(2, 7), st.integers(0, 1000))
+def test_every_row_judges_once_and_grows_in_all_other_folds(rows, n_folds, seed):
+    X, y = rows
+    folds = deal(X, y, n_folds, seed)
+    judged = np.concatenate([fold.judge for fold in folds])
+    np.testing.assert_array_equal(np.sort(judged), np.arange(len(y)))
+    for fold in folds:
+        together = np.concatenate([fold.grow, fold.judge])
+        np.testing.assert_array_equal(np.sort(together), np.arange(len(y)))
+        assert fold.grow_weight is None
+        assert fold.judge_weight is None
+
+
+@given(few_contents(), st.integers(2, 7), st.booleans(), st.integers(0, 1000))
+def test_weights_of_both_sides_add_up_to_those_of_the_rows(rows, n_folds, whole, seed):
+    X, y = rows
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(1, 5, len(y)).astype(float)
+    weight += 0.0 if whole else 0.25
+    folds = deal(X, y, n_folds, seed, weight)
+    judged = np.zeros(len(y))
+    for fold in folds:
+        np.add.at(judged, fold.judge, fold.judge_weight)
+        both = np.zeros(len(y))
+        np.add.at(both, fold.grow, fold.grow_weight)
+        np.add.at(both, fold.judge, fold.judge_weight)
+        np.testing.assert_array_equal(both, weight)
+        assert (fold.grow_weight > 0).all()
+        assert (fold.judge_weight > 0).all()
+    np.testing.assert_array_equal(judged, weight)
+
+
+@given(few_contents(), st.integers(2, 5), st.integers(0, 1000))
+def test_folds_hold_the_same_contents_after_shuffling(rows, n_folds, seed):
+    X, y = rows
+    order = np.random.default_rng(seed).permutation(len(y))
+    before = sides(X, y, deal(X, y, n_folds, seed))
+    after = sides(X[order], y[order], deal(X[order], y[order], n_folds, seed))
+    assert before == after
+
+
+@given(few_contents(), st.integers(2, 5), st.integers(0, 1000))
+def test_a_row_of_whole_weight_is_dealt_as_that_many_copies(rows, n_folds, seed):
+    X, y = rows
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(1, 6, len(y)).astype(float)
+    copy = rng.permutation(np.repeat(np.arange(len(y)), weight.astype(int)))
+    weighted = sides(X, y, deal(X, y, n_folds, seed, weight))
+    copied = sides(X[copy], y[copy], deal(X[copy], y[copy], n_folds, seed))
+    assert weighted == copied
+
+
+def test_weights_of_one_deal_like_no_weights():
+    rng = np.random.default_rng(1)
+    X, y = rng.integers(0, 4, size=(50, 2)).astype(float), rng.integers(0, 2, 50)
+    for plain, weighted in zip(deal(X, y, 3), deal(X, y, 3, weight=np.ones(50)), strict=True):
+        np.testing.assert_array_equal(plain.grow, weighted.grow)
+        np.testing.assert_array_equal(plain.judge, weighted.judge)
+        np.testing.assert_array_equal(weighted.judge_weight, np.ones(len(plain.judge)))
+
+
+def test_rows_of_other_weights_stay_in_one_piece():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 3, 60)
+    weight = np.where(np.arange(60) % 2, 3.0, 2.5)
+    folds = deal(X, y, 4, weight=weight)
+    assert len(folds) == 4
+    for fold in folds:
+        assert not set(fold.grow) & set(fold.judge)
+        np.testing.assert_array_equal(fold.grow_weight, weight[fold.grow])
+        np.testing.assert_array_equal(fold.judge_weight, weight[fold.judge])
+    judged = np.concatenate([fold.judge for fold in folds])
+    np.testing.assert_array_equal(np.sort(judged), np.arange(60))
+
+
+def test_whole_weights_too_large_to_copy_stay_in_one_piece():
+    X, y = np.arange(4.0)[:, None], [0, 0, 1, 1]
+    weight = np.array([1e12, 2e12, 3.0, 5e15])
+    folds = deal(X, y, 2, weight=weight)
+    assert sorted(np.concatenate([fold.judge for fold in folds])) == [0, 1, 2, 3]
+    for fold in folds:
+        np.testing.assert_array_equal(fold.judge_weight, weight[fold.judge])
+
+
+@given(few_contents(), st.integers(2, 6), st.booleans(), st.integers(0, 1000))
+def test_classes_and_rows_are_spread_evenly_over_folds(rows, n_folds, weighted, seed):
+    X, y = rows
+    weight = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float) if weighted else None
+    counts = np.zeros((n_folds, 4))
+    for k, fold in enumerate(deal(X, y, n_folds, seed, weight)):
+        ones = np.ones(len(fold.judge)) if weight is None else fold.judge_weight
+        counts[k] = np.bincount(y[fold.judge], ones, minlength=4)
+    assert (np.ptp(counts, axis=0) <= 1).all()
+    assert np.ptp(counts.sum(axis=1)) <= 1
+
+
+def test_fewer_rows_than_folds_give_a_fold_per_row():
+    X, y = np.arange(3.0)[:, None], [0, 1, 1]
+    folds = deal(X, y, 10)
+    assert sorted(tuple(fold.judge) for fold in folds) == [(0,), (1,), (2,)]
+    assert all(len(fold.grow) == 2 for fold in folds)
+
+
+def test_one_row_gives_no_fold_unless_its_weight_is_several_rows():
+    assert deal([[1.0]], [0]) == []
+    assert deal([[1.0]], [0], weight=np.array([0.5])) == []
+    folds = deal([[1.0]], [0], weight=np.array([3.0]))
+    assert sorted((fold.grow_weight[0], fold.judge_weight[0]) for fold in folds) == [(1, 2), (2, 1)]
+
+
+@pytest.mark.parametrize("n_folds", [1, 0, -3])
+def test_less_than_two_folds_are_refused(n_folds):
+    with pytest.raises(ValueError, match="cv must be at least 2"):
+        deal([[0.0], [1.0]], [0, 1], n_folds)
+
+
+def test_seeds_differ_in_their_folds_and_a_seed_repeats_its_own():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
+    judged = [tuple(deal(X, y, 2, seed)[0].judge) for seed in range(20)]
+    assert len(set(judged)) == 20
+    assert tuple(deal(X, y, 2, 7)[0].judge) == judged[7]
+
+
+def test_the_first_fold_is_no_fixed_part_of_the_value_range():
+    # A hash that kept the order of the values would put neighbours together, or always apart.
+    X, y = np.arange(200.0)[:, None], np.zeros(200, dtype=np.int32)
+    together = [
+        np.isin(np.arange(0, 200, 2), fold.judge) == np.isin(np.arange(1, 200, 2), fold.judge)
+        for fold in (deal(X, y, 2, seed)[0] for seed in range(20))
+    ]
+    assert 0.4 < np.mean(together) < 0.6
+
+
+def test_float32_rows_deal_like_the_same_numbers_in_float64():
+    rng = np.random.default_rng(4)
+    X = rng.integers(0, 8, size=(60, 3)).astype(np.float32) / 8
+    y = rng.integers(0, 2, 60)
+    for single, double in zip(deal(X, y, 3), deal(X.astype(float), y, 3), strict=True):
+        np.testing.assert_array_equal(single.judge, double.judge)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_negative_zero_deals_like_zero(dtype):
+    rng = np.random.default_rng(5)
+    X = rng.integers(-1, 2, size=(60, 2)).astype(dtype)
+    y = rng.integers(0, 2, 60)
+    signed = np.where((X == 0) & rng.choice([True, False], X.shape), dtype(-0.0), X)
+    assert np.signbit(signed[signed == 0]).any()
+    for plain, other in zip(deal(X, y, 3), deal(signed, y, 3), strict=True):
+        np.testing.assert_array_equal(plain.judge, other.judge)
+
+
+def test_missing_values_are_dealt():
+    X = np.array([[np.nan], [1.0], [np.nan], [2.0]])
+    folds = deal(X, [0, 0, 0, 0])
+    assert sorted(np.concatenate([fold.judge for fold in folds])) == [0, 1, 2, 3]
+    # Two equal rows count as copies: which of them stands first does not matter.
+    swapped = deal(X[[2, 1, 0, 3]], [0, 0, 0, 0])
+    assert [set(fold.judge) & {1, 3} for fold in folds] == [
+        set(fold.judge) & {1, 3} for fold in swapped
+    ]
+
+
+def test_the_caller_s_rows_are_left_alone():
+    X, y = np.array([[-0.0], [1.0]]), np.array([0, 1], dtype=np.int32)
+    X.flags.writeable = y.flags.writeable = False
+    assert len(deal(X, y)) == 2
+    assert np.signbit(X[0, 0])

@@ -1,0 +1,677 @@
+import io
+import json
+import struct
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
+
+import certree
+from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+
+ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
+X, Y = load_iris(return_X_y=True)
+TWO = np.where(Y == 1, 1, 0)
+TEST = np.vstack([X, X + 0.13, [[np.nan] * 4, [1e9] * 4]])
+
+
+def same_bits(a, b):
+    assert a.dtype == b.dtype
+    assert a.shape == b.shape
+    assert a.tobytes() == b.tobytes()
+
+
+def plain_parameters(model):
+    """Parameters, a partition that is an estimator by its representation."""
+    return {**model.get_params(deep=False), "partition": repr(model.partition)}
+
+
+def assert_same_model(loaded, model, rows=TEST):
+    assert type(loaded) is type(model)
+    same_bits(loaded.predict_proba(rows), model.predict_proba(rows))
+    same_bits(loaded.apply(rows), model.apply(rows))
+    same_bits(loaded.feature_importances_, model.feature_importances_)
+    assert loaded.predict(rows).dtype == model.predict(rows).dtype
+    np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
+    np.testing.assert_array_equal(loaded.classes_, model.classes_)
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert [type(label) for label in loaded.classes_] == [type(label) for label in model.classes_]
+    assert loaded.temperatures_ == model.temperatures_
+    assert loaded.weights_.log_evidence == model.weights_.log_evidence
+    assert plain_parameters(loaded) == plain_parameters(model)
+    assert loaded.export_text() == model.export_text()
+    assert loaded.get_depth() == model.get_depth()
+
+
+def through_file(model, path):
+    certree.save(model, path)
+    return certree.load(path)
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A model of a few nodes."""
+    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1, max_depth=2)
+    return model.fit(X, Y)
+
+
+@pytest.fixture
+def saved(small, tmp_path):
+    path = tmp_path / "model.npz"
+    certree.save(small, path)
+    return path
+
+
+def arrays_of(path):
+    with np.load(path) as archive:
+        return dict(archive)
+
+
+def header_of(path):
+    return json.loads(arrays_of(path)["header"].tobytes())
+
+
+def as_header(content):
+    text = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return np.frombuffer(text, dtype=np.uint8)
+
+
+def npy(values):
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.asarray(values))
+    return file.getvalue()
+
+
+def raw_npy(header):
+    """A .npy file of any header, without data."""
+    text = header.encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+def write_archive(path, members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+
+
+def rewrite(path, changed=None, without=(), **header):
+    """Write a model file again with other arrays, or other entries of the header."""
+    arrays = {**arrays_of(path), **(changed or {})}
+    if header:
+        arrays["header"] = as_header({**header_of(path), **header})
+    members = {
+        name: values if isinstance(values, bytes) else npy(values)
+        for name, values in arrays.items()
+        if name not in without
+    }
+    write_archive(path, members)
+
+
+def refuses(path, match=None):
+    """Check that loading raises ValueError, as such and not as a warning, and names the file."""
+    with pytest.raises(ValueError, match=match) as error:
+        certree.load(path)
+    assert not isinstance(error.value, Warning)
+    assert path.name in str(error.value)
+
+
+# -- round trips -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "partition",
+    ["kd", "dyadic", DecisionTreeClassifier(max_depth=3), ExtraTreeClassifier(random_state=1)],
+    ids=["kd", "dyadic", "DecisionTree", "ExtraTree"],
+)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_loaded_models_predict_bit_by_bit_what_the_saved_ones_did(estimator, partition, tmp_path):
+    model = estimator(partition, random_state=0).fit(X, TWO)
+    assert_same_model(through_file(model, tmp_path / "model.npz"), model)
+
+
+def test_loaded_float32_predictions_are_the_same_too(tmp_path):
+    model = PACBayesTreeClassifier(random_state=0).fit(X.astype(np.float32), Y)
+    assert_same_model(through_file(model, tmp_path / "model.npz"), model, TEST.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array(["virginica", "setosa", "ä b,c"]),
+        np.array(["setosa", "virginica", "versicolor"], dtype=object),
+        np.array([10, -3, 2**40]),
+        np.array([0.0, 2.0, -1.0], dtype=np.float32),
+        np.array([0, 1, 2], dtype=np.int8),
+    ],
+    ids=["str", "object", "int", "float", "int8"],
+)
+@pytest.mark.parametrize("estimator", [PACBayesTreeClassifier, PrunedTreeClassifier])
+def test_classes_of_every_kind_come_back(estimator, classes, tmp_path):
+    model = estimator(random_state=0).fit(X, classes[Y])
+    assert_same_model(through_file(model, tmp_path / "model.npz"), model)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_boolean_classes_come_back(estimator, tmp_path):
+    model = estimator(random_state=0).fit(X, Y == 1)
+    assert_same_model(through_file(model, tmp_path / "model.npz"), model)
+
+
+@pytest.mark.parametrize("label", ["only", 7, True], ids=["str", "int", "bool"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_models_of_one_class_come_back(estimator, label, tmp_path):
+    model = estimator(random_state=0).fit(X, [label] * len(X))
+    loaded = through_file(model, tmp_path / "model.npz")
+    assert_same_model(loaded, model)
+    assert loaded.predict_proba(X).shape == (len(X), 1)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_names_of_features_come_back(estimator, tmp_path):
+    frame = pd.DataFrame(X, columns=["a", "b b", "ü", "x[0]"])
+    model = estimator(random_state=0).fit(frame, TWO)
+    loaded = through_file(model, tmp_path / "model.npz")
+    assert_same_model(loaded, model, frame)
+    np.testing.assert_array_equal(loaded.feature_names_in_, frame.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame[["b b", "a", "ü", "x[0]"]])
+
+
+def test_without_names_none_come_back(saved):
+    loaded = certree.load(saved)
+    assert not hasattr(loaded, "feature_names_in_")
+    assert loaded.n_features_in_ == 4
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"class_weight": {0: 1.0, 1: 2.5, 2: 0.5}},
+        {"class_weight": {np.int64(0): np.float64(3), 1: 1, 2: 1}},
+        {"class_weight": "balanced"},
+        {"lambda_error": 0.3, "cv": None, "min_rows": 2.5, "max_depth": "log"},
+        {"lambda_error": np.float32(0.5), "cv": np.int64(3), "random_state": np.int32(5)},
+        {"prior": "branching", "vote": "mean", "search": "error-first", "scoring": "log_loss"},
+        {"partition": DecisionTreeClassifier(max_depth=3, class_weight={0: 2.0, 1: 1, 2: 1})},
+    ],
+    ids=["dict", "numpy-dict", "balanced", "numbers", "numpy", "strings", "estimator"],
+)
+def test_parameters_come_back(parameters, tmp_path):
+    model = PACBayesTreeClassifier(**{"random_state": 0, **parameters}).fit(X, Y)
+    loaded = through_file(model, tmp_path / "model.npz")
+    assert_same_model(loaded, model)
+    # A loaded model can be fitted again, with the same outcome.
+    same_bits(loaded.fit(X, Y).predict_proba(TEST), model.fit(X, Y).predict_proba(TEST))
+
+
+def test_a_model_of_weighted_rows_comes_back(tmp_path):
+    weight = np.random.default_rng(0).uniform(0, 3, len(X))
+    model = PACBayesTreeClassifier(random_state=0).fit(X, Y, weight)
+    assert_same_model(through_file(model, tmp_path / "model.npz"), model)
+
+
+def test_a_loaded_model_can_be_saved_again(saved, tmp_path):
+    first = certree.load(saved)
+    second = through_file(first, tmp_path / "again.npz")
+    assert_same_model(second, first)
+
+
+def test_paths_may_be_strings_and_need_no_suffix(small, tmp_path):
+    path = tmp_path / "model"
+    certree.save(small, str(path))
+    assert_same_model(certree.load(str(path)), small)
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+
+
+def test_saving_replaces_an_older_file(small, tmp_path):
+    path = tmp_path / "model.npz"
+    path.write_text("old")
+    assert_same_model(through_file(small, path), small)
+
+
+# -- what cannot be saved --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_an_unfitted_model_is_not_saved(estimator, tmp_path):
+    with pytest.raises(NotFittedError):
+        certree.save(estimator(), tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [None, "model", {"a": 1}, DummyClassifier(), DecisionTreeClassifier(), PACBayesTreeClassifier],
+    ids=["None", "str", "dict", "dummy", "tree", "class"],
+)
+def test_foreign_objects_are_not_saved(foreign, tmp_path):
+    with pytest.raises(TypeError, match="expected a fitted model of certree"):
+        certree.save(foreign, tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cv", KFold(2)),
+        ("random_state", np.random.RandomState(0)),
+        ("partition", DecisionTreeClassifier(random_state=np.random.RandomState(0))),
+    ],
+    ids=["splitter", "generator", "generator inside"],
+)
+def test_parameters_with_code_behind_them_are_not_saved(name, value, tmp_path):
+    model = PACBayesTreeClassifier(**{name: value}).fit(X, Y)
+    with pytest.raises(TypeError, match="cannot be saved"):
+        certree.save(model, tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_estimator_as_partition_is_not_saved(tmp_path):
+    model = PACBayesTreeClassifier(DecisionTreeRegressor(max_depth=3)).fit(X, Y)
+    with pytest.raises(TypeError, match="'partition' cannot be saved"):
+        certree.save(model, tmp_path / "model.npz")
+
+
+def test_no_directory_no_file(small, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        certree.save(small, tmp_path / "missing" / "model.npz")
+
+
+# -- damaged files ---------------------------------------------------------------------------------
+
+
+def test_a_missing_file_is_said_to_be_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        certree.load(tmp_path / "model.npz")
+
+
+def test_a_file_cut_off_anywhere_is_refused(saved):
+    whole = saved.read_bytes()
+    for length in {*range(0, len(whole), 7), *range(len(whole) - 60, len(whole))}:
+        saved.write_bytes(whole[:length])
+        refuses(saved)
+
+
+def test_flipped_bits_are_refused_or_harmless(saved, small):
+    whole = saved.read_bytes()
+    expected = small.predict_proba(TEST).tobytes()
+    rng = np.random.default_rng(0)
+    # The directory at the end says how the parts are stored, so each of its bytes is tried.
+    places = [*range(0, len(whole), 3), *range(whole.index(b"PK\x01\x02"), len(whole))]
+    refused = 0
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place] ^= int(rng.choice([1, 2, 4, 6, 8, 16, 32, 64, 128, 255]))
+        saved.write_bytes(damaged)
+        try:
+            loaded = certree.load(saved)
+        except ValueError:
+            refused += 1
+        else:
+            assert loaded.predict_proba(TEST).tobytes() == expected
+    assert refused > len(places) / 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\0" * 100, b"just text\n", b"PK\x03\x04", b"PK\x05\x06" + b"\0" * 18, npy(X)],
+    ids=["empty", "zeros", "text", "zip magic", "empty zip", "npy"],
+)
+def test_foreign_files_are_refused(content, tmp_path):
+    path = tmp_path / "model.npz"
+    path.write_bytes(content)
+    refuses(path)
+
+
+def test_a_directory_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no model file"):
+        certree.load(tmp_path)
+
+
+def test_archives_of_other_things_are_refused(tmp_path):
+    path = tmp_path / "model.npz"
+    np.savez(path, X=X, y=Y)
+    refuses(path, "header")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("readme.txt", "hello")
+        archive.writestr("header", "{}")
+    refuses(path)
+
+
+def test_an_array_before_the_archive_is_refused(saved):
+    saved.write_bytes(npy(X) + saved.read_bytes())
+    refuses(saved)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"",
+        b"{",
+        b"not JSON",
+        b"\xff\xfe\xfd",
+        b"[]",
+        b"5",
+        b"null",
+        b'"certree model"',
+        b"{}",
+        b'{"format": "certree model"}',
+        b'{"format": "certree model", "version": 1}',
+        b"[" * 100_000,
+    ],
+    ids=lambda header: header[:20].decode(errors="replace"),
+)
+def test_headers_that_are_no_header_are_refused(saved, header):
+    rewrite(saved, {"header": as_header(header)})
+    refuses(saved)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"format": "another model"},
+        {"version": 2},
+        {"version": 0},
+        {"version": "1"},
+        {"version": None},
+        {"model": "DummyClassifier"},
+        {"model": "__class__"},
+        {"model": None},
+        {"model": ["PACBayesTreeClassifier"]},
+        {"model": "PrunedTreeClassifier"},  # with the parameters of another one
+        {"parameters": None},
+        {"parameters": []},
+        {"parameters": {"no_such": 1}},
+        {"parameters": {"cv": 1}},
+        {"parameters": {"lambda_error": -1.0}},
+        {"parameters": {"partition": "no such"}},
+        {"parameters": {"partition": {"estimator": "Popen", "parameters": {"args": "ls"}}}},
+        {"parameters": {"partition": {"estimator": "RandomForestClassifier", "parameters": {}}}},
+        {"parameters": {"partition": {"estimator": ["x"], "parameters": {}}}},
+        {"parameters": {"partition": {"estimator": "DecisionTreeClassifier"}}},
+        {
+            "parameters": {
+                "partition": {"estimator": "DecisionTreeClassifier", "parameters": {"no": 1}}
+            }
+        },
+        {"parameters": {"class_weight": {"items": 5}}},
+        {"parameters": {"class_weight": {"items": [[1]]}}},
+        {"parameters": {"class_weight": {"items": [[{"items": []}, 1]]}}},
+        {"temperatures": None},
+        {"temperatures": {}},
+        {"temperatures": ["lambda_error", "lambda_penalty"]},
+        {"temperatures": {"lambda_error": 1.0}},
+        {"temperatures": {"lambda_error": "x", "lambda_penalty": 1.0}},
+        {"temperatures": {"lambda_error": 10**400, "lambda_penalty": 1.0}},
+        {"n_features": 0},
+        {"n_features": -4},
+        {"n_features": 1},
+        {"n_features": 4.0},
+        {"n_features": None},
+        {"n_features": "4"},
+        {"feature_names": 5},
+        {"feature_names": "abcd"},
+        {"feature_names": {"a": 1, "b": 2, "c": 3, "d": 4}},
+        {"feature_names": ["a", "b", "c"]},
+        {"feature_names": ["a", "b", "c", 4]},
+        {"log_evidence": None},
+        {"log_evidence": "much"},
+        {"log_evidence": 10**400},
+    ],
+    ids=lambda changed: json.dumps(changed)[:60],
+)
+def test_headers_with_wrong_entries_are_refused(saved, changed):
+    rewrite(saved, **changed)
+    refuses(saved)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "format",
+        "version",
+        "model",
+        "parameters",
+        "temperatures",
+        "n_features",
+        "feature_names",
+        "object_classes",
+        "log_evidence",
+    ],
+)
+def test_headers_without_an_entry_are_refused(saved, entry):
+    header = header_of(saved)
+    del header[entry]
+    rewrite(saved, {"header": as_header(header)})
+    refuses(saved)
+
+
+def test_a_later_version_is_named(saved):
+    rewrite(saved, version=2)
+    refuses(saved, "version is 2")
+
+
+def test_an_unknown_partition_is_named(saved):
+    rewrite(saved, parameters={"partition": {"estimator": "SVC", "parameters": {}}})
+    refuses(saved, "SVC")
+
+
+def test_a_file_written_anew_without_changes_still_loads(saved, small):
+    # Else the tests that change one thing would pass for another reason.
+    rewrite(saved, parameters={"partition": {"estimator": "ExtraTreeClassifier", "parameters": {}}})
+    loaded = certree.load(saved)
+    assert isinstance(loaded.partition, ExtraTreeClassifier)
+    same_bits(loaded.predict_proba(TEST), small.predict_proba(TEST))
+    rewrite(saved, parameters=small.get_params())
+    assert_same_model(certree.load(saved), small)
+
+
+ARRAYS = [
+    "header",
+    "classes",
+    "tree.feature",
+    "tree.threshold",
+    "tree.left",
+    "tree.chain",
+    "tree.missing_left",
+    "stats.counts",
+    "stats.label",
+    "weights.weight",
+    "weights.log_odds",
+    "weights.chain_entropy",
+    "weights.chain_mode",
+    "vote.score",
+]
+
+
+def test_these_are_all_arrays_of_a_model_file(saved):
+    assert sorted(arrays_of(saved)) == sorted(ARRAYS)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_missing_array_is_named(saved, name):
+    rewrite(saved, without=[name])
+    refuses(saved, name)
+
+
+SHAPES_AND_TYPES = {
+    "empty": lambda values: values[:0],
+    "short": lambda values: values[1:],
+    "0-d": lambda values: values.sum(),
+    "2-d or 3-d": lambda values: values[None],
+    "strings": lambda values: np.full(values.shape, "x"),
+    "dates": lambda values: np.zeros(values.shape, "datetime64[s]"),
+    "records": lambda values: np.zeros(values.shape, [("a", "f8"), ("b", "i4")]),
+    "no array": lambda _: b"no array",
+    "nothing": lambda _: b"",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        (name, change)
+        for name in ARRAYS
+        for change in SHAPES_AND_TYPES
+        if (name, change) != ("header", "2-d or 3-d")  # its bytes say the same
+    ],
+)
+def test_arrays_of_wrong_shape_or_type_are_refused(saved, name, change):
+    rewrite(saved, {name: SHAPES_AND_TYPES[change](arrays_of(saved)[name])})
+    refuses(saved)
+
+
+def changed(values, place, value):
+    values = values.copy()
+    values[place] = value
+    return values
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("tree.left", lambda left: changed(left, 0, 0)),
+        ("tree.left", lambda left: changed(left, 1, 1)),
+        ("tree.left", lambda left: changed(left, 2, 1)),
+        ("tree.left", lambda left: changed(left, 0, len(left) - 1)),
+        ("tree.left", lambda left: changed(left, 0, len(left))),
+        ("tree.left", lambda left: changed(left, 0, 2**31 - 1)),
+        ("tree.left", lambda left: changed(left, 0, -2)),
+        ("tree.left", lambda left: changed(left, 0, -(2**31))),
+        ("tree.left", lambda left: np.full_like(left, -1)),
+        ("tree.left", lambda left: changed(left, 1, left[2])),
+        ("tree.feature", lambda feature: changed(feature, 0, 4)),
+        ("tree.feature", lambda feature: changed(feature, 0, -1)),
+        ("tree.feature", lambda feature: changed(feature, 0, 2**31 - 1)),
+        ("tree.threshold", lambda threshold: changed(threshold, 0, np.nan)),
+        ("tree.threshold", lambda threshold: changed(threshold, 0, np.inf)),
+        ("tree.chain", lambda chain: changed(chain, 0, 0)),
+        ("stats.counts", lambda counts: changed(counts, (0, 0), -1.0)),
+        ("stats.counts", lambda counts: changed(counts, (0, 0), np.nan)),
+        ("stats.counts", lambda counts: counts[:, :2]),
+        ("stats.label", lambda label: changed(label, 0, 3)),
+        ("stats.label", lambda label: changed(label, 0, -1)),
+        ("weights.weight", lambda weight: changed(weight, 0, 1.5)),
+        ("weights.weight", lambda weight: changed(weight, 0, -0.5)),
+        ("weights.weight", lambda weight: changed(weight, 0, np.nan)),
+        ("weights.log_odds", lambda log_odds: changed(log_odds, 0, np.nan)),
+        ("vote.score", lambda score: changed(score, (0, 0), -1.0)),
+        ("vote.score", lambda score: changed(score, (0, 0), np.nan)),
+        ("vote.score", lambda score: score[:, :2]),
+        ("vote.score", np.zeros_like),
+        ("classes", lambda classes: classes[::-1]),
+        ("classes", lambda classes: changed(classes, 1, classes[0])),
+        ("classes", np.ones_like),
+        ("classes", lambda classes: changed(classes.astype(float), 2, np.nan)),
+        ("classes", lambda classes: classes.astype(complex)),
+    ],
+)
+def test_arrays_with_wrong_content_are_refused(saved, name, change):
+    rewrite(saved, {name: change(arrays_of(saved)[name])})
+    refuses(saved)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "{",
+        "no literal",
+        "[1, 2]",
+        "{'descr': '<i4', 'fortran_order': False, 'shape': (1,",
+        "{'descr': '''<i4, 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<i4', 'fortran_order': False}",
+        "{'descr': '<i4', 'fortran_order': False, 1: (7,)}",
+        "{'descr': '<i4', 'fortran_order': 0, 'shape': (7,)}",
+        "{'descr': '<i4', 'fortran_order': False, 'shape': (7,)}",
+        "{'descr': '<i4', 'fortran_order': False, 'shape': (-1,)}",
+        "{'descr': '<i4', 'fortran_order': False, 'shape': (1000000000000000,)}",
+        f"{{'descr': '<i4', 'fortran_order': False, 'shape': ({10**40},)}}",
+        f"{{'descr': '<i4', 'fortran_order': False, 'shape': ({2**40}, {2**40})}}",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (7,)}",
+        "{'descr': 'no dtype', 'fortran_order': False, 'shape': (7,)}",
+        "{'descr': (), 'fortran_order': False, 'shape': (7,)}",
+        "{'descr': [], 'fortran_order': False, 'shape': (7,)}",
+        "{'descr': [5], 'fortran_order': False, 'shape': (7,)}",
+        "{'descr': [('a',)], 'fortran_order': False, 'shape': (7,)}",
+        "(" * 5000,
+        "-" * 9000 + "1",
+    ],
+    ids=lambda header: header[:40],
+)
+def test_arrays_with_a_damaged_header_of_their_own_are_refused(saved, header):
+    rewrite(saved, {"tree.left": raw_npy(header + "\n")})
+    refuses(saved)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<i4', 'fortran_order': False, 'shape': (0L,)}",
+        "{'descr': 'a5', 'fortran_order': False, 'shape': (0,)}",
+    ],
+)
+def test_arrays_with_a_header_that_numpy_warns_of_are_refused(saved, header):
+    rewrite(saved, {"tree.left": raw_npy(header + "\n")})
+    refuses(saved)
+
+
+@pytest.mark.parametrize("method", [12, 14, 93, 99])
+def test_parts_that_claim_another_compression_are_refused(saved, method):
+    write_archive(saved, {"header": b"\x09\x04\x05\x00" + b"\xff" * 40})
+    content = bytearray(saved.read_bytes())
+    for magic, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        content[content.index(magic) + offset] = method
+    saved.write_bytes(content)
+    refuses(saved)
+
+
+class Touch:
+    """An object whose pickle makes a file when it is read."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("name", ["classes", "tree.left", "header", "something.else"])
+def test_pickles_in_a_file_are_never_executed(saved, tmp_path, name):
+    witness = tmp_path / "executed"
+    harmful = np.empty(3, dtype=object)
+    harmful[:] = [Touch(witness)] * 3
+    file = io.BytesIO()
+    np.lib.format.write_array(file, harmful, allow_pickle=True)
+    file.seek(0)
+    np.lib.format.read_array(file, allow_pickle=True)
+    assert witness.exists()  # the pickle would do harm
+    witness.unlink()
+    rewrite(saved, {name: file.getvalue()})
+    refuses(saved)
+    assert not witness.exists()
+
+
+def test_a_plain_pickle_is_never_executed(tmp_path):
+    import pickle
+
+    witness, path = tmp_path / "executed", tmp_path / "model.npz"
+    path.write_bytes(pickle.dumps(Touch(witness)))
+    refuses(path)
+    assert not witness.exists()
+
+
+def test_loading_closes_the_file(saved):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        certree.load(saved)
+        saved.unlink()

@@ -1,0 +1,282 @@
+import itertools
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certree.grow.dyadic import grow_dyadic
+from certree.grow.kd import grow_kd
+from certree.prunings import cost_complexity_family, depth_penalised_family
+from certree.rows import Fold, content_folds
+from certree.tune import LOG_GRID, Method, Objective, grow_fold, linear_grid, tune
+from certree.votes import vote
+from certree.weights import helmbold_schapire_family, pac_bayes_family
+
+PAC_BAYES = Method(pac_bayes_family, "majority")
+METHODS = {
+    "PAC-Bayes": PAC_BAYES,
+    "PAC-Bayes, mean": Method(pac_bayes_family, "mean"),
+    "PAC-Bayes, branching": Method(partial(pac_bayes_family, prior="branching"), "majority"),
+    "cost-complexity": Method(cost_complexity_family, "majority"),
+    "cost-complexity, mean": Method(cost_complexity_family, "mean"),
+    "depth": Method(depth_penalised_family, "mean"),
+    "Helmbold-Schapire": Method(helmbold_schapire_family, "mean"),
+}
+N_TEMPERATURES = {name: 2 if name.startswith("PAC") else 1 for name in METHODS}
+
+
+def kd(X, y, weight):
+    return grow_kd(X, y, axis="spread", sample_weight=weight)
+
+
+def dyadic(X, y, weight):
+    return grow_dyadic(X, y, sample_weight=weight)
+
+
+def noisy(n, seed, n_classes=2):
+    """Rows of two features; the class follows the first one, but not always."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    clean = np.digitize(X[:, 0], np.linspace(-0.8, 0.8, n_classes - 1) if n_classes > 2 else [0.0])
+    y = np.where(rng.random(n) < 0.7, clean, rng.integers(0, n_classes, n))
+    return X, y.astype(np.int32)
+
+
+def grown(X, y, weight=None, n_classes=2, grow=kd, n_folds=2, seed=0):
+    rng = np.random.RandomState(seed)
+    folds = content_folds(X, y, n_folds, rng, weight)
+    return [grow_fold(fold, grow, X, y, n_classes) for fold in folds]
+
+
+def literal_loss(folds, method, scoring, temperatures):
+    """Held-out loss, leaf by leaf and class by class."""
+    total = 0.0
+    for fold in folds:
+        weights = method.family(fold.tree, fold.stats).at(*temperatures)
+        score = vote(fold.tree, fold.stats, weights, method.kind).score
+        for leaf in np.flatnonzero(fold.tree.is_leaf):
+            winner = int(np.argmax(score[leaf]))
+            for k, rows in enumerate(fold.holdout[leaf]):
+                if scoring == "error":
+                    total += rows if k != winner else 0.0
+                elif rows > 0:
+                    share = max(score[leaf, k] / sum(score[leaf]), np.finfo(float).eps)
+                    total -= rows * math.log(share)
+    return total
+
+
+def literal_search(folds, method, scoring, given_temperatures, search):
+    """Loop over the grids; the first of the best in ascending order wins."""
+    best = [1.0 if value is None else value for value in given_temperatures]
+    free = [i for i, value in enumerate(given_temperatures) if value is None]
+    for chosen in [free] if search == "joint" else [[i] for i in free]:
+        for grid in (
+            lambda _: [2.0 ** (-8 + 14 * k / 9) for k in range(10)],
+            lambda middle: [middle / 2 + k * (1.5 * middle / 9) for k in range(10)],
+        ):
+            smallest, winner = math.inf, None
+            for values in itertools.product(*[grid(best[i]) for i in chosen]):
+                candidate = list(best)
+                for i, value in zip(chosen, values, strict=True):
+                    candidate[i] = value
+                loss = literal_loss(folds, method, scoring, candidate)
+                if loss < smallest:
+                    smallest, winner = loss, candidate
+            best = winner
+    return tuple(best)
+
+
+def test_the_grids_are_the_paper_s():
+    np.testing.assert_allclose(np.log2(LOG_GRID), -8 + 14 * np.arange(10) / 9, rtol=1e-14)
+    grid = linear_grid(3.0)
+    np.testing.assert_allclose(np.diff(grid), 0.5)
+    assert (grid[0], grid[-1], len(grid)) == (1.5, 6.0, 10)
+    np.testing.assert_allclose(grid[3], 3.0)
+
+
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from(sorted(METHODS)),
+    st.sampled_from(["error", "log_loss"]),
+    st.sampled_from([kd, dyadic]),
+    st.sampled_from(["none", "whole", "real"]),
+)
+def test_losses_of_a_grid_equal_the_literal_ones(seed, name, scoring, grow, weighted):
+    n_classes = 2 if name == "Helmbold-Schapire" else 3
+    X, y = noisy(50, seed, n_classes)
+    rng = np.random.default_rng(seed)
+    weight = {
+        "none": None,
+        "whole": rng.integers(1, 4, 50).astype(float),
+        "real": rng.uniform(0.2, 3.0, 50),
+    }[weighted]
+    folds = grown(X, y, weight, n_classes, grow)
+    temperatures = 2.0 ** rng.uniform(-8, 6, size=(12, N_TEMPERATURES[name]))
+    temperatures[0] = 0.0
+    objective = Objective.of(folds, METHODS[name], scoring)
+    literal = [literal_loss(folds, METHODS[name], scoring, row) for row in temperatures]
+    if scoring == "error" and weighted != "real":
+        np.testing.assert_array_equal(objective.losses(temperatures), literal)
+    else:
+        np.testing.assert_allclose(objective.losses(temperatures), literal, rtol=1e-11, atol=1e-9)
+
+
+def test_losses_at_small_temperatures_differ_from_those_at_large_ones():
+    # Else the tests that compare with the literal search would compare constants.
+    for name, method in METHODS.items():
+        n_classes = 2 if name == "Helmbold-Schapire" else 3
+        X, y = noisy(120, 1, n_classes)
+        folds = grown(X, y, None, n_classes)
+        grid = np.repeat(LOG_GRID[:, None], N_TEMPERATURES[name], axis=1)
+        grid[:, -1] = grid[:, -1] if N_TEMPERATURES[name] == 1 else 2.0**-8
+        for scoring in ("error", "log_loss"):
+            assert len(set(Objective.of(folds, method, scoring).losses(grid))) >= 2, (name, scoring)
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+@pytest.mark.parametrize("search", ["joint", "error-first"])
+def test_tune_finds_what_a_literal_search_finds(name, search):
+    n_classes = 2 if name == "Helmbold-Schapire" else 3
+    given_temperatures = [None] * N_TEMPERATURES[name]
+    for seed in range(3):
+        X, y = noisy(40, seed, n_classes)
+        folds = grown(X, y, None, n_classes)
+        objective = Objective.of(folds, METHODS[name], "error")
+        expected = literal_search(folds, METHODS[name], "error", given_temperatures, search)
+        # Grids are written in another way here, so that the last bits may differ.
+        np.testing.assert_allclose(
+            tune(objective, given_temperatures, search), expected, rtol=1e-14
+        )
+
+
+@pytest.mark.parametrize("search", ["joint", "error-first"])
+def test_tune_by_log_loss_finds_the_smallest_literal_log_loss(search):
+    X, y = noisy(60, 5)
+    folds = grown(X, y)
+    for method in (METHODS["PAC-Bayes, mean"], PAC_BAYES):
+        found = tune(Objective.of(folds, method, "log_loss"), [None, None], search)
+        expected = literal_search(folds, method, "log_loss", [None, None], search)
+        loss = literal_loss(folds, method, "log_loss", found)
+        assert loss == pytest.approx(literal_loss(folds, method, "log_loss", expected), rel=1e-11)
+        assert loss < literal_loss(folds, method, "log_loss", [LOG_GRID[0]] * 2)
+
+
+def test_the_two_searches_can_differ():
+    found = set()
+    for seed in range(10):
+        X, y = noisy(60, seed)
+        objective = Objective.of(grown(X, y), PAC_BAYES, "error")
+        found.add(
+            tune(objective, [None, None], "joint") == tune(objective, [None, None], "error-first")
+        )
+    assert False in found
+
+
+@pytest.mark.parametrize("search", ["joint", "error-first"])
+@pytest.mark.parametrize("given_temperatures", [(0.7, None), (None, 0.3), (0.7, 0.3)])
+def test_given_temperatures_stay_and_the_other_one_suits_them(search, given_temperatures):
+    X, y = noisy(60, 3)
+    folds = grown(X, y)
+    found = tune(Objective.of(folds, PAC_BAYES, "error"), given_temperatures, search)
+    expected = literal_search(folds, PAC_BAYES, "error", given_temperatures, search)
+    for value, wanted in zip(found, given_temperatures, strict=True):
+        assert wanted is None or value == wanted
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("search", ["joint", "error-first"])
+def test_on_ties_the_smallest_temperatures_win(search):
+    # One class: no pruning ever errs, so that all grid points tie.
+    X, y = noisy(30, 0)[0], np.zeros(30, dtype=np.int32)
+    objective = Objective.of(grown(X, y), PAC_BAYES, "error")
+    assert tune(objective, [None, None], search) == (2.0**-9, 2.0**-9)
+
+
+def test_without_folds_temperatures_are_one_unless_given():
+    objective = Objective.of([], PAC_BAYES, "error")
+    assert tune(objective, [None, None]) == (1.0, 1.0)
+    assert tune(objective, [None, 0.25]) == (1.0, 0.25)
+
+
+def test_advance_is_called_after_each_grid():
+    X, y = noisy(30, 0)
+    objective = Objective.of(grown(X, y), PAC_BAYES, "error")
+    for search, given_temperatures, calls in [
+        ("joint", [None, None], 2),
+        ("error-first", [None, None], 4),
+        ("error-first", [None, 1.0], 2),
+        ("joint", [1.0, 1.0], 0),
+    ]:
+        seen = []
+        tune(objective, given_temperatures, search, partial(seen.append, 1))
+        assert len(seen) == calls
+
+
+@pytest.mark.parametrize("scoring", ["error", "log_loss"])
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_losses_have_the_same_bits_for_any_number_of_threads(name, scoring):
+    X, y = noisy(200, 8)
+    weight = np.random.default_rng(8).uniform(0.2, 3.0, 200)
+    folds = grown(X, y, weight)
+    t = N_TEMPERATURES[name]
+    grid = np.stack(np.meshgrid(*[LOG_GRID] * t, indexing="ij"), axis=-1).reshape(-1, t)
+    alone = Objective.of(folds, METHODS[name], scoring, 1).losses(grid)
+    for n_threads in (2, 3, 8, 1000):
+        together = Objective.of(folds, METHODS[name], scoring, n_threads).losses(grid)
+        np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize("scoring", ["", "accuracy", None])
+def test_an_unknown_scoring_is_refused(scoring):
+    with pytest.raises(ValueError, match="scoring must be"):
+        Objective.of([], PAC_BAYES, scoring)
+
+
+@pytest.mark.parametrize("search", ["", "random", None])
+def test_an_unknown_search_is_refused(search):
+    objective = Objective.of(grown(*noisy(20, 0)), PAC_BAYES, "error")
+    with pytest.raises(ValueError, match="search must be"):
+        tune(objective, [None, None], search)
+
+
+def test_a_grown_fold_counts_the_rows_of_its_two_sides():
+    X, y = noisy(50, 4, 3)
+    weight = np.random.default_rng(4).uniform(0.5, 2.0, 50)
+    judge = np.arange(0, 50, 3)
+    grow = np.setdiff1d(np.arange(50), judge)
+    fold = grow_fold(Fold(grow, judge, weight[grow], weight[judge]), kd, X, y, 3)
+    for rows, counts in ((grow, fold.stats.counts), (judge, fold.holdout)):
+        leaf = fold.tree.apply(X[rows])
+        for node in np.flatnonzero(fold.tree.is_leaf):
+            inside = rows[leaf == node]
+            expected = np.bincount(y[inside], weight[inside], minlength=3)
+            np.testing.assert_allclose(counts[node], expected)
+    # Labels are those of the growing rows; a cell that lost them all would have its parent's.
+    held = fold.stats.counts.sum(axis=1) > 0
+    np.testing.assert_array_equal(fold.stats.label[held], fold.stats.counts[held].argmax(axis=1))
+
+
+@pytest.mark.parametrize("scoring", ["error", "log_loss"])
+def test_whole_weights_tune_like_repeated_rows(scoring):
+    X, y = noisy(40, 6)
+    weight = np.random.default_rng(6).integers(1, 4, 40).astype(float)
+    copy = np.repeat(np.arange(40), weight.astype(int))
+    for method in (PAC_BAYES, METHODS["PAC-Bayes, mean"]):
+        weighted = Objective.of(grown(X, y, weight), method, scoring)
+        repeated = Objective.of(grown(X[copy], y[copy]), method, scoring)
+        grid = np.stack(np.meshgrid(LOG_GRID, LOG_GRID, indexing="ij"), -1).reshape(-1, 2)
+        np.testing.assert_array_equal(weighted.losses(grid), repeated.losses(grid))
+        assert tune(weighted, [None, None]) == tune(repeated, [None, None])
+
+
+def test_weights_change_the_losses():
+    X, y = noisy(80, 7)
+    weight = np.random.default_rng(7).integers(1, 6, 80).astype(float)
+    weighted, plain = (
+        Objective.of(grown(X, y, w), PAC_BAYES, "error").losses(np.ones((1, 2)))[0]
+        for w in (weight, None)
+    )
+    assert weighted > plain
