@@ -4,11 +4,12 @@ The flow, stage by stage::
 
     rows -> tree -> stats -> weights -> vote
 
-`grow_cart`, `grow_dyadic` and `grow_kd` grow a `Tree` over rows, `count` gives each of its nodes `NodeStats`,
-`pac_bayes` and the other laws give each node its probability of being a leaf (`NodeWeights`), and
-`vote` pushes the votes of all prunings down to the leaves (`Vote`). One pruning is the case in which
-those probabilities are 0 and 1. The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier` and
-`HelmboldSchapireClassifier` are these stages behind scikit-learn's interface.
+`grow_cart`, `grow_dyadic` and `grow_kd` grow a `Tree` over rows, `count` gives each of its nodes
+`NodeStats`, `pac_bayes` and the other laws give each node its probability of being a leaf
+(`NodeWeights`), and `vote` pushes the votes of all prunings down to the leaves (`Vote`). One pruning
+is the case in which those probabilities are 0 and 1. The estimators `PACBayesTreeClassifier`,
+`PrunedTreeClassifier` and `HelmboldSchapireClassifier` are these stages behind scikit-learn's
+interface.
 """
 
 from certree.classifier import (
