@@ -22,9 +22,12 @@ struct Step {
 
   template <class Real>
   std::int32_t next(const Real* x) const {
-    const bool missing_left = feature < 0;
-    const auto value = static_cast<double>(x[missing_left ? ~feature : feature]);
-    return left + (!(value <= threshold) && !(missing_left && std::isnan(value)));
+    const std::int32_t complement = feature >> 31;  // all ones where NaN goes left
+    const auto value = static_cast<double>(x[feature ^ complement]);
+    // No short cuts: a branch here would be guessed wrong half of the time.
+    const int beyond = !(value <= threshold);
+    const int exempt = (complement & 1) & static_cast<int>(value != value);
+    return left + (beyond & ~exempt);
   }
 };
 
@@ -247,19 +250,45 @@ struct Odds {
   double stop() const { return split_likelier ? rarer : likelier; }
 };
 
-// The down pass: turns the odds in `weight` into probabilities of being a leaf. reach: (n_nodes,).
-void down_pass(const std::int32_t* left, std::int32_t n_nodes, double* weight, double* reach) {
+// The down pass: hands the probability of being a leaf to visit(v, weight), parents first.
+// odds: (n_nodes,) of the up pass; visit may overwrite odds[v]. reach: (n_nodes,) scratch.
+template <class Visit>
+void down_pass(const std::int32_t* left, std::int32_t n_nodes, const double* odds, double* reach,
+               const Visit& visit) {
   reach[0] = 1.0;
   for (std::int32_t v = 0; v < n_nodes; ++v) {
     if (left[v] == kLeaf) {
-      weight[v] = reach[v];
+      visit(v, reach[v]);
       continue;
     }
-    const Odds odds(weight[v]);
-    weight[v] = reach[v] * odds.stop();
-    reach[left[v]] = reach[left[v] + 1] = reach[v] * odds.split();
+    const Odds decision(odds[v]);
+    reach[left[v]] = reach[left[v] + 1] = reach[v] * decision.split();
+    visit(v, reach[v] * decision.stop());
   }
 }
+
+// Adds a node's vote to what it has from above, and hands the sum on to its children.
+struct VotePass {
+  const std::int32_t* left;
+  const std::int32_t* label;
+  const double* frequency;  // (n_nodes, n_classes), or null: one-hot labels
+  std::int64_t n_classes;
+  double* score;  // (n_nodes, n_classes); the root's row must be zero
+
+  void operator()(std::int64_t v, double weight) const {
+    double* row = score + v * n_classes;
+    if (frequency) {
+      const double* value = frequency + v * n_classes;
+      for (std::int64_t k = 0; k < n_classes; ++k) row[k] += weight * value[k];
+    } else {
+      row[label[v]] += weight;
+    }
+    if (left[v] == kLeaf) return;
+    double* child = score + left[v] * n_classes;
+    std::copy(row, row + n_classes, child);
+    std::copy(row, row + n_classes, child + n_classes);
+  }
+};
 
 double up_pass(UpPass& pass, Rule rule, const double* theta, double* odds, double* log_odds) {
   return rule == Rule::average ? pass.run<Rule::average>(theta, odds, log_odds)
@@ -313,7 +342,8 @@ double weigh(const Terms& terms, const double* theta, Rule rule, double* weight,
   UpPass pass(terms);
   const double evidence = up_pass(pass, rule, theta, weight, log_odds);
   const auto reach = make_buffer<double>(terms.n_nodes);
-  down_pass(terms.left, terms.n_nodes, weight, reach.get());
+  down_pass(terms.left, terms.n_nodes, weight, reach.get(),
+            [&](std::int32_t v, double probability) { weight[v] = probability; });
   return evidence;
 }
 
@@ -351,19 +381,8 @@ void push_down(const std::int32_t* left, std::int32_t n_nodes, const double* wei
                const std::int32_t* label, const double* frequency, std::int64_t n_classes,
                double* score) {
   std::fill(score, score + n_classes, 0.0);
-  for (std::int64_t v = 0; v < n_nodes; ++v) {
-    double* row = score + v * n_classes;
-    if (frequency) {
-      const double* value = frequency + v * n_classes;
-      for (std::int64_t k = 0; k < n_classes; ++k) row[k] += weight[v] * value[k];
-    } else {
-      row[label[v]] += weight[v];
-    }
-    if (left[v] == kLeaf) continue;
-    double* child = score + left[v] * n_classes;
-    std::copy(row, row + n_classes, child);
-    std::copy(row, row + n_classes, child + n_classes);
-  }
+  const VotePass pass{left, label, frequency, n_classes, score};
+  for (std::int32_t v = 0; v < n_nodes; ++v) pass(v, weight[v]);
 }
 
 void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Rule rule,
@@ -380,12 +399,13 @@ void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Ru
   const std::int64_t parts = std::clamp<std::int64_t>(n_threads, 1, n_grid);
   parallel_for(parts, n_threads, [&](std::int64_t part) {
     UpPass pass(terms);
-    const auto weight = make_buffer<double>(n_nodes), reach = make_buffer<double>(n_nodes);
+    const auto odds = make_buffer<double>(n_nodes), reach = make_buffer<double>(n_nodes);
     const auto score = make_buffer<double>(n_nodes * n_classes);
+    const VotePass vote{terms.left, label, frequency, n_classes, score.get()};
     for (std::int64_t g = part; g < n_grid; g += parts) {
-      up_pass(pass, rule, theta + g * terms.n_terms, weight.get(), nullptr);
-      down_pass(terms.left, terms.n_nodes, weight.get(), reach.get());
-      push_down(terms.left, terms.n_nodes, weight.get(), label, frequency, n_classes, score.get());
+      up_pass(pass, rule, theta + g * terms.n_terms, odds.get(), nullptr);
+      std::fill(score.get(), score.get() + n_classes, 0.0);
+      down_pass(terms.left, terms.n_nodes, odds.get(), reach.get(), vote);
       loss[g] = 0.0;
       for (const std::int32_t v : judged)
         loss[g] += loss_of(holdout + v * n_classes, score.get() + v * n_classes, n_classes, kind);
