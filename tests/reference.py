@@ -192,6 +192,16 @@ def smallest_cost(tree, cost):
 # -- the vote --------------------------------------------------------------------------------------
 
 
+def smoothed(tree, table, smoothing):
+    rows = []
+    for v in range(len(table)):
+        share = np.full(table.shape[1], 1 / table.shape[1])
+        for u in path(tree, v):
+            share = (table[u] + smoothing * share) / (table[u].sum() + smoothing)
+        rows.append(share)
+    return np.array(rows)
+
+
 def frequencies(tree, table):
     rows = []
     for v in range(len(table)):

@@ -316,7 +316,7 @@ def test_predictions_are_those_of_the_estimator(tmp_path, iris, suffix, output):
     assert "150 rows, 4 features, 3 classes" in text
     assert str(model_file) in text
     features = iris.drop(columns="kind")
-    model = PACBayesTreeClassifier("kd", random_state=0).fit(features, iris["kind"])
+    model = PACBayesTreeClassifier(random_state=0).fit(features, iris["kind"])
     assert certree.load(model_file).temperatures_ == model.temperatures_
     rows = write(features, tmp_path / f"rows{suffix}")
     if output is None:
@@ -392,7 +392,7 @@ def test_missing_values_are_fitted_and_predicted(tmp_path, iris, suffix):
     table = write(iris, tmp_path / f"table{suffix}")
     succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
     features = iris.drop(columns="kind")
-    model = PACBayesTreeClassifier("kd", random_state=0).fit(features, iris["kind"])
+    model = PACBayesTreeClassifier(random_state=0).fit(features, iris["kind"])
     # One row alone, whose column of petal widths holds nothing at all.
     for rows in (features, features.iloc[[7]]):
         path = write(rows.reset_index(drop=True), tmp_path / f"rows{suffix}")

@@ -1,15 +1,22 @@
 """The paper's experiment: rows as the protocol says, outcomes as the public API gives them."""
 
+import itertools
+import json
+import math
 import os
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import certree
 from certree.experiments import figure2, table2
 from certree.experiments.protocol import (
     EXPANDED,
+    EXPANDED_FEATURES,
+    GIBBS,
     PARTITIONS,
     PRUNING,
     UNPRUNED,
@@ -18,6 +25,7 @@ from certree.experiments.protocol import (
     judge,
     run,
 )
+from certree.rows import content_folds
 from certree.tables import Table, load
 
 
@@ -39,6 +47,44 @@ def test_rows_are_drawn_once_each(rows, test):
     other = draw("any", table, repeat=2)
     assert not np.array_equal(other.X_test, sample.X_test)
     np.testing.assert_array_equal(draw("any", table, 1).X, sample.X)
+
+
+def test_no_row_is_drawn_twice():
+    # Every row has a number of its own, so that rows can be told apart.
+    numbers = np.arange(4100.0)
+    sample = draw("any", Table(numbers[:, None], numbers.astype(int) % 2, ["number"]), repeat=3)
+    drawn = np.concatenate([sample.X[:, 0], sample.X_test[:, 0]])
+    np.testing.assert_array_equal(np.sort(drawn), numbers)
+    np.testing.assert_array_equal(sample.y, sample.X[:, 0] % 2)
+    np.testing.assert_array_equal(sample.y_test, sample.X_test[:, 0] % 2)
+    # The order is random: test rows are no block of the table.
+    assert np.ptp(sample.X_test) > 4000
+    assert 0.3 < np.mean(sample.X_test < 2050) < 0.7
+
+
+@pytest.mark.parametrize(("rows", "test"), [(4000, 2000), (3999, 1333), (10, 3)])
+def test_test_rows_are_two_thousand_or_a_third(rows, test):
+    sample = draw("any", synthetic(rows), repeat=0)
+    assert (len(sample.y_test), len(sample.y)) == (test, rows - test)
+
+
+def test_classes_are_numbered_in_their_order():
+    table = synthetic(300)
+    named = Table(table.X, np.array(["b", "c", "a"])[table.y], table.feature_names)
+    sample, renamed = draw("any", table, 0), draw("any", named, 0)
+    assert (renamed.n_classes, renamed.y.dtype) == (3, np.int32)
+    np.testing.assert_array_equal(renamed.y, np.array([1, 2, 0])[sample.y])
+    np.testing.assert_array_equal(renamed.y_test, np.array([1, 2, 0])[sample.y_test])
+
+
+def test_a_table_without_a_target_is_refused():
+    with pytest.raises(ValueError, match="'any' has no target"):
+        draw("any", Table(np.zeros((9, 1)), None, ["a"]), 0)
+
+
+def test_a_small_table_may_be_called_crowd():
+    sample = draw("crowd", synthetic(300), repeat=0)
+    assert (len(sample.y), len(sample.y_test)) == (200, 100)
 
 
 def test_crowd_is_its_training_file_only():
@@ -94,6 +140,110 @@ def test_helmbold_and_schapire_vote_on_two_classes():
     assert 0 < outcome.errors["HS-vote"] < 0.5
 
 
+GRID = [2.0 ** (-8 + 14 * k / 9) for k in range(10)]
+
+
+def literal_run(sample, grow, law, kind, n_temperatures, repeat):
+    """Choose temperatures by counting held-out errors and count those on the test rows."""
+
+    def errors(tree, stats, temperatures, X, y):
+        score = certree.vote(tree, stats, law(tree, stats, *temperatures), kind).score
+        leaf = tree.apply(X)
+        return sum(
+            int(np.argmax(score[node])) != label for node, label in zip(leaf, y, strict=True)
+        )
+
+    folds = []
+    rng = np.random.RandomState(repeat)
+    for fold in content_folds(sample.X, sample.y, 2, rng):
+        tree = grow(sample.X[fold.grow], sample.y[fold.grow])
+        stats = certree.count(tree, sample.X[fold.grow], sample.y[fold.grow], sample.n_classes)
+        folds.append((tree, stats, sample.X[fold.judge], sample.y[fold.judge]))
+    best = [1.0] * n_temperatures
+    for grid in (lambda _: GRID, lambda b: [b / 2 + k * (1.5 * b / 9) for k in range(10)]):
+        candidates = list(itertools.product(*[grid(value) for value in best]))
+        losses = [
+            sum(errors(tree, stats, candidate, X, y) for tree, stats, X, y in folds)
+            for candidate in candidates
+        ]
+        best = candidates[int(np.argmin(losses))]
+    tree = grow(sample.X, sample.y)
+    stats = certree.count(tree, sample.X, sample.y, sample.n_classes)
+    wrong = errors(tree, stats, best, sample.X_test, sample.y_test)
+    return best, wrong / len(sample.y_test)
+
+
+@pytest.mark.parametrize(
+    ("name", "law", "kind", "n_temperatures"),
+    [
+        (PRUNING, certree.cost_complexity, "majority", 1),
+        ("SN-pruning", certree.depth_penalised, "majority", 1),
+        ("PAC-Bayes joint", certree.pac_bayes, "majority", 2),
+        ("HS-vote", certree.helmbold_schapire, "mean", 1),
+    ],
+)
+def test_outcomes_are_those_of_a_literal_run(name, law, kind, n_temperatures):
+    sample = draw("any", synthetic(150, classes=2, seed=4), repeat=5)
+    outcome = judge("any", sample, "kd", repeat=5)
+
+    def grow(X, y):
+        return certree.grow_kd(X, y, axis="cycle", max_depth="log")
+
+    temperatures, error = literal_run(sample, grow, law, kind, n_temperatures, 5)
+    np.testing.assert_allclose(outcome.temperatures[name], temperatures, rtol=1e-14)
+    assert outcome.errors[name] == error
+    assert (outcome.dataset, outcome.partition, outcome.repeat) == ("any", "kd", 5)
+    assert (outcome.n_train, outcome.n_test) == (100, 50)
+    assert outcome.n_nodes == grow(sample.X, sample.y).n_nodes
+
+
+def test_rows_outside_the_cells_that_hold_rows_are_counted_on_the_full_tree():
+    # A cross of two lines leaves most of the square empty.
+    rng = np.random.default_rng(0)
+    line = rng.random(400)
+    X = np.where(np.arange(400)[:, None] % 2, np.c_[line, 1 - line], np.c_[line, line])
+    sample = draw("any", Table(X, rng.integers(0, 2, 400), ["a", "b"]), 0)
+    sample.X_test[:] = rng.random(sample.X_test.shape)
+    outcome = judge("any", sample, EXPANDED, 0)
+    tree = certree.grow_dyadic(sample.X, sample.y, max_depth="log", expand=True)
+    held = set(tree.apply(sample.X))
+    outside = np.mean([leaf not in held for leaf in tree.apply(sample.X_test)])
+    assert outcome.outside == outside > 0.2
+    assert outcome.n_nodes == tree.n_nodes
+    assert judge("any", sample, "dyadic", 0).outside is None
+
+
+def test_outcomes_come_by_set_repetition_share_and_partition():
+    outcomes = run(["iris", "cultivars"], ["kd", "dyadic"], 2, shares=(0.5, 1.0))
+    assert [(o.dataset, o.repeat, o.n_train, o.partition) for o in outcomes] == [
+        (name, repeat, n, partition)
+        for name, sizes in (("iris", (50, 100)), ("cultivars", (60, 119)))
+        for repeat in (0, 1)
+        for n in sizes
+        for partition in ("kd", "dyadic", EXPANDED)
+    ]
+
+
+def test_the_full_tree_is_for_few_features_and_the_dyadic_partition():
+    assert EXPANDED_FEATURES == 16
+    assert {o.partition for o in run(["cancer"], ["dyadic"], 1)} == {"dyadic"}  # 30 features
+    assert {o.partition for o in run(["iris"], ["kd"], 1)} == {"kd"}
+
+
+def test_repetitions_differ_and_repeat_themselves():
+    first = run(["iris"], ["kd"], 3)
+    assert run(["iris"], ["kd"], 3) == first
+    assert len({str(o.errors) for o in first}) > 1
+
+
+def test_sets_come_from_the_directory(tmp_path):
+    table = synthetic(90, p=2)
+    columns = {"a": table.X[:, 0], "b": table.X[:, 1], "label": table.y}
+    pa.parquet.write_table(pa.table(columns), tmp_path / "mine.parquet")
+    (outcome,) = run(["mine"], ["kd"], 1, str(tmp_path))
+    assert outcome.errors == judge("mine", draw("mine", table, 0), "kd", 0).errors
+
+
 def test_threads_do_not_change_the_outcomes():
     arguments = (["iris", "cultivars"], ["kd", "dyadic"], 2)
     assert run(*arguments) == run(*arguments, n_jobs=2)
@@ -102,6 +252,10 @@ def test_threads_do_not_change_the_outcomes():
 def test_what_cannot_be_run_is_refused():
     with pytest.raises(ValueError, match="partitions must be some of dyadic, kd, kd-spread"):
         run(["iris"], ["forest"], 1)
+    with pytest.raises(ValueError, match="partitions must be some of"):
+        run(["iris"], [], 1)
+    with pytest.raises(ValueError, match="partitions must be some of"):
+        run(["iris"], [EXPANDED], 1)
     with pytest.raises(ValueError, match="repeats must be at least 1"):
         run(["iris"], ["kd"], 0)
     with pytest.raises(FileNotFoundError, match="data set 'nothing'"):
@@ -126,6 +280,157 @@ def test_lines_are_means_and_standard_errors():
     assert line.paper("PAC-Bayes joint") == 1.020
     assert line.paper(PRUNING) is None
     assert table2.mean_ratios([line])["kd"]["PAC-Bayes joint"] == ratio.value
+
+
+def outcomes_of_two_sets():
+    rng = np.random.default_rng(0)
+    return [
+        Outcome(
+            dataset=dataset,
+            partition=partition,
+            repeat=repeat,
+            n_train=10,
+            n_test=5,
+            errors={
+                name: float(rng.uniform(0.1, 0.5))
+                for name in table2.METHODS
+                if name != "HS-vote" or dataset == "spam"
+            },
+            temperatures={PRUNING: (1.0,)},
+            n_nodes=int(rng.integers(1, 9)),
+            outside=float(rng.random()) if partition == EXPANDED else None,
+        )
+        for dataset in ("wine", "spam")
+        for repeat in range(4)
+        for partition in (EXPANDED, "kd", "dyadic")
+    ]
+
+
+def test_lines_and_mean_ratios_are_those_of_numpy():
+    outcomes = outcomes_of_two_sets()
+    table = table2.lines(outcomes)
+    assert [(line.partition, line.dataset) for line in table] == [
+        (partition, dataset)
+        for partition in ("dyadic", "kd", EXPANDED)
+        for dataset in ("wine", "spam")
+    ]
+    ratios = {}
+    for line in table:
+        group = [o for o in outcomes if (o.dataset, o.partition) == (line.dataset, line.partition)]
+        baseline = np.array([o.errors[PRUNING] for o in group])
+        assert ("HS-vote" in line.ratios) == (line.dataset == "spam")
+        assert set(line.errors) == set(line.ratios) == set(group[0].errors)
+        for name, ratio in line.ratios.items():
+            errors = np.array([o.errors[name] for o in group])
+            assert line.errors[name].value == pytest.approx(errors.mean())
+            assert line.errors[name].standard_error == pytest.approx(errors.std(ddof=1) / 2)
+            assert ratio.value == pytest.approx(errors.mean() / baseline.mean())
+            spread = (errors - baseline).std(ddof=1) / 2
+            assert ratio.standard_error == pytest.approx(spread / baseline.mean())
+            ratios.setdefault((line.partition, name), []).append(ratio.value)
+        assert line.n_nodes == np.mean([o.n_nodes for o in group])
+        if line.partition == EXPANDED:
+            assert line.outside == pytest.approx(np.mean([o.outside for o in group]))
+        else:
+            assert line.outside is None
+    means = table2.mean_ratios(table)
+    assert {(p, name) for p, row in means.items() for name in row} == set(ratios)
+    for (partition, name), values in ratios.items():
+        assert len(values) == (1 if name == "HS-vote" else 2)
+        assert means[partition][name] == pytest.approx(np.mean(values))
+
+
+def test_one_repetition_has_no_standard_error():
+    (line,) = table2.lines([outcome(0, 0.2, 0.1)])
+    assert math.isnan(line.errors[PRUNING].standard_error)
+    assert math.isnan(line.ratios["PAC-Bayes joint"].standard_error)
+    assert line.ratios["PAC-Bayes joint"].value == 0.5
+    assert str(line.ratios["PAC-Bayes joint"]) == "0.500"
+    assert str(table2.Mean(0.12345, 0.0067)) == "0.123 ±0.007"
+
+
+def test_a_set_without_errors_has_no_ratios():
+    (line,) = table2.lines([outcome(0, 0.0, 0.0), outcome(1, 0.0, 0.1)])
+    assert math.isnan(line.ratios["PAC-Bayes joint"].value)
+    assert line.errors["PAC-Bayes joint"].value == 0.05
+
+
+@pytest.mark.parametrize(
+    ("partition", "dataset", "method", "ratio"),
+    [
+        ("dyadic", "spam", "SN-pruning", 1.118),
+        ("dyadic", "spam", "PAC-Bayes joint", 0.975),
+        ("dyadic", "spam", "HS-vote", 1.224),
+        ("dyadic", "digit", "PAC-Bayes error-first", 0.936),
+        ("kd", "epileptic", "HS-vote", 0.907),
+        ("kd", "letter", "PAC-Bayes joint", 1.001),
+        ("kd", "crowd", "HS-vote", None),
+        ("kd", "wine", PRUNING, None),
+        ("kd", "wine", UNPRUNED, None),
+        ("kd", "wine", GIBBS, None),
+        ("kd", "iris", "SN-pruning", None),
+        ("kd-spread", "wine", "SN-pruning", None),
+        (EXPANDED, "wine", "SN-pruning", None),
+    ],
+)
+def test_the_paper_s_numbers(partition, dataset, method, ratio):
+    line = table2.Line(dataset, partition, {}, {}, None, 1.0)
+    assert line.paper(method) == ratio
+
+
+def test_the_paper_has_seven_sets_on_two_partitions():
+    for rows in table2.PAPER.values():
+        assert list(rows) == ["spam", "eeg", "epileptic", "crowd", "wine", "digit", "letter"]
+        # Helmbold and Schapire's vote is for two classes.
+        assert [name for name, row in rows.items() if row[2] is not None] == list(rows)[:3]
+    assert set(table2.PAPER) == {"dyadic", "kd"}
+
+
+def test_notes_say_what_a_reader_must_know():
+    table = table2.lines(outcomes_of_two_sets())
+    text = "\n".join(table2.notes(table))
+    for line in table:
+        if line.outside is not None:
+            assert f"{line.dataset} {100 * line.outside:.1f} %" in text
+    assert "spam, wine: repeated rows" in text
+    assert "epileptic" not in text
+    assert "outside" not in "\n".join(table2.notes([x for x in table if x.partition == "kd"]))
+
+
+def test_everything_goes_into_json():
+    outcomes = outcomes_of_two_sets()
+    table, curves = table2.lines(outcomes), figure2.curves(outcomes)
+    content = json.loads(json.dumps(table2.as_json(outcomes, table)))
+    assert content["experiment"] == "table2"
+    assert content["outcomes"][3]["errors"] == outcomes[3].errors
+    assert content["mean_ratios"] == table2.mean_ratios(table)
+    assert content["table"][0]["ratios"]["Gibbs"]["value"] == table[0].ratios["Gibbs"].value
+    content = json.loads(json.dumps(figure2.as_json(outcomes, curves)))
+    assert content["experiment"] == "figure2"
+    assert len(content["outcomes"]) == len(outcomes)
+    assert content["curves"][0]["errors"][0]["value"] == curves[0].errors[0].value
+
+
+def test_curves_are_grouped_by_partition_set_and_method():
+    outcomes = outcomes_of_two_sets()
+    curves = figure2.curves(outcomes)
+    assert {(c.partition, c.dataset, c.method) for c in curves} == {
+        (o.partition, o.dataset, name) for o in outcomes for name in o.errors
+    }
+    assert len({(c.partition, c.dataset, c.method) for c in curves}) == len(curves)
+    for curve in curves:
+        errors = [
+            o.errors[curve.method]
+            for o in outcomes
+            if (o.partition, o.dataset) == (curve.partition, curve.dataset)
+        ]
+        assert curve.rows == (10,)
+        assert curve.errors[0].value == pytest.approx(np.mean(errors))
+        assert curve.errors[0].standard_error == pytest.approx(np.std(errors, ddof=1) / 2)
+
+
+def test_figure2_has_five_shares_from_half_to_all():
+    assert figure2.SHARES == (0.5, 0.625, 0.75, 0.875, 1.0)
 
 
 def test_curves_are_means_by_training_size():

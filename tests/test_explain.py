@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
-PARTITIONS = ["kd", "dyadic", DecisionTreeClassifier(random_state=0)]
+PARTITIONS = ["kd", "dyadic", "cart", DecisionTreeClassifier(random_state=0)]
 RULE = re.compile(r"x\[(\d+)\] (<=|>) (\S+)")
 
 
@@ -50,7 +50,7 @@ def text_leaves(text):
     return sum(here >= below for here, below in zip(depth, [*depth[1:], 0], strict=True))
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "sklearn"])
+@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "cart", "sklearn"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_shares_of_the_cells_around_a_row_sum_to_one(estimator, partition):
     X, y = whole_numbers()
@@ -61,12 +61,12 @@ def test_shares_of_the_cells_around_a_row_sum_to_one(estimator, partition):
         assert min(shares) >= 0
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "sklearn"])
+@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "cart", "sklearn"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_rules_hold_for_the_row_and_count_the_rows_of_their_cell(estimator, partition):
     X, y = whole_numbers()
     model = estimator(partition, random_state=0).fit(X, y)
-    rows = np.vstack([X[:10], [[-9.0, 99.0, 3.25], [np.nan, 3.0, np.nan]]])
+    rows = np.vstack([X[:10], [[-9.0, 99.0, 3.25]]])
     for x in rows:
         cells = model.explain(x)
         assert cells[0].rule == "all rows"
@@ -94,7 +94,7 @@ def test_depth_counts_the_cells_of_chains_too():
 
 def test_shares_weigh_the_labels_to_the_predicted_probabilities():
     X, y = whole_numbers()
-    model = PACBayesTreeClassifier(random_state=0, lambda_error=0.3, lambda_penalty=0.2)
+    model = PACBayesTreeClassifier(vote="majority", lambda_error=0.3, lambda_penalty=0.2)
     model.fit(X, y)
     for x in X[:20]:
         votes = np.zeros(2)
@@ -103,12 +103,23 @@ def test_shares_weigh_the_labels_to_the_predicted_probabilities():
         np.testing.assert_allclose(votes, model.predict_proba(x[None])[0], atol=1e-12)
 
 
-def test_a_missing_value_goes_to_the_right():
+@pytest.mark.parametrize("partition", ["kd", "dyadic"])
+def test_a_missing_value_goes_to_the_right(partition):
     X, y = whole_numbers()
-    model = PACBayesTreeClassifier(random_state=0).fit(X, y)
+    model = PACBayesTreeClassifier(partition, random_state=0).fit(X, y)
     rules = [cell.rule for cell in model.explain([np.nan, np.nan, np.nan])[1:]]
     assert rules
     assert all(" > " in rule for rule in rules)
+
+
+def test_a_missing_value_goes_where_the_partition_has_learned():
+    X = np.array([[np.nan], [np.nan], [1.0], [2.0], [5.0], [6.0], [7.0]])
+    model = PACBayesTreeClassifier("cart", lambda_error=1.0, lambda_penalty=0.1)
+    model.fit(X, [0, 0, 0, 0, 1, 1, 1])
+    cells = model.explain([np.nan])
+    assert [cell.node for cell in cells] == [0, model.apply([[np.nan]])[0]]
+    assert cells[-1].label == 0
+    assert cells[-1].rows == 4
 
 
 def test_weighted_rows_are_counted_by_weight():
@@ -132,7 +143,7 @@ def test_the_words_of_a_small_tree():
     assert str(leaf) == "x[0] > 3: 1 rows, votes yes with 100.0 %"
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "sklearn"])
+@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "cart", "sklearn"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_text_has_at_most_max_leaves_leaves(estimator, partition):
     X, y = whole_numbers()
@@ -156,7 +167,7 @@ def test_text_shows_as_many_leaves_as_it_may():
     assert "..." not in everything
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "sklearn"])
+@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "cart", "sklearn"])
 def test_dots_mark_exactly_the_shown_cells_that_are_split_further(partition):
     X, y = whole_numbers()
     model = PACBayesTreeClassifier(partition, lambda_error=0.5, lambda_penalty=0.1).fit(X, y)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import NotFittedError
@@ -295,3 +296,521 @@ def test_other_scikit_learn_trees_are_partitions():
         b = PACBayesTreeClassifier(tree, random_state=3).fit(X, y)
         np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
         assert not hasattr(tree, "tree_")
+
+
+# -- weights ---------------------------------------------------------------------------------------
+
+
+@every_estimator
+@pytest.mark.parametrize("scoring", ["error", "log_loss"])
+def test_whole_weights_are_repeated_rows_for_tied_and_single_precision_rows_too(estimator, scoring):
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 4, size=(80, 3)).astype(np.float32)
+    y = (X[:, 0] + rng.integers(0, 3, 80) > 2).astype(int)
+    weight = rng.integers(0, 4, 80)
+    for partition in ("cart", "dyadic", "kd"):
+        model = estimator(partition, scoring=scoring, random_state=1)
+        a = clone(model).fit(X, y, sample_weight=weight)
+        b = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+        assert a.temperatures_ == b.temperatures_
+        np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "misclassification"])
+def test_equally_good_cuts_are_told_apart_in_the_same_way_with_weights(criterion):
+    # Each of the two features separates the classes.
+    X = np.array([[3.0, 1.0], [2.0, 0.0], [3.0, 0.0], [1.0, 2.0]])
+    y, weight = np.array([0, 0, 0, 1]), np.array([1, 3, 1, 3])
+    model = PACBayesTreeClassifier(
+        "cart", criterion=criterion, lambda_error=1.0, lambda_penalty=0.1
+    )
+    a = clone(model).fit(X, y, sample_weight=weight)
+    b = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_array_equal(a.tree_.feature, b.tree_.feature)
+    np.testing.assert_array_equal(a.tree_.feature, [0, 0, 0])
+    np.testing.assert_array_equal(a.tree_.threshold, b.tree_.threshold)
+
+
+@every_estimator
+@every_partition
+def test_weights_of_one_are_no_weights(estimator, partition):
+    X, y = two_classes()
+    a = estimator(partition, random_state=0).fit(X, y)
+    b = estimator(partition, random_state=0).fit(X, y, sample_weight=np.ones(len(y)))
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+
+
+@every_estimator
+def test_a_class_whose_rows_weigh_nothing_is_absent(estimator):
+    X, y = two_classes()
+    model = estimator(random_state=0).fit(X, y, sample_weight=(y == 1).astype(float))
+    np.testing.assert_array_equal(model.classes_, [1])
+    np.testing.assert_array_equal(model.predict_proba(X), np.ones((len(X), 1)))
+
+
+@every_estimator
+@pytest.mark.parametrize("labels", [[0, 1], ["no", "yes"]], ids=["numbers", "strings"])
+def test_class_weights_multiply_sample_weights(estimator, labels):
+    X, y = two_classes()
+    names = np.array(labels)[y]
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    weight[:20] = 0
+    a = estimator(class_weight={labels[0]: 3, labels[1]: 0.5}, random_state=0)
+    a.fit(X, names, sample_weight=weight)
+    b = estimator(random_state=0).fit(X, names, sample_weight=weight * np.where(y == 0, 3, 0.5))
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+
+
+@every_estimator
+def test_balanced_weights_are_those_of_scikit_learn(estimator):
+    X, y = two_classes()
+    X, y = X[60:], np.sort(y)[60:]
+    share = np.bincount(y) / len(y)
+    assert share.min() < 0.35
+    a = estimator(class_weight="balanced", random_state=0).fit(X, y)
+    b = estimator(random_state=0).fit(X, y, sample_weight=(0.5 / share)[y])
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+    # Rows of weight zero do not count as members of their class.
+    weight = np.where(np.arange(len(y)) % 3 == 0, 0.0, 1.0)
+    a = estimator(class_weight="balanced", random_state=0).fit(X, y, sample_weight=weight)
+    b = estimator(class_weight="balanced", random_state=0).fit(X[weight > 0], y[weight > 0])
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1.0, np.nan, 1.0, 1.0], "contains NaN"),
+        ([1.0, np.inf, 1.0, 1.0], "contains infinity"),
+        ([1.0, 1.0, 1.0], "sample_weight.shape"),
+        ([[1.0]] * 4, "1D array or scalar"),
+        ([1.0, -1e-9, 1.0, 1.0], "Negative values"),
+    ],
+    ids=["NaN", "infinite", "short", "table", "negative"],
+)
+def test_weights_that_are_none_are_refused(estimator, weight, message):
+    with pytest.raises(ValueError, match=message):
+        estimator().fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], sample_weight=weight)
+
+
+def test_class_weights_that_leave_no_row_are_refused():
+    with pytest.raises(ValueError, match="positive for at least one row"):
+        PACBayesTreeClassifier(class_weight={0: 0, 1: 0}).fit([[0.0], [1.0]], [0, 1])
+
+
+# -- cross-validation ------------------------------------------------------------------------------
+
+
+@every_estimator
+def test_an_iterable_of_splits_means_what_the_splitter_does(estimator):
+    X, y = two_classes()
+    splitter = KFold(3, shuffle=True, random_state=5)
+    splits = list(splitter.split(X, y))
+    masks = [(np.isin(np.arange(len(y)), grow), judge) for grow, judge in splits]
+    chosen = [
+        estimator(cv=cv, random_state=0).fit(X, y).temperatures_
+        for cv in (splitter, splits, iter(splits), masks)
+    ]
+    assert chosen[1:] == chosen[:1] * 3
+
+
+@every_estimator
+def test_splits_count_all_rows_while_splitters_see_those_of_positive_weight(estimator):
+    X, y = two_classes()
+    weight = np.random.default_rng(0).choice([0.0, 0.7, 2.0], len(y))
+    weight[[0, -1]] = 0
+    left = np.flatnonzero(weight)
+    splits = list(KFold(3, shuffle=True, random_state=5).split(X))
+    numbers = np.cumsum(weight > 0) - 1
+    kept = [tuple(numbers[part[weight[part] > 0]] for part in split) for split in splits]
+    for cv, cv_left in ((splits, kept), (KFold(4), KFold(4)), (3, 3), (None, None)):
+        a = estimator(cv=cv, random_state=0).fit(X, y, sample_weight=weight)
+        b = estimator(cv=cv_left, random_state=0).fit(X[left], y[left], sample_weight=weight[left])
+        assert a.temperatures_ == b.temperatures_
+        np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+
+
+def test_five_folds_are_dealt_by_default_of_scikit_learn():
+    X, y = two_classes()
+    a = PACBayesTreeClassifier(cv=None, random_state=0).fit(X, y)
+    b = PACBayesTreeClassifier(cv=5, random_state=0).fit(X, y)
+    assert a.temperatures_ == b.temperatures_
+
+
+@every_estimator
+def test_the_number_of_folds_and_the_seed_matter(estimator):
+    X, y = two_classes()
+    chosen = {
+        tuple(estimator(cv=cv, random_state=seed).fit(X, y).temperatures_.values())
+        for cv in (2, 5)
+        for seed in range(5)
+    }
+    assert len(chosen) > 1
+
+
+def test_given_temperatures_need_no_cross_validation():
+    X, y = two_classes()
+    model = PACBayesTreeClassifier(lambda_error=0.5, lambda_penalty=0.25, cv=iter([]))
+    assert model.fit(X, y).temperatures_ == {"lambda_error": 0.5, "lambda_penalty": 0.25}
+    half = PACBayesTreeClassifier(lambda_penalty=0.25, random_state=0).fit(X, y)
+    assert half.temperatures_["lambda_penalty"] == 0.25
+    assert half.temperatures_["lambda_error"] > 0
+
+
+@every_estimator
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_very_few_rows_are_fitted(estimator, n):
+    X, y = np.arange(float(n))[:, None], np.arange(n) % 2
+    for cv in (2, 10):
+        model = estimator(cv=cv, random_state=0).fit(X, y)
+        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+        assert set(model.predict(X)) <= set(y)
+
+
+@every_estimator
+def test_scoring_matters_to_what_is_chosen(estimator):
+    X, y = two_classes(n=300)
+    chosen = [
+        estimator(scoring=scoring, random_state=seed).fit(X, y).temperatures_
+        for scoring in ("error", "log_loss")
+        for seed in range(3)
+    ]
+    assert chosen[:3] != chosen[3:]
+
+
+def test_random_states_of_every_kind_are_taken():
+    X, y = two_classes()
+    a = PACBayesTreeClassifier(random_state=3).fit(X, y)
+    b = PACBayesTreeClassifier(random_state=np.random.RandomState(3)).fit(X, y)
+    assert a.temperatures_ == b.temperatures_
+    np.random.seed(3)  # noqa: NPY002 - what None means to scikit-learn
+    c = PACBayesTreeClassifier().fit(X, y)
+    assert c.temperatures_ == a.temperatures_
+
+
+# -- rows and classes ------------------------------------------------------------------------------
+
+
+@every_estimator
+@every_partition
+@pytest.mark.parametrize("single", [False, True], ids=["float64", "float32"])
+def test_a_missing_value_goes_the_same_way_in_any_container(estimator, partition, single):
+    X, y = two_classes()
+    X = X.astype(np.float32) if single else X
+    X[::5, 1] = np.nan
+    model = estimator(partition, random_state=0).fit(X, y)
+    expected = model.predict_proba(X)
+    for rows in (np.asfortranarray(X), X.astype(object), X.tolist()):
+        np.testing.assert_array_equal(model.predict_proba(rows), expected)
+    np.testing.assert_array_equal(
+        np.vstack([model.predict_proba(row[None]) for row in X[:30]]), expected[:30]
+    )
+
+
+@every_estimator
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
+def test_sparse_rows_are_refused(estimator, container):
+    X, y = two_classes(n=30)
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        estimator().fit(container(X), y)
+    model = estimator(random_state=0).fit(X, y)
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        model.predict(container(X))
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[np.inf, 0.0]], "contains infinity or a value too large"),
+        ([["a", "b"]], "could not convert string to float"),
+        ([1.0, 2.0], "Expected 2D array"),
+        (np.zeros((0, 2)), "0 sample"),
+        (np.zeros((1, 3)), "X has 3 features"),
+    ],
+    ids=["infinite", "words", "one row", "no row", "wide"],
+)
+def test_bad_rows_are_refused_when_predicting_too(estimator, rows, message):
+    model = estimator(random_state=0).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], [0, 1, 1])
+    for method in ("predict", "predict_proba", "apply", "decision_path"):
+        with pytest.raises(ValueError, match=message):
+            getattr(model, method)(rows)
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    ("classes", "dtype"),
+    [
+        (["b", "a"], "<U1"),
+        (np.array(["b", "a"], dtype=object), object),
+        ([True, False], bool),
+        ([7, -2], int),
+        ([0.0, 2.0], float),
+    ],
+    ids=["str", "object", "bool", "int", "float"],
+)
+def test_classes_of_every_kind_are_predicted_as_such(estimator, classes, dtype):
+    X, y = two_classes()
+    names = np.asarray(classes)[y]
+    model = estimator(random_state=0).fit(X, names)
+    reference = estimator(random_state=0).fit(X, y if classes[0] < classes[1] else 1 - y)
+    np.testing.assert_array_equal(model.classes_, sorted(classes))
+    assert model.predict(X).dtype == model.classes_.dtype == dtype
+    np.testing.assert_array_equal(model.predict_proba(X), reference.predict_proba(X))
+    np.testing.assert_array_equal(model.predict(X), model.classes_[reference.predict(X)])
+
+
+@pytest.mark.parametrize("estimator", [PACBayesTreeClassifier, PrunedTreeClassifier])
+@every_partition
+def test_many_classes_are_told_apart(estimator, partition):
+    X, y = load_iris(return_X_y=True)
+    model = estimator(partition, random_state=0).fit(X[::2], y[::2])
+    assert model.score(X[1::2], y[1::2]) > (0.6 if partition == "dyadic" else 0.85)
+    assert model.predict_proba(X).shape == (150, 3)
+
+
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame])
+@every_estimator
+def test_frames_are_read_like_their_arrays(estimator, container):
+    X, y = two_classes()
+    frame = container({f"x{j}": X[:, j] for j in range(X.shape[1])})
+    a, b = estimator(random_state=0).fit(frame, y), estimator(random_state=0).fit(X, y)
+    np.testing.assert_array_equal(a.predict_proba(frame), b.predict_proba(X))
+    assert list(a.feature_names_in_) == list(frame.columns)
+    assert a.n_features_in_ == 5
+    assert not hasattr(b, "feature_names_in_")
+    one_row = a.explain(frame[:1])
+    assert [cell.share for cell in one_row] == [cell.share for cell in b.explain(X[0])]
+    with pytest.raises(ValueError, match="explain takes one row, got 3"):
+        a.explain(frame[:3])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        a.predict(X)
+
+
+def test_a_missing_value_of_pandas_is_one():
+    X, y = two_classes()
+    X[::4, 2] = np.nan
+    frame = pd.DataFrame(X).rename(columns=str).convert_dtypes()
+    assert frame["2"].isna().sum() == 50
+    a = PACBayesTreeClassifier(random_state=0).fit(frame, y)
+    b = PACBayesTreeClassifier(random_state=0).fit(X, y)
+    np.testing.assert_array_equal(a.predict_proba(frame), b.predict_proba(X))
+
+
+@every_estimator
+def test_the_rows_given_are_left_as_they_are(estimator):
+    X, y = two_classes()
+    X[3, 1], weight = -0.0, np.ones(len(y))
+    before = X.copy()
+    for array in (X, y, weight):
+        array.flags.writeable = False
+    estimator(random_state=0).fit(X, y, sample_weight=weight).predict(X)
+    assert X.tobytes() == before.tobytes()
+
+
+# -- fitted models ---------------------------------------------------------------------------------
+
+
+@every_estimator
+@every_partition
+def test_copies_of_every_kind_predict_the_same(estimator, partition):
+    X, y = two_classes()
+    model = estimator(partition, random_state=0).fit(X, y)
+    expected = model.predict_proba(X)
+    for again in (
+        copy.deepcopy(model),
+        copy.copy(model),
+        pickle.loads(pickle.dumps(model)),
+        clone(model).fit(X, y),
+        model.fit(X, y),
+    ):
+        np.testing.assert_array_equal(again.predict_proba(X), expected)
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+@every_estimator
+def test_a_clone_is_not_fitted_and_has_all_parameters(estimator):
+    X, y = two_classes()
+    partition = DecisionTreeClassifier(max_depth=4)
+    model = estimator(partition, cv=3, min_rows=2, random_state=4).fit(X, y)
+    again = clone(model)
+    with pytest.raises(NotFittedError):
+        again.predict(X)
+    ours, theirs = again.get_params(), model.get_params()
+    assert ours.pop("partition") is not theirs.pop("partition")
+    assert ours == theirs
+    assert ours["partition__max_depth"] == 4
+    again.set_params(partition__max_depth=1).fit(X, y)
+    assert again.get_depth() <= 1 < model.tree_.n_nodes
+    assert partition.max_depth == 4
+
+
+@every_estimator
+def test_a_path_holds_the_leaf_and_all_nodes_above_it(estimator):
+    X, y = two_classes()
+    model = estimator(random_state=0).fit(X, y)
+    path, leaves = model.decision_path(X), model.apply(X)
+    parent = model.tree_.parent
+    for i, leaf in enumerate(leaves):
+        nodes = {int(leaf)}
+        while min(nodes) > 0:
+            nodes.add(int(parent[min(nodes)]))
+        assert set(path[[i]].indices) == nodes
+        assert model.tree_.is_leaf[leaf]
+    assert (path.data == 1).all()
+
+
+@every_estimator
+def test_depth_and_leaves_are_those_of_the_tree(estimator):
+    X, y = two_classes()
+    model = estimator("cart", random_state=0).fit(X, y)
+    lengths = np.asarray(model.decision_path(X).sum(axis=1)).ravel()
+    assert model.get_depth() == lengths.max() - 1
+    assert model.get_n_leaves() == len(set(model.apply(X)))
+    shallow = estimator("cart", max_depth=2, random_state=0).fit(X, y)
+    assert shallow.get_depth() <= 2
+    assert shallow.get_n_leaves() <= 4
+
+
+@every_estimator
+@every_partition
+def test_importances_are_shares_that_favour_the_feature_that_matters(estimator, partition):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = ((X[:, 1] > 0.1) ^ (rng.random(600) < 0.1)).astype(int)
+    importances = estimator(partition, random_state=0).fit(X, y).feature_importances_
+    assert importances.shape == (3,)
+    assert importances.min() >= 0
+    assert importances.sum() == pytest.approx(1)
+    assert importances.argmax() == 1
+
+
+@every_estimator
+def test_a_tree_without_splits_has_no_importances(estimator):
+    model = estimator(random_state=0).fit([[1.0, 2.0]] * 4, [0, 1, 0, 1])
+    np.testing.assert_array_equal(model.feature_importances_, [0, 0])
+    assert (model.get_depth(), model.get_n_leaves()) == (0, 1)
+    np.testing.assert_allclose(model.predict_proba([[1.0, 2.0]]), [[0.5, 0.5]], atol=0.5)
+
+
+def test_the_vote_is_the_mean_of_the_prunings_it_weighs():
+    # Two prunings: the root alone, or one cut.
+    X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    model = PACBayesTreeClassifier(
+        DecisionTreeClassifier(), vote="majority", lambda_error=1.0, lambda_penalty=0.5
+    ).fit(X, y)
+    whole = np.exp(-1 - 2 * 1.0 - 0.5 * np.sqrt(4))
+    cut = np.exp(-2 - 0.5 * 2 * np.sqrt(2))
+    share = whole / (whole + cut)
+    np.testing.assert_allclose(model.predict_proba([[0.0]]), [[1, 0]])
+    np.testing.assert_allclose(model.predict_proba([[3.0]]), [[share, 1 - share]])
+    for smoothing in (0.0, 0.5, 1.0):
+        mean = clone(model).set_params(vote="mean", smoothing=smoothing).fit(X, y)
+        other_class = 0.5 * smoothing / (2 + smoothing)  # in a leaf, beside its two rows
+        first = 0.5 * share + other_class * (1 - share)
+        np.testing.assert_allclose(mean.predict_proba([[3.0]]), [[first, 1 - first]])
+
+
+@every_estimator
+def test_the_largest_share_is_predicted_and_ties_go_to_the_first_class(estimator):
+    model = estimator(random_state=0).fit([[1.0]] * 4, ["b", "a", "b", "a"])
+    assert model.predict([[1.0]]) == ["a"]
+
+
+def test_a_failed_fit_does_not_mix_up_the_classes():
+    X, y = two_classes()
+    model = HelmboldSchapireClassifier(random_state=0).fit(X, np.array(["b", "c"])[y])
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="Only binary classification"):
+        model.fit(X, np.array(["a", "b", "c"])[np.arange(len(y)) % 3])
+    np.testing.assert_array_equal(model.predict(X), before)
+    np.testing.assert_array_equal(model.classes_, ["b", "c"])
+
+
+@every_estimator
+def test_progress_is_shown_on_standard_error_if_wanted(estimator, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as if somebody watched
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    X, y = two_classes()
+    estimator(random_state=0, verbose=0).fit(X, y)
+    assert capsys.readouterr() == ("", "")
+    shown = estimator(random_state=0, verbose=1).fit(X, y)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert estimator.__name__ in err
+    quiet = estimator(random_state=0).fit(X, y)
+    np.testing.assert_array_equal(shown.predict_proba(X), quiet.predict_proba(X))
+
+
+# -- parameters ------------------------------------------------------------------------------------
+
+
+@every_estimator
+@pytest.mark.parametrize("value", [-1.0, -1e-300, np.nan, np.inf, "much"])
+def test_temperatures_are_finite_and_not_negative(estimator, value):
+    X, y = two_classes(n=20)
+    for name in estimator._temperatures:
+        with pytest.raises(ValueError, match=name):
+            estimator(**{name: value}).fit(X, y)
+
+
+@every_estimator
+@pytest.mark.parametrize("partition", [DecisionTreeClassifier, object(), 5, None])
+def test_a_partition_that_cannot_grow_is_refused(estimator, partition):
+    X, y = two_classes(n=20)
+    with pytest.raises((ValueError, TypeError), match="partition"):
+        estimator(partition).fit(X, y)
+
+
+def test_an_estimator_without_a_tree_is_no_partition():
+    X, y = two_classes(n=20)
+    with pytest.raises(TypeError, match="expected a fitted scikit-learn decision tree"):
+        PACBayesTreeClassifier(StandardScaler()).fit(X, y)
+
+
+@every_estimator
+def test_an_estimator_s_cells_are_its_own(estimator):
+    X, y = two_classes()
+    tree = DecisionTreeClassifier(max_leaf_nodes=6, random_state=2)
+    model = estimator(tree, random_state=0).fit(X, y)
+    fitted = clone(tree).fit(X, y)
+    if estimator is not PrunedTreeClassifier:
+        cells = {(a, b) for a, b in zip(fitted.apply(X), model.apply(X), strict=True)}
+        assert len(cells) == len({a for a, _ in cells}) == len({b for _, b in cells}) == 6
+    else:
+        assert model.get_n_leaves() <= 6
+
+
+@pytest.mark.parametrize("rule", ["cost-complexity", "depth"])
+def test_a_pruning_has_weights_zero_and_one_and_shrinks_with_its_penalty(rule):
+    X, y = two_classes(n=400)
+    sizes = []
+    for penalty in (0.0, 0.01, 1.0, 1e6):
+        model = PrunedTreeClassifier("cart", rule=rule, lambda_penalty=penalty).fit(X, y)
+        np.testing.assert_array_equal(model.weights_.weight, model.tree_.is_leaf)
+        sizes.append(model.get_n_leaves())
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1] == 1
+
+
+def test_searches_of_scikit_learn_find_a_temperature_and_a_partition():
+    X, y = two_classes()
+    grid = {"lambda_error": [0.0, 0.5], "partition": ["kd", DecisionTreeClassifier(max_depth=3)]}
+    model = PACBayesTreeClassifier(vote="majority", lambda_penalty=0.1, random_state=0)
+    search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
+    assert search.best_params_["lambda_error"] == 0.5
+    assert len(search.cv_results_["params"]) == 4
+    pipeline = make_pipeline(StandardScaler(), clone(model))
+    name = "pacbayestreeclassifier__partition"
+    search = GridSearchCV(pipeline, {name: ["kd", "cart"]}, cv=3, error_score="raise").fit(X, y)
+    assert search.best_score_ > 0.6
+
+
+def test_a_scaler_s_frame_gives_its_names_to_the_model():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    for kind in ("pandas", "polars"):
+        pipeline = make_pipeline(StandardScaler(), PACBayesTreeClassifier(random_state=0))
+        pipeline.set_output(transform=kind).fit(X, y)
+        assert list(pipeline[-1].feature_names_in_) == list(X.columns)
+        assert pipeline.score(X, y) > 0.9

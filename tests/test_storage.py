@@ -128,13 +128,30 @@ def refuses(path, match=None):
 
 @pytest.mark.parametrize(
     "partition",
-    ["kd", "dyadic", DecisionTreeClassifier(max_depth=3), ExtraTreeClassifier(random_state=1)],
-    ids=["kd", "dyadic", "DecisionTree", "ExtraTree"],
+    [
+        "kd",
+        "dyadic",
+        "cart",
+        DecisionTreeClassifier(max_depth=3),
+        ExtraTreeClassifier(random_state=1),
+    ],
+    ids=["kd", "dyadic", "cart", "DecisionTree", "ExtraTree"],
 )
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_loaded_models_predict_bit_by_bit_what_the_saved_ones_did(estimator, partition, tmp_path):
     model = estimator(partition, random_state=0).fit(X, TWO)
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)
+
+
+@pytest.mark.parametrize("partition", ["cart", DecisionTreeClassifier()], ids=["cart", "sklearn"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_missing_values_go_the_same_way_after_loading(estimator, partition, tmp_path):
+    # The flowers with the shortest petals lack their length half of the time.
+    rows = X[:, [2]].copy()
+    rows[np.flatnonzero(Y == 0)[::2]] = np.nan
+    model = estimator(partition, random_state=0).fit(rows, Y == 0)
+    assert model.tree_.missing_left.any()
+    assert_same_model(through_file(model, tmp_path / "model.npz"), model, rows)
 
 
 def test_loaded_float32_predictions_are_the_same_too(tmp_path):

@@ -19,6 +19,7 @@ PAC_BAYES = Method(pac_bayes_family, "majority")
 METHODS = {
     "PAC-Bayes": PAC_BAYES,
     "PAC-Bayes, mean": Method(pac_bayes_family, "mean"),
+    "PAC-Bayes, smoothed mean": Method(pac_bayes_family, "mean", 1.5),
     "PAC-Bayes, branching": Method(partial(pac_bayes_family, prior="branching"), "majority"),
     "cost-complexity": Method(cost_complexity_family, "majority"),
     "cost-complexity, mean": Method(cost_complexity_family, "mean"),
@@ -56,7 +57,7 @@ def literal_loss(folds, method, scoring, temperatures):
     total = 0.0
     for fold in folds:
         weights = method.family(fold.tree, fold.stats).at(*temperatures)
-        score = vote(fold.tree, fold.stats, weights, method.kind).score
+        score = vote(fold.tree, fold.stats, weights, method.kind, method.smoothing).score
         for leaf in np.flatnonzero(fold.tree.is_leaf):
             winner = int(np.argmax(score[leaf]))
             for k, rows in enumerate(fold.holdout[leaf]):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import certree
 import reference
@@ -28,6 +29,17 @@ def test_mean_vote_averages_frequencies(tree_and_stats, lam):
     every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
     ballot = certree.vote(tree, stats, weights, "mean")
     value = reference.frequencies(tree, stats.counts)
+    for leaf, outcome in reference.vote(tree, every, masses, value).items():
+        np.testing.assert_allclose(ballot.score[leaf], outcome, atol=1e-10)
+
+
+@given(trees_and_stats(largest=1000), st.floats(0.01, 10))
+def test_smoothing_adds_rows_like_the_parents(tree_and_stats, smoothing):
+    tree, stats = tree_and_stats
+    weights = certree.pac_bayes(tree, stats, 0.3, 0.1)
+    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, 0.3, 0.1)
+    ballot = certree.vote(tree, stats, weights, "mean", smoothing)
+    value = reference.smoothed(tree, stats.counts, smoothing)
     for leaf, outcome in reference.vote(tree, every, masses, value).items():
         np.testing.assert_allclose(ballot.score[leaf], outcome, atol=1e-10)
 
@@ -64,6 +76,8 @@ def test_bad_input_is_refused():
     weights = certree.pac_bayes(tree, stats, 0.5, 0.1)
     with pytest.raises(ValueError, match='kind must be "majority" or "mean", got'):
         certree.vote(tree, stats, weights, "median")
+    with pytest.raises(ValueError, match="smoothing must be a finite number >= 0"):
+        certree.vote(tree, stats, weights, "mean", -1)
     one = Tree([0], [0.0], [-1], [1], 1)
     with pytest.raises(ValueError, match="weights has 3 nodes, but the tree has 1 nodes"):
         certree.vote(one, stats, weights)

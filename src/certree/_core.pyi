@@ -44,7 +44,7 @@ def count(left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', d
 def majority(left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
     """The largest class of each node; a node without rows has its parent's."""
 
-def frequencies(left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)]:
+def frequencies(left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], smoothing: float) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)]:
     """
     Shares of the classes in each node; a node without rows has its parent's.
     """

@@ -81,12 +81,13 @@ class _Training:
 class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """What the estimators share: a tree grows, temperatures are chosen, its prunings vote.
 
-    A subclass says which laws it chooses from (`_method`) and which temperatures those have.
+    A subclass says which laws it chooses from (`_methods`) and which temperatures those have.
     """
 
     _temperatures: ClassVar[tuple[str, ...]]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "partition": [StrOptions({"cart", "dyadic", "kd"}), HasMethods(["fit", "get_params"])],
+        "criterion": [StrOptions({"gini", "entropy", "misclassification"})],
         "axis": [StrOptions({"cycle", "spread"})],
         "cv": ["cv_object"],
         "scoring": [StrOptions({"error", "log_loss"})],
@@ -100,6 +101,7 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     }
 
     partition: Partition
+    criterion: Any
     axis: Any
     cv: Any
     scoring: Scoring
@@ -112,8 +114,8 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     verbose: int
 
     @abstractmethod
-    def _method(self) -> Method:
-        """The laws that this estimator chooses from."""
+    def _methods(self) -> list[Method]:
+        """The families of laws that this estimator chooses from, the likeliest first."""
 
     def _search(self) -> Search:
         return "joint"
@@ -136,21 +138,29 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self : object
             The fitted estimator.
         """
-        rows = self._training_rows(X, y, sample_weight)
+        before = self.__dict__.copy()
+        try:
+            self._fit(self._training_rows(X, y, sample_weight))
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)  # a fit that fails leaves the estimator as it was
+            raise
+        return self
+
+    def _fit(self, rows: _Training) -> None:
         random_state = check_random_state(self.random_state)
         grow = Grower(
             self.partition,
             axis=self.axis,
+            criterion=self.criterion,
             min_rows=self.min_rows,
             max_depth=self.max_depth,
             stop_when_pure=self.stop_when_pure,
             seed=int(random_state.randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
-        method = self._method()
-        self.temperatures_ = self._tune(rows, grow, method, random_state)
+        method, self.temperatures_ = self._tune(rows, grow, random_state)
         self._vote(rows, grow(rows.X, rows.y, rows.weight), method)
-        return self
 
     def _training_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
@@ -165,11 +175,7 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 sample_weight, rows, dtype=np.float64, ensure_non_negative=True
             )
         if self.class_weight is not None:
-            class_weight = compute_sample_weight(
-                self.class_weight,
-                target,
-                indices=None if weight is None else np.flatnonzero(weight),
-            )
+            class_weight = _class_weights(self.class_weight, target, weight)
             weight = class_weight if weight is None else weight * class_weight
         if weight is not None:
             present = weight > 0
@@ -185,26 +191,36 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return _Training(rows, classes.astype(np.int32), weight, max(2, self.n_classes_), number)
 
     def _tune(
-        self, rows: _Training, grow: Grower, method: Method, random_state: np.random.RandomState
-    ) -> dict[str, float]:
+        self, rows: _Training, grow: Grower, random_state: np.random.RandomState
+    ) -> tuple[Method, dict[str, float]]:
+        """Choose a family of laws and its temperatures."""
         given = [getattr(self, name) for name in self._temperatures]
+        method, *others = self._methods()
         values = given
         if None in given:
             folds = rows.folds(self.cv, random_state)
-            with progress(self.verbose > 0, len(folds) + 4, type(self).__name__) as advance:
+            steps = len(folds) + 4 * (1 + len(others))
+            with progress(self.verbose > 0, steps, type(self).__name__) as advance:
                 grown = []
                 for fold in folds:
                     grown.append(grow_fold(fold, grow, rows.X, rows.y, rows.n_classes, self.n_jobs))
                     advance()
-                objective = Objective.of(grown, method, self.scoring, threads(self.n_jobs))
-                values = list(tune(objective, given, self._search(), advance))
-        return dict(zip(self._temperatures, map(float, values), strict=True))
+                best = np.inf
+                for candidate in (method, *others):
+                    objective = Objective.of(grown, candidate, self.scoring, threads(self.n_jobs))
+                    chosen = tune(objective, given, self._search(), advance)
+                    loss = objective.losses(np.array([chosen]))[0]
+                    if loss < best:
+                        best, method, values = loss, candidate, list(chosen)
+        return method, dict(zip(self._temperatures, map(float, values), strict=True))
 
     def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
         """Set the fitted attributes, once the temperatures are chosen."""
         stats = count(tree, rows.X, rows.y, rows.n_classes, None, rows.weight, n_jobs=self.n_jobs)
         weights = method.family(tree, stats).at(*self.temperatures_.values())
-        self._set_fitted(tree, stats, weights, vote(tree, stats, weights, method.kind))
+        self._set_fitted(
+            tree, stats, weights, vote(tree, stats, weights, method.kind, method.smoothing)
+        )
 
     def _set_fitted(self, tree: Tree, stats: NodeStats, weights: NodeWeights, ballot: Vote) -> None:
         self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, ballot
@@ -384,6 +400,18 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return tags
 
 
+def _class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) -> Float64:
+    """Weight of each row's class; "balanced" counts rows by their weights, scikit-learn does not."""
+    if class_weight != "balanced":
+        weights: Float64 = compute_sample_weight(class_weight, y)
+        return weights
+    _, codes = np.unique(y, return_inverse=True)
+    totals = np.bincount(codes, weight)
+    present = totals > 0
+    factor = totals.sum() / (present.sum() * np.where(present, totals, 1))
+    return np.where(present, factor, 0)[codes]
+
+
 class PACBayesTreeClassifier(TreeVoteClassifier):
     """All prunings of one tree vote, weighed by their errors and their size.
 
@@ -393,27 +421,33 @@ class PACBayesTreeClassifier(TreeVoteClassifier):
 
     Parameters
     ----------
-    partition : {"kd", "dyadic"} or scikit-learn decision tree, default="kd"
-        How the tree is grown: cut at medians, halved at midpoints, or by an estimator such as
-        ``DecisionTreeClassifier()``, which is cloned and fitted.
+    partition : {"cart", "kd", "dyadic"} or scikit-learn decision tree, default="cart"
+        How the tree is grown: cut where the classes become purest, cut at medians, halved at
+        midpoints, or by an estimator such as ``DecisionTreeClassifier()``, which is cloned and
+        fitted.
+    criterion : {"entropy", "gini", "misclassification"}, default="entropy"
+        What a cut of the CART partition lowers; see `grow_cart`.
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition: the one with the largest range in it, or all
         in turn.
-    prior : {"leaves", "branching"}, default="leaves"
-        See `pac_bayes`.
-    vote : {"majority", "mean"}, default="majority"
+    prior : {"leaves", "branching"} or None, default=None
+        See `pac_bayes`; None: chosen by cross-validation with the temperatures, "leaves" if both are
+        given.
+    vote : {"majority", "mean"}, default="mean"
         Whether a pruning votes for the majority class of the leaf that x is in, or spreads its vote
         like the classes there.
+    smoothing : float, default=0.5
+        Rows with the classes of its parent that every cell is given in the mean vote; see `vote`.
     lambda_error : float or None, default=None
         Weight of an error (nats); None: chosen by cross-validation.
     lambda_penalty : float or None, default=None
         Weight of the square root of a leaf's rows; None: chosen by cross-validation.
     search : {"joint", "error-first"}, default="joint"
         Whether the two are chosen together or in turn.
-    cv : int, splitter, iterable or None, default=2
+    cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation. A number of folds deals the rows by class and otherwise at
         random, copies of a row apart; anything else means what it means to scikit-learn.
-    scoring : {"error", "log_loss"}, default="error"
+    scoring : {"log_loss", "error"}, default="log_loss"
         What the cross-validation minimises.
     min_rows : float, default=1
         A cell of at most so many rows is a leaf of the tree.
@@ -466,25 +500,28 @@ class PACBayesTreeClassifier(TreeVoteClassifier):
     _temperatures = ("lambda_error", "lambda_penalty")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
-        "prior": [StrOptions({"leaves", "branching"})],
+        "prior": [StrOptions({"leaves", "branching"}), None],
         "vote": [StrOptions({"majority", "mean"})],
         "lambda_error": [Interval(Real, 0, None, closed="left"), None],
         "lambda_penalty": [Interval(Real, 0, None, closed="left"), None],
+        "smoothing": [Interval(Real, 0, None, closed="left")],
         "search": [StrOptions({"joint", "error-first"})],
     }
 
     def __init__(
         self,
-        partition: Partition = "kd",
+        partition: Partition = "cart",
         *,
+        criterion: str = "entropy",
         axis: str = "spread",
-        prior: Prior = "leaves",
-        vote: Kind = "majority",
+        prior: Prior | None = None,
+        vote: Kind = "mean",
+        smoothing: float = 0.5,
         lambda_error: float | None = None,
         lambda_penalty: float | None = None,
         search: Search = "joint",
-        cv: Any = 2,
-        scoring: Scoring = "error",
+        cv: Any = 5,
+        scoring: Scoring = "log_loss",
         min_rows: float = 1,
         max_depth: MaxDepth = None,
         stop_when_pure: bool = True,
@@ -494,9 +531,11 @@ class PACBayesTreeClassifier(TreeVoteClassifier):
         verbose: int = 0,
     ) -> None:
         self.partition = partition
+        self.criterion = criterion
         self.axis = axis
-        self.prior: Prior = prior
+        self.prior: Prior | None = prior
         self.vote: Kind = vote
+        self.smoothing = smoothing
         self.lambda_error = lambda_error
         self.lambda_penalty = lambda_penalty
         self.search: Search = search
@@ -510,8 +549,12 @@ class PACBayesTreeClassifier(TreeVoteClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _method(self) -> Method:
-        return Method(partial(pac_bayes_family, prior=self.prior), self.vote)
+    def _methods(self) -> list[Method]:
+        priors: list[Prior] = ["leaves", "branching"] if self.prior is None else [self.prior]
+        return [
+            Method(partial(pac_bayes_family, prior=prior), self.vote, self.smoothing)
+            for prior in priors
+        ]
 
     def _search(self) -> Search:
         return self.search
@@ -522,8 +565,10 @@ class PrunedTreeClassifier(TreeVoteClassifier):
 
     Parameters
     ----------
-    partition : {"kd", "dyadic"} or scikit-learn decision tree, default="kd"
+    partition : {"cart", "kd", "dyadic"} or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`.
+    criterion : {"entropy", "gini", "misclassification"}, default="entropy"
+        What a cut of the CART partition lowers; see `grow_cart`.
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition.
     rule : {"cost-complexity", "depth"}, default="cost-complexity"
@@ -532,7 +577,7 @@ class PrunedTreeClassifier(TreeVoteClassifier):
     lambda_penalty : float or None, default=None
         Weight of that penalty (errors per leaf, or Scott and Nowak's constant); None: chosen by
         cross-validation.
-    cv : int, splitter, iterable or None, default=2
+    cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation; see `PACBayesTreeClassifier`.
     scoring : {"error", "log_loss"}, default="error"
         What the cross-validation minimises.
@@ -585,12 +630,13 @@ class PrunedTreeClassifier(TreeVoteClassifier):
 
     def __init__(
         self,
-        partition: Partition = "kd",
+        partition: Partition = "cart",
         *,
+        criterion: str = "entropy",
         axis: str = "spread",
         rule: str = "cost-complexity",
         lambda_penalty: float | None = None,
-        cv: Any = 2,
+        cv: Any = 5,
         scoring: Scoring = "error",
         min_rows: float = 1,
         max_depth: MaxDepth = None,
@@ -601,6 +647,7 @@ class PrunedTreeClassifier(TreeVoteClassifier):
         verbose: int = 0,
     ) -> None:
         self.partition = partition
+        self.criterion = criterion
         self.axis = axis
         self.rule = rule
         self.lambda_penalty = lambda_penalty
@@ -614,11 +661,11 @@ class PrunedTreeClassifier(TreeVoteClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _method(self) -> Method:
+    def _methods(self) -> list[Method]:
         family = (
             cost_complexity_family if self.rule == "cost-complexity" else depth_penalised_family
         )
-        return Method(family, "mean")
+        return [Method(family, "mean")]
 
     def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
         super()._vote(rows, tree, method)
@@ -630,13 +677,18 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
 
     Parameters
     ----------
-    partition : {"kd", "dyadic"} or scikit-learn decision tree, default="kd"
+    partition : {"cart", "kd", "dyadic"} or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`.
+    criterion : {"entropy", "gini", "misclassification"}, default="entropy"
+        What a cut of the CART partition lowers; see `grow_cart`.
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition.
     temperature : float or None, default=None
         Weight of a unit of absolute loss (nats); None: chosen by cross-validation.
-    cv : int, splitter, iterable or None, default=2
+    smoothing : float, default=0.5
+        Rows with the classes of its parent that every cell is given in the vote, see `vote`; 0 is
+        the vote of the reference.
+    cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation; see `PACBayesTreeClassifier`.
     scoring : {"error", "log_loss"}, default="error"
         What the cross-validation minimises.
@@ -684,15 +736,18 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
         "temperature": [Interval(Real, 0, None, closed="left"), None],
+        "smoothing": [Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
         self,
-        partition: Partition = "kd",
+        partition: Partition = "cart",
         *,
+        criterion: str = "entropy",
         axis: str = "spread",
         temperature: float | None = None,
-        cv: Any = 2,
+        smoothing: float = 0.5,
+        cv: Any = 5,
         scoring: Scoring = "error",
         min_rows: float = 1,
         max_depth: MaxDepth = None,
@@ -703,8 +758,10 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         verbose: int = 0,
     ) -> None:
         self.partition = partition
+        self.criterion = criterion
         self.axis = axis
         self.temperature = temperature
+        self.smoothing = smoothing
         self.cv = cv
         self.scoring = scoring
         self.min_rows = min_rows
@@ -715,8 +772,8 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _method(self) -> Method:
-        return Method(helmbold_schapire_family, "mean")
+    def _methods(self) -> list[Method]:
+        return [Method(helmbold_schapire_family, "mean", self.smoothing)]
 
     def _training_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None

@@ -45,6 +45,7 @@ class Method(StrEnum):
 class Partition(StrEnum):
     """The partitions by their names."""
 
+    cart = "cart"
     kd = "kd"
     dyadic = "dyadic"
 
@@ -176,7 +177,7 @@ def fit(
     target: Annotated[str, typer.Option(help="Column with the class.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     method: Annotated[Method, typer.Option(help="What to fit.")] = Method.pac_bayes,
-    partition: Annotated[Partition, typer.Option(help="How the tree is grown.")] = Partition.kd,
+    partition: Annotated[Partition, typer.Option(help="How the tree is grown.")] = Partition.cart,
     seed: Annotated[int, typer.Option(min=0, help="Random state.")] = 0,
     jobs: Jobs = -1,
     quiet: Quiet = False,

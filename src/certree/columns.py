@@ -133,7 +133,7 @@ def row_weights(values: ArrayLike | None, n_rows: int) -> Float64 | None:
     return result
 
 
-def temperature(name: str, value: float) -> float:
+def nonnegative(name: str, value: float) -> float:
     """Check a finite number that is not negative."""
     number = float(value)
     if not (np.isfinite(number) and number >= 0):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree import _core
-from certree.columns import Float64, column, temperature
+from certree.columns import Float64, column, nonnegative
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights import Family, NodeWeights, _decided, chain_stops, gains_of
@@ -79,7 +79,7 @@ def cost_complexity(tree: Tree, stats: NodeStats, lambda_penalty: float) -> Node
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
-    return cost_complexity_family(tree, stats).at(temperature("lambda_penalty", lambda_penalty))
+    return cost_complexity_family(tree, stats).at(nonnegative("lambda_penalty", lambda_penalty))
 
 
 def depth_penalised_family(tree: Tree, stats: NodeStats) -> Family:
@@ -120,7 +120,7 @@ def depth_penalised(tree: Tree, stats: NodeStats, lambda_penalty: float) -> Node
     Scott and Nowak, "Minimax-optimal classification with dyadic decision trees", IEEE Trans.
     Information Theory 2006, as "SN-pruning" in Nguyen and Kpotufe, NeurIPS 2018, Section 5.
     """
-    return depth_penalised_family(tree, stats).at(temperature("lambda_penalty", lambda_penalty))
+    return depth_penalised_family(tree, stats).at(nonnegative("lambda_penalty", lambda_penalty))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -86,7 +86,8 @@ def _deal(
     hashes: NDArray[np.uint64], y: Int32, n_folds: int, sample_weight: Float64 | None
 ) -> tuple[Indices, Indices]:
     """Row number and fold of every copy."""
-    order = np.lexsort((hashes, y))
+    weight = np.zeros(len(y)) if sample_weight is None else sample_weight
+    order = np.lexsort((weight, hashes, y))
     row = order
     if sample_weight is not None and _whole(sample_weight):
         row = np.repeat(order, sample_weight[order].astype(np.intp))

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,7 @@ def _download(name: str, looked: str) -> Table:
     number = OPENML_IDS[name]
     try:
         bunch = fetch_openml(data_id=number, as_frame=False, parser="liac-arff")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         raise FileNotFoundError(
             f"data set {name!r}: {looked}, and data set {number} could not be downloaded from "
             f"OpenML ({error})"

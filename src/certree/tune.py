@@ -40,10 +40,13 @@ class Method:
         ``family(tree, stats) -> Family``.
     kind : {"majority", "mean"}
         How its prunings vote.
+    smoothing : float
+        Of the mean vote; see `vote`.
     """
 
     family: Callable[[Tree, NodeStats], Family]
     kind: Kind
+    smoothing: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +117,9 @@ class Objective:
             (
                 fold,
                 method.family(fold.tree, fold.stats),
-                node_frequencies(fold.tree, fold.stats) if method.kind == "mean" else None,
+                node_frequencies(fold.tree, fold.stats, method.smoothing)
+                if method.kind == "mean"
+                else None,
             )
             for fold in folds
         ]

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from certree import _core
-from certree.columns import Float64, Int32, column
+from certree.columns import Float64, Int32, column, nonnegative
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights import NodeWeights
@@ -40,12 +40,18 @@ class Vote:
         return label
 
 
-def node_frequencies(tree: Tree, stats: NodeStats) -> Float64:
-    """Shares of the classes in each node, (m, K); a node without rows has its parent's."""
-    return _core.frequencies(tree.left, stats.of(tree).counts)
+def node_frequencies(tree: Tree, stats: NodeStats, smoothing: float = 0.0) -> Float64:
+    """Shares of the classes in each node, (m, K), smoothed as `vote` says."""
+    return _core.frequencies(tree.left, stats.of(tree).counts, nonnegative("smoothing", smoothing))
 
 
-def vote(tree: Tree, stats: NodeStats, weights: NodeWeights, kind: Kind = "majority") -> Vote:
+def vote(
+    tree: Tree,
+    stats: NodeStats,
+    weights: NodeWeights,
+    kind: Kind = "majority",
+    smoothing: float = 0.0,
+) -> Vote:
     """Let all prunings vote in every cell.
 
     Parameters
@@ -59,6 +65,10 @@ def vote(tree: Tree, stats: NodeStats, weights: NodeWeights, kind: Kind = "major
     kind : {"majority", "mean"}
         "majority": a pruning votes for the label of the leaf that x is in. "mean": it spreads its
         vote like the class frequencies there.
+    smoothing : float
+        Rows that are added to those of a node, with classes like its parent's; above the root all
+        classes are equally frequent. A node without rows is like its parent in any case. Only the
+        mean vote reads it.
 
     Returns
     -------
@@ -67,11 +77,11 @@ def vote(tree: Tree, stats: NodeStats, weights: NodeWeights, kind: Kind = "major
     Raises
     ------
     ValueError
-        If `kind` is unknown or the sizes differ.
+        If `kind` is unknown, `smoothing` is negative or not finite, or the sizes differ.
     """
     if kind not in ("majority", "mean"):
         raise ValueError(f'kind must be "majority" or "mean", got {kind!r}')
-    frequency = node_frequencies(tree, stats) if kind == "mean" else None
+    frequency = node_frequencies(tree, stats, smoothing) if kind == "mean" else None
     return Vote(
         _core.push_down(
             tree.left, weights.of(tree).weight, stats.of(tree).label, frequency, stats.n_classes

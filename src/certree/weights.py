@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, log_softmax, logsumexp
 
 from certree import _core
-from certree.columns import Float64, column, temperature
+from certree.columns import Float64, column, nonnegative
 from certree.stats import NodeStats
 from certree.tree import LEAF, Tree
 
@@ -333,7 +333,7 @@ def pac_bayes(
     """
     family = pac_bayes_family(tree, stats, prior, stop_probability)
     return family.at(
-        temperature("lambda_error", lambda_error), temperature("lambda_penalty", lambda_penalty)
+        nonnegative("lambda_error", lambda_error), nonnegative("lambda_penalty", lambda_penalty)
     )
 
 
@@ -423,7 +423,7 @@ def helmbold_schapire(tree: Tree, stats: NodeStats, temperature_: float) -> Node
     Helmbold and Schapire, "Predicting nearly as well as the best pruning of a decision tree", Machine
     Learning 1997.
     """
-    return helmbold_schapire_family(tree, stats).at(temperature("temperature_", temperature_))
+    return helmbold_schapire_family(tree, stats).at(nonnegative("temperature_", temperature_))
 
 
 def reached(tree: Tree, weights: NodeWeights) -> Float64:

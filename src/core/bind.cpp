@@ -240,7 +240,7 @@ Out1<std::int32_t> majority(const Ints& left, const Table& counts) {
   return std::move(label).column();
 }
 
-Out2<double> frequencies(const Ints& left, const Table& counts) {
+Out2<double> frequencies(const Ints& left, const Table& counts, double smoothing) {
   const std::int32_t m = node_count(left);
   expect_length("counts", counts.shape(0), left.size());
   if (counts.shape(1) == 0) throw std::invalid_argument("counts has no classes");
@@ -248,7 +248,7 @@ Out2<double> frequencies(const Ints& left, const Table& counts) {
   {
     const nb::gil_scoped_release release;
     certree::frequencies(left.data(), m, counts.data(), static_cast<std::int64_t>(counts.shape(1)),
-                         frequency.data());
+                         smoothing, frequency.data());
   }
   return std::move(frequency).table();
 }
@@ -420,7 +420,7 @@ NB_MODULE(_core, core) {
            "Weight of the rows of each class in each node.");
   core.def("majority", &majority, "left"_a.noconvert(), "counts"_a.noconvert(),
            "The largest class of each node; a node without rows has its parent's.");
-  core.def("frequencies", &frequencies, "left"_a.noconvert(), "counts"_a.noconvert(),
+  core.def("frequencies", &frequencies, "left"_a.noconvert(), "counts"_a.noconvert(), "smoothing"_a,
            "Shares of the classes in each node; a node without rows has its parent's.");
   core.def("depths", &depths, "left"_a.noconvert(), "chain"_a.noconvert(),
            "Number of cells above each node.");

@@ -64,10 +64,11 @@ void count(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* l
 void majority(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
               std::int64_t n_classes, std::int32_t* label);
 
-// frequency: float64 (n_nodes, n_classes), shares of the classes; a node without rows has its
-// parent's, a root without rows the uniform ones.
+// frequency: float64 (n_nodes, n_classes), shares of the classes among the rows of a node and
+// `smoothing` more that are like its parent's shares; the root's parent has uniform ones. So a node
+// without rows has its parent's.
 void frequencies(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
-                 std::int64_t n_classes, double* frequency);
+                 std::int64_t n_classes, double smoothing, double* frequency);
 
 // depth: int64 (n_nodes,) number of cells above the first cell of each node's chain.
 void depths(const std::int32_t* left, const std::int32_t* chain, std::int32_t n_nodes,

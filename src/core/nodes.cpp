@@ -113,15 +113,15 @@ void majority(const std::int32_t* left, std::int32_t n_nodes, const double* coun
 }
 
 void frequencies(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
-                 std::int64_t n_classes, double* frequency) {
+                 std::int64_t n_classes, double smoothing, double* frequency) {
   std::fill(frequency, frequency + n_classes, 1.0 / static_cast<double>(n_classes));
   for (std::int64_t v = 0; v < n_nodes; ++v) {
     const double* row = counts + v * n_classes;
-    double* share = frequency + v * n_classes;
-    double n = 0.0;
+    double* share = frequency + v * n_classes;  // holds the parent's
+    double n = smoothing;
     for (std::int64_t k = 0; k < n_classes; ++k) n += row[k];
     if (n > 0.0)
-      for (std::int64_t k = 0; k < n_classes; ++k) share[k] = row[k] / n;
+      for (std::int64_t k = 0; k < n_classes; ++k) share[k] = (row[k] + smoothing * share[k]) / n;
     if (left[v] == kLeaf) continue;
     double* child = frequency + left[v] * n_classes;
     std::copy(share, share + n_classes, child);

@@ -130,7 +130,7 @@ def draw(dataset: str, table: Table, repeat: int, share: float = 1.0) -> Sample:
     X, y = table.X, table.y
     if y is None:
         raise ValueError(f"data set {dataset!r} has no target")
-    rows = FIRST_ROWS.get(dataset, len(X))
+    rows = min(FIRST_ROWS.get(dataset, len(X)), len(X))
     classes, codes = np.unique(y[:rows], return_inverse=True)
     order = np.random.default_rng([repeat, 2018]).permutation(rows)
     n_test = TEST_ROWS if rows >= 2 * TEST_ROWS else rows // 3

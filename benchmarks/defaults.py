@@ -1,0 +1,173 @@
+"""Which defaults of PACBayesTreeClassifier are best: test error, log loss and time on public tables.
+
+Every candidate is fitted on 70 % of the rows of each table in the directory CERTREE_DATA and in its
+folder `more` (categories as numbers in the order of their names), three splits, one thread. The peer is
+scikit-learn's DecisionTreeClassifier, pruned by cost-complexity with 30 values of ccp_alpha and five
+folds (`--peer`; it takes most of the time). Prints, and writes to results/defaults.csv, the mean error
+and log loss of each candidate by table, and the means over tables of their ratios to the first
+candidate.
+"""
+
+import argparse
+import csv
+import io
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.tree import DecisionTreeClassifier
+
+from benchmarks.timing import RESULTS
+from certree import PACBayesTreeClassifier
+from certree.output import write_whole
+
+SPLITS = 3
+REGRESSION = {"abalone", "bike_sharing", "california_housing", "diamonds"}
+
+
+def candidates() -> dict[str, Any]:
+    """Estimators by what sets them apart."""
+    base: dict[str, Any] = {"partition": "cart", "random_state": 0}
+    mean = {**base, "vote": "mean", "scoring": "log_loss", "cv": 5}
+    branching = {**mean, "prior": "branching"}
+    gini, entropy = {"criterion": "gini"}, {"criterion": "entropy"}
+    choices = {
+        "majority, error, cv 2, Gini": {
+            **base,
+            **gini,
+            "scoring": "error",
+            "vote": "majority",
+            "cv": 2,
+        },
+        "majority, error, cv 5, entropy": {
+            **base,
+            **entropy,
+            "scoring": "error",
+            "vote": "majority",
+            "cv": 5,
+        },
+        "mean, error, entropy": {**mean, **entropy, "scoring": "error"},
+        "mean, log loss, Gini": {**mean, **gini},
+        "mean, log loss, entropy": {**mean, **entropy},
+        "mean, log loss, entropy, cv 2": {**mean, **entropy, "cv": 2},
+        "mean, log loss, entropy, not smoothed": {**mean, **entropy, "smoothing": 0.0},
+        "mean, log loss, entropy, smoothing 2": {**mean, **entropy, "smoothing": 2.0},
+        "branching, Gini": {**branching, **gini},
+        "branching, entropy": {**branching, **entropy},
+        "branching, entropy, smoothing 0.5": {**branching, **entropy, "smoothing": 0.5},
+        "KD, mean, log loss": {**mean, "partition": "kd"},
+    }
+    return {name: PACBayesTreeClassifier(**choice) for name, choice in choices.items()}
+
+
+def pruned_cart(X: np.ndarray, y: np.ndarray) -> GridSearchCV:
+    """scikit-learn's tree with 30 values of ccp_alpha from its own path, five folds."""
+    path = DecisionTreeClassifier(random_state=0).cost_complexity_pruning_path(X, y).ccp_alphas
+    alphas = np.unique(np.clip(np.quantile(path, np.linspace(0, 1, 30)), 0, None))
+    return GridSearchCV(DecisionTreeClassifier(random_state=0), {"ccp_alpha": alphas}, cv=5)
+
+
+def tables(directory: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Features and classes of every classification table."""
+    found = {}
+    for file in [*sorted(directory.glob("*.parquet")), *sorted(directory.glob("more/*.parquet"))]:
+        if file.stem in REGRESSION:
+            continue
+        columns = pa.parquet.read_table(file)
+        features = [_numbers(columns.column(name)) for name in columns.column_names[:-1]]
+        target = columns.column(columns.column_names[-1]).to_numpy()
+        found[file.stem] = np.column_stack(features), np.unique(target, return_inverse=True)[1]
+    return found
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    if pa.types.is_large_string(column.type) or pa.types.is_string(column.type):
+        return np.unique(column.to_numpy(), return_inverse=True)[1].astype(float)
+    return column.cast(pa.float64()).to_numpy()
+
+
+def main() -> None:
+    """Measure all candidates."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peer", action="store_true", help="measure scikit-learn's tree as well")
+    options = parser.parse_args()
+    directory = os.environ.get("CERTREE_DATA")
+    if not directory:
+        print("defaults: skipped, CERTREE_DATA names no directory of tables")
+        return
+    rows: list[dict[str, Any]] = []
+    for name, (X, y) in tables(Path(directory)).items():
+        for split in range(SPLITS):
+            parts = train_test_split(X, y, test_size=0.3, random_state=split, stratify=y)
+            models = candidates()
+            if options.peer:
+                models["scikit-learn, pruned"] = pruned_cart(parts[0], parts[2])
+            for label, model in models.items():
+                rows.append(
+                    {"table": name, "split": split, "candidate": label, **judge(model, parts)}
+                )
+        report([row for row in rows if row["table"] == name], name)
+    summary(rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(RESULTS / "defaults.csv", lambda file: file.write(text.getvalue().encode()))
+
+
+def judge(model: Any, parts: list[np.ndarray]) -> dict[str, float]:
+    """Test error, log loss and seconds of a fit."""
+    X, X_test, y, y_test = parts
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # classes rarer than folds
+        model.fit(X, y)
+    seconds = time.perf_counter() - start
+    shares = np.clip(model.predict_proba(X_test), 1e-15, 1)
+    return {
+        "error": round(float(np.mean(model.predict(X_test) != y_test)), 5),
+        "log_loss": round(float(log_loss(y_test, shares, labels=model.classes_)), 5),
+        "seconds": round(seconds, 4),
+    }
+
+
+def mean(rows: list[dict[str, Any]], label: str, figure: str) -> float:
+    """Mean of a figure of one candidate."""
+    return float(np.mean([row[figure] for row in rows if row["candidate"] == label]))
+
+
+def report(rows: list[dict[str, Any]], name: str) -> None:
+    """Print the means of one table."""
+    print(name)
+    for label in dict.fromkeys(row["candidate"] for row in rows):
+        figures = [mean(rows, label, figure) for figure in ("error", "log_loss", "seconds")]
+        print("  {:<38} error {:.4f}  log loss {:.3f}  {:.2f} s".format(label, *figures))
+
+
+def summary(rows: list[dict[str, Any]]) -> None:
+    """Print the means over tables of the ratios to the first candidate."""
+    labels = list(dict.fromkeys(row["candidate"] for row in rows))
+    groups = [
+        [row for row in rows if row["table"] == name]
+        for name in dict.fromkeys(row["table"] for row in rows)
+    ]
+    print("mean over tables of the ratio to the first candidate")
+    for label in labels:
+        ratios = [
+            np.mean(
+                [mean(group, label, figure) / mean(group, labels[0], figure) for group in groups]
+            )
+            for figure in ("error", "log_loss", "seconds")
+        ]
+        print("  {:<38} error {:.3f}  log loss {:.3f}  time {:.2f}".format(label, *ratios))
+
+
+if __name__ == "__main__":
+    main()
