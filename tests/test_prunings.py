@@ -115,6 +115,33 @@ def test_path_matches_scikit_learn_on_data():
         assert total(cost, weights) == reference.smallest_cost(tree, cost)[0]
 
 
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+def test_path_by_impurity_is_that_of_scikit_learn(criterion):
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.tree import DecisionTreeClassifier
+
+    X, y = load_breast_cancer(return_X_y=True)
+    model = DecisionTreeClassifier(criterion=criterion, min_samples_leaf=4, random_state=0)
+    theirs = model.fit(X, y).cost_complexity_pruning_path(X, y).ccp_alphas
+    tree = certree.from_sklearn(model)
+    path = certree.cost_complexity_path(tree, certree.count(tree, X, y, 2), criterion)
+    unit = len(y) * (np.log(2) if criterion == "entropy" else 1)
+    # Theirs names a price once for every subtree that collapses at it.
+    np.testing.assert_allclose(path.prices / unit, np.unique(theirs.round(12)), atol=1e-9)
+    leaves = [path.pruning(step).expected_leaves for step in range(len(path.prices))]
+    for price, n_leaves in zip(path.prices, leaves, strict=True):
+        again = DecisionTreeClassifier(
+            criterion=criterion, min_samples_leaf=4, random_state=0, ccp_alpha=price / unit + 1e-9
+        )
+        assert again.fit(X, y).get_n_leaves() == n_leaves
+
+
+def test_unknown_costs_are_refused():
+    tree = Tree([0], [0.0], [-1], [1], 1)
+    with pytest.raises(ValueError, match='cost must be "error", "gini" or "entropy"'):
+        certree.cost_complexity_path(tree, NodeStats([[1, 2]], [1]), "squares")
+
+
 def test_path_of_a_deep_tree_takes_no_recursion():
     inner = 20_000
     left = np.full(2 * inner + 1, -1)

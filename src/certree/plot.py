@@ -144,7 +144,9 @@ def plot_tree(model: "TreeVoteClassifier", max_leaves: int = 8) -> Figure:
     places: dict[int, tuple[float, int]] = {}
     n_leaves = _place(root, places)
     depth = max(level for _, level in places.values())
-    figure = Figure(figsize=(1.2 + 1.75 * n_leaves, 1.1 + 1.15 * depth), layout="constrained")
+    # Neighbours must not cover each other: some 0.06 inches for each letter of the longest rule.
+    width = max(1.75, 0.3 + 0.06 * max(map(len, _rules(root))))
+    figure = Figure(figsize=(1.2 + width * n_leaves, 1.1 + 1.15 * depth), layout="constrained")
     ax = figure.subplots()
     ax.set_axis_off()
     ax.set_xlim(-0.6, n_leaves - 0.4)
@@ -157,6 +159,11 @@ def plot_tree(model: "TreeVoteClassifier", max_leaves: int = 8) -> Figure:
         stack.extend(branch.children)
         _draw_branch(ax, branch, places, palette[labels.index(str(branch.cell.label)) % 10])
     return figure
+
+
+def _rules(branch: Branch) -> list[str]:
+    below = [rule for child in branch.children for rule in _rules(child)]
+    return [branch.cell.rule, *below]
 
 
 def _place(root: Branch, places: dict[int, tuple[float, int]]) -> int:

@@ -1,9 +1,11 @@
 """Optimal prunings: the 0/1 case of a law over prunings."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import entr
 
 from certree import _core
 from certree.columns import Float64, column, nonnegative
@@ -146,7 +148,23 @@ class CostComplexityPath:
         return _decided(self.tree, self.critical > self.prices[step])
 
 
-def cost_complexity_path(tree: Tree, stats: NodeStats) -> CostComplexityPath:
+Cost = Literal["error", "gini", "entropy"]
+
+
+def impurity_cost(stats: NodeStats, cost: Cost) -> Float64:
+    """Rows of each node times its impurity, (m,): errors, Gini index, or entropy in nats."""
+    if cost == "error":
+        return stats.errors
+    if cost not in ("gini", "entropy"):
+        raise ValueError(f'cost must be "error", "gini" or "entropy", got {cost!r}')
+    n = stats.n
+    shares = stats.counts / np.maximum(n, np.finfo(np.float64).tiny)[:, None]
+    impurity = entr(shares) if cost == "entropy" else shares * (1 - shares)
+    total: Float64 = n * impurity.sum(axis=1)
+    return total
+
+
+def cost_complexity_path(tree: Tree, stats: NodeStats, cost: Cost = "error") -> CostComplexityPath:
     """Find every price of a leaf at which the cost-complexity pruning changes, O(m log m).
 
     Parameters
@@ -155,17 +173,26 @@ def cost_complexity_path(tree: Tree, stats: NodeStats) -> CostComplexityPath:
         The tree.
     stats : NodeStats
         Errors and rows of its nodes.
+    cost : {"error", "gini", "entropy"}
+        What leaves cost besides the price: errors, or rows times impurity (nats for entropy).
+        scikit-learn's ``ccp_alpha`` is the price for the criterion's own impurity over all rows.
 
     Returns
     -------
     CostComplexityPath
         Its prunings are nested.
 
+    Raises
+    ------
+    ValueError
+        If `cost` is unknown.
+
     References
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
     rows = stats.of(tree).n
-    critical = _core.critical_prices(tree.left, stats.errors, (rows > 0).astype(np.float64))
+    costs = impurity_cost(stats, cost)
+    critical = _core.critical_prices(tree.left, costs, (rows > 0).astype(np.float64))
     prices = np.unique(critical[(critical > 0) & np.isfinite(critical)])
     return CostComplexityPath(tree, np.concatenate([[0.0], prices]), critical)
