@@ -127,7 +127,7 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes to the right child of every split.
+            Rows; NaN stands for a missing value and goes where the partition sends it.
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
