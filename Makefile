@@ -46,7 +46,7 @@ stub: $(VENV)/developer.done
 # The sanitizers' runtime must be loaded before Python; leaks of the interpreter itself are not ours.
 sanitize: $(VENV)-sanitize/developer.done
 	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0 HYPOTHESIS_PROFILE=sanitize \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 HYPOTHESIS_PROFILE=sanitize \
 	$(VENV)-sanitize/bin/python -m pytest -p no:randomly tests
 
 validity: $(VENV)/developer.done

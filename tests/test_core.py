@@ -20,6 +20,7 @@ def law(**changes):
         "stop": np.zeros(3),
         "split": np.zeros(3),
         "theta": THETA,
+        "root": THETA,
         "prune": False,
     }
     return _core.weigh(**{**good, **changes})

@@ -44,7 +44,8 @@ def test_dyadic_is_the_literal_dyadic_tree(X_y, options):
 @given(rows(), switches, st.sampled_from(["cycle", "spread"]), st.booleans())
 def test_kd_is_the_literal_median_tree(X_y, options, axis, weighted):
     X, y = X_y
-    X = np.where(abs(X) > 1e200, 17.0, X)  # the literal deviations would overflow
+    X = np.where(abs(X) > 1e200, 17.0, X)  # the literal deviations would overflow,
+    X = np.where(abs(X) < 1e-100, 0.0, X)  # or underflow
     weight = np.random.default_rng(len(X)).integers(1, 4, len(X)).astype(float)
     options["weight"] = weight if weighted else None
     literal = reference.grow_kd(X, y, axis, **options)

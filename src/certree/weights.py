@@ -123,13 +123,18 @@ class Family:
         theta = self.theta(np.array([temperatures], dtype=np.float64))[0]
         stops = self.stops
         weight, log_odds, evidence = _core.weigh(
-            self.tree.left, self.gains, stops.log_total, stops.log_split, theta, self.prune
+            self.tree.left,
+            self.gains,
+            stops.log_total,
+            stops.log_split,
+            theta,
+            np.ascontiguousarray(self.root, dtype=np.float64),
+            self.prune,
         )
         if self.prune:
             return NodeWeights(weight, log_odds, 0.0, *2 * [np.zeros_like(weight)])
         if evidence == -np.inf:
             raise ValueError("log_own forbids every pruning of the tree")
-        evidence += float(theta @ self.root)
         return NodeWeights(weight, log_odds, evidence, stops.entropy, stops.mode)
 
 

@@ -296,15 +296,17 @@ certree::Terms terms(const Ints& left, const Table& gains, const Doubles& stop,
 
 std::tuple<Out1<double>, Out1<double>, double> weigh(const Ints& left, const Table& gains,
                                                      const Doubles& stop, const Doubles& split,
-                                                     const Doubles& theta, bool prune) {
+                                                     const Doubles& theta, const Doubles& root,
+                                                     bool prune) {
   const auto law = terms(left, gains, stop, split);
   expect_length("theta", theta.size(), gains.shape(1));
+  expect_length("root", root.size(), gains.shape(1));
   Result<double> weight(left.size()), log_odds(left.size());
   double evidence = 0.0;
   {
     const nb::gil_scoped_release release;
     const auto rule = prune ? certree::Rule::prune : certree::Rule::average;
-    evidence = certree::weigh(law, theta.data(), rule, weight.data(), log_odds.data());
+    evidence = certree::weigh(law, theta.data(), root.data(), rule, weight.data(), log_odds.data());
   }
   return {std::move(weight).column(), std::move(log_odds).column(), evidence};
 }
@@ -428,8 +430,8 @@ NB_MODULE(_core, core) {
            "label"_a.noconvert(), "n_terms"_a, "empty_leaves_count"_a,
            "Gains in errors, square roots of rows and, with three terms, leaves.");
   core.def("weigh", &weigh, "left"_a.noconvert(), "gains"_a.noconvert(), "stop"_a.noconvert(),
-           "split"_a.noconvert(), "theta"_a.noconvert(), "prune"_a,
-           "(weight, log_odds, log evidence relative to the root as a leaf) of one law.");
+           "split"_a.noconvert(), "theta"_a.noconvert(), "root"_a.noconvert(), "prune"_a,
+           "(weight, log_odds, log evidence) of one law.");
   core.def("reach", &reach, "left"_a.noconvert(), "log_odds"_a.noconvert(),
            "Probability that each node is in the pruning.");
   core.def("likeliest", &likeliest, "left"_a.noconvert(), "log_odds"_a.noconvert(),

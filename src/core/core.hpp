@@ -102,8 +102,10 @@ enum class Rule { average, prune };
 
 // weight:   (n_nodes,) probability that the node is a leaf of the pruning; 0 or 1 for Rule::prune
 // log_odds: (n_nodes,) log odds that a reached node is split; -inf at leaves
-// Returns log beta(root) - own(root); 0 for Rule::prune, -inf when no pruning has positive weight.
-double weigh(const Terms& terms, const double* theta, Rule rule, double* weight, double* log_odds);
+// root: (n_terms,) F of the root.
+// Returns log beta(root); 0 for Rule::prune, -inf when no pruning has positive weight.
+double weigh(const Terms& terms, const double* theta, const double* root, Rule rule, double* weight,
+             double* log_odds);
 
 // reached: (n_nodes,) probability that the node is in the pruning, as a leaf or above one.
 void reach(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds, double* reached);

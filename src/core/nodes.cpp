@@ -163,25 +163,26 @@ class UpPass {
         total_(make_buffer<double>(std::int64_t{terms.n_nodes} * terms.n_terms)) {}
 
   // odds: (n_nodes,) exp(-|x|) with the sign of x: see Odds. log_odds may be null.
-  // Returns log beta(root) - own(root).
+  // Returns log beta(root): c of the root, and theta . (F + d), whose large terms may cancel in F +
+  // d.
   template <Rule rule>
-  double run(const double* theta, double* odds, double* log_odds) {
+  double run(const double* theta, const double* root, double* odds, double* log_odds) {
     switch (terms_.n_terms) {
       case 1:
-        return run_fixed<rule, 1>(theta, odds, log_odds);
+        return run_fixed<rule, 1>(theta, root, odds, log_odds);
       case 2:
-        return run_fixed<rule, 2>(theta, odds, log_odds);
+        return run_fixed<rule, 2>(theta, root, odds, log_odds);
       case 3:
-        return run_fixed<rule, 3>(theta, odds, log_odds);
+        return run_fixed<rule, 3>(theta, root, odds, log_odds);
       default:
-        return run_fixed<rule, 0>(theta, odds, log_odds);
+        return run_fixed<rule, 0>(theta, root, odds, log_odds);
     }
   }
 
  private:
   // kTerms = 0 stands for a number of terms known at run time only.
   template <Rule rule, int kTerms>
-  double run_fixed(const double* theta, double* odds, double* log_odds) {
+  double run_fixed(const double* theta, const double* root, double* odds, double* log_odds) {
     const auto n_terms = static_cast<std::size_t>(kTerms > 0 ? kTerms : terms_.n_terms);
     double* const total = total_.get();
     double* const rest = rest_.get();
@@ -228,7 +229,8 @@ class UpPass {
     }
     if constexpr (rule == Rule::prune) return 0.0;
     double evidence = rest[0];
-    for (std::size_t f = n_terms; f-- > 0;) evidence = std::fma(theta[f], total[f], evidence);
+    for (std::size_t f = n_terms; f-- > 0;)
+      evidence = std::fma(theta[f], root[f] + total[f], evidence);
     return evidence;
   }
 
@@ -290,9 +292,10 @@ struct VotePass {
   }
 };
 
-double up_pass(UpPass& pass, Rule rule, const double* theta, double* odds, double* log_odds) {
-  return rule == Rule::average ? pass.run<Rule::average>(theta, odds, log_odds)
-                               : pass.run<Rule::prune>(theta, odds, log_odds);
+double up_pass(UpPass& pass, Rule rule, const double* theta, const double* root, double* odds,
+               double* log_odds) {
+  return rule == Rule::average ? pass.run<Rule::average>(theta, root, odds, log_odds)
+                               : pass.run<Rule::prune>(theta, root, odds, log_odds);
 }
 
 double loss_of(const double* holdout, const double* score, std::int64_t n_classes, Loss kind) {
@@ -338,9 +341,10 @@ void error_gains(const std::int32_t* left, std::int32_t n_nodes, const double* c
   }
 }
 
-double weigh(const Terms& terms, const double* theta, Rule rule, double* weight, double* log_odds) {
+double weigh(const Terms& terms, const double* theta, const double* root, Rule rule, double* weight,
+             double* log_odds) {
   UpPass pass(terms);
-  const double evidence = up_pass(pass, rule, theta, weight, log_odds);
+  const double evidence = up_pass(pass, rule, theta, root, weight, log_odds);
   const auto reach = make_buffer<double>(terms.n_nodes);
   down_pass(terms.left, terms.n_nodes, weight, reach.get(),
             [&](std::int32_t v, double probability) { weight[v] = probability; });
@@ -396,6 +400,8 @@ void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Ru
         std::any_of(row, row + n_classes, [](double w) { return w > 0.0; }))
       judged.push_back(v);
   }
+  const std::vector<double> root(static_cast<std::size_t>(terms.n_terms),
+                                 0.0);  // evidence is not asked for
   const std::int64_t parts = std::clamp<std::int64_t>(n_threads, 1, n_grid);
   parallel_for(parts, n_threads, [&](std::int64_t part) {
     UpPass pass(terms);
@@ -403,7 +409,7 @@ void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Ru
     const auto score = make_buffer<double>(n_nodes * n_classes);
     const VotePass vote{terms.left, label, frequency, n_classes, score.get()};
     for (std::int64_t g = part; g < n_grid; g += parts) {
-      up_pass(pass, rule, theta + g * terms.n_terms, odds.get(), nullptr);
+      up_pass(pass, rule, theta + g * terms.n_terms, root.data(), odds.get(), nullptr);
       std::fill(score.get(), score.get() + n_classes, 0.0);
       down_pass(terms.left, terms.n_nodes, odds.get(), reach.get(), vote);
       loss[g] = 0.0;
