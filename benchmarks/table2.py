@@ -32,7 +32,15 @@ def main() -> None:
         return
 
     sample = draw("spam", load("spam", directory), repeat=0)
-    model = PACBayesTreeClassifier("dyadic", max_depth="log", random_state=0)
+    model = PACBayesTreeClassifier(
+        "dyadic",
+        prior="leaves",
+        vote="majority",
+        scoring="error",
+        cv=2,
+        max_depth="log",
+        random_state=0,
+    )  # as in the paper
     fit = median(partial(model.fit, sample.X, sample.y), arguments.repeats)
     experiment = median(
         partial(run, PAPER_SETS, list(PARTITIONS), 5, directory, n_jobs=-1), arguments.runs
