@@ -153,6 +153,13 @@ def test_values_missing_at_prediction_only_go_to_the_larger_side():
     assert grow_cart(X, [0, 0, 1, 1, 1]).apply([[np.nan]]) == 2
 
 
+def test_of_equal_cuts_of_a_feature_the_lowest_is_made():
+    X = np.array([[0.0], [1], [2], [3]])
+    for criterion in ("gini", "entropy", "misclassification"):
+        assert grow_cart(X, [0, 1, 1, 0], criterion=criterion).threshold[0] == 0.5
+    assert grow_cart(X, [0.0, 1, 1, 0], criterion="squared").threshold[0] == 0.5
+
+
 def test_min_gain_stops_cuts_that_gain_less():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)

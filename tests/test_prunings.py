@@ -65,6 +65,14 @@ def test_depth_penalised_is_optimal(tree_and_stats, price):
     assert float(total(cost, weights)) == pytest.approx(float(best), rel=1e-12, abs=1e-12)
 
 
+def test_depth_penalty_of_cells_with_fewer_rows_than_cells_above_them():
+    tree = Tree([0] * 5, [0.0] * 5, [1, -1, 3, -1, -1], [1] * 5, 1)
+    stats = NodeStats([[3, 1], [2, 0], [1, 1], [1, 0], [0, 1]], [1, 0, 0, 0, 1])
+    # Two leaves of one row at depth 2 pay 2 each; sqrt(2) each would let node 2 split.
+    weights = certree.depth_penalised(tree, stats, 0.5)
+    np.testing.assert_array_equal(weights.weight, [0, 1, 1, 0, 0])
+
+
 @given(trees_and_stats(max_inner=8, max_chain=1, largest=50))
 def test_path_holds_every_cost_complexity_pruning(tree_and_stats):
     tree, stats = tree_and_stats
