@@ -21,7 +21,7 @@ from certree.explain import ExplainedCell, Explainer
 from certree.grow.partition import Grower, Partition
 from certree.grow.stopping import MaxDepth
 from certree.progress import progress
-from certree.prunings import cost_complexity_family, depth_penalised_family
+from certree.prunings import cost_complexity_family, depth_penalised_family, impurity_cost
 from certree.rows import Fold, Indices, content_folds
 from certree.stats import NodeStats, count
 from certree.tree import LEAF, Tree, threads
@@ -30,6 +30,7 @@ from certree.votes import Kind, Vote, vote
 from certree.weights import (
     NodeWeights,
     Prior,
+    gains_of,
     helmbold_schapire_family,
     pac_bayes_family,
     reached,
@@ -338,15 +339,12 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         no split is worth anything.
         """
         check_is_fitted(self)
-        tree, counts = self.tree_, self.stats_.counts
+        tree = self.tree_
         inner = np.flatnonzero(tree.left != LEAF)
-        rows = self.stats_.n
-        impurity = rows - (counts**2).sum(axis=1) / np.maximum(rows, np.finfo(np.float64).tiny)
-        child = tree.left[inner]
-        decrease = impurity[inner] - impurity[child] - impurity[child + 1]
+        decrease = -gains_of(tree, impurity_cost(self.stats_, "gini"))
         split = reached(tree, self.weights_) - self.weights_.weight
-        value = np.maximum(decrease, 0) * np.maximum(split[inner], 0)
-        importances = np.bincount(tree.feature[inner], value, minlength=tree.n_features)
+        value = np.maximum(decrease, 0) * np.maximum(split, 0)
+        importances = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)
         total = importances.sum()
         shares: Float64 = importances / (total if total > 0 else 1.0)
         return shares

@@ -140,6 +140,14 @@ class Growth {
   std::vector<Waiting> pending_;
 };
 
+// The threshold of a cut between two neighbouring values: the middle of the gap, or the lower value
+// where the middle rounds to the upper one or that one is an infinity, which stands for NaN.
+inline double between(double low, double high) {
+  if (high == std::numeric_limits<double>::infinity()) return low;
+  const double middle = low * 0.5 + high * 0.5;
+  return middle >= low && middle < high ? middle : low;
+}
+
 // When a cell is not split any further, whatever the partition.
 struct Stopping {
   double min_rows = 1.0;            // a cell of at most this many rows is a leaf

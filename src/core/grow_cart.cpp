@@ -304,16 +304,14 @@ class CartRule {
   static constexpr std::int32_t kUnseen = 0, kInnerSeen = 1, kLeafSeen = 2;
 
  private:
-  static double between(double low, double high) {
-    const double middle = low * 0.5 + high * 0.5;
-    return middle >= low && middle < high ? middle : low;
+  // Starting threads takes as long as sweeping some ten thousand rows.
+  int threads_for(const Cell& cell) const {
+    return cell.end - cell.begin >= 16384 ? n_threads_ : 1;
   }
 
   template <class Task>
   void each_feature(const Cell& cell, const Task& task) const {
-    // Starting threads takes as long as sweeping some ten thousand rows.
-    const bool worth_it = cell.end - cell.begin >= 16384;
-    parallel_for(rows_.X.n_features, worth_it ? n_threads_ : 1, task);
+    parallel_for(rows_.X.n_features, threads_for(cell), task);
   }
 
   bool is_leaf(const Cell& cell, const Entry* list) const {
@@ -347,7 +345,7 @@ class CartRule {
     const auto p = static_cast<std::size_t>(rows_.X.n_features);
     std::vector<Cut> cuts(p);
     double none = 0.0;
-    if (cell.end - cell.begin >= 16384 && n_threads_ > 1) {
+    if (threads_for(cell) > 1) {
       each_feature(cell, [&](std::int64_t j) {
         Sweep sweep(rows_.y, rows_.weight, rows_.n_classes);
         sweep.start(rows_.list(0) + cell.begin, rows_.list(0) + cell.end);
@@ -404,8 +402,6 @@ class CartRule {
     Entry* to_left = list + cell.begin;
     Entry* to_right = right.data();
     for (const Entry* e = list + cell.begin; e != list + cell.end; ++e) {
-      // Both are written, one is kept: no branch to guess wrong. The spare slot may be the one
-      // behind the last of its side.
       const Entry entry = *e;
       const bool left = goes_left_[entry.row];
       if (left)

@@ -122,12 +122,6 @@ class KdRule {
   // X is finite or NaN, so a stored infinity can only stand for NaN.
   static double key(double x) { return std::isnan(x) ? HUGE_VAL : x; }
 
-  static double between(double low, double high) {
-    if (std::isinf(high)) return low;
-    const double middle = low * 0.5 + high * 0.5;
-    return middle >= low && middle < high ? middle : low;
-  }
-
   // The rows of a cell lie anywhere in X; asking for those some way ahead hides most of the wait.
   static constexpr std::int64_t kAhead = 16;
   static void prefetch(const Real* begin, std::int64_t n) {
