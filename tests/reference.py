@@ -64,6 +64,22 @@ def majority(tree, table):
     return np.array(labels)
 
 
+def moments(tree, X, y, weight=None):
+    """Rows, mean and sum of squared distances from it, of the rows of every node."""
+    weight = np.ones(len(X)) if weight is None else weight
+    inside = [[] for _ in range(len(tree.left))]
+    for i, leaf in enumerate(apply(tree, X)):
+        for v in path(tree, leaf):
+            inside[v].append(i)
+    rows = [weight[i].sum() for i in inside]
+    table = []
+    for v in range(len(inside)):
+        u = next((u for u in reversed(path(tree, v)) if rows[u] > 0), None)
+        mean = 0.0 if u is None else np.average(y[inside[u]], weights=weight[inside[u]])
+        table.append((rows[v], mean, (weight[inside[v]] * (y[inside[v]] - mean) ** 2).sum()))
+    return np.array(table).T
+
+
 # -- prunings --------------------------------------------------------------------------------------
 
 
@@ -200,6 +216,17 @@ def smoothed(tree, table, smoothing):
             share = (table[u] + smoothing * share) / (table[u].sum() + smoothing)
         rows.append(share)
     return np.array(rows)
+
+
+def smoothed_means(tree, n, mean, smoothing):
+    values = []
+    for v in range(len(n)):
+        value = mean[0]
+        for u in path(tree, v):
+            if n[u] + smoothing > 0:
+                value = (n[u] * mean[u] + smoothing * value) / (n[u] + smoothing)
+        values.append(value)
+    return np.array(values)
 
 
 def frequencies(tree, table):

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from certree import NodeStats, Tree
+from certree import NodeStats, TargetStats, Tree
 
 
 @st.composite
@@ -52,6 +52,24 @@ def trees_and_stats(draw, n_classes=None, largest=10**9, labels=("majority", "an
     else:
         label = draw(hnp.arrays(np.int32, t.n_nodes, elements=st.integers(0, k - 1)))
     return t, NodeStats(counts, label)
+
+
+@st.composite
+def trees_and_targets(draw, **tree):
+    """A tree with the moments of numbers that lie in its leaves; some leaves have none."""
+    t = draw(trees(**tree))
+    n_rows = draw(hnp.arrays(np.int64, t.n_nodes, elements=st.integers(0, 3)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    far = draw(st.sampled_from([0.0, 1e6]))
+    values = [[] for _ in range(t.n_nodes)]
+    for v in range(t.n_nodes - 1, -1, -1):
+        if t.left[v] < 0:
+            values[v] = list(far + rng.normal(size=n_rows[v]).round(2))
+        else:
+            values[v] = values[t.left[v]] + values[t.left[v] + 1]
+    mean = [np.mean(inside) if inside else far for inside in values]
+    sse = [((np.array(inside) - m) ** 2).sum() for inside, m in zip(values, mean, strict=True)]
+    return t, TargetStats([float(len(inside)) for inside in values], mean, sse, 0.5)
 
 
 def temperatures(largest=1e6):

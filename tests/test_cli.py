@@ -511,6 +511,30 @@ def test_a_model_file_that_cannot_be_written_is_an_error(tmp_path, iris):
     assert "missing" in stderr
 
 
+@pytest.mark.parametrize("method", ["pac-bayes", "pruned"])
+def test_numbers_are_fitted_and_predicted(tmp_path, iris, method):
+    table = write(iris.drop(columns="kind"), tmp_path / "table.parquet")
+    model_file, place = tmp_path / "model", tmp_path / "predicted.csv"
+    arguments = ("fit", table, "--target", "petal width", "-o", model_file, "--method", method)
+    assert "classes" not in succeeds(*arguments, "--regression", "--quiet")
+    succeeds("predict", model_file, table, "-o", place)
+    predicted = pd.read_csv(place)
+    assert list(predicted.columns) == ["prediction", "between", "within"]
+    assert np.abs(predicted["prediction"] - iris["petal width"]).mean() < 0.2
+    features = iris.drop(columns=["kind", "petal width"])
+    spread = certree.load(model_file).predict_spread(features)
+    np.testing.assert_allclose(predicted[["between", "within"]], spread)
+
+
+def test_helmbold_and_schapire_predict_no_numbers(tmp_path, iris):
+    table = write(iris.drop(columns="kind"), tmp_path / "table.csv")
+    arguments = ("--target", "petal width", "-o", tmp_path / "model", "--regression")
+    result = call("fit", table, *arguments, "--method", "helmbold-schapire")
+    assert result.exit_code == 1
+    assert "helmbold-schapire votes for classes" in result.stderr
+    assert names(tmp_path) == ["table.csv"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["--method", "forest"], ["--partition", "rp"], ["--seed", "-1"], ["--no-such"]],

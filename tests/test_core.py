@@ -74,6 +74,8 @@ def test_codes_out_of_range_are_value_errors():
         _core.count(LEFT, leaf, y, ONES, 2)
     with pytest.raises(ValueError, match="label must lie in"):
         _core.push_down(LEFT, ONES, np.full(3, 5, dtype=np.int32), None, 2)
+    with pytest.raises(ValueError, match="either label or frequency"):
+        _core.push_down(LEFT, ONES, None, None, 2)
     with pytest.raises(ValueError, match="n_classes must be at least 1"):
         _core.count(LEFT, leaf, y, None, 0)
 

@@ -7,6 +7,7 @@ from matplotlib.legend import Legend
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
+import certree
 from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
 from certree.experiments.figure2 import Curve
 from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
@@ -265,3 +266,13 @@ def test_no_leaf_at_all_is_refused():
 def test_an_unfitted_model_has_no_tree_to_draw():
     with pytest.raises(NotFittedError):
         plot_tree(PACBayesTreeClassifier())
+
+
+def test_a_regression_tree_is_coloured_by_its_numbers():
+    X = np.arange(40.0)[:, None]
+    model = certree.PrunedTreeRegressor(lambda_penalty=1.0).fit(X, np.repeat([1.0, 9.0], 20))
+    figure = plot_tree(model)
+    boxes = [text.get_bbox_patch().get_facecolor() for text in figure.axes[0].texts]
+    assert len(boxes) == 3
+    assert len(set(boxes)) == 3
+    assert "20 rows: 9" in "".join(text.get_text() for text in figure.axes[0].texts)

@@ -210,3 +210,15 @@ def test_the_caller_s_rows_are_left_alone():
     X.flags.writeable = y.flags.writeable = False
     assert len(deal(X, y)) == 2
     assert np.signbit(X[0, 0])
+
+
+def test_numbers_are_dealt_by_what_rows_hold():
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(0, 3, (60, 1)).astype(float), rng.normal(size=60)
+    order = rng.permutation(60)
+    sides = []
+    for rows in (np.arange(60), order):
+        folds = content_folds(X[rows], y[rows], 3, np.random.RandomState(0))
+        sides.append([sorted(y[rows][fold.judge]) for fold in folds])
+    assert sides[0] == sides[1]
+    assert [len(side) for side in sides[0]] == [20, 20, 20]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from certree import NodeStats, Tree, count, grow_kd
+from certree import NodeStats, TargetStats, Tree, count, grow_kd, measure
 from strategies import rows
 
 
@@ -74,3 +74,61 @@ def test_bad_input_is_refused(changes, error, message):
 def test_bad_statistics_are_refused(counts, label, message):
     with pytest.raises(ValueError, match=message):
         NodeStats(counts, label)
+
+
+@given(rows(), rows(max_rows=6), st.booleans(), st.sampled_from([0.0, 1e8]))
+def test_moments_are_the_literal_ones(growing, measured, weighted, far):
+    (G, _), (X, y) = growing, measured
+    tree = grow_kd(G)
+    X = np.resize(X, (len(X), G.shape[1]))
+    weight = np.random.default_rng(0).integers(0, 5, len(X)).astype(float) if weighted else None
+    y = far + y * 1.25
+    stats = measure(tree, X, y, weight)
+    n, mean, sse = reference.moments(tree, X, y, weight)
+    np.testing.assert_array_equal(stats.n, n)
+    np.testing.assert_allclose(stats.mean, mean, rtol=1e-14)
+    np.testing.assert_allclose(stats.sse, sse, rtol=1e-9, atol=1e-7)
+    np.testing.assert_allclose(stats.loss, sse / stats.unit, rtol=1e-9, atol=1e-7)
+
+
+def test_the_noise_variance_is_that_within_small_cells():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(4000, 1))
+    y = 10 * (X[:, 0] > 0.5) + rng.normal(scale=0.3, size=4000)
+    stats = measure(grow_kd(X), X, y)
+    # One cell in 250 holds the step, with a variance of 25 at most.
+    assert 0.08 < stats.unit < 0.09 + 25 / 250
+    assert measure(grow_kd(X), X, np.full(4000, 7.0)).unit == 1.0
+    steps = np.floor(8 * X[:, 0])
+    assert measure(grow_kd(X), X, steps, unit=3.0).unit == 3.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"y": [0.0, np.nan]}, ValueError, "y must be finite"),
+        ({"y": [0.0]}, ValueError, r"y must have shape \(2\)"),
+        ({"y": ["a", "b"]}, TypeError, "y must convert to float64"),
+        ({"unit": 0.0}, ValueError, "unit must be a finite number > 0"),
+        ({"unit": np.inf}, ValueError, "unit must be a finite number > 0"),
+        ({"sample_weight": [1.0, -1.0]}, ValueError, "finite and non-negative"),
+    ],
+)
+def test_bad_targets_are_refused(changes, error, message):
+    tree = Tree([0, 0, 0], [0.5, 0, 0], [1, -1, -1], [1, 1, 1], 1)
+    with pytest.raises(error, match=message):
+        measure(tree, **{"X": [[0.0], [1.0]], "y": [0.0, 1.0], **changes})
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (([1.0], [0.0, 1.0], [0.0]), "mean must have shape"),
+        (([-1.0], [0.0], [0.0]), "rows must be finite and non-negative"),
+        (([1.0], [np.nan], [0.0]), "mean must be finite"),
+        (([1.0], [0.0], [-1.0]), "sse must be finite and non-negative"),
+    ],
+)
+def test_bad_moments_are_refused(columns, message):
+    with pytest.raises(ValueError, match=message):
+        TargetStats(*columns)

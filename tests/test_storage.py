@@ -291,8 +291,12 @@ def test_parameters_with_code_behind_them_are_not_saved(name, value, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+class Other(DecisionTreeRegressor):
+    """A tree that certree does not know by name."""
+
+
 def test_another_estimator_as_partition_is_not_saved(tmp_path):
-    model = PACBayesTreeClassifier(DecisionTreeRegressor(max_depth=3)).fit(X, Y)
+    model = PACBayesTreeClassifier(Other(max_depth=3)).fit(X, Y)
     with pytest.raises(TypeError, match="'partition' cannot be saved"):
         certree.save(model, tmp_path / "model.npz")
 
@@ -692,3 +696,16 @@ def test_loading_closes_the_file(saved):
         warnings.simplefilter("error", ResourceWarning)
         certree.load(saved)
         saved.unlink()
+
+
+@pytest.mark.parametrize("estimator", [certree.PACBayesTreeRegressor, certree.PrunedTreeRegressor])
+def test_a_regressor_comes_back_bit_by_bit(estimator, tmp_path):
+    target = X[:, 0] + 3.5 * Y
+    model = estimator(random_state=0).fit(X, target)
+    certree.save(model, tmp_path / "model.npz")
+    loaded = certree.load(tmp_path / "model.npz")
+    assert type(loaded) is estimator
+    assert loaded.stats_.unit == model.stats_.unit
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(loaded.predict_spread(X), model.predict_spread(X))
+    assert loaded.get_params() == model.get_params()

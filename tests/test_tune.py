@@ -11,6 +11,7 @@ from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import grow_kd
 from certree.prunings import cost_complexity_family, depth_penalised_family
 from certree.rows import Fold, content_folds
+from certree.stats import count, measure
 from certree.tune import LOG_GRID, Method, Objective, grow_fold, linear_grid, tune
 from certree.votes import vote
 from certree.weights import helmbold_schapire_family, pac_bayes_family
@@ -37,6 +38,11 @@ def dyadic(X, y, weight):
     return grow_dyadic(X, y, sample_weight=weight)
 
 
+def unlabelled(grow):
+    """A grower that does not look at the target."""
+    return lambda X, _, weight: grow(X, None, weight)
+
+
 def noisy(n, seed, n_classes=2):
     """Rows of two features; the class follows the first one, but not always."""
     rng = np.random.default_rng(seed)
@@ -49,7 +55,7 @@ def noisy(n, seed, n_classes=2):
 def grown(X, y, weight=None, n_classes=2, grow=kd, n_folds=2, seed=0):
     rng = np.random.RandomState(seed)
     folds = content_folds(X, y, n_folds, rng, weight)
-    return [grow_fold(fold, grow, X, y, n_classes) for fold in folds]
+    return [grow_fold(fold, grow, partial(count, n_classes=n_classes), X, y) for fold in folds]
 
 
 def literal_loss(folds, method, scoring, temperatures):
@@ -67,6 +73,28 @@ def literal_loss(folds, method, scoring, temperatures):
                     share = max(score[leaf, k] / sum(score[leaf]), np.finfo(float).eps)
                     total -= rows * math.log(share)
     return total
+
+
+@given(st.integers(0, 2**32), st.booleans(), st.sampled_from([kd, dyadic]))
+def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, grow):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 2)).round(1)
+    y = 100 + X[:, 0] + rng.normal(size=40)
+    weight = rng.integers(1, 4, 40).astype(float) if weighted else None
+    folds = list(content_folds(X, y, 2, np.random.RandomState(0), weight))
+    grown = [grow_fold(fold, unlabelled(grow), measure, X, y) for fold in folds]
+    method = Method(partial(pac_bayes_family, prior="branching"), "mean", 1.5)
+    temperatures = 2.0 ** rng.uniform(-8, 6, size=(5, 2))
+    losses = Objective.of(grown, method, "squared").losses(temperatures)
+    for row, loss in zip(temperatures, losses, strict=True):
+        literal = 0.0
+        for fold, part in zip(folds, grown, strict=True):
+            weights = method.family(part.tree, part.stats).at(*row)
+            score = vote(part.tree, part.stats, weights, "mean", 1.5).score[:, 0]
+            distance = y[fold.judge] - score[part.tree.apply(X[fold.judge])]
+            once = np.ones(len(fold.judge)) if weight is None else fold.judge_weight
+            literal += (once * distance**2).sum()
+        assert loss == pytest.approx(literal, rel=1e-10)
 
 
 def literal_search(folds, method, scoring, given_temperatures, search):
@@ -248,7 +276,8 @@ def test_a_grown_fold_counts_the_rows_of_its_two_sides():
     weight = np.random.default_rng(4).uniform(0.5, 2.0, 50)
     judge = np.arange(0, 50, 3)
     grow = np.setdiff1d(np.arange(50), judge)
-    fold = grow_fold(Fold(grow, judge, weight[grow], weight[judge]), kd, X, y, 3)
+    fold = Fold(grow, judge, weight[grow], weight[judge])
+    fold = grow_fold(fold, kd, partial(count, n_classes=3), X, y)
     for rows, counts in ((grow, fold.stats.counts), (judge, fold.holdout)):
         leaf = fold.tree.apply(X[rows])
         for node in np.flatnonzero(fold.tree.is_leaf):

@@ -4,12 +4,12 @@ The flow, stage by stage::
 
     rows -> tree -> stats -> weights -> vote
 
-`grow_cart`, `grow_dyadic` and `grow_kd` grow a `Tree` over rows, `count` gives each of its nodes
-`NodeStats`, `pac_bayes` and the other laws give each node its probability of being a leaf
-(`NodeWeights`), and `vote` pushes the votes of all prunings down to the leaves (`Vote`). One pruning
-is the case in which those probabilities are 0 and 1. The estimators `PACBayesTreeClassifier`,
-`PrunedTreeClassifier` and `HelmboldSchapireClassifier` are these stages behind scikit-learn's
-interface.
+`grow_cart`, `grow_dyadic` and `grow_kd` grow a `Tree` over rows. `count` gives each of its nodes
+`NodeStats`, or `measure` its `TargetStats` if the target is a number. `pac_bayes` and the other laws
+give each node its probability of being a leaf (`NodeWeights`), and `vote` pushes the votes of all
+prunings down to the leaves (`Vote`). One pruning is the case in which those probabilities are 0 and
+1. The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireClassifier`,
+`PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
 """
 
 from certree.classifier import (
@@ -28,10 +28,11 @@ from certree.prunings import (
     depth_penalised,
     prune,
 )
-from certree.stats import NodeStats, count
+from certree.regressor import PACBayesTreeRegressor, PrunedTreeRegressor
+from certree.stats import NodeStats, TargetStats, count, measure
 from certree.storage import load, save
 from certree.tree import Tree
-from certree.votes import Vote, vote
+from certree.votes import Spread, Vote, spread, vote
 from certree.weights import (
     NodeWeights,
     average,
@@ -53,7 +54,11 @@ __all__ = [
     "NodeStats",
     "NodeWeights",
     "PACBayesTreeClassifier",
+    "PACBayesTreeRegressor",
     "PrunedTreeClassifier",
+    "PrunedTreeRegressor",
+    "Spread",
+    "TargetStats",
     "Tree",
     "Vote",
     "average",
@@ -70,11 +75,13 @@ __all__ = [
     "helmbold_schapire",
     "load",
     "map_pruning",
+    "measure",
     "pac_bayes",
     "prune",
     "reached",
     "sample_pruning",
     "save",
+    "spread",
     "theorem_posterior",
     "vote",
 ]

@@ -1,245 +1,72 @@
-"""The scikit-learn estimators: parameters, a short fit, prediction."""
+"""The classifiers: parameters and prediction of classes."""
 
-from abc import ABCMeta, abstractmethod
-from dataclasses import dataclass
-from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils import Tags, check_random_state, compute_sample_weight
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags, compute_sample_weight
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from certree import _core
-from certree.columns import Float64, Int32
-from certree.explain import ExplainedCell, Explainer
-from certree.grow.partition import Grower, Partition
+from certree.columns import Float64
+from certree.estimator import PACBayesVote, PrunedVote, TreeVoteEstimator
+from certree.grow.partition import Partition
 from certree.grow.stopping import MaxDepth
-from certree.progress import progress
-from certree.prunings import cost_complexity_family, depth_penalised_family, impurity_cost
-from certree.rows import Fold, Indices, content_folds
 from certree.stats import NodeStats, count
-from certree.tree import LEAF, Tree, threads
-from certree.tune import Method, Objective, Scoring, Search, grow_fold, tune
-from certree.votes import Kind, Vote, vote
-from certree.weights import (
-    NodeWeights,
-    Prior,
-    gains_of,
-    helmbold_schapire_family,
-    pac_bayes_family,
-    reached,
-)
+from certree.tree import Tree
+from certree.tune import Method, Scoring, Search
+from certree.votes import Kind
+from certree.weights import Prior, helmbold_schapire_family
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Training:
-    """The rows that an estimator is fitted on; those of weight zero are gone.
+class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
+    """What the classifiers share: classes, their weights and their shares of the vote."""
 
-    ``number`` says which rows they were, None if all are left.
-    """
-
-    X: NDArray[Any]
-    y: Int32
-    weight: Float64 | None
-    n_classes: int
-    number: Indices | None
-
-    def folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
-        """Split the rows as scikit-learn's `cv` says; a number of folds goes by content."""
-        if cv is None or isinstance(cv, Integral):
-            n_folds = 5 if cv is None else int(cv)
-            return list(content_folds(self.X, self.y, n_folds, random_state, self.weight))
-        # Importing it takes longer than importing all of certree; most models never need it.
-        from sklearn.model_selection import check_cv
-
-        # A splitter splits the rows that are left; given row numbers are those of all rows.
-        place = np.arange(len(self.y))
-        if self.number is not None and not hasattr(cv, "split"):
-            place = np.full(self.number[-1] + 1, -1)
-            place[self.number] = np.arange(len(self.number))
-        splits = check_cv(cv, self.y, classifier=True).split(self.X, self.y)
-        return [self._fold(*(self._left(place, part) for part in split)) for split in splits]
-
-    @staticmethod
-    def _left(place: Indices, rows: Any) -> Indices:
-        numbers = np.asarray(rows)
-        numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers
-        kept = place[numbers[numbers < len(place)]]
-        return kept[kept >= 0]
-
-    def _fold(self, grow: Indices, judge: Indices) -> Fold:
-        if self.weight is None:
-            return Fold(grow, judge)
-        return Fold(grow, judge, self.weight[grow], self.weight[judge])
-
-
-class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
-    """What the estimators share: a tree grows, temperatures are chosen, its prunings vote.
-
-    A subclass says which laws it chooses from (`_methods`) and which temperatures those have.
-    """
-
-    _temperatures: ClassVar[tuple[str, ...]]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "partition": [StrOptions({"cart", "dyadic", "kd"}), HasMethods(["fit", "get_params"])],
         "criterion": [StrOptions({"gini", "entropy", "misclassification"})],
-        "axis": [StrOptions({"cycle", "spread"})],
-        "cv": ["cv_object"],
         "scoring": [StrOptions({"error", "log_loss"})],
-        "min_rows": [Interval(Real, 1, None, closed="left")],
-        "max_depth": [Interval(Integral, 0, None, closed="left"), StrOptions({"log"}), None],
-        "stop_when_pure": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
-    partition: Partition
     criterion: Any
-    axis: Any
-    cv: Any
-    scoring: Scoring
-    min_rows: float
-    max_depth: MaxDepth
-    stop_when_pure: bool
     class_weight: Any
-    random_state: Any
-    n_jobs: int | None
-    verbose: int
+    stats_: NodeStats
 
-    @abstractmethod
-    def _methods(self) -> list[Method]:
-        """The families of laws that this estimator chooses from, the likeliest first."""
+    def _growing_criterion(self) -> Any:
+        return self.criterion
 
-    def _search(self) -> Search:
-        return "joint"
+    def _given_weights(self, y: NDArray[Any], sample_weight: Float64 | None) -> Float64 | None:
+        check_classification_targets(y)
+        if self.class_weight is None:
+            return sample_weight
+        weight = _class_weights(self.class_weight, y, sample_weight)
+        return weight if sample_weight is None else sample_weight * weight
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the tree, choose the temperatures and let the prunings vote.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes where the partition sends it.
-        y : array-like of shape (n,)
-            Class of each row.
-        sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as. A row of weight w is treated like w copies of it.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        before = self.__dict__.copy()
-        try:
-            self._fit(self._training_rows(X, y, sample_weight))
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)  # a fit that fails leaves the estimator as it was
-            raise
-        return self
-
-    def _fit(self, rows: _Training) -> None:
-        random_state = check_random_state(self.random_state)
-        grow = Grower(
-            self.partition,
-            axis=self.axis,
-            criterion=self.criterion,
-            min_rows=self.min_rows,
-            max_depth=self.max_depth,
-            stop_when_pure=self.stop_when_pure,
-            seed=int(random_state.randint(2**31 - 1)),
-            n_jobs=self.n_jobs,
-        )
-        method, self.temperatures_ = self._tune(rows, grow, random_state)
-        self._vote(rows, grow(rows.X, rows.y, rows.weight), method)
-
-    def _training_rows(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> _Training:
-        rows, target = validate_data(
-            self, X, y, dtype=[np.float64, np.float32], order="C", ensure_all_finite="allow-nan"
-        )
-        check_classification_targets(target)
-        weight = number = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-            )
-        if self.class_weight is not None:
-            class_weight = _class_weights(self.class_weight, target, weight)
-            weight = class_weight if weight is None else weight * class_weight
-        if weight is not None:
-            present = weight > 0
-            if not present.any():
-                raise ValueError("sample_weight must be positive for at least one row")
-            if not present.all():
-                number = np.flatnonzero(present)
-                rows, target = np.ascontiguousarray(rows[number]), target[number]
-                weight = weight[number]
-        self.classes_, classes = np.unique(target, return_inverse=True)
+    def _coded(self, y: NDArray[Any]) -> NDArray[Any]:
+        self.classes_, codes = np.unique(y, return_inverse=True)
         self.n_classes_ = len(self.classes_)
+        return codes.astype(np.int32)
+
+    def _summarise(
+        self,
+        tree: Tree,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        sample_weight: Float64 | None = None,
+    ) -> NodeStats:
         # Counting takes two classes at least, so that one class is no special case later.
-        return _Training(rows, classes.astype(np.int32), weight, max(2, self.n_classes_), number)
+        n_classes = max(2, self.n_classes_)
+        return count(tree, X, y, n_classes, sample_weight=sample_weight, n_jobs=self.n_jobs)
 
-    def _tune(
-        self, rows: _Training, grow: Grower, random_state: np.random.RandomState
-    ) -> tuple[Method, dict[str, float]]:
-        """Choose a family of laws and its temperatures."""
-        given = [getattr(self, name) for name in self._temperatures]
-        method, *others = self._methods()
-        values = given
-        if None in given:
-            folds = rows.folds(self.cv, random_state)
-            steps = len(folds) + 4 * (1 + len(others))
-            with progress(self.verbose > 0, steps, type(self).__name__) as advance:
-                grown = []
-                for fold in folds:
-                    grown.append(grow_fold(fold, grow, rows.X, rows.y, rows.n_classes, self.n_jobs))
-                    advance()
-                best = np.inf
-                for candidate in (method, *others):
-                    objective = Objective.of(grown, candidate, self.scoring, threads(self.n_jobs))
-                    chosen = tune(objective, given, self._search(), advance)
-                    loss = objective.losses(np.array([chosen]))[0]
-                    if loss < best:
-                        best, method, values = loss, candidate, list(chosen)
-        return method, dict(zip(self._temperatures, map(float, values), strict=True))
+    def _set_fitted(self, *columns: Any) -> None:
+        super()._set_fitted(*columns)
+        self._label = self.vote_.label
 
-    def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
-        """Set the fitted attributes, once the temperatures are chosen."""
-        stats = count(tree, rows.X, rows.y, rows.n_classes, None, rows.weight, n_jobs=self.n_jobs)
-        weights = method.family(tree, stats).at(*self.temperatures_.values())
-        self._set_fitted(
-            tree, stats, weights, vote(tree, stats, weights, method.kind, method.smoothing)
-        )
-
-    def _set_fitted(self, tree: Tree, stats: NodeStats, weights: NodeWeights, ballot: Vote) -> None:
-        self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, ballot
-        self._label = ballot.label
-
-    # -- prediction --------------------------------------------------------------------------------
-
-    def _leaves(self, X: ArrayLike) -> Int32:
-        check_is_fitted(self)
-        rows = validate_data(
-            self,
-            X,
-            reset=False,
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite="allow-nan",
-        )
-        return self.tree_.route(rows, threads(self.n_jobs))
+    def _prediction_of(self, node: int) -> Any:
+        label = self.stats_.label[node]
+        return self.classes_[label] if label < self.n_classes_ else None
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class with the most votes, ties to the first in `classes_`.
@@ -277,126 +104,6 @@ class TreeVoteClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         normalised: Float64 = shares / shares.sum(axis=1, keepdims=True)
         return normalised
 
-    def apply(self, X: ArrayLike) -> Int32:
-        """Find the leaf of `tree_` that each row reaches.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of int32, shape (n,)
-            Node numbers.
-        """
-        return self._leaves(X)
-
-    def decision_path(self, X: ArrayLike) -> sparse.csr_matrix:
-        """Find all nodes of `tree_` that contain each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        sparse matrix of shape (n, m)
-            1 where the node contains the row.
-        """
-        nodes = self._leaves(X)
-        parent = self.tree_.parent
-        rows = np.arange(len(nodes))
-        pairs = []
-        while len(nodes):
-            pairs.append((rows, nodes))
-            nodes = parent[nodes]
-            rows, nodes = rows[nodes >= 0], nodes[nodes >= 0]
-        row, node = (np.concatenate(part) for part in zip(*pairs, strict=True))
-        shape = (int(row.max()) + 1, self.tree_.n_nodes)
-        path = sparse.csr_matrix((np.ones(len(row), dtype=np.int64), (row, node)), shape=shape)
-        path.sort_indices()
-        return path
-
-    # -- inspection --------------------------------------------------------------------------------
-
-    def get_depth(self) -> int:
-        """Number of cells above the deepest cell of `tree_`."""
-        check_is_fitted(self)
-        return self.tree_.depth
-
-    def get_n_leaves(self) -> int:
-        """Number of leaves of `tree_`."""
-        check_is_fitted(self)
-        return self.tree_.n_leaves
-
-    @property
-    def feature_importances_(self) -> Float64:
-        """Share of each feature in the decrease of Gini impurity, (p,).
-
-        A split counts with the probability that a pruning drawn by its weight makes it. All zero if
-        no split is worth anything.
-        """
-        check_is_fitted(self)
-        tree = self.tree_
-        inner = np.flatnonzero(tree.left != LEAF)
-        decrease = -gains_of(tree, impurity_cost(self.stats_, "gini"))
-        split = reached(tree, self.weights_) - self.weights_.weight
-        value = np.maximum(decrease, 0) * np.maximum(split, 0)
-        importances = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)
-        total = importances.sum()
-        shares: Float64 = importances / (total if total > 0 else 1.0)
-        return shares
-
-    def _explainer(self) -> Explainer:
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x[{j}]" for j in range(self.tree_.n_features)]
-        # A single class is counted beside an empty one.
-        classes = [*self.classes_, None]
-        return Explainer(self.tree_, self.stats_, self.weights_, list(names), classes)
-
-    def explain(self, x: ArrayLike) -> list[ExplainedCell]:
-        """Say which nested cells contain a row, and what share of the vote each has.
-
-        Parameters
-        ----------
-        x : array-like of shape (p,) or (1, p)
-            One row; a data frame of one row keeps its names.
-
-        Returns
-        -------
-        list of ExplainedCell
-            From the root inwards, each with its rule, rows, label and share; shares sum to 1.
-        """
-        row = x if np.ndim(x) == 2 else np.asarray(x)[None]
-        leaves = self._leaves(row)
-        if len(leaves) != 1:
-            raise ValueError(f"explain takes one row, got {len(leaves)}")
-        return self._explainer().path(int(leaves[0]))
-
-    def export_text(self, max_leaves: int = 16) -> str:
-        """Write the part of the tree that matters most to the vote as indented rules.
-
-        Parameters
-        ----------
-        max_leaves : int
-            At most so many leaves are shown; "..." marks what goes on below.
-
-        Returns
-        -------
-        str
-            One line per node: rule, rows, label and share of the vote.
-        """
-        return self._explainer().text(max_leaves)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
 
 def _class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) -> Float64:
     """Weight of each row's class; "balanced" counts rows by their weights, scikit-learn does not."""
@@ -410,7 +117,7 @@ def _class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) -
     return np.where(present, factor, 0)[codes]
 
 
-class PACBayesTreeClassifier(TreeVoteClassifier):
+class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
     """All prunings of one tree vote, weighed by their errors and their size.
 
     A tree is grown until its cells are pure or small. A pruning whose leaves A hold n(A) rows with
@@ -495,15 +202,10 @@ class PACBayesTreeClassifier(TreeVoteClassifier):
     array([0, 0])
     """
 
-    _temperatures = ("lambda_error", "lambda_penalty")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PACBayesVote._parameter_constraints,
         **TreeVoteClassifier._parameter_constraints,
-        "prior": [StrOptions({"leaves", "branching"}), None],
         "vote": [StrOptions({"majority", "mean"})],
-        "lambda_error": [Interval(Real, 0, None, closed="left"), None],
-        "lambda_penalty": [Interval(Real, 0, None, closed="left"), None],
-        "smoothing": [Interval(Real, 0, None, closed="left")],
-        "search": [StrOptions({"joint", "error-first"})],
     }
 
     def __init__(
@@ -547,18 +249,8 @@ class PACBayesTreeClassifier(TreeVoteClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _methods(self) -> list[Method]:
-        priors: list[Prior] = ["leaves", "branching"] if self.prior is None else [self.prior]
-        return [
-            Method(partial(pac_bayes_family, prior=prior), self.vote, self.smoothing)
-            for prior in priors
-        ]
 
-    def _search(self) -> Search:
-        return self.search
-
-
-class PrunedTreeClassifier(TreeVoteClassifier):
+class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
     """One optimal pruning of one tree, its penalty chosen by cross-validation.
 
     Parameters
@@ -619,11 +311,9 @@ class PrunedTreeClassifier(TreeVoteClassifier):
     "Minimax-optimal classification with dyadic decision trees", IEEE Trans. Information Theory 2006.
     """
 
-    _temperatures = ("lambda_penalty",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrunedVote._parameter_constraints,
         **TreeVoteClassifier._parameter_constraints,
-        "rule": [StrOptions({"cost-complexity", "depth"})],
-        "lambda_penalty": [Interval(Real, 0, None, closed="left"), None],
     }
 
     def __init__(
@@ -658,16 +348,6 @@ class PrunedTreeClassifier(TreeVoteClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def _methods(self) -> list[Method]:
-        family = (
-            cost_complexity_family if self.rule == "cost-complexity" else depth_penalised_family
-        )
-        return [Method(family, "mean")]
-
-    def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
-        super()._vote(rows, tree, method)
-        self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self.vote_))
 
 
 class HelmboldSchapireClassifier(TreeVoteClassifier):
@@ -732,6 +412,7 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
 
     _temperatures = ("temperature",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TreeVoteEstimator._parameter_constraints,
         **TreeVoteClassifier._parameter_constraints,
         "temperature": [Interval(Real, 0, None, closed="left"), None],
         "smoothing": [Interval(Real, 0, None, closed="left")],
@@ -773,45 +454,16 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
     def _methods(self) -> list[Method]:
         return [Method(helmbold_schapire_family, "mean", self.smoothing)]
 
-    def _training_rows(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> _Training:
-        rows = super()._training_rows(X, y, sample_weight)
+    def _coded(self, y: NDArray[Any]) -> NDArray[Any]:
+        codes = super()._coded(y)
         if self.n_classes_ > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass "
                 f"({self.n_classes_} classes)."
             )
-        return rows
+        return codes
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def collapsed(
-    tree: Tree, stats: NodeStats, weights: NodeWeights, ballot: Vote
-) -> tuple[Tree, NodeStats, NodeWeights, Vote]:
-    """Cut a tree and its columns down to one pruning, given by weights 0 and 1."""
-    kept = np.flatnonzero(_core.reach(tree.left, weights.log_odds) > 0)
-    number = np.zeros(tree.n_nodes, dtype=np.int32)
-    number[kept] = np.arange(len(kept), dtype=np.int32)
-    is_leaf = weights.weight[kept] > 0
-    inner = ~is_leaf
-    pruned = Tree(
-        np.where(inner, tree.feature[kept], 0),
-        np.where(inner, tree.threshold[kept], 0.0),
-        np.where(inner, number[tree.left[kept]], np.int32(LEAF)),
-        # What is left of the chain of a leaf is the cell at which the pruning stops.
-        np.where(inner, tree.chain[kept], 1),
-        tree.n_features,
-        inner & tree.missing_left[kept],
-    )
-    law = NodeWeights(weights.weight[kept], weights.log_odds[kept], 0.0, *2 * [np.zeros(len(kept))])
-    return (
-        pruned,
-        NodeStats(stats.counts[kept], stats.label[kept]),
-        law,
-        Vote(ballot.score[kept]),
-    )

@@ -21,13 +21,14 @@ from certree.classifier import (
     HelmboldSchapireClassifier,
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
-    TreeVoteClassifier,
 )
+from certree.estimator import TreeVoteEstimator
 from certree.experiments import figure2 as figure2_experiment
 from certree.experiments import table2 as table2_experiment
 from certree.experiments.protocol import EXPANDED, PAPER_SETS, PARTITIONS, PRUNING, run
 from certree.experiments.table2 import METHODS, Line
 from certree.output import write_whole
+from certree.regressor import PACBayesTreeRegressor, PrunedTreeRegressor, TreeVoteRegressor
 
 app = typer.Typer(
     help="Trees in which all prunings vote.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -50,10 +51,14 @@ class Partition(StrEnum):
     dyadic = "dyadic"
 
 
-_ESTIMATORS: dict[Method, type[TreeVoteClassifier]] = {
+_CLASSIFIERS: dict[Method, type[TreeVoteEstimator]] = {
     Method.pac_bayes: PACBayesTreeClassifier,
     Method.pruned: PrunedTreeClassifier,
     Method.helmbold_schapire: HelmboldSchapireClassifier,
+}
+_REGRESSORS: dict[Method, type[TreeVoteEstimator]] = {
+    Method.pac_bayes: PACBayesTreeRegressor,
+    Method.pruned: PrunedTreeRegressor,
 }
 
 Data = Annotated[
@@ -174,10 +179,13 @@ def fit(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="CSV, Parquet or Arrow file of training rows.")
     ],
-    target: Annotated[str, typer.Option(help="Column with the class.")],
+    target: Annotated[str, typer.Option(help="Column with the class, or the number.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     method: Annotated[Method, typer.Option(help="What to fit.")] = Method.pac_bayes,
     partition: Annotated[Partition, typer.Option(help="How the tree is grown.")] = Partition.cart,
+    regression: Annotated[
+        bool, typer.Option("--regression", help="The target is a number, not a class.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Random state.")] = 0,
     jobs: Jobs = -1,
     quiet: Quiet = False,
@@ -185,7 +193,10 @@ def fit(
     """Fit a model to a table and write it to a file."""
     try:
         table = tables.split_target(tables.read(file), target)
-        model = _ESTIMATORS[method](
+        estimators = _REGRESSORS if regression else _CLASSIFIERS
+        if method not in estimators:
+            raise ValueError(f"{method} votes for classes: it cannot predict a number")
+        model = estimators[method](
             partition.value, random_state=seed, n_jobs=jobs, verbose=int(not quiet)
         )
         model.fit(table.X, table.y)
@@ -195,12 +206,16 @@ def fit(
         _fail(error)
     chosen = ", ".join(f"{name} {value:.4g}" for name, value in model.temperatures_.items())
     Console().print(
-        f"{len(table.X)} rows, {table.X.shape[1]} features, {len(model.classes_)} classes; tree of "
+        f"{len(table.X)} rows, {table.X.shape[1]} features{_classes(model)}; tree of "
         f"{model.get_n_leaves()} leaves; {chosen}; written to {output}",
         highlight=False,
         markup=False,
         soft_wrap=True,
     )
+
+
+def _classes(model: TreeVoteEstimator) -> str:
+    return f", {model.n_classes_} classes" if hasattr(model, "n_classes_") else ""
 
 
 @app.command()
@@ -214,26 +229,27 @@ def predict(
         typer.Option("--output", "-o", help="CSV or Parquet file to write; else CSV is printed."),
     ] = None,
 ) -> None:
-    """Predict the class of every row of a table, with the classes' shares of the vote."""
+    """Predict the class of every row of a table, with the classes' shares of the vote.
+
+    A number is predicted with its standard deviation between the prunings and within their leaves.
+    """
     try:
         model = storage.load(model_file)
         columns = tables.read(file)
         X = tables.split_target(_features(columns, model, file), None).X
         # The columns are in the model's order; their names are not needed any more.
         model.__dict__.pop("feature_names_in_", None)
-        shares = model.predict_proba(X)
-        result = pa.table(
-            {
-                "prediction": pa.array(model.predict(X)),
-                **{f"share_{c}": shares[:, k] for k, c in enumerate(model.classes_)},
-            }
-        )
-        _write_table(result, output)
+        if isinstance(model, TreeVoteRegressor):
+            beside = dict(zip(("between", "within"), model.predict_spread(X).T, strict=True))
+        else:
+            shares = model.predict_proba(X)
+            beside = {f"share_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
+        _write_table(pa.table({"prediction": pa.array(model.predict(X)), **beside}), output)
     except (OSError, ValueError) as error:
         _fail(error)
 
 
-def _features(columns: pa.Table, model: TreeVoteClassifier, file: Path) -> pa.Table:
+def _features(columns: pa.Table, model: TreeVoteEstimator, file: Path) -> pa.Table:
     """The columns that a model reads, in its order."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:

@@ -1,14 +1,13 @@
 """Saying in words what a vote saw: rules, rows, labels and shares of nested cells."""
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from certree.columns import Float64
-from certree.stats import NodeStats
 from certree.tree import LEAF, Tree
 from certree.weights import NodeWeights, reached
 
@@ -28,7 +27,7 @@ class ExplainedCell:
     rows : float
         Number (or weight) of the training rows in it.
     label : object
-        Class that the cell predicts.
+        Class or number that the cell predicts.
     share : float
         Share of the vote that the prunings have in which this cell is a leaf.
     """
@@ -40,8 +39,14 @@ class ExplainedCell:
     label: Any
     share: float
 
+    @property
+    def prediction(self) -> str:
+        """The label, or the number to six digits."""
+        return f"{self.label:.6g}" if isinstance(self.label, float) else str(self.label)
+
     def __str__(self) -> str:
-        return f"{self.rule}: {self.rows:g} rows, votes {self.label} with {100 * self.share:.1f} %"
+        share = f"{100 * self.share:.1f} %"
+        return f"{self.rule}: {self.rows:g} rows, votes {self.prediction} with {share}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,21 +57,21 @@ class Explainer:
     ----------
     tree : Tree
         The tree.
-    stats : NodeStats
-        Counts and labels of its nodes.
+    rows : ndarray of shape (m,)
+        Training rows in each node.
     weights : NodeWeights
         The law over its prunings.
     feature_names : sequence of str
         Names of the features.
-    classes : sequence
-        The classes.
+    prediction : callable
+        What a node, given by its number, predicts.
     """
 
     tree: Tree
-    stats: NodeStats
+    rows: Float64
     weights: NodeWeights
     feature_names: Sequence[str]
-    classes: Sequence[Any]
+    prediction: Callable[[int], Any]
 
     def rule(self, node: int, parent: int) -> str:
         """What sends a row from a node to its child."""
@@ -82,8 +87,8 @@ class Explainer:
             node=node,
             depth=depth,
             rule=self.rule(node, parent),
-            rows=float(self.stats.counts[node].sum()),
-            label=self.classes[self.stats.label[node]],
+            rows=float(self.rows[node]),
+            label=self.prediction(node),
             share=float(self.weights.weight[node]),
         )
 
@@ -139,7 +144,7 @@ class Explainer:
 
     def _importance(self) -> Float64:
         split = reached(self.tree, self.weights) - self.weights.weight
-        importance: Float64 = np.maximum(split, 0.0) * self.stats.n
+        importance: Float64 = np.maximum(split, 0.0) * self.rows
         return np.where(self.tree.is_leaf, 0.0, importance)
 
 

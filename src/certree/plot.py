@@ -1,20 +1,21 @@
 """Pictures: the tables of the experiments, and a tree with the shares of its cells."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from certree.experiments.figure2 import Curve
 from certree.experiments.protocol import EXPANDED, PRUNING
 from certree.experiments.table2 import Line
-from certree.explain import Branch
+from certree.explain import Branch, ExplainedCell
 
 if TYPE_CHECKING:
-    from certree.classifier import TreeVoteClassifier
+    from certree.estimator import TreeVoteEstimator
 
 # Colours that colour-blind readers tell apart (Okabe and Ito), one per method in every picture.
 COLOURS = {
@@ -123,11 +124,11 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
-def plot_tree(model: "TreeVoteClassifier", max_leaves: int = 8) -> Figure:
+def plot_tree(model: "TreeVoteEstimator", max_leaves: int = 8) -> Figure:
     """Draw the part of a fitted model's tree that matters most to the vote.
 
-    A box is coloured by the label of its cell, the more strongly the larger the share of the vote
-    that the cell has; dashed boxes are split further.
+    A box is coloured by the class or the number that its cell predicts, the more strongly the larger
+    the share of the vote that the cell has; dashed boxes are split further.
 
     Parameters
     ----------
@@ -145,25 +146,34 @@ def plot_tree(model: "TreeVoteClassifier", max_leaves: int = 8) -> Figure:
     n_leaves = _place(root, places)
     depth = max(level for _, level in places.values())
     # Neighbours must not cover each other: some 0.06 inches for each letter of the longest rule.
-    width = max(1.75, 0.3 + 0.06 * max(map(len, _rules(root))))
+    width = max(1.75, 0.3 + 0.06 * max(len(cell.rule) for cell in _cells(root)))
     figure = Figure(figsize=(1.2 + width * n_leaves, 1.1 + 1.15 * depth), layout="constrained")
     ax = figure.subplots()
     ax.set_axis_off()
     ax.set_xlim(-0.6, n_leaves - 0.4)
     ax.set_ylim(-depth - 0.5, 0.5)
-    palette = matplotlib.colormaps["tab10"](range(10))[:, :3]
-    labels = [str(label) for label in model.classes_]
+    colour_of = _colours(model, root)
     stack = [root]
     while stack:
         branch = stack.pop()
         stack.extend(branch.children)
-        _draw_branch(ax, branch, places, palette[labels.index(str(branch.cell.label)) % 10])
+        _draw_branch(ax, branch, places, colour_of(branch.cell.label))
     return figure
 
 
-def _rules(branch: Branch) -> list[str]:
-    below = [rule for child in branch.children for rule in _rules(child)]
-    return [branch.cell.rule, *below]
+def _colours(model: "TreeVoteEstimator", root: Branch) -> Callable[[Any], Any]:
+    """The colour of what a cell predicts: one for each class, or a scale of numbers."""
+    if hasattr(model, "classes_"):
+        palette = matplotlib.colormaps["tab10"](range(10))
+        labels = [str(label) for label in model.classes_]
+        return lambda label: palette[labels.index(str(label)) % 10, :3]
+    numbers = [cell.label for cell in _cells(root)]
+    scale = Normalize(min(numbers), max(numbers))
+    return lambda label: matplotlib.colormaps["viridis"](float(scale(label)))[:3]
+
+
+def _cells(root: Branch) -> list[ExplainedCell]:
+    return [root.cell, *(cell for child in root.children for cell in _cells(child))]
 
 
 def _place(root: Branch, places: dict[int, tuple[float, int]]) -> int:
@@ -196,7 +206,7 @@ def _draw_branch(
     ax.text(
         x,
         -level,
-        f"{cell.rule}\n{cell.rows:g} rows: {cell.label}\n{100 * cell.share:.1f} % of the vote",
+        f"{cell.rule}\n{cell.rows:g} rows: {cell.prediction}\n{100 * cell.share:.1f} % of the vote",
         ha="center",
         va="center",
         fontsize=7.5,

@@ -9,7 +9,7 @@ from scipy.special import entr
 
 from certree import _core
 from certree.columns import Float64, column, nonnegative
-from certree.stats import NodeStats
+from certree.stats import NodeStats, Stats
 from certree.tree import Tree
 from certree.weights import Family, NodeWeights, _decided, chain_stops, gains_of
 
@@ -49,13 +49,13 @@ def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
     return _family(tree, [costs], [-1.0]).at()
 
 
-def cost_complexity_family(tree: Tree, stats: NodeStats) -> Family:
+def cost_complexity_family(tree: Tree, stats: Stats) -> Family:
     """The cost-complexity prunings of a tree, by their price; see `cost_complexity`."""
     occupied = (stats.of(tree).n > 0).astype(np.float64)
-    return _family(tree, [occupied, stats.errors], [-1.0])
+    return _family(tree, [occupied, stats.loss], [-1.0])
 
 
-def cost_complexity(tree: Tree, stats: NodeStats, lambda_penalty: float) -> NodeWeights:
+def cost_complexity(tree: Tree, stats: Stats, lambda_penalty: float) -> NodeWeights:
     """Find the pruning with the fewest errors plus `lambda_penalty` per leaf that holds rows.
 
     Parameters
@@ -84,15 +84,15 @@ def cost_complexity(tree: Tree, stats: NodeStats, lambda_penalty: float) -> Node
     return cost_complexity_family(tree, stats).at(nonnegative("lambda_penalty", lambda_penalty))
 
 
-def depth_penalised_family(tree: Tree, stats: NodeStats) -> Family:
+def depth_penalised_family(tree: Tree, stats: Stats) -> Family:
     """The depth-penalised prunings of a tree, by their price; see `depth_penalised`."""
     rows = stats.of(tree).n
     depth = tree.node_depth.astype(np.float64)
     # n sqrt(max(p, d / n) d / n) with p = rows / n: errors and penalty both in rows.
-    return _family(tree, [np.sqrt(np.maximum(rows, depth) * depth), stats.errors], [-1.0])
+    return _family(tree, [np.sqrt(np.maximum(rows, depth) * depth), stats.loss], [-1.0])
 
 
-def depth_penalised(tree: Tree, stats: NodeStats, lambda_penalty: float) -> NodeWeights:
+def depth_penalised(tree: Tree, stats: Stats, lambda_penalty: float) -> NodeWeights:
     """Find the pruning with the smallest error plus Scott and Nowak's spatially adaptive penalty.
 
     Minimises ``err / n + lambda_penalty * sum over leaves of sqrt(max(p, d / n) d / n)`` for leaves

@@ -30,12 +30,12 @@ class Fold:
 
 def content_folds(
     X: NDArray[Any],
-    y: Int32,
+    y: Int32 | Float64,
     n_folds: int,
     rng: np.random.RandomState,
     sample_weight: Float64 | None = None,
 ) -> Iterator[Fold]:
-    """Deal the rows into folds, by class and otherwise at random.
+    """Deal the rows into folds, by class if there are classes, and otherwise at random.
 
     The random order is one of what rows hold and how often they occur, not of where they stand: it
     stays the same when the rows are shuffled, and a row of weight w is dealt like w copies of it.
@@ -45,8 +45,8 @@ def content_folds(
     ----------
     X : ndarray of shape (n, p)
         Rows.
-    y : ndarray of int, shape (n,)
-        Class of each row.
+    y : ndarray of shape (n,)
+        Class of each row (whole numbers), or a numeric target (floating-point numbers).
     n_folds : int
         Number of folds, at least 2.
     rng : numpy RandomState
@@ -61,7 +61,12 @@ def content_folds(
     """
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2, got {n_folds}")
-    row, dealt = _deal(_hashes(X, rng), y, n_folds, sample_weight)
+    numeric = np.issubdtype(y.dtype, np.floating)
+    hashes = _hashes(X, rng)
+    if numeric:
+        hashes = _mix(hashes + _hashes(y[:, None], rng))
+    classes = np.zeros(len(y), dtype=np.int32) if numeric else y
+    row, dealt = _deal(hashes, classes, n_folds, sample_weight)
     for k in range(n_folds):
         if len(row) == len(y):
             sides = row[dealt != k], row[dealt == k]
@@ -83,7 +88,7 @@ def content_folds(
 
 
 def _deal(
-    hashes: NDArray[np.uint64], y: Int32, n_folds: int, sample_weight: Float64 | None
+    hashes: NDArray[np.uint64], y: NDArray[Any], n_folds: int, sample_weight: Float64 | None
 ) -> tuple[Indices, Indices]:
     """Row number and fold of every copy."""
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight

@@ -1,13 +1,46 @@
-"""What the weighing rows say about every node: class counts and labels."""
+"""What the weighing rows say about every node: class counts and labels, or moments of a number."""
 
 from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from certree import _core
 from certree.columns import Float64, Int32, codes, column, matrix, row_weights
 from certree.tree import Tree
+
+
+class Stats(Protocol):
+    """What the later stages ask of the statistics of a tree, whatever the target is."""
+
+    @property
+    def n(self) -> Float64:
+        """Rows in each node, (m,)."""
+
+    @property
+    def loss(self) -> Float64:
+        """What each node's rows cost if it is a leaf, (m,)."""
+
+    @property
+    def impurity(self) -> Float64:
+        """What greedy splits lower, (m,)."""
+
+    @property
+    def table(self) -> Float64:
+        """The columns that judge a vote, one row per node."""
+
+    def of(self, tree: Tree) -> Self:
+        """Check that the statistics belong to a tree of this size, and return them."""
+
+    def terms(self, tree: Tree, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
+        """Loss, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
+
+    def averages(self, tree: Tree, smoothing: float) -> Float64:
+        """What each node predicts: shares of the classes (m, K), or a mean (m, 1)."""
+
+    def at(self, nodes: NDArray[np.intp]) -> Self:
+        """The statistics of some nodes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,13 +93,131 @@ class NodeStats:
         right = np.take_along_axis(self.counts, self.label[:, None].astype(np.intp), axis=1)[:, 0]
         return self.n - right
 
-    def of(self, tree: Tree) -> "NodeStats":
+    @property
+    def loss(self) -> Float64:
+        """The errors, (m,)."""
+        return self.errors
+
+    @property
+    def impurity(self) -> Float64:
+        """Rows of each node times its Gini index, (m,)."""
+        n = self.n
+        squares = (self.counts**2).sum(axis=1) / np.maximum(n, np.finfo(np.float64).tiny)
+        impurity: Float64 = np.maximum(n - squares, 0.0)
+        return impurity
+
+    @property
+    def table(self) -> Float64:
+        """The counts, (m, K)."""
+        return self.counts
+
+    def of(self, tree: Tree) -> Self:
         """Check that the statistics belong to a tree of this size, and return them."""
-        if len(self.label) != tree.n_nodes:
-            raise ValueError(
-                f"stats has {len(self.label)} nodes, but the tree has {tree.n_nodes} nodes"
-            )
+        _expect_nodes(len(self.label), tree)
         return self
+
+    def terms(self, tree: Tree, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
+        """Errors, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
+        gains = _core.error_gains(tree.left, self.counts, self.label, n_terms, empty_leaves)
+        n = self.counts[0].sum()
+        root = [n - self.counts[0, self.label[0]], np.sqrt(n), float(empty_leaves or n > 0)]
+        return gains, np.array(root[:n_terms])
+
+    def averages(self, tree: Tree, smoothing: float) -> Float64:
+        """Shares of the classes in each node, (m, K), smoothed as `vote` says."""
+        return _core.frequencies(tree.left, self.counts, smoothing)
+
+    def at(self, nodes: NDArray[np.intp]) -> "NodeStats":
+        """The statistics of some nodes."""
+        return NodeStats(self.counts[nodes], self.label[nodes])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetStats:
+    """Moments of a numeric target for every node of a tree.
+
+    Parameters
+    ----------
+    rows : array-like of float, shape (m,)
+        Number (or weight) of the rows in each node.
+    mean : array-like of float, shape (m,)
+        Mean of their targets, which the node predicts; a node without rows has its parent's.
+    sse : array-like of float, shape (m,)
+        Sum of squared distances from the mean, in squared units of the target.
+    unit : float
+        Squared distance that counts as a loss of 1: the noise variance makes a law with
+        ``lambda_error = 1/2`` the posterior under normal noise.
+
+    Raises
+    ------
+    TypeError
+        If a dtype does not convert without loss.
+    ValueError
+        If lengths differ, a number is not finite, rows or squares are negative, or `unit` is not
+        positive.
+    """
+
+    rows: Float64
+    mean: Float64
+    sse: Float64
+    unit: float = 1.0
+
+    def __post_init__(self) -> None:
+        m = len(np.asarray(self.rows))
+        for name in ("rows", "mean", "sse"):
+            values: Float64 = column(name, getattr(self, name), "float64", (m,))
+            if not np.isfinite(values).all() or (name != "mean" and m and values.min() < 0):
+                raise ValueError(f"{name} must be finite" + " and non-negative" * (name != "mean"))
+            object.__setattr__(self, name, values)
+        if not (np.isfinite(self.unit) and self.unit > 0):
+            raise ValueError(f"unit must be a finite number > 0, got {self.unit!r}")
+
+    @property
+    def n(self) -> Float64:
+        """Rows in each node, (m,)."""
+        return self.rows
+
+    @property
+    def loss(self) -> Float64:
+        """Sum of squares over `unit`, (m,)."""
+        return self.sse / self.unit
+
+    @property
+    def impurity(self) -> Float64:
+        """The sum of squares, (m,)."""
+        return self.sse
+
+    @property
+    def table(self) -> Float64:
+        """Rows, mean and sum of squares, (m, 3)."""
+        return np.column_stack([self.rows, self.mean, self.sse])
+
+    def of(self, tree: Tree) -> Self:
+        """Check that the statistics belong to a tree of this size, and return them."""
+        _expect_nodes(len(self.rows), tree)
+        return self
+
+    def terms(self, tree: Tree, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
+        """Loss, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
+        gains = _core.squared_gains(
+            tree.left, self.rows, self.mean, self.unit, n_terms, empty_leaves
+        )
+        n = self.rows[0]
+        root = [self.sse[0] / self.unit, np.sqrt(n), float(empty_leaves or n > 0)]
+        return gains, np.array(root[:n_terms])
+
+    def averages(self, tree: Tree, smoothing: float) -> Float64:
+        """Mean of each node, (m, 1), smoothed as `vote` says."""
+        return _core.smoothed_means(tree.left, self.rows, self.mean, smoothing)[:, None]
+
+    def at(self, nodes: NDArray[np.intp]) -> "TargetStats":
+        """The statistics of some nodes."""
+        return TargetStats(self.rows[nodes], self.mean[nodes], self.sse[nodes], self.unit)
+
+
+def _expect_nodes(n_nodes: int, tree: Tree) -> None:
+    if n_nodes != tree.n_nodes:
+        raise ValueError(f"stats has {n_nodes} nodes, but the tree has {tree.n_nodes} nodes")
 
 
 def count(
@@ -116,3 +267,81 @@ def count(
     if label is None:
         label = _core.majority(tree.left, counts)
     return NodeStats(counts, np.asarray(label)).of(tree)
+
+
+# Cells of so many rows are small enough to be nearly constant in what can be predicted, and large
+# enough for greedy cuts not to have used up the noise.
+_NOISE_ROWS = 16
+
+
+def noise_variance(tree: Tree, rows: Float64, sse: Float64) -> float:
+    """Variance of the target within small cells of a tree: what no pruning can predict.
+
+    Pools the largest cells that hold at most 16 rows. A target without any such variance has that of
+    all rows instead, or 1.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    rows, sse : ndarray of shape (m,)
+        Rows of each node and the sum of their squared distances from the mean.
+
+    Returns
+    -------
+    float
+        A positive number, in squared units of the target.
+    """
+    small = rows <= _NOISE_ROWS
+    parent = tree.parent
+    small[1:] &= ~small[parent[1:]]  # copies: small[parent] is read before it is written
+    freedom = rows[small].sum() - (rows[small] > 0).sum()
+    for variance in (sse[small].sum() / max(freedom, 1.0), sse[0] / max(rows[0], 1.0)):
+        if np.isfinite(variance) and variance > 0:
+            return float(variance)
+    return 1.0
+
+
+def measure(
+    tree: Tree,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    unit: float | None = None,
+    n_jobs: int | None = None,
+) -> TargetStats:
+    """Take the moments of a numeric target in every node.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    X : array-like of shape (n, p)
+        Rows.
+    y : array-like of shape (n,)
+        Target of each row.
+    sample_weight : array-like of shape (n,), or None
+        How many rows each row counts as; None: one.
+    unit : float or None
+        Squared distance that counts as a loss of 1; None: `noise_variance`.
+    n_jobs : int or None
+        Number of threads; None is one, -1 all.
+
+    Returns
+    -------
+    TargetStats
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an array has a wrong dtype, shape or range.
+    """
+    X = matrix(X)
+    target: Float64 = column("y", y, "float64", (len(X),))
+    if not np.isfinite(target).all():
+        raise ValueError("y must be finite")
+    weight = row_weights(sample_weight, len(X))
+    leaf = tree.apply(X, n_jobs=n_jobs)
+    rows, mean, sse = _core.moments(tree.left, leaf, target, weight)
+    return TargetStats(rows, mean, sse, noise_variance(tree, rows, sse) if unit is None else unit)

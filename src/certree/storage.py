@@ -19,30 +19,49 @@ from certree.classifier import (
     PrunedTreeClassifier,
     TreeVoteClassifier,
 )
+from certree.estimator import TreeVoteEstimator
 from certree.output import write_whole
-from certree.stats import NodeStats
+from certree.regressor import PACBayesTreeRegressor, PrunedTreeRegressor
+from certree.stats import NodeStats, Stats, TargetStats
 from certree.tree import Tree
 from certree.votes import Vote
 from certree.weights import NodeWeights
 
 FORMAT, VERSION = "certree model", 1
 
-_MODELS: dict[str, type[TreeVoteClassifier]] = {
+_MODELS: dict[str, type[TreeVoteEstimator]] = {
     model.__name__: model
-    for model in (HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier)
+    for model in (
+        HelmboldSchapireClassifier,
+        PACBayesTreeClassifier,
+        PACBayesTreeRegressor,
+        PrunedTreeClassifier,
+        PrunedTreeRegressor,
+    )
 }
 # scikit-learn trees that a model may name as its partition.
-_PARTITIONS = ("DecisionTreeClassifier", "ExtraTreeClassifier")
+_PARTITIONS = (
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "ExtraTreeClassifier",
+    "ExtraTreeRegressor",
+)
 
 _COLUMNS = {
     "tree": ("feature", "threshold", "left", "chain", "missing_left"),
-    "stats": ("counts", "label"),
     "weights": ("weight", "log_odds", "chain_entropy", "chain_mode"),
     "vote": ("score",),
 }
+_CLASS_STATS, _TARGET_STATS = ("counts", "label"), ("rows", "mean", "sse")
 
 
-def save(model: TreeVoteClassifier, path: str | os.PathLike[str]) -> None:
+def _columns(model: type) -> dict[str, tuple[str, ...]]:
+    """The arrays of a model by its parts."""
+    stats = _CLASS_STATS if issubclass(model, TreeVoteClassifier) else _TARGET_STATS
+    return {**_COLUMNS, "stats": stats}
+
+
+def save(model: TreeVoteEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file, whole or not at all.
 
     Parameters
@@ -63,11 +82,6 @@ def save(model: TreeVoteClassifier, path: str | os.PathLike[str]) -> None:
     if type(model).__name__ not in _MODELS:
         raise TypeError(f"expected a fitted model of certree, got {model!r}")
     model.get_depth()  # raises if the model is not fitted
-    classes = np.asarray(model.classes_)
-    if classes.dtype == object:
-        if not all(isinstance(label, str) for label in classes):
-            raise TypeError("classes must be numbers, booleans or strings to be saved")
-        classes = classes.astype(str)
     names = getattr(model, "feature_names_in_", None)
     header = {
         "format": FORMAT,
@@ -79,24 +93,28 @@ def save(model: TreeVoteClassifier, path: str | os.PathLike[str]) -> None:
         "temperatures": model.temperatures_,
         "n_features": int(model.n_features_in_),
         "feature_names": None if names is None else [str(name) for name in names],
-        "classes": classes.dtype.str,
-        "object_classes": bool(np.asarray(model.classes_).dtype == object),
         "log_evidence": float(model.weights_.log_evidence),
     }
     arrays = {
         f"{part}.{name}": getattr(getattr(model, f"{part}_"), name)
-        for part, names in _COLUMNS.items()
+        for part, names in _columns(type(model)).items()
         for name in names
     }
+    if isinstance(model, TreeVoteClassifier):
+        arrays["classes"] = _plain_classes(np.asarray(model.classes_))
+        header["classes"] = arrays["classes"].dtype.str
+        header["object_classes"] = bool(np.asarray(model.classes_).dtype == object)
+    elif isinstance(model.stats_, TargetStats):
+        header["unit"] = float(model.stats_.unit)
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
 
     def write(file: BinaryIO) -> None:
-        np.savez_compressed(file, header=text, classes=classes, **arrays)
+        np.savez_compressed(file, header=text, **arrays)
 
     write_whole(path, write)
 
 
-def load(path: str | os.PathLike[str]) -> TreeVoteClassifier:
+def load(path: str | os.PathLike[str]) -> TreeVoteEstimator:
     """Read a model that `save` wrote. It predicts what the saved one did, bit by bit.
 
     Parameters
@@ -122,6 +140,14 @@ def load(path: str | os.PathLike[str]) -> TreeVoteClassifier:
         raise ValueError(f"{os.fspath(path)} is no valid model file: {error}") from error
 
 
+def _plain_classes(classes: NDArray[Any]) -> NDArray[Any]:
+    if classes.dtype == object:
+        if not all(isinstance(label, str) for label in classes):
+            raise TypeError("classes must be numbers, booleans or strings to be saved")
+        return classes.astype(str)
+    return classes
+
+
 def _arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     try:
         with open(path, "rb") as file:
@@ -136,7 +162,7 @@ def _arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
         raise ValueError(f"{os.fspath(path)} is no model file, or damaged: {error}") from error
 
 
-def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteClassifier:
+def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteEstimator:
     header = json.loads(arrays["header"].tobytes())
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
@@ -147,21 +173,28 @@ def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteClassifier:
     parameters = {name: _restored(value) for name, value in header["parameters"].items()}
     model = _MODELS[header["model"]](**parameters)
     model._validate_params()
-    parts = {part: [arrays[f"{part}.{name}"] for name in names] for part, names in _COLUMNS.items()}
+    columns = _columns(type(model))
+    parts = {part: [arrays[f"{part}.{name}"] for name in names] for part, names in columns.items()}
     feature, threshold, left, chain, missing_left = parts["tree"]
     n_features = _whole("n_features", header["n_features"])
     tree = Tree(feature, threshold, left, chain, n_features, missing_left)
-    stats = NodeStats(*parts["stats"]).of(tree)
     weight, log_odds, *chains = parts["weights"]
     law = NodeWeights(weight, log_odds, float(header["log_evidence"]), *chains).of(tree)
     ballot = Vote(*parts["vote"])
-    if ballot.score.shape != stats.counts.shape:
-        raise ValueError(f"the vote has shape {ballot.score.shape}, counts {stats.counts.shape}")
-    if not np.allclose(ballot.score[tree.is_leaf].sum(axis=1), 1):
-        raise ValueError("the votes in a leaf do not sum to 1")
-    if arrays["classes"].dtype.str != header["classes"]:
-        raise ValueError(f"expected classes of type {header['classes']}")
-    _set_classes(model, arrays["classes"], header["object_classes"], stats.n_classes)
+    if isinstance(model, TreeVoteClassifier):
+        stats: Stats = NodeStats(*parts["stats"]).of(tree)
+        n_scores = stats.table.shape[1]
+        if not np.allclose(ballot.score[tree.is_leaf].sum(axis=1), 1) or ballot.score.min() < 0:
+            raise ValueError("the votes in a leaf are no shares that sum to 1")
+        if arrays["classes"].dtype.str != header["classes"]:
+            raise ValueError(f"expected classes of type {header['classes']}")
+        _set_classes(model, arrays["classes"], header["object_classes"], n_scores)
+    else:
+        rows, mean, sse = parts["stats"]
+        stats = TargetStats(rows, mean, sse, float(header["unit"])).of(tree)
+        n_scores = 1
+    if ballot.score.shape != (tree.n_nodes, n_scores):
+        raise ValueError(f"the vote has shape {ballot.score.shape}, not {tree.n_nodes, n_scores}")
     _set_features(model, tree, header["feature_names"])
     temperatures = header["temperatures"]
     if set(temperatures) != set(model._temperatures):
@@ -182,7 +215,7 @@ def _set_classes(
     model.n_classes_ = len(classes)
 
 
-def _set_features(model: TreeVoteClassifier, tree: Tree, names: list[str] | None) -> None:
+def _set_features(model: TreeVoteEstimator, tree: Tree, names: list[str] | None) -> None:
     model.n_features_in_ = tree.n_features
     if names is None:
         return

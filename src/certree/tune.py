@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree import _core
-from certree.columns import Float64, Int32
-from certree.rows import Fold, Indices
-from certree.stats import NodeStats, count
+from certree.columns import Float64
+from certree.rows import Fold
+from certree.stats import Stats
 from certree.tree import Tree
-from certree.votes import Kind, node_frequencies
+from certree.votes import Ballots, Kind, ballots
 from certree.weights import Family
 
 Search = Literal["joint", "error-first"]
-Scoring = Literal["error", "log_loss"]
+Scoring = Literal["error", "log_loss", "squared"]
 
 LOG_GRID = 2.0 ** np.linspace(-8, 6, 10)
 
@@ -44,7 +44,7 @@ class Method:
         Of the mean vote; see `vote`.
     """
 
-    family: Callable[[Tree, NodeStats], Family]
+    family: Callable[[Tree, Any], Family]
     kind: Kind
     smoothing: float = 0.0
 
@@ -57,33 +57,29 @@ class GrownFold:
     ----------
     tree : Tree
         Grown on the growing rows.
-    stats : NodeStats
-        Their counts.
-    holdout : ndarray of float64, shape (m, K)
-        Counts of the judging rows.
+    stats : NodeStats or TargetStats
+        Their statistics.
+    holdout : ndarray of float64, shape (m, K) or (m, 3)
+        The table of statistics of the judging rows.
     """
 
     tree: Tree
-    stats: NodeStats
+    stats: Stats
     holdout: Float64
 
 
 def grow_fold(
     fold: Fold,
-    grow: Callable[[NDArray[Any], Int32, Float64 | None], Tree],
+    grow: Callable[[NDArray[Any], NDArray[Any], Float64 | None], Tree],
+    summarise: Callable[..., Stats],
     X: NDArray[Any],
-    y: Int32,
-    n_classes: int,
-    n_jobs: int | None = None,
+    y: NDArray[Any],
 ) -> GrownFold:
-    """Grow the tree of a fold and count its rows on both sides."""
-
-    def counted(rows: Indices, weight: Float64 | None, label: Int32 | None) -> NodeStats:
-        return count(tree, X[rows], y[rows], n_classes, label, weight, n_jobs=n_jobs)
-
+    """Grow the tree of a fold and summarise its rows on both sides, by `count` or `measure`."""
     tree = grow(X[fold.grow], y[fold.grow], fold.grow_weight)
-    stats = counted(fold.grow, fold.grow_weight, None)
-    return GrownFold(tree, stats, counted(fold.judge, fold.judge_weight, stats.label).counts)
+    stats = summarise(tree, X[fold.grow], y[fold.grow], sample_weight=fold.grow_weight)
+    judging = summarise(tree, X[fold.judge], y[fold.judge], sample_weight=fold.judge_weight)
+    return GrownFold(tree, stats, judging.table)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,13 +92,13 @@ class Objective:
         The folds.
     method : Method
         The method.
-    scoring : {"error", "log_loss"}
-        The loss.
+    scoring : {"error", "log_loss", "squared"}
+        The loss; squared for numeric targets.
     n_threads : int
         Number of threads; the losses do not depend on it.
     """
 
-    families: Sequence[tuple[GrownFold, Family, Float64 | None]]
+    families: Sequence[tuple[GrownFold, Family, Ballots]]
     scoring: Scoring
     n_threads: int
 
@@ -111,15 +107,13 @@ class Objective:
         cls, folds: Sequence[GrownFold], method: Method, scoring: Scoring, n_threads: int = 1
     ) -> "Objective":
         """Prepare a method on every fold."""
-        if scoring not in ("error", "log_loss"):
-            raise ValueError(f'scoring must be "error" or "log_loss", got {scoring!r}')
+        if scoring not in ("error", "log_loss", "squared"):
+            raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
         families = [
             (
                 fold,
                 method.family(fold.tree, fold.stats),
-                node_frequencies(fold.tree, fold.stats, method.smoothing)
-                if method.kind == "mean"
-                else None,
+                ballots(fold.tree, fold.stats, method.kind, method.smoothing),
             )
             for fold in folds
         ]
@@ -128,7 +122,7 @@ class Objective:
     def losses(self, temperatures: Float64) -> Float64:
         """Loss of each row of temperatures, (g, t) -> (g,)."""
         total = np.zeros(len(temperatures))
-        for fold, family, frequency in self.families:
+        for fold, family, votes in self.families:
             total += _core.score_grid(
                 fold.tree.left,
                 family.gains,
@@ -136,10 +130,10 @@ class Objective:
                 family.stops.log_split,
                 family.theta(temperatures),
                 family.prune,
-                fold.stats.label,
-                frequency,
+                votes.label,
+                votes.values,
                 fold.holdout,
-                self.scoring == "log_loss",
+                self.scoring,
                 self.n_threads,
             )
         return total

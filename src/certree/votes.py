@@ -7,7 +7,7 @@ import numpy as np
 
 from certree import _core
 from certree.columns import Float64, Int32, column, nonnegative
-from certree.stats import NodeStats
+from certree.stats import NodeStats, Stats, TargetStats
 from certree.tree import Tree
 from certree.weights import NodeWeights
 
@@ -22,15 +22,16 @@ class Vote:
     ----------
     score : array-like of float, shape (m, K)
         Votes that a class has from a node and all above it. The row of a leaf of the tree is the
-        outcome for every x in it, and sums to 1.
+        outcome for every x in it, and sums to 1. For a numeric target K is 1, and the row is the
+        average of the prunings' predictions.
     """
 
     score: Float64
 
     def __post_init__(self) -> None:
         score: Float64 = column("score", self.score, "float64", (None, None))
-        if not np.isfinite(score).all() or (score.size and score.min() < 0):
-            raise ValueError("score must be finite and non-negative")
+        if not np.isfinite(score).all():
+            raise ValueError("score must be finite")
         object.__setattr__(self, "score", score)
 
     @property
@@ -40,14 +41,30 @@ class Vote:
         return label
 
 
-def node_frequencies(tree: Tree, stats: NodeStats, smoothing: float = 0.0) -> Float64:
-    """Shares of the classes in each node, (m, K), smoothed as `vote` says."""
-    return _core.frequencies(tree.left, stats.of(tree).counts, nonnegative("smoothing", smoothing))
+@dataclass(frozen=True, slots=True, eq=False)
+class Ballots:
+    """What every node votes for: a label (m,), or values (m, K); the other one is None."""
+
+    label: Int32 | None
+    values: Float64 | None
+    n_values: int
+
+
+def ballots(tree: Tree, stats: Stats, kind: Kind, smoothing: float = 0.0) -> Ballots:
+    """Say what every node votes for; see `vote`."""
+    if kind == "mean":
+        values = stats.of(tree).averages(tree, nonnegative("smoothing", smoothing))
+        return Ballots(None, values, values.shape[1])
+    if kind != "majority":
+        raise ValueError(f'kind must be "majority" or "mean", got {kind!r}')
+    if not isinstance(stats, NodeStats):
+        raise ValueError('a numeric target takes kind="mean", got "majority"')
+    return Ballots(stats.of(tree).label, None, stats.n_classes)
 
 
 def vote(
     tree: Tree,
-    stats: NodeStats,
+    stats: Stats,
     weights: NodeWeights,
     kind: Kind = "majority",
     smoothing: float = 0.0,
@@ -58,17 +75,17 @@ def vote(
     ----------
     tree : Tree
         The tree.
-    stats : NodeStats
-        Labels and counts of its nodes.
+    stats : NodeStats or TargetStats
+        Labels and counts, or means, of its nodes.
     weights : NodeWeights
         The law over prunings, or one pruning.
     kind : {"majority", "mean"}
         "majority": a pruning votes for the label of the leaf that x is in. "mean": it spreads its
-        vote like the class frequencies there.
+        vote like the class frequencies there, or predicts the mean of a numeric target.
     smoothing : float
         Rows that are added to those of a node, with classes like its parent's; above the root all
-        classes are equally frequent. A node without rows is like its parent in any case. Only the
-        mean vote reads it.
+        classes are equally frequent, and numbers have the mean of all rows. A node without rows is
+        like its parent in any case. Only the mean vote reads it.
 
     Returns
     -------
@@ -79,11 +96,52 @@ def vote(
     ValueError
         If `kind` is unknown, `smoothing` is negative or not finite, or the sizes differ.
     """
-    if kind not in ("majority", "mean"):
-        raise ValueError(f'kind must be "majority" or "mean", got {kind!r}')
-    frequency = node_frequencies(tree, stats, smoothing) if kind == "mean" else None
-    return Vote(
-        _core.push_down(
-            tree.left, weights.of(tree).weight, stats.of(tree).label, frequency, stats.n_classes
-        )
-    )
+    weight = weights.of(tree).weight
+    votes = ballots(tree, stats, kind, smoothing)
+    return Vote(_core.push_down(tree.left, weight, votes.label, votes.values, votes.n_values))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """Variance of a numeric target at a row of each node, in two parts; both sum to the whole.
+
+    Parameters
+    ----------
+    between : ndarray of shape (m,)
+        Variance of the prunings' predictions, each with its weight.
+    within : ndarray of shape (m,)
+        Average over the prunings of the variance of the target in the leaf that holds the row,
+        smoothed like the predictions: a leaf of one row knows no variance of its own.
+    """
+
+    between: Float64
+    within: Float64
+
+
+def spread(tree: Tree, stats: TargetStats, weights: NodeWeights, smoothing: float = 0.0) -> Spread:
+    """Split the variance of a numeric target by the law of total variance.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : TargetStats
+        Moments of its nodes.
+    weights : NodeWeights
+        The law over prunings, or one pruning.
+    smoothing : float
+        Of the predictions; see `vote`.
+
+    Returns
+    -------
+    Spread
+        The rows of the leaves of the tree hold for every x in them.
+    """
+    # Distances from the overall mean, so that squares do not drown in it.
+    mean = stats.averages(tree, nonnegative("smoothing", smoothing))[:, 0] - stats.mean[0]
+    own = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
+    variance = _core.smoothed_means(tree.left, stats.rows, own, smoothing)
+    columns = np.column_stack([mean, mean**2, variance])
+    sums = _core.push_down(tree.left, weights.of(tree).weight, None, columns, 3)
+    between: Float64 = np.maximum(sums[:, 1] - sums[:, 0] ** 2, 0.0)
+    return Spread(between, sums[:, 2])

@@ -15,7 +15,7 @@ from scipy.special import entr, log_softmax, logsumexp
 
 from certree import _core
 from certree.columns import Float64, column, nonnegative
-from certree.stats import NodeStats
+from certree.stats import NodeStats, Stats
 from certree.tree import LEAF, Tree
 
 Prior = Literal["leaves", "branching"]
@@ -204,22 +204,19 @@ def gains_of(tree: Tree, values: Float64) -> Float64:
     return gains
 
 
-def error_family(
+def loss_family(
     tree: Tree,
-    stats: NodeStats,
+    stats: Stats,
     n_terms: int,
     fixed: list[float],
     stops: ChainStops,
     empty_leaves: bool = False,
 ) -> Family:
-    """Laws with terms in the errors, the square root of the rows and, if there are three, leaves.
+    """Laws with terms in the loss, the square root of the rows and, if there are three, leaves.
 
     Leaves without rows count if `empty_leaves` says so.
     """
-    gains = _core.error_gains(tree.left, stats.of(tree).counts, stats.label, n_terms, empty_leaves)
-    n = float(stats.counts[0].sum())
-    errors = n - float(stats.counts[0, stats.label[0]])
-    root = np.array([errors, np.sqrt(n), float(empty_leaves or n > 0)])[:n_terms]
+    gains, root = stats.of(tree).terms(tree, n_terms, empty_leaves)
     return Family(tree, gains, root, np.array(fixed), stops)
 
 
@@ -273,13 +270,13 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
 
 
 def pac_bayes_family(
-    tree: Tree, stats: NodeStats, prior: Prior = "leaves", stop_probability: float = 0.5
+    tree: Tree, stats: Stats, prior: Prior = "leaves", stop_probability: float = 0.5
 ) -> Family:
     """The PAC-Bayes laws of a tree, by (lambda_error, lambda_penalty); see `pac_bayes`."""
     if prior == "leaves":
-        return error_family(tree, stats, 3, [-1.0], chain_stops(tree))
+        return loss_family(tree, stats, 3, [-1.0], chain_stops(tree))
     if prior == "branching":
-        return error_family(tree, stats, 2, [], branching(tree, stop_probability))
+        return loss_family(tree, stats, 2, [], branching(tree, stop_probability))
     raise ValueError(f'prior must be "leaves" or "branching", got {prior!r}')
 
 
@@ -294,25 +291,26 @@ def branching(tree: Tree, stop_probability: float) -> ChainStops:
 
 def pac_bayes(
     tree: Tree,
-    stats: NodeStats,
+    stats: Stats,
     lambda_error: float,
     lambda_penalty: float,
     prior: Prior = "leaves",
     stop_probability: float = 0.5,
 ) -> NodeWeights:
-    """Weigh all prunings by their errors, their size and a prior.
+    """Weigh all prunings by their loss, their size and a prior.
 
     A leaf with n(A) rows and err(A) errors has log weight ``-lambda_error err(A) - lambda_penalty
-    sqrt(n(A))``, to which the prior adds.
+    sqrt(n(A))``, to which the prior adds. For a numeric target err(A) is the sum of squares over the
+    unit of loss.
 
     Parameters
     ----------
     tree : Tree
         The tree.
-    stats : NodeStats
-        Errors and rows of its nodes.
+    stats : NodeStats or TargetStats
+        Loss and rows of its nodes.
     lambda_error : float
-        Weight of an error (nats per row), >= 0.
+        Weight of an error, or a unit of loss (nats), >= 0.
     lambda_penalty : float
         Weight of the square root of a leaf's rows, >= 0. Pools small leaves.
     prior : {"leaves", "branching"}
@@ -378,7 +376,7 @@ def theorem_posterior(tree: Tree, stats: NodeStats, lam: float, delta: float) ->
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
     deviation = lam * np.sqrt(2 * np.log(tree.n_cells / delta))
     fixed = [-lam, -deviation, -3.0 * tree.depth]
-    return error_family(tree, stats, 3, fixed, chain_stops(tree), empty_leaves=True).at()
+    return loss_family(tree, stats, 3, fixed, chain_stops(tree), empty_leaves=True).at()
 
 
 def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:

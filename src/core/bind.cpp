@@ -227,6 +227,23 @@ Out2<double> count(const Ints& left, const Ints& leaf, const Ints& y,
   return std::move(counts).table();
 }
 
+std::tuple<Out1<double>, Out1<double>, Out1<double>> moments(const Ints& left, const Ints& leaf,
+                                                             const Doubles& target,
+                                                             const std::optional<Doubles>& weight) {
+  const std::int32_t m = node_count(left);
+  expect_length("target", target.size(), leaf.size());
+  if (weight) expect_length("weight", weight->size(), leaf.size());
+  expect_codes("leaf", leaf, m);
+  Result<double> rows(left.size()), mean(left.size()), squares(left.size());
+  {
+    const nb::gil_scoped_release release;
+    certree::moments(left.data(), m, leaf.data(), target.data(), weight ? weight->data() : nullptr,
+                     static_cast<std::int64_t>(leaf.size()), rows.data(), mean.data(),
+                     squares.data());
+  }
+  return {std::move(rows).column(), std::move(mean).column(), std::move(squares).column()};
+}
+
 Out1<std::int32_t> majority(const Ints& left, const Table& counts) {
   const std::int32_t m = node_count(left);
   expect_length("counts", counts.shape(0), left.size());
@@ -251,6 +268,19 @@ Out2<double> frequencies(const Ints& left, const Table& counts, double smoothing
                          smoothing, frequency.data());
   }
   return std::move(frequency).table();
+}
+
+Out1<double> smoothed_means(const Ints& left, const Doubles& rows, const Doubles& mean,
+                            double smoothing) {
+  const std::int32_t m = node_count(left);
+  expect_length("rows", rows.size(), left.size());
+  expect_length("mean", mean.size(), left.size());
+  Result<double> value(left.size());
+  {
+    const nb::gil_scoped_release release;
+    certree::smoothed_means(left.data(), m, rows.data(), mean.data(), smoothing, value.data());
+  }
+  return std::move(value).column();
 }
 
 Out1<std::int64_t> depths(const Ints& left, const Ints& chain) {
@@ -280,6 +310,21 @@ Out2<double> error_gains(const Ints& left, const Table& counts, const Ints& labe
     const nb::gil_scoped_release release;
     certree::error_gains(left.data(), m, counts.data(), label.data(), n_classes, n_terms,
                          empty_leaves_count, gains.data());
+  }
+  return std::move(gains).table();
+}
+
+Out2<double> squared_gains(const Ints& left, const Doubles& rows, const Doubles& mean, double unit,
+                           std::int64_t n_terms, bool empty_leaves_count) {
+  const std::int32_t m = node_count(left);
+  expect_length("rows", rows.size(), left.size());
+  expect_length("mean", mean.size(), left.size());
+  if (n_terms != 2 && n_terms != 3) throw std::invalid_argument("n_terms must be 2 or 3");
+  Result<double> gains(left.size(), static_cast<std::size_t>(n_terms));
+  {
+    const nb::gil_scoped_release release;
+    certree::squared_gains(left.data(), m, rows.data(), mean.data(), unit, n_terms,
+                           empty_leaves_count, gains.data());
   }
   return std::move(gains).table();
 }
@@ -334,48 +379,66 @@ Out1<double> likeliest(const Ints& left, const Doubles& log_odds, const Doubles&
   return std::move(pruning).column();
 }
 
-Out2<double> push_down(const Ints& left, const Doubles& weight, const Ints& label,
+// Either the label of each node or the values of each node that it votes for.
+struct Ballots {
+  const std::int32_t* label;
+  const double* frequency;
+};
+
+Ballots ballots(const Ints& left, const std::optional<Ints>& label,
+                const std::optional<Table>& frequency, std::int64_t n_classes) {
+  if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
+  if (label.has_value() == frequency.has_value())
+    throw std::invalid_argument("expected either label or frequency");
+  if (label) {
+    expect_length("label", label->size(), left.size());
+    expect_codes("label", *label, n_classes);
+    return {label->data(), nullptr};
+  }
+  expect_length("frequency", frequency->shape(0), left.size());
+  expect_length("frequency's row", frequency->shape(1), static_cast<std::size_t>(n_classes));
+  return {nullptr, frequency->data()};
+}
+
+Out2<double> push_down(const Ints& left, const Doubles& weight, const std::optional<Ints>& label,
                        const std::optional<Table>& frequency, std::int64_t n_classes) {
   const std::int32_t m = node_count(left);
-  if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
   expect_length("weight", weight.size(), left.size());
-  expect_length("label", label.size(), left.size());
-  expect_codes("label", label, n_classes);
-  if (frequency) {
-    expect_length("frequency", frequency->shape(0), left.size());
-    expect_length("frequency's row", frequency->shape(1), static_cast<std::size_t>(n_classes));
-  }
+  const Ballots votes = ballots(left, label, frequency, n_classes);
   Result<double> score(left.size(), static_cast<std::size_t>(n_classes));
   {
     const nb::gil_scoped_release release;
-    certree::push_down(left.data(), m, weight.data(), label.data(),
-                       frequency ? frequency->data() : nullptr, n_classes, score.data());
+    certree::push_down(left.data(), m, weight.data(), votes.label, votes.frequency, n_classes,
+                       score.data());
   }
   return std::move(score).table();
 }
 
+certree::Loss loss_named(const std::string& name) {
+  if (name == "error") return certree::Loss::error;
+  if (name == "log_loss") return certree::Loss::log_loss;
+  if (name == "squared") return certree::Loss::squared;
+  throw std::invalid_argument("unknown loss \"" + name + "\"");
+}
+
 Out1<double> score_grid(const Ints& left, const Table& gains, const Doubles& stop,
-                        const Doubles& split, const Table& theta, bool prune, const Ints& label,
-                        const std::optional<Table>& frequency, const Table& holdout, bool log_loss,
-                        int n_threads) {
+                        const Doubles& split, const Table& theta, bool prune,
+                        const std::optional<Ints>& label, const std::optional<Table>& frequency,
+                        const Table& holdout, const std::string& loss_name, int n_threads) {
   const auto law = terms(left, gains, stop, split);
+  const certree::Loss kind = loss_named(loss_name);
+  const bool numbers = kind == certree::Loss::squared;
   expect_length("theta's row", theta.shape(1), gains.shape(1));
   expect_length("holdout", holdout.shape(0), left.size());
-  expect_length("label", label.size(), left.size());
-  const auto n_classes = static_cast<std::int64_t>(holdout.shape(1));
-  expect_codes("label", label, n_classes);
-  if (frequency) {
-    expect_length("frequency", frequency->shape(0), left.size());
-    expect_length("frequency's row", frequency->shape(1), holdout.shape(1));
-  }
+  if (numbers) expect_length("holdout's row", holdout.shape(1), 3);
+  const auto n_classes = numbers ? 1 : static_cast<std::int64_t>(holdout.shape(1));
+  const Ballots votes = ballots(left, label, frequency, n_classes);
   Result<double> loss(theta.shape(0));
   if (theta.shape(0) > 0) {
     const nb::gil_scoped_release release;
     certree::score_grid(law, theta.data(), static_cast<std::int64_t>(theta.shape(0)),
-                        prune ? certree::Rule::prune : certree::Rule::average, label.data(),
-                        frequency ? frequency->data() : nullptr, n_classes, holdout.data(),
-                        log_loss ? certree::Loss::log_loss : certree::Loss::error, loss.data(),
-                        n_threads);
+                        prune ? certree::Rule::prune : certree::Rule::average, votes.label,
+                        votes.frequency, n_classes, holdout.data(), kind, loss.data(), n_threads);
   }
   return std::move(loss).column();
 }
@@ -424,11 +487,19 @@ NB_MODULE(_core, core) {
            "The largest class of each node; a node without rows has its parent's.");
   core.def("frequencies", &frequencies, "left"_a.noconvert(), "counts"_a.noconvert(), "smoothing"_a,
            "Shares of the classes in each node; a node without rows has its parent's.");
+  core.def("moments", &moments, "left"_a.noconvert(), "leaf"_a.noconvert(), "target"_a.noconvert(),
+           "weight"_a.noconvert().none(),
+           "(rows, mean, sum of squared distances from it) of the targets in each node.");
+  core.def("smoothed_means", &smoothed_means, "left"_a.noconvert(), "rows"_a.noconvert(),
+           "mean"_a.noconvert(), "smoothing"_a, "Means that are drawn to those of the parents.");
   core.def("depths", &depths, "left"_a.noconvert(), "chain"_a.noconvert(),
            "Number of cells above each node.");
   core.def("error_gains", &error_gains, "left"_a.noconvert(), "counts"_a.noconvert(),
            "label"_a.noconvert(), "n_terms"_a, "empty_leaves_count"_a,
            "Gains in errors, square roots of rows and, with three terms, leaves.");
+  core.def("squared_gains", &squared_gains, "left"_a.noconvert(), "rows"_a.noconvert(),
+           "mean"_a.noconvert(), "unit"_a, "n_terms"_a, "empty_leaves_count"_a,
+           "Gains in sums of squares over unit, square roots of rows and leaves.");
   core.def("weigh", &weigh, "left"_a.noconvert(), "gains"_a.noconvert(), "stop"_a.noconvert(),
            "split"_a.noconvert(), "theta"_a.noconvert(), "root"_a.noconvert(), "prune"_a,
            "(weight, log_odds, log evidence) of one law.");
@@ -437,12 +508,12 @@ NB_MODULE(_core, core) {
   core.def("likeliest", &likeliest, "left"_a.noconvert(), "log_odds"_a.noconvert(),
            "chain_mode"_a.noconvert(), "Log odds (infinite) of the likeliest single pruning.");
   core.def("push_down", &push_down, "left"_a.noconvert(), "weight"_a.noconvert(),
-           "label"_a.noconvert(), "frequency"_a.noconvert().none(), "n_classes"_a,
+           "label"_a.noconvert().none(), "frequency"_a.noconvert().none(), "n_classes"_a,
            "Path sums of the weighted votes of the nodes.");
   core.def("score_grid", &score_grid, "left"_a.noconvert(), "gains"_a.noconvert(),
            "stop"_a.noconvert(), "split"_a.noconvert(), "theta"_a.noconvert(), "prune"_a,
-           "label"_a.noconvert(), "frequency"_a.noconvert().none(), "holdout"_a.noconvert(),
-           "log_loss"_a, "n_threads"_a, "Held-out loss of the vote under each row of theta.");
+           "label"_a.noconvert().none(), "frequency"_a.noconvert().none(), "holdout"_a.noconvert(),
+           "loss"_a, "n_threads"_a, "Held-out loss of the vote under each row of theta.");
   core.def("critical_prices", &critical_prices, "left"_a.noconvert(), "errors"_a.noconvert(),
            "occupied"_a.noconvert(), "Price of a leaf from which on a node is not split.");
 }

@@ -59,6 +59,12 @@ void count(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* l
            const std::int32_t* y, const double* weight, std::int64_t n_rows, std::int64_t n_classes,
            double* counts);
 
+// rows, mean, squares: float64 (n_nodes,) weight of the rows in each node, mean of their targets
+// and weighted sum of squared distances from it; a node without rows has its parent's mean.
+void moments(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* leaf,
+             const double* target, const double* weight, std::int64_t n_rows, double* rows,
+             double* mean, double* squares);
+
 // label: int32 (n_nodes,) the class with the largest count, ties to the lowest; a node without rows
 // has its parent's, a root without rows has class 0.
 void majority(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
@@ -69,6 +75,11 @@ void majority(const std::int32_t* left, std::int32_t n_nodes, const double* coun
 // without rows has its parent's.
 void frequencies(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
                  std::int64_t n_classes, double smoothing, double* frequency);
+
+// value: float64 (n_nodes,) mean over the rows of a node and `smoothing` more that are like its
+// parent's value.
+void smoothed_means(const std::int32_t* left, std::int32_t n_nodes, const double* rows,
+                    const double* mean, double smoothing, double* value);
 
 // depth: int64 (n_nodes,) number of cells above the first cell of each node's chain.
 void depths(const std::int32_t* left, const std::int32_t* chain, std::int32_t n_nodes,
@@ -98,6 +109,11 @@ void error_gains(const std::int32_t* left, std::int32_t n_nodes, const double* c
                  const std::int32_t* label, std::int64_t n_classes, std::int64_t n_terms,
                  bool empty_leaves_count, double* gains);
 
+// The same for moments (n_nodes,): the first term is the sum of squares over `unit`.
+void squared_gains(const std::int32_t* left, std::int32_t n_nodes, const double* rows,
+                   const double* mean, double unit, std::int64_t n_terms, bool empty_leaves_count,
+                   double* gains);
+
 enum class Rule { average, prune };
 
 // weight:   (n_nodes,) probability that the node is a leaf of the pruning; 0 or 1 for Rule::prune
@@ -116,15 +132,17 @@ void likeliest(const std::int32_t* left, std::int32_t n_nodes, const double* log
                const double* chain_mode, double* log_odds_of_pruning);
 
 // score: (n_nodes, n_classes), path sums of weight[v] * value(v, k), where value is the one-hot
-// label or, when frequency is not null, that row of frequency (n_nodes, n_classes).
+// label or, when frequency is not null, that row of frequency (n_nodes, n_classes); label may be
+// null then. Numbers have one "class", whose frequency is the mean.
 void push_down(const std::int32_t* left, std::int32_t n_nodes, const double* weight,
                const std::int32_t* label, const double* frequency, std::int64_t n_classes,
                double* score);
 
-enum class Loss { error, log_loss };
+enum class Loss { error, log_loss, squared };
 
 // loss[g]: summed loss of the vote under theta row g on held-out rows, whose weights by node and
-// class are holdout (n_nodes, n_classes); only its leaves' rows are read.
+// class are holdout (n_nodes, n_classes), or (rows, mean, squares) by node for the squared loss of
+// one mean; only its leaves' rows are read.
 void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Rule rule,
                 const std::int32_t* label, const double* frequency, std::int64_t n_classes,
                 const double* holdout, Loss kind, double* loss, int n_threads);

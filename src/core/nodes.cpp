@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "buffer.hpp"
 #include "core.hpp"
@@ -101,6 +102,37 @@ void count(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* l
   }
 }
 
+void moments(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* leaf,
+             const double* target, const double* weight, std::int64_t n_rows, double* rows,
+             double* mean, double* squares) {
+  const auto one = [weight](std::int64_t i) { return weight ? weight[i] : 1.0; };
+  for (double* column : {rows, mean, squares}) std::fill(column, column + n_nodes, 0.0);
+  for (std::int64_t i = 0; i < n_rows; ++i) {
+    rows[leaf[i]] += one(i);
+    mean[leaf[i]] += one(i) * target[i];
+  }
+  for (std::int32_t v = 0; v < n_nodes; ++v)
+    if (rows[v] > 0.0) mean[v] /= rows[v];
+  for (std::int64_t i = 0; i < n_rows; ++i) {
+    const double distance = target[i] - mean[leaf[i]];
+    squares[leaf[i]] += one(i) * distance * distance;
+  }
+  for (std::int32_t v = n_nodes - 1; v >= 0; --v) {
+    if (left[v] == kLeaf) continue;
+    const std::int32_t l = left[v], r = l + 1;
+    rows[v] = rows[l] + rows[r];
+    if (rows[v] == 0.0) continue;
+    const double distance = mean[r] - mean[l], share = rows[r] / rows[v];
+    mean[v] = mean[l] + distance * share;
+    squares[v] = squares[l] + squares[r] + distance * distance * rows[l] * share;
+  }
+  for (std::int32_t v = 0; v < n_nodes; ++v) {
+    if (left[v] == kLeaf) continue;
+    for (const std::int32_t child : {left[v], left[v] + 1})
+      if (rows[child] == 0.0) mean[child] = mean[v];
+  }
+}
+
 void majority(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
               std::int64_t n_classes, std::int32_t* label) {
   label[0] = 0;
@@ -112,21 +144,43 @@ void majority(const std::int32_t* left, std::int32_t n_nodes, const double* coun
   }
 }
 
+namespace {
+
+// value: (n_nodes, width) averages over the rows of a node and `smoothing` more like its parent's;
+// rows_of(v) and total(v, k) sum over its own rows. The root's row of value holds its parent's.
+template <class RowsOf, class Total>
+void smooth(const std::int32_t* left, std::int32_t n_nodes, std::int64_t width, double smoothing,
+            const RowsOf& rows_of, const Total& total, double* value) {
+  for (std::int64_t v = 0; v < n_nodes; ++v) {
+    double* own = value + v * width;  // holds the parent's
+    const double n = rows_of(v) + smoothing;
+    if (n > 0.0)
+      for (std::int64_t k = 0; k < width; ++k) own[k] = (total(v, k) + smoothing * own[k]) / n;
+    if (left[v] == kLeaf) continue;
+    double* child = value + left[v] * width;
+    std::copy(own, own + width, child);
+    std::copy(own, own + width, child + width);
+  }
+}
+
+}  // namespace
+
 void frequencies(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
                  std::int64_t n_classes, double smoothing, double* frequency) {
   std::fill(frequency, frequency + n_classes, 1.0 / static_cast<double>(n_classes));
-  for (std::int64_t v = 0; v < n_nodes; ++v) {
-    const double* row = counts + v * n_classes;
-    double* share = frequency + v * n_classes;  // holds the parent's
-    double n = smoothing;
-    for (std::int64_t k = 0; k < n_classes; ++k) n += row[k];
-    if (n > 0.0)
-      for (std::int64_t k = 0; k < n_classes; ++k) share[k] = (row[k] + smoothing * share[k]) / n;
-    if (left[v] == kLeaf) continue;
-    double* child = frequency + left[v] * n_classes;
-    std::copy(share, share + n_classes, child);
-    std::copy(share, share + n_classes, child + n_classes);
-  }
+  const auto rows_of = [&](std::int64_t v) {
+    return std::accumulate(counts + v * n_classes, counts + (v + 1) * n_classes, 0.0);
+  };
+  const auto total = [&](std::int64_t v, std::int64_t k) { return counts[v * n_classes + k]; };
+  smooth(left, n_nodes, n_classes, smoothing, rows_of, total, frequency);
+}
+
+void smoothed_means(const std::int32_t* left, std::int32_t n_nodes, const double* rows,
+                    const double* mean, double smoothing, double* value) {
+  value[0] = mean[0];
+  const auto rows_of = [&](std::int64_t v) { return rows[v]; };
+  const auto total = [&](std::int64_t v, std::int64_t) { return rows[v] * mean[v]; };
+  smooth(left, n_nodes, 1, smoothing, rows_of, total, value);
 }
 
 void depths(const std::int32_t* left, const std::int32_t* chain, std::int32_t n_nodes,
@@ -306,6 +360,10 @@ double loss_of(const double* holdout, const double* score, std::int64_t n_classe
       if (k != label) loss += holdout[k];
     return loss;
   }
+  if (kind == Loss::squared) {
+    const double distance = score[0] - holdout[1];
+    return holdout[0] * distance * distance + holdout[2];
+  }
   constexpr double kSmallest = std::numeric_limits<double>::epsilon();
   double sum = 0.0;
   for (std::int64_t k = 0; k < n_classes; ++k) sum += score[k];
@@ -316,29 +374,53 @@ double loss_of(const double* holdout, const double* score, std::int64_t n_classe
 
 }  // namespace
 
-void error_gains(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
-                 const std::int32_t* label, std::int64_t n_classes, std::int64_t n_terms,
-                 bool empty_leaves_count, double* gains) {
-  struct Node {
-    double errors, rows, root;
-  };
-  const auto node = [&](std::int64_t v) {
-    const double* row = counts + v * n_classes;
-    double n = 0.0;
-    for (std::int64_t k = 0; k < n_classes; ++k) n += row[k];
-    return Node{n - row[label[v]], n, std::sqrt(n)};
-  };
+namespace {
+
+// loss_gain(v, l, r) and rows_of(v) of node v with children l and r.
+template <class RowsOf, class LossGain>
+void law_gains(const std::int32_t* left, std::int32_t n_nodes, std::int64_t n_terms,
+               bool empty_leaves_count, const RowsOf& rows_of, const LossGain& loss_gain,
+               double* gains) {
   for (std::int64_t v = 0; v < n_nodes; ++v) {
     double* gain = gains + v * n_terms;
     std::fill(gain, gain + n_terms, 0.0);
     if (left[v] == kLeaf) continue;
-    const Node whole = node(v), a = node(left[v]), b = node(left[v] + 1);
-    gain[0] = a.errors + b.errors - whole.errors;
+    const std::int64_t l = left[v], r = l + 1;
+    const double a = rows_of(l), b = rows_of(r), whole = a + b;
+    gain[0] = loss_gain(v, l, r);
     // sqrt(a) + sqrt(b) - sqrt(a + b), without its cancellation.
-    if (whole.rows > 0.0) gain[1] = 2.0 * a.root * b.root / (a.root + b.root + whole.root);
-    if (n_terms == 3)
-      gain[2] = empty_leaves_count ? 1.0 : (a.rows > 0.0) + (b.rows > 0.0) - (whole.rows > 0.0);
+    if (whole > 0.0)
+      gain[1] =
+          2.0 * std::sqrt(a) * std::sqrt(b) / (std::sqrt(a) + std::sqrt(b) + std::sqrt(whole));
+    if (n_terms == 3) gain[2] = empty_leaves_count ? 1.0 : (a > 0.0) + (b > 0.0) - (whole > 0.0);
   }
+}
+
+}  // namespace
+
+void error_gains(const std::int32_t* left, std::int32_t n_nodes, const double* counts,
+                 const std::int32_t* label, std::int64_t n_classes, std::int64_t n_terms,
+                 bool empty_leaves_count, double* gains) {
+  const auto rows_of = [&](std::int64_t v) {
+    return std::accumulate(counts + v * n_classes, counts + (v + 1) * n_classes, 0.0);
+  };
+  const auto errors = [&](std::int64_t v) { return rows_of(v) - counts[v * n_classes + label[v]]; };
+  const auto loss_gain = [&](std::int64_t v, std::int64_t l, std::int64_t r) {
+    return errors(l) + errors(r) - errors(v);
+  };
+  law_gains(left, n_nodes, n_terms, empty_leaves_count, rows_of, loss_gain, gains);
+}
+
+void squared_gains(const std::int32_t* left, std::int32_t n_nodes, const double* rows,
+                   const double* mean, double unit, std::int64_t n_terms, bool empty_leaves_count,
+                   double* gains) {
+  const auto rows_of = [&](std::int64_t v) { return rows[v]; };
+  // The difference of the sums of squares, without its cancellation.
+  const auto loss_gain = [&](std::int64_t, std::int64_t l, std::int64_t r) {
+    const double whole = rows[l] + rows[r], distance = mean[l] - mean[r];
+    return whole > 0.0 ? -distance * distance / unit * rows[l] * (rows[r] / whole) : 0.0;
+  };
+  law_gains(left, n_nodes, n_terms, empty_leaves_count, rows_of, loss_gain, gains);
 }
 
 double weigh(const Terms& terms, const double* theta, const double* root, Rule rule, double* weight,
@@ -393,11 +475,11 @@ void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Ru
                 const std::int32_t* label, const double* frequency, std::int64_t n_classes,
                 const double* holdout, Loss kind, double* loss, int n_threads) {
   const std::int64_t n_nodes = terms.n_nodes;
+  const std::int64_t width = kind == Loss::squared ? 3 : n_classes;  // of a row of holdout
   std::vector<std::int32_t> judged;  // the leaves that hold held-out rows
   for (std::int32_t v = 0; v < terms.n_nodes; ++v) {
-    const double* row = holdout + v * n_classes;
-    if (terms.left[v] == kLeaf &&
-        std::any_of(row, row + n_classes, [](double w) { return w > 0.0; }))
+    const double* row = holdout + v * width;
+    if (terms.left[v] == kLeaf && std::any_of(row, row + width, [](double w) { return w > 0.0; }))
       judged.push_back(v);
   }
   const std::vector<double> root(static_cast<std::size_t>(terms.n_terms),
@@ -414,7 +496,7 @@ void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Ru
       down_pass(terms.left, terms.n_nodes, odds.get(), reach.get(), vote);
       loss[g] = 0.0;
       for (const std::int32_t v : judged)
-        loss[g] += loss_of(holdout + v * n_classes, score.get() + v * n_classes, n_classes, kind);
+        loss[g] += loss_of(holdout + v * width, score.get() + v * n_classes, n_classes, kind);
     }
   });
 }

@@ -5,6 +5,7 @@ Nguyen and Kpotufe, "PAC-Bayes Tree: weighted subtrees with guarantees", NeurIPS
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -151,9 +152,10 @@ def judge(
     grow = _expanded if partition == EXPANDED else PARTITIONS[partition]
     X, y, n_classes = sample.X, sample.y, sample.n_classes
     rng = np.random.RandomState(repeat)
-    folds = [grow_fold(fold, grow, X, y, n_classes) for fold in content_folds(X, y, 2, rng)]
+    summarise = partial(count, n_classes=n_classes)
+    folds = [grow_fold(fold, grow, summarise, X, y) for fold in content_folds(X, y, 2, rng)]
     tree = grow(X, y, None)
-    stats = count(tree, X, y, n_classes)
+    stats = summarise(tree, X, y)
     leaf = tree.apply(sample.X_test)
     errors = {UNPRUNED: float(np.mean(stats.label[leaf] != sample.y_test))}
     temperatures = {}

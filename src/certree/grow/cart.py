@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree import _core
+from certree.columns import Float64
 from certree.grow.stopping import MaxDepth, growing_rows
 from certree.tree import Tree, threads
 
@@ -83,7 +84,7 @@ def grow_cart(
     columns = _core.grow_cart(
         rows.X,
         y=rows.y,
-        target=rows.target,
+        target=None if rows.target is None else _centred(rows.target),
         n_classes=0 if rows.y is None else int(rows.y.max()) + 1,
         criterion=criterion,
         min_gain=float(min_gain),
@@ -91,3 +92,13 @@ def grow_cart(
         **rows.rules,
     )
     return Tree.of(columns, rows.X.shape[1])
+
+
+def _centred(target: Float64) -> Float64:
+    """Distances from the value next to the mean: squares of sums lose the digits of a far mean.
+
+    From a value, and not from the mean itself, so that distances of whole numbers stay whole.
+    """
+    middle = target[np.lexsort((target, np.abs(target - target.mean())))[0]]
+    distance: Float64 = target - middle
+    return distance

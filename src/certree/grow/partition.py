@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from certree.columns import Float64, Int32
-from certree.grow.cart import ClassCriterion, grow_cart
+from certree.grow.cart import Criterion, grow_cart
 from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import Axis, grow_kd
 from certree.grow.sklearn_tree import from_sklearn
@@ -28,7 +28,7 @@ class Grower:
         The partition; an estimator is cloned and fitted, and stops by its own parameters.
     axis : {"cycle", "spread"}
         Of the KD partition; see `grow_kd`.
-    criterion : {"gini", "entropy", "misclassification"}
+    criterion : {"gini", "entropy", "misclassification", "squared"}
         Of the CART partition; see `grow_cart`.
     min_rows, max_depth, stop_when_pure
         See `grow_dyadic`.
@@ -40,15 +40,17 @@ class Grower:
 
     partition: Partition
     axis: Axis = "cycle"
-    criterion: ClassCriterion = "gini"
+    criterion: Criterion = "gini"
     min_rows: float = 1
     max_depth: MaxDepth = None
     stop_when_pure: bool = True
     seed: int = 0
     n_jobs: int | None = None
 
-    def __call__(self, X: NDArray[Any], y: Int32, sample_weight: Float64 | None = None) -> Tree:
-        """Grow the tree of these rows."""
+    def __call__(
+        self, X: NDArray[Any], y: Int32 | Float64, sample_weight: Float64 | None = None
+    ) -> Tree:
+        """Grow the tree of these rows; y holds classes or, as floating-point numbers, a target."""
         if isinstance(self.partition, str):
             switches: dict[str, Any] = {
                 "min_rows": self.min_rows,
@@ -58,9 +60,9 @@ class Grower:
                 "n_jobs": self.n_jobs,
             }
             if self.partition == "dyadic":
-                return grow_dyadic(X, y, **switches)
+                return grow_dyadic(X, _levels(y), **switches)
             if self.partition == "kd":
-                return grow_kd(X, y, axis=self.axis, **switches)
+                return grow_kd(X, _levels(y), axis=self.axis, **switches)
             del switches["stop_when_pure"]  # a pure cell has no split that is worth anything
             if self.partition == "cart":
                 return grow_cart(X, y, criterion=self.criterion, **switches)
@@ -74,3 +76,8 @@ class Grower:
             'partition must be "cart", "dyadic", "kd" or a scikit-learn decision tree, '
             f"got {self.partition!r}"
         )
+
+
+def _levels(y: NDArray[Any]) -> Int32:
+    """Classes, or a number for each distinct value of a target: cells are pure by either."""
+    return y if y.dtype == np.int32 else np.unique(y, return_inverse=True)[1].astype(np.int32)

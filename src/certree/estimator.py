@@ -1,0 +1,448 @@
+"""What all estimators share: a tree grows, temperatures are chosen, its prunings vote."""
+
+from abc import ABCMeta, abstractmethod
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, _fit_context, is_classifier
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from certree import _core
+from certree.columns import Float64, Int32
+from certree.explain import ExplainedCell, Explainer
+from certree.grow.partition import Grower, Partition
+from certree.grow.stopping import MaxDepth
+from certree.progress import progress
+from certree.prunings import cost_complexity_family, depth_penalised_family
+from certree.rows import Fold, Indices, content_folds
+from certree.stats import Stats
+from certree.tree import LEAF, Tree, threads
+from certree.tune import Method, Objective, Scoring, Search, grow_fold, tune
+from certree.votes import Kind, Vote, vote
+from certree.weights import NodeWeights, Prior, gains_of, pac_bayes_family, reached
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Training:
+    """The rows that an estimator is fitted on; those of weight zero are gone.
+
+    ``y`` holds classes 0, 1, ... (int32) or a numeric target (float64); ``number`` says which rows
+    they were, None if all are left.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    weight: Float64 | None
+    number: Indices | None
+
+    def folds(self, cv: Any, random_state: np.random.RandomState, classifier: bool) -> list[Fold]:
+        """Split the rows as scikit-learn's `cv` says; a number of folds goes by content."""
+        if cv is None or isinstance(cv, Integral):
+            n_folds = 5 if cv is None else int(cv)
+            return list(content_folds(self.X, self.y, n_folds, random_state, self.weight))
+        # Importing it takes longer than importing all of certree; most models never need it.
+        from sklearn.model_selection import check_cv
+
+        # A splitter splits the rows that are left; given row numbers are those of all rows.
+        place = np.arange(len(self.y))
+        if self.number is not None and not hasattr(cv, "split"):
+            place = np.full(self.number[-1] + 1, -1)
+            place[self.number] = np.arange(len(self.number))
+        splits = check_cv(cv, self.y, classifier=classifier).split(self.X, self.y)
+        return [self._fold(*(self._left(place, part) for part in split)) for split in splits]
+
+    @staticmethod
+    def _left(place: Indices, rows: Any) -> Indices:
+        numbers = np.asarray(rows)
+        numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers
+        kept = place[numbers[numbers < len(place)]]
+        return kept[kept >= 0]
+
+    def _fold(self, grow: Indices, judge: Indices) -> Fold:
+        if self.weight is None:
+            return Fold(grow, judge)
+        return Fold(grow, judge, self.weight[grow], self.weight[judge])
+
+
+class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
+    """A tree grows, temperatures are chosen, its prunings vote.
+
+    What the target is decides over `_coded`, `_summarise` and `_growing_criterion`; the method over
+    `_methods` and its temperatures.
+    """
+
+    _temperatures: ClassVar[tuple[str, ...]]
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "partition": [StrOptions({"cart", "dyadic", "kd"}), HasMethods(["fit", "get_params"])],
+        "axis": [StrOptions({"cycle", "spread"})],
+        "cv": ["cv_object"],
+        "min_rows": [Interval(Real, 1, None, closed="left")],
+        "max_depth": [Interval(Integral, 0, None, closed="left"), StrOptions({"log"}), None],
+        "stop_when_pure": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    partition: Partition
+    axis: Any
+    cv: Any
+    scoring: Scoring
+    min_rows: float
+    max_depth: MaxDepth
+    stop_when_pure: bool
+    random_state: Any
+    n_jobs: int | None
+    verbose: int
+
+    @abstractmethod
+    def _methods(self) -> list[Method]:
+        """The families of laws that this estimator chooses from, the likeliest first."""
+
+    @abstractmethod
+    def _coded(self, y: NDArray[Any]) -> NDArray[Any]:
+        """The target as int32 classes or float64 numbers; sets what the target tells of itself."""
+
+    @abstractmethod
+    def _summarise(
+        self,
+        tree: Tree,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        sample_weight: Float64 | None = None,
+    ) -> Stats:
+        """The statistics of rows on a tree."""
+
+    @abstractmethod
+    def _growing_criterion(self) -> Any:
+        """What greedy cuts lower."""
+
+    @abstractmethod
+    def _given_weights(self, y: NDArray[Any], sample_weight: Float64 | None) -> Float64 | None:
+        """Weight of each row, before those of weight zero are left out."""
+
+    def _search(self) -> Search:
+        return "joint"
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow the tree, choose the temperatures and let the prunings vote.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN stands for a missing value and goes where the partition sends it.
+        y : array-like of shape (n,)
+            Class of each row.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as. A row of weight w is treated like w copies of it.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        before = self.__dict__.copy()
+        try:
+            self._fit(self._training_rows(X, y, sample_weight))
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)  # a fit that fails leaves the estimator as it was
+            raise
+        return self
+
+    def _fit(self, rows: _Training) -> None:
+        random_state = check_random_state(self.random_state)
+        grow = Grower(
+            self.partition,
+            axis=self.axis,
+            criterion=self._growing_criterion(),
+            min_rows=self.min_rows,
+            max_depth=self.max_depth,
+            stop_when_pure=self.stop_when_pure,
+            seed=int(random_state.randint(2**31 - 1)),
+            n_jobs=self.n_jobs,
+        )
+        method, self.temperatures_ = self._tune(rows, grow, random_state)
+        self._vote(rows, grow(rows.X, rows.y, rows.weight), method)
+
+    def _training_rows(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> _Training:
+        rows, target = validate_data(
+            self,
+            X,
+            y,
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_all_finite="allow-nan",
+            y_numeric=not is_classifier(self),
+        )
+        weight = number = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+            )
+        weight = self._given_weights(target, weight)
+        if weight is not None:
+            present = weight > 0
+            if not present.any():
+                raise ValueError("sample_weight must be positive for at least one row")
+            if not present.all():
+                number = np.flatnonzero(present)
+                rows, target = np.ascontiguousarray(rows[number]), target[number]
+                weight = weight[number]
+        return _Training(rows, self._coded(target), weight, number)
+
+    def _tune(
+        self, rows: _Training, grow: Grower, random_state: np.random.RandomState
+    ) -> tuple[Method, dict[str, float]]:
+        """Choose a family of laws and its temperatures."""
+        given = [getattr(self, name) for name in self._temperatures]
+        method, *others = self._methods()
+        values = given
+        if None in given:
+            folds = rows.folds(self.cv, random_state, is_classifier(self))
+            steps = len(folds) + 4 * (1 + len(others))
+            with progress(self.verbose > 0, steps, type(self).__name__) as advance:
+                grown = []
+                for fold in folds:
+                    grown.append(grow_fold(fold, grow, self._summarise, rows.X, rows.y))
+                    advance()
+                best = np.inf
+                for candidate in (method, *others):
+                    objective = Objective.of(grown, candidate, self.scoring, threads(self.n_jobs))
+                    chosen = tune(objective, given, self._search(), advance)
+                    loss = objective.losses(np.array([chosen]))[0]
+                    if loss < best:
+                        best, method, values = loss, candidate, list(chosen)
+        return method, dict(zip(self._temperatures, map(float, values), strict=True))
+
+    def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
+        """Set the fitted attributes, once the temperatures are chosen."""
+        stats = self._summarise(tree, rows.X, rows.y, rows.weight)
+        weights = method.family(tree, stats).at(*self.temperatures_.values())
+        self._set_fitted(
+            tree, stats, weights, vote(tree, stats, weights, method.kind, method.smoothing)
+        )
+
+    def _set_fitted(self, tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote) -> None:
+        self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, ballot
+
+    # -- prediction --------------------------------------------------------------------------------
+
+    def _leaves(self, X: ArrayLike) -> Int32:
+        check_is_fitted(self)
+        rows = validate_data(
+            self,
+            X,
+            reset=False,
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_all_finite="allow-nan",
+        )
+        return self.tree_.route(rows, threads(self.n_jobs))
+
+    def apply(self, X: ArrayLike) -> Int32:
+        """Find the leaf of `tree_` that each row reaches.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of int32, shape (n,)
+            Node numbers.
+        """
+        return self._leaves(X)
+
+    def decision_path(self, X: ArrayLike) -> sparse.csr_matrix:
+        """Find all nodes of `tree_` that contain each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        sparse matrix of shape (n, m)
+            1 where the node contains the row.
+        """
+        nodes = self._leaves(X)
+        parent = self.tree_.parent
+        rows = np.arange(len(nodes))
+        pairs = []
+        while len(nodes):
+            pairs.append((rows, nodes))
+            nodes = parent[nodes]
+            rows, nodes = rows[nodes >= 0], nodes[nodes >= 0]
+        row, node = (np.concatenate(part) for part in zip(*pairs, strict=True))
+        shape = (int(row.max()) + 1, self.tree_.n_nodes)
+        path = sparse.csr_matrix((np.ones(len(row), dtype=np.int64), (row, node)), shape=shape)
+        path.sort_indices()
+        return path
+
+    # -- inspection --------------------------------------------------------------------------------
+
+    def get_depth(self) -> int:
+        """Number of cells above the deepest cell of `tree_`."""
+        check_is_fitted(self)
+        return self.tree_.depth
+
+    def get_n_leaves(self) -> int:
+        """Number of leaves of `tree_`."""
+        check_is_fitted(self)
+        return self.tree_.n_leaves
+
+    @property
+    def feature_importances_(self) -> Float64:
+        """Share of each feature in the decrease of impurity, (p,): Gini's, or sums of squares.
+
+        A split counts with the probability that a pruning drawn by its weight makes it. All zero if
+        no split is worth anything.
+        """
+        check_is_fitted(self)
+        tree = self.tree_
+        inner = np.flatnonzero(tree.left != LEAF)
+        decrease = -gains_of(tree, self.stats_.impurity)
+        split = reached(tree, self.weights_) - self.weights_.weight
+        value = np.maximum(decrease, 0) * np.maximum(split, 0)
+        importances = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)
+        total = importances.sum()
+        shares: Float64 = importances / (total if total > 0 else 1.0)
+        return shares
+
+    def _explainer(self) -> Explainer:
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x[{j}]" for j in range(self.tree_.n_features)]
+        rows = self.stats_.n
+        return Explainer(self.tree_, rows, self.weights_, list(names), self._prediction_of)
+
+    @abstractmethod
+    def _prediction_of(self, node: int) -> Any:
+        """What a node predicts as a leaf."""
+
+    def explain(self, x: ArrayLike) -> list[ExplainedCell]:
+        """Say which nested cells contain a row, and what share of the vote each has.
+
+        Parameters
+        ----------
+        x : array-like of shape (p,) or (1, p)
+            One row; a data frame of one row keeps its names.
+
+        Returns
+        -------
+        list of ExplainedCell
+            From the root inwards, each with its rule, rows, label and share; shares sum to 1.
+        """
+        row = x if np.ndim(x) == 2 else np.asarray(x)[None]
+        leaves = self._leaves(row)
+        if len(leaves) != 1:
+            raise ValueError(f"explain takes one row, got {len(leaves)}")
+        return self._explainer().path(int(leaves[0]))
+
+    def export_text(self, max_leaves: int = 16) -> str:
+        """Write the part of the tree that matters most to the vote as indented rules.
+
+        Parameters
+        ----------
+        max_leaves : int
+            At most so many leaves are shown; "..." marks what goes on below.
+
+        Returns
+        -------
+        str
+            One line per node: rule, rows, label and share of the vote.
+        """
+        return self._explainer().text(max_leaves)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class PACBayesVote(TreeVoteEstimator):
+    """Estimators in which all prunings vote by the PAC-Bayes law, whatever the target is."""
+
+    _temperatures = ("lambda_error", "lambda_penalty")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TreeVoteEstimator._parameter_constraints,
+        "prior": [StrOptions({"leaves", "branching"}), None],
+        "lambda_error": [Interval(Real, 0, None, closed="left"), None],
+        "lambda_penalty": [Interval(Real, 0, None, closed="left"), None],
+        "smoothing": [Interval(Real, 0, None, closed="left")],
+        "search": [StrOptions({"joint", "error-first"})],
+    }
+
+    prior: Prior | None
+    vote: Kind = "mean"
+    smoothing: float
+    search: Search
+
+    def _methods(self) -> list[Method]:
+        priors: list[Prior] = ["leaves", "branching"] if self.prior is None else [self.prior]
+        return [
+            Method(partial(pac_bayes_family, prior=prior), self.vote, self.smoothing)
+            for prior in priors
+        ]
+
+    def _search(self) -> Search:
+        return self.search
+
+
+class PrunedVote(TreeVoteEstimator):
+    """Estimators that keep one optimal pruning, whatever the target is."""
+
+    _temperatures = ("lambda_penalty",)
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TreeVoteEstimator._parameter_constraints,
+        "rule": [StrOptions({"cost-complexity", "depth"})],
+        "lambda_penalty": [Interval(Real, 0, None, closed="left"), None],
+    }
+
+    rule: str
+
+    def _methods(self) -> list[Method]:
+        family = (
+            cost_complexity_family if self.rule == "cost-complexity" else depth_penalised_family
+        )
+        return [Method(family, "mean")]
+
+    def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
+        super()._vote(rows, tree, method)
+        self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self.vote_))
+
+
+def collapsed(
+    tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote
+) -> tuple[Tree, Stats, NodeWeights, Vote]:
+    """Cut a tree and its columns down to one pruning, given by weights 0 and 1."""
+    kept = np.flatnonzero(_core.reach(tree.left, weights.log_odds) > 0)
+    number = np.zeros(tree.n_nodes, dtype=np.int32)
+    number[kept] = np.arange(len(kept), dtype=np.int32)
+    is_leaf = weights.weight[kept] > 0
+    inner = ~is_leaf
+    pruned = Tree(
+        np.where(inner, tree.feature[kept], 0),
+        np.where(inner, tree.threshold[kept], 0.0),
+        np.where(inner, number[tree.left[kept]], np.int32(LEAF)),
+        # What is left of the chain of a leaf is the cell at which the pruning stops.
+        np.where(inner, tree.chain[kept], 1),
+        tree.n_features,
+        inner & tree.missing_left[kept],
+    )
+    law = NodeWeights(weights.weight[kept], weights.log_odds[kept], 0.0, *2 * [np.zeros(len(kept))])
+    return pruned, stats.at(kept), law, Vote(ballot.score[kept])

@@ -1,0 +1,148 @@
+"""The regressors keep scikit-learn's contract, and what certree adds to it."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_friedman1
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+import certree
+from certree import PACBayesTreeRegressor, PrunedTreeRegressor
+
+ESTIMATORS = [PACBayesTreeRegressor, PrunedTreeRegressor]
+PARTITIONS = ["cart", "dyadic", "kd", DecisionTreeRegressor(max_depth=6)]
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+every_partition = pytest.mark.parametrize("partition", PARTITIONS, ids=str)
+
+
+def noisy(n=300, seed=0):
+    return make_friedman1(n, 6, noise=1.0, random_state=seed)
+
+
+@parametrize_with_checks([estimator() for estimator in ESTIMATORS])
+def test_default_estimators_pass_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@every_estimator
+@pytest.mark.parametrize("partition", ["kd", "dyadic", DecisionTreeRegressor()], ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_other_partitions_pass_the_checks_of_scikit_learn(estimator, partition):
+    expected = {}
+    if partition == "kd":
+        expected["check_regressors_train"] = "medians of ten features miss the one that matters"
+    check_estimator(estimator(partition), expected_failed_checks=expected, on_skip=None)
+
+
+@every_estimator
+@every_partition
+def test_whole_weights_are_repeated_rows_with_tuning_included(estimator, partition):
+    X, y = noisy(120)
+    rng = np.random.default_rng(1)
+    weight = rng.integers(0, 4, len(y))
+    order = rng.permutation(weight.sum())
+    y = np.round(4 * y) / 4  # sums are exact, so that ties do not depend on the order of rows
+    model = estimator(partition, cv=3, random_state=0)
+    weighted = clone(model).fit(X, y, sample_weight=weight)
+    repeated = clone(model).fit(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order])
+    assert weighted.temperatures_ == pytest.approx(repeated.temperatures_)
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9)
+
+
+@every_partition
+def test_predictions_follow_shifts_and_scales_of_the_target(partition):
+    X, y = noisy()
+    y = np.round(4 * y) / 4  # sums are exact, so that ties stay ties
+    for estimator in ESTIMATORS:
+        model = estimator(partition, cv=KFold(3), random_state=0)
+        plain = clone(model).fit(X, y)
+        moved = clone(model).fit(X, 1024 * y - 4096)
+        np.testing.assert_allclose(moved.predict(X), 1024 * plain.predict(X) - 4096, rtol=1e-8)
+
+
+def test_all_prunings_are_better_than_the_full_tree_and_one_pruning():
+    X, y = noisy(1500)
+    score = {
+        name: cross_val_score(model, X, y, cv=3).mean()
+        for name, model in {
+            "full": DecisionTreeRegressor(random_state=0),
+            "pruned": PrunedTreeRegressor(random_state=0),
+            "PAC-Bayes": PACBayesTreeRegressor(random_state=0),
+        }.items()
+    }
+    assert score["full"] < score["pruned"] < score["PAC-Bayes"]
+
+
+@every_estimator
+def test_the_spread_is_that_of_the_law(estimator):
+    X, y = noisy(800)
+    model = estimator(random_state=0).fit(X[:600], y[:600])
+    between, within = model.predict_spread(X).T
+    smoothing = 2.0 if estimator is PACBayesTreeRegressor else 0.0
+    parts = certree.spread(model.tree_, model.stats_, model.weights_, smoothing)
+    np.testing.assert_array_equal(between**2 > 0, parts.between[model.apply(X)] > 0)
+    np.testing.assert_allclose(within, np.sqrt(parts.within[model.apply(X)]))
+    assert (between > 0).any() == (estimator is PACBayesTreeRegressor)
+
+
+def test_a_given_law_is_the_one_of_the_stages():
+    X, y = noisy()
+    model = PACBayesTreeRegressor(lambda_error=0.02, lambda_penalty=0.1).fit(X, y)
+    tree = certree.grow_cart(X, y, criterion="squared")
+    stats = certree.measure(tree, X, y)
+    weights = certree.pac_bayes(tree, stats, 0.02, 0.1)
+    ballot = certree.vote(tree, stats, weights, "mean", 2.0)
+    np.testing.assert_array_equal(model.predict(X), ballot.score[tree.apply(X), 0])
+
+
+@every_estimator
+def test_threads_and_row_order_do_not_matter(estimator):
+    X, y = noisy()
+    order = np.random.default_rng(0).permutation(len(y))
+    alone = estimator(random_state=0).fit(X, y)
+    together = estimator(random_state=0, n_jobs=2).fit(X, y)
+    shuffled = estimator(random_state=0).fit(X[order], y[order])
+    np.testing.assert_array_equal(alone.predict(X), together.predict(X))
+    np.testing.assert_allclose(alone.predict(X), shuffled.predict(X), rtol=1e-9)
+
+
+@every_estimator
+def test_explanations_name_numbers(estimator):
+    X, y = noisy()
+    model = estimator(random_state=0).fit(X, y)
+    cells = model.explain(X[0])
+    assert sum(cell.share for cell in cells) == pytest.approx(1)
+    assert cells[0].label == pytest.approx(y.mean())
+    assert f"votes {y.mean():.6g}" in model.export_text(4)
+    importances = model.feature_importances_
+    assert importances.sum() == pytest.approx(1)
+    assert importances[3] > importances[5]  # the target does not depend on the last feature
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        ([1.0, np.nan, 2.0], ValueError, "Input y contains NaN"),
+        ([1.0, np.inf, 2.0], ValueError, "Input y contains infinity"),
+        (["a", "b", "c"], ValueError, "could not convert string to float"),
+        ([1.0, 2.0], ValueError, "inconsistent numbers of samples"),
+    ],
+)
+def test_bad_targets_are_refused_and_change_nothing(estimator, y, error, message):
+    X = [[0.0], [1.0], [2.0]]
+    model = estimator()
+    with pytest.raises(error, match=message):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+@every_estimator
+def test_one_row_and_one_value_are_no_trouble(estimator):
+    assert estimator().fit([[1.0]], [3.0]).predict([[5.0]]) == 3.0
+    model = estimator().fit([[1.0], [2.0], [3.0]], [4.0, 4.0, 4.0])
+    np.testing.assert_array_equal(model.predict([[0.0], [np.nan]]), 4.0)
