@@ -22,11 +22,13 @@ from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import grow_kd
 from certree.grow.sklearn_tree import from_sklearn
 from certree.prunings import (
-    CostComplexityPath,
+    MergePath,
+    PruningPath,
     cost_complexity,
     cost_complexity_path,
     depth_penalised,
     prune,
+    sibling_merge_path,
 )
 from certree.stats import NodeStats, count
 from certree.storage import load, save
@@ -48,12 +50,13 @@ from certree.weights import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "CostComplexityPath",
     "HelmboldSchapireClassifier",
+    "MergePath",
     "NodeStats",
     "NodeWeights",
     "PACBayesTreeClassifier",
     "PrunedTreeClassifier",
+    "PruningPath",
     "Tree",
     "Vote",
     "average",
@@ -75,6 +78,7 @@ __all__ = [
     "reached",
     "sample_pruning",
     "save",
+    "sibling_merge_path",
     "theorem_posterior",
     "vote",
 ]

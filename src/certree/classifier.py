@@ -1,6 +1,7 @@
 """The scikit-learn estimators: parameters, a short fit, prediction."""
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -21,15 +22,22 @@ from certree.explain import ExplainedCell, Explainer
 from certree.grow.partition import Grower, Partition
 from certree.grow.stopping import MaxDepth
 from certree.progress import progress
-from certree.prunings import cost_complexity_family, depth_penalised_family, impurity_cost
+from certree.prunings import (
+    Tunable,
+    cost_complexity_family,
+    depth_penalised_family,
+    impurity_cost,
+    sibling_merge_path,
+)
 from certree.rows import Fold, Indices, content_folds
 from certree.stats import NodeStats, count
 from certree.tree import LEAF, Tree, threads
-from certree.tune import Method, Objective, Scoring, Search, grow_fold, tune
+from certree.tune import Method, Objective, Search, grow_fold, tune
 from certree.votes import Kind, Vote, vote
 from certree.weights import (
     NodeWeights,
     Prior,
+    Scoring,
     gains_of,
     helmbold_schapire_family,
     pac_bayes_family,
@@ -558,8 +566,15 @@ class PACBayesTreeClassifier(TreeVoteClassifier):
         return self.search
 
 
+_PRUNING_RULES: dict[str, Callable[[Tree, NodeStats], Tunable]] = {
+    "cost-complexity": cost_complexity_family,
+    "depth": depth_penalised_family,
+    "sibling-merge": sibling_merge_path,
+}
+
+
 class PrunedTreeClassifier(TreeVoteClassifier):
-    """One optimal pruning of one tree, its penalty chosen by cross-validation.
+    """One pruning of one tree by a rule, its penalty chosen by cross-validation.
 
     Parameters
     ----------
@@ -569,12 +584,14 @@ class PrunedTreeClassifier(TreeVoteClassifier):
         What a cut of the CART partition lowers; see `grow_cart`.
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition.
-    rule : {"cost-complexity", "depth"}, default="cost-complexity"
+    rule : {"cost-complexity", "depth", "sibling-merge"}, default="cost-complexity"
         What a pruning pays besides its errors: a price per leaf, or more for deep leaves; see
-        `cost_complexity` and `depth_penalised`.
+        `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the cheapest
+        first, as long as the errors that a merge adds are within its price; see
+        `sibling_merge_path`.
     lambda_penalty : float or None, default=None
-        Weight of that penalty (errors per leaf, or Scott and Nowak's constant); None: chosen by
-        cross-validation.
+        Weight of that penalty (errors per leaf or merge, or Scott and Nowak's constant); None:
+        chosen by cross-validation.
     cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation; see `PACBayesTreeClassifier`.
     scoring : {"error", "log_loss"}, default="error"
@@ -622,7 +639,7 @@ class PrunedTreeClassifier(TreeVoteClassifier):
     _temperatures = ("lambda_penalty",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
-        "rule": [StrOptions({"cost-complexity", "depth"})],
+        "rule": [StrOptions(set(_PRUNING_RULES))],
         "lambda_penalty": [Interval(Real, 0, None, closed="left"), None],
     }
 
@@ -660,10 +677,7 @@ class PrunedTreeClassifier(TreeVoteClassifier):
         self.verbose = verbose
 
     def _methods(self) -> list[Method]:
-        family = (
-            cost_complexity_family if self.rule == "cost-complexity" else depth_penalised_family
-        )
-        return [Method(family, "mean")]
+        return [Method(_PRUNING_RULES[self.rule], "mean")]
 
     def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
         super()._vote(rows, tree, method)
