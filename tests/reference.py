@@ -205,6 +205,31 @@ def smallest_cost(tree, cost):
     return best, totals[best]
 
 
+def merges(tree, rise):
+    """The inner nodes in the order in which they become leaves.
+
+    Of all nodes above two leaves the one with the smallest rise is next, then the lowest one.
+    """
+    inner = {int(v) for v in np.flatnonzero(tree.left != LEAF)}
+    order = []
+    while inner:
+        mergeable = [v for v in inner if not inner & {int(tree.left[v]), int(tree.left[v]) + 1}]
+        v = min(mergeable, key=lambda v: (rise[v], v))
+        inner.remove(v)
+        order.append(v)
+    return order
+
+
+def critical_values(tree, rise):
+    """The largest rise at a node or below it, at least 0; -1 at leaves."""
+    critical = [-1.0] * len(tree.left)
+    for v in range(len(tree.left) - 1, -1, -1):
+        if tree.left[v] != LEAF:
+            below = critical[tree.left[v]], critical[tree.left[v] + 1]
+            critical[v] = max(float(rise[v]), *below, 0.0)
+    return critical
+
+
 # -- the vote --------------------------------------------------------------------------------------
 
 

@@ -80,6 +80,14 @@ def test_codes_out_of_range_are_value_errors():
         _core.count(LEFT, leaf, y, None, 0)
 
 
+def test_merge_order_takes_one_rise_per_node():
+    assert _core.merge_order(LEFT, ONES).tolist() == [0, -1, -1]
+    with pytest.raises(ValueError, match="rise has length 2, expected 3"):
+        _core.merge_order(LEFT, np.ones(2))
+    with pytest.raises(TypeError):
+        _core.merge_order(LEFT, ONES.astype(np.float32))
+
+
 def test_results_own_their_memory():
     weight, _, _ = law()
     copies = [law()[0] for _ in range(100)]

@@ -1,4 +1,4 @@
-"""Optimal prunings against the enumeration of all prunings."""
+"""Optimal prunings against the enumeration of all prunings, merges against literal ones."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.tree import DecisionTreeRegressor
 
 import certree
 import reference
-from certree import NodeStats, Tree
-from strategies import temperatures, trees, trees_and_stats
+from certree import NodeStats, Tree, _core
+from certree.prunings import impurity_cost
+from strategies import sums, temperatures, trees, trees_and_stats, trees_and_targets
 
 
 def total(cost, weights):
@@ -146,12 +148,14 @@ def test_path_by_impurity_is_that_of_scikit_learn(criterion):
 
 def test_unknown_costs_are_refused():
     tree = Tree([0], [0.0], [-1], [1], 1)
-    with pytest.raises(ValueError, match='cost must be "error", "gini" or "entropy"'):
+    with pytest.raises(ValueError, match="cost must be None or one of error, gini, entropy"):
         certree.cost_complexity_path(tree, NodeStats([[1, 2]], [1]), "squares")
+    with pytest.raises(ValueError, match="cost must be None or one of error, gini, entropy"):
+        certree.sibling_merge_path(tree, NodeStats([[1, 2]], [1]), "squares")
 
 
-def test_path_of_a_deep_tree_takes_no_recursion():
-    inner = 20_000
+def deep_tree_and_stats(inner=20_000):
+    """A chain of splits, each with a leaf of one row beside it."""
     left = np.full(2 * inner + 1, -1)
     left[np.r_[0, 2 * np.arange(1, inner)]] = 1 + 2 * np.arange(inner)
     m = len(left)
@@ -160,15 +164,150 @@ def test_path_of_a_deep_tree_takes_no_recursion():
     rng = np.random.default_rng(0)
     leaves = np.flatnonzero(tree.is_leaf)
     counts[leaves, rng.integers(0, 2, len(leaves))] = 1
-    for v in range(m - 1, -1, -1):
-        if left[v] >= 0:
-            counts[v] = counts[left[v]] + counts[left[v] + 1]
-    stats = NodeStats(counts, counts.argmax(axis=1))
+    counts = sums(tree, counts)
+    return tree, NodeStats(counts, counts.argmax(axis=1))
+
+
+def test_path_of_a_deep_tree_takes_no_recursion():
+    tree, stats = deep_tree_and_stats()
     path = certree.cost_complexity_path(tree, stats)
     assert len(path.prices) > 1
     weights = certree.cost_complexity(tree, stats, 0.25)
     step = np.searchsorted(path.prices, 0.25, side="right") - 1
     np.testing.assert_array_equal(weights.weight, path.pruning(step).weight)
+
+
+def rises_of(tree, cost):
+    """By how much merging the children of each node raises the cost, exactly."""
+    exact = [Fraction(float(c)) for c in cost]
+    return [
+        exact[v] - exact[left] - exact[left + 1] if left >= 0 else None
+        for v, left in enumerate(tree.left)
+    ]
+
+
+@given(trees(max_inner=10), st.data())
+def test_the_cheapest_siblings_merge_first_and_of_equal_ones_the_lowest(tree, data):
+    values = st.one_of(st.integers(-2, 2).map(float), st.floats(-1e3, 1e3))
+    rise = data.draw(hnp.arrays(float, tree.n_nodes, elements=values))
+    order = _core.merge_order(tree.left, rise)
+    expected = np.full(tree.n_nodes, -1)
+    expected[reference.merges(tree, rise)] = np.arange(tree.n_nodes // 2)
+    np.testing.assert_array_equal(order, expected)
+
+
+@given(trees_and_stats(max_inner=10))
+def test_a_merge_path_is_that_of_literal_merges(tree_and_stats):
+    tree, stats = tree_and_stats
+    path = certree.sibling_merge_path(tree, stats)
+    rise = rises_of(tree, stats.errors)
+    order = reference.merges(tree, rise)
+    np.testing.assert_array_equal(path.rises, [float(rise[v]) for v in order])
+    leaves = set(np.flatnonzero(tree.is_leaf))
+    for n_merges, v in enumerate([*order, None]):
+        np.testing.assert_array_equal(np.flatnonzero(path.after(n_merges).weight), sorted(leaves))
+        if v is not None:
+            leaves = (leaves - {tree.left[v], tree.left[v] + 1}) | {v}
+    assert leaves == {0}
+    critical = reference.critical_values(tree, rise)
+    np.testing.assert_array_equal(path.critical, critical)
+    np.testing.assert_array_equal(path.prices, sorted({0.0, *critical} - {-1.0}))
+
+
+@given(trees_and_stats(max_inner=10, largest=50), temperatures(100), st.data())
+def test_a_price_admits_the_merges_up_to_the_first_that_it_does_not_pay(
+    tree_and_stats, price, data
+):
+    tree, stats = tree_and_stats
+    cost = data.draw(st.sampled_from(["error", "gini", "entropy"]))
+    path = certree.sibling_merge_path(tree, stats, cost)
+    price = data.draw(st.sampled_from([price, *path.prices]))
+    n_merges = next((i for i, rise in enumerate(path.rises) if rise > price), len(path.rises))
+    weights = path.at(price)
+    assert is_pruning(tree, weights)
+    np.testing.assert_array_equal(weights.weight, path.after(n_merges).weight)
+    step = np.searchsorted(path.prices, price, side="right") - 1
+    np.testing.assert_array_equal(weights.weight, path.pruning(step).weight)
+
+
+@given(trees_and_stats(max_inner=10, largest=50), st.sampled_from(["error", "gini", "entropy"]))
+def test_merges_are_nested_and_cost_what_they_say_down_to_the_root(tree_and_stats, cost):
+    tree, stats = tree_and_stats
+    path = certree.sibling_merge_path(tree, stats, cost)
+    costs = impurity_cost(stats, cost)
+    prunings = [path.after(n_merges) for n_merges in range(tree.n_nodes // 2 + 1)]
+    np.testing.assert_array_equal(prunings[0].weight, tree.is_leaf)
+    np.testing.assert_array_equal(prunings[-1].weight, np.arange(tree.n_nodes) == 0)
+    assert [weights.expected_leaves for weights in prunings] == list(range(tree.n_leaves, 0, -1))
+    for (larger, smaller), rise in zip(pairwise(prunings), path.rises, strict=True):
+        inside = certree.reached(tree, smaller) <= certree.reached(tree, larger)
+        assert inside.all()
+        raised = costs @ smaller.weight - costs @ larger.weight
+        assert raised == pytest.approx(rise, abs=1e-11 * (1 + costs.max()))
+
+
+@given(
+    trees_and_stats(n_classes=3, max_inner=10, largest=50),
+    st.sampled_from([certree.cost_complexity_path, certree.sibling_merge_path]),
+    st.sampled_from(["majority", "mean"]),
+    st.data(),
+)
+def test_losses_of_a_path_are_those_of_its_votes_at_its_prices_too(
+    tree_and_stats, find_path, kind, data
+):
+    tree, stats = tree_and_stats
+    table = data.draw(hnp.arrays(np.int64, (tree.n_nodes, 3), elements=st.integers(0, 9)))
+    holdout = sums(tree, table)
+    path = find_path(tree, stats)
+    prices = np.array([*path.prices, *data.draw(st.lists(temperatures(100), max_size=5))])
+    frequency = stats.averages(tree, 0.0) if kind == "mean" else None
+    leaves = np.flatnonzero(tree.is_leaf)
+    wrong, nats = [], []
+    for price in prices:
+        ballot = certree.vote(tree, stats, path.at(price), kind)
+        winner, share = ballot.label[leaves], np.maximum(ballot.score[leaves], 2.0**-52)
+        wrong.append(holdout[leaves].sum() - holdout[leaves, winner].sum())
+        nats.append(-(holdout[leaves] * np.log(share)).sum())
+    judged = prices[:, None], stats.label, frequency, holdout
+    np.testing.assert_array_equal(path.losses(*judged, "error", 1), wrong)
+    np.testing.assert_allclose(path.losses(*judged, "log_loss", 1), nats, rtol=1e-11, atol=1e-9)
+
+
+def test_weakest_links_collapse_at_once_what_siblings_keep():
+    # Below node 1 stands an exclusive or: its own split saves no error, those of its children save
+    # five each, ten for three leaves. Node 2 saves four errors for one leaf.
+    left = [1, 3, 9, 5, 7, -1, -1, -1, -1, -1, -1]
+    tree = Tree([0] * 11, [0.0] * 11, left, [1] * 11, 1)
+    leaves = [[25, 0], [0, 5], [0, 5], [5, 0], [4, 0], [0, 30]]
+    counts = sums(tree, [[0, 0]] * 5 + leaves)
+    stats = NodeStats(counts, counts.argmax(axis=1))
+    links = certree.cost_complexity_path(tree, stats)
+    merges = certree.sibling_merge_path(tree, stats)
+    np.testing.assert_allclose(links.prices, [0, 10 / 3, 4, 20])
+    np.testing.assert_array_equal(merges.rises, [4, 5, 5, 0, 20])
+    np.testing.assert_array_equal(merges.prices, [0, 4, 5, 20])
+    np.testing.assert_array_equal(np.flatnonzero(links.pruning(1).weight), [1, 9, 10])
+    np.testing.assert_array_equal(np.flatnonzero(merges.pruning(1).weight), [2, 5, 6, 7, 8])
+
+
+def test_rises_that_differ_by_rounding_are_ties():
+    tree = Tree([0] * 7, [0.0] * 7, [1, 3, 5, -1, -1, -1, -1], [1] * 7, 1)
+    counts = np.zeros((7, 2))
+    counts[:, 0] = 9.0
+    # 0.1 + 0.2 is more than 0.3, and 0.3 + 0.6 - 0.9 is not 0 in doubles.
+    counts[:, 1] = [0.9, 0.3, 0.6, 0.1, 0.2, 0.2, 0.4]
+    path = certree.sibling_merge_path(tree, NodeStats(counts, [0] * 7))
+    np.testing.assert_array_equal(path.order, [2, 0, 1, -1, -1, -1, -1])
+    np.testing.assert_array_equal(path.rises, [0, 0, 0])
+    assert not np.signbit(path.rises).any()
+    np.testing.assert_array_equal(path.prices, [0])
+
+
+def test_merges_of_a_deep_tree_start_at_its_end():
+    tree, stats = deep_tree_and_stats()
+    path = certree.sibling_merge_path(tree, stats)
+    np.testing.assert_array_equal(path.order[~tree.is_leaf], np.arange(20_000)[::-1])
+    np.testing.assert_array_equal(path.after(20_000).weight, np.arange(tree.n_nodes) == 0)
 
 
 def test_bad_costs_are_refused():
@@ -181,3 +320,44 @@ def test_bad_costs_are_refused():
     for rule in (certree.cost_complexity, certree.depth_penalised):
         with pytest.raises(ValueError, match="lambda_penalty must be a finite number >= 0"):
             rule(tree, stats, -0.5)
+
+
+@given(
+    trees_and_targets(),
+    st.sampled_from([certree.cost_complexity_path, certree.sibling_merge_path]),
+    st.data(),
+)
+def test_losses_of_a_path_of_numbers_are_those_of_its_means(tree_and_stats, find_path, data):
+    tree, stats = tree_and_stats
+    _, other = data.draw(trees_and_targets())
+    holdout = np.resize(other.table, (tree.n_nodes, 3))
+    # Leaves hold the rows; nodes above them have no table of their own here but the merged one.
+    for v in range(tree.n_nodes - 1, -1, -1):
+        if tree.left[v] >= 0:
+            (n, mean, sse), (more, other_mean, other_sse) = holdout[tree.left[v] : tree.left[v] + 2]
+            total = n + more
+            middle = (n * mean + more * other_mean) / total if total else 0.0
+            between = n * (mean - middle) ** 2 + more * (other_mean - middle) ** 2
+            holdout[v] = total, middle, sse + other_sse + between
+    path = find_path(tree, stats)
+    values = stats.averages(tree, 0.0)
+    losses = path.losses(path.prices[:, None], None, values, holdout, "squared", 1)
+    leaves = np.flatnonzero(tree.is_leaf)
+    for price, loss in zip(path.prices, losses, strict=True):
+        mean = certree.vote(tree, stats, path.at(price), "mean").score[leaves, 0]
+        rows, middle, sse = holdout[leaves].T
+        literal = (rows * (mean - middle) ** 2 + sse).sum()
+        assert loss == pytest.approx(literal, rel=1e-9, abs=1e-6 * (1 + abs(stats.mean).max() ** 2))
+
+
+def test_the_path_of_sums_of_squares_is_scikit_learn_s():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X[:, 0] + rng.normal(size=200)
+    theirs = DecisionTreeRegressor(random_state=0).fit(X, y)
+    tree = certree.from_sklearn(theirs)
+    path = certree.cost_complexity_path(tree, certree.measure(tree, X, y), "squared")
+    alphas = theirs.cost_complexity_pruning_path(X, y).ccp_alphas
+    np.testing.assert_allclose(path.prices / 200, alphas, rtol=1e-6, atol=1e-12)
+    with pytest.raises(ValueError, match="cost must be None or one of squared"):
+        certree.cost_complexity_path(tree, certree.measure(tree, X, y), "gini")

@@ -17,7 +17,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from certree import (
+    HelmboldSchapireClassifier,
+    PACBayesTreeClassifier,
+    PrunedTreeClassifier,
+    count,
+    grow_cart,
+    sibling_merge_path,
+)
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
 PARTITIONS = ["cart", "dyadic", "kd", DecisionTreeClassifier(max_depth=6)]
@@ -29,8 +36,10 @@ def two_classes(seed=0, n=200):
     return make_classification(n, 5, flip_y=0.2, random_state=seed)
 
 
-@parametrize_with_checks([estimator() for estimator in ESTIMATORS])
-def test_default_estimators_pass_the_checks_of_scikit_learn(estimator, check):
+@parametrize_with_checks(
+    [*(estimator() for estimator in ESTIMATORS), PrunedTreeClassifier(rule="sibling-merge")]
+)
+def test_estimators_pass_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
@@ -782,7 +791,7 @@ def test_an_estimator_s_cells_are_its_own(estimator):
         assert model.get_n_leaves() <= 6
 
 
-@pytest.mark.parametrize("rule", ["cost-complexity", "depth"])
+@pytest.mark.parametrize("rule", ["cost-complexity", "depth", "sibling-merge"])
 def test_a_pruning_has_weights_zero_and_one_and_shrinks_with_its_penalty(rule):
     X, y = two_classes(n=400)
     sizes = []
@@ -792,6 +801,30 @@ def test_a_pruning_has_weights_zero_and_one_and_shrinks_with_its_penalty(rule):
         sizes.append(model.get_n_leaves())
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1] == 1
+
+
+def test_sibling_merge_takes_the_pruning_of_its_price_given_or_tuned():
+    X, y = two_classes(n=400)
+    sizes = set()
+    for penalty in (1.0, 3.0, None):
+        model = PrunedTreeClassifier(rule="sibling-merge", lambda_penalty=penalty, random_state=0)
+        model.fit(X, y)
+        tree = grow_cart(X, y, criterion="entropy")
+        path = sibling_merge_path(tree, count(tree, X, y, 2))
+        weights = path.at(model.temperatures_["lambda_penalty"])
+        assert model.get_n_leaves() == weights.expected_leaves
+        cells = set(zip(path_leaves(tree, weights, X), model.apply(X), strict=True))
+        assert len(cells) == model.get_n_leaves()
+        sizes.add(model.get_n_leaves())
+    assert len(sizes) == 3
+
+
+def path_leaves(tree, weights, X):
+    """The leaf of a pruning that each row reaches."""
+    nodes = tree.apply(X)
+    while (above := weights.weight[nodes] == 0).any():
+        nodes = np.where(above, tree.parent[nodes], nodes)
+    return nodes
 
 
 def test_searches_of_scikit_learn_find_a_temperature_and_a_partition():

@@ -176,6 +176,12 @@ def test_classes_of_every_kind_come_back(estimator, classes, tmp_path):
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)
 
 
+@pytest.mark.parametrize("rule", ["cost-complexity", "depth", "sibling-merge"])
+def test_every_rule_comes_back(rule, tmp_path):
+    model = PrunedTreeClassifier(rule=rule, random_state=0).fit(X, Y)
+    assert_same_model(through_file(model, tmp_path / "model.npz"), model)
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_boolean_classes_come_back(estimator, tmp_path):
     model = estimator(random_state=0).fit(X, Y == 1)

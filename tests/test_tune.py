@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import grow_kd
-from certree.prunings import cost_complexity_family, depth_penalised_family
+from certree.prunings import (
+    cost_complexity_family,
+    cost_complexity_path,
+    depth_penalised_family,
+    sibling_merge_path,
+)
 from certree.rows import Fold, content_folds
 from certree.stats import count, measure
 from certree.tune import LOG_GRID, Method, Objective, grow_fold, linear_grid, tune
@@ -25,6 +30,9 @@ METHODS = {
     "cost-complexity": Method(cost_complexity_family, "majority"),
     "cost-complexity, mean": Method(cost_complexity_family, "mean"),
     "depth": Method(depth_penalised_family, "mean"),
+    "weakest links": Method(cost_complexity_path, "mean"),
+    "sibling-merge": Method(sibling_merge_path, "majority"),
+    "sibling-merge, mean": Method(sibling_merge_path, "mean"),
     "Helmbold-Schapire": Method(helmbold_schapire_family, "mean"),
 }
 N_TEMPERATURES = {name: 2 if name.startswith("PAC") else 1 for name in METHODS}

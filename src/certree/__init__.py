@@ -22,11 +22,13 @@ from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import grow_kd
 from certree.grow.sklearn_tree import from_sklearn
 from certree.prunings import (
-    CostComplexityPath,
+    MergePath,
+    PruningPath,
     cost_complexity,
     cost_complexity_path,
     depth_penalised,
     prune,
+    sibling_merge_path,
 )
 from certree.regressor import PACBayesTreeRegressor, PrunedTreeRegressor
 from certree.stats import NodeStats, TargetStats, count, measure
@@ -49,14 +51,15 @@ from certree.weights import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "CostComplexityPath",
     "HelmboldSchapireClassifier",
+    "MergePath",
     "NodeStats",
     "NodeWeights",
     "PACBayesTreeClassifier",
     "PACBayesTreeRegressor",
     "PrunedTreeClassifier",
     "PrunedTreeRegressor",
+    "PruningPath",
     "Spread",
     "TargetStats",
     "Tree",
@@ -81,6 +84,7 @@ __all__ = [
     "reached",
     "sample_pruning",
     "save",
+    "sibling_merge_path",
     "spread",
     "theorem_posterior",
     "vote",

@@ -83,3 +83,6 @@ def score_grid(left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='
 
 def critical_prices(left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], errors: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], occupied: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:
     """Price of a leaf from which on a node is not split."""
+
+def merge_order(left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], rise: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
+    """Number of the merge of sibling leaves that makes each node a leaf."""

@@ -16,9 +16,9 @@ from certree.grow.partition import Partition
 from certree.grow.stopping import MaxDepth
 from certree.stats import NodeStats, count
 from certree.tree import Tree
-from certree.tune import Method, Scoring, Search
+from certree.tune import Method, Search
 from certree.votes import Kind
-from certree.weights import Prior, helmbold_schapire_family
+from certree.weights import Prior, Scoring, helmbold_schapire_family
 
 
 class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
@@ -251,7 +251,7 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
 
 
 class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
-    """One optimal pruning of one tree, its penalty chosen by cross-validation.
+    """One pruning of one tree by a rule, its penalty chosen by cross-validation.
 
     Parameters
     ----------
@@ -261,12 +261,14 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         What a cut of the CART partition lowers; see `grow_cart`.
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition.
-    rule : {"cost-complexity", "depth"}, default="cost-complexity"
+    rule : {"cost-complexity", "depth", "sibling-merge"}, default="cost-complexity"
         What a pruning pays besides its errors: a price per leaf, or more for deep leaves; see
-        `cost_complexity` and `depth_penalised`.
+        `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the cheapest
+        first, as long as the errors that a merge adds are within its price; see
+        `sibling_merge_path`.
     lambda_penalty : float or None, default=None
-        Weight of that penalty (errors per leaf, or Scott and Nowak's constant); None: chosen by
-        cross-validation.
+        Weight of that penalty (errors per leaf or merge, or Scott and Nowak's constant); None:
+        chosen by cross-validation.
     cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation; see `PACBayesTreeClassifier`.
     scoring : {"error", "log_loss"}, default="error"

@@ -1,6 +1,7 @@
 """What all estimators share: a tree grows, temperatures are chosen, its prunings vote."""
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -20,13 +21,18 @@ from certree.explain import ExplainedCell, Explainer
 from certree.grow.partition import Grower, Partition
 from certree.grow.stopping import MaxDepth
 from certree.progress import progress
-from certree.prunings import cost_complexity_family, depth_penalised_family
+from certree.prunings import (
+    Tunable,
+    cost_complexity_family,
+    depth_penalised_family,
+    sibling_merge_path,
+)
 from certree.rows import Fold, Indices, content_folds
 from certree.stats import Stats
 from certree.tree import LEAF, Tree, threads
-from certree.tune import Method, Objective, Scoring, Search, grow_fold, tune
+from certree.tune import Method, Objective, Search, grow_fold, tune
 from certree.votes import Kind, Vote, vote
-from certree.weights import NodeWeights, Prior, gains_of, pac_bayes_family, reached
+from certree.weights import NodeWeights, Prior, Scoring, gains_of, pac_bayes_family, reached
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -403,23 +409,27 @@ class PACBayesVote(TreeVoteEstimator):
         return self.search
 
 
+_PRUNING_RULES: dict[str, Callable[[Tree, Stats], Tunable]] = {
+    "cost-complexity": cost_complexity_family,
+    "depth": depth_penalised_family,
+    "sibling-merge": sibling_merge_path,
+}
+
+
 class PrunedVote(TreeVoteEstimator):
-    """Estimators that keep one optimal pruning, whatever the target is."""
+    """Estimators that keep one pruning, whatever the target is."""
 
     _temperatures = ("lambda_penalty",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteEstimator._parameter_constraints,
-        "rule": [StrOptions({"cost-complexity", "depth"})],
+        "rule": [StrOptions(set(_PRUNING_RULES))],
         "lambda_penalty": [Interval(Real, 0, None, closed="left"), None],
     }
 
     rule: str
 
     def _methods(self) -> list[Method]:
-        family = (
-            cost_complexity_family if self.rule == "cost-complexity" else depth_penalised_family
-        )
-        return [Method(family, "mean")]
+        return [Method(_PRUNING_RULES[self.rule], "mean")]
 
     def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
         super()._vote(rows, tree, method)

@@ -197,7 +197,7 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
 
 
 class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
-    """One optimal pruning of one regression tree, its penalty chosen by cross-validation.
+    """One pruning of one regression tree by a rule, its penalty chosen by cross-validation.
 
     Parameters
     ----------
@@ -205,9 +205,11 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
         How the tree is grown; see `PACBayesTreeRegressor`.
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition.
-    rule : {"cost-complexity", "depth"}, default="cost-complexity"
+    rule : {"cost-complexity", "depth", "sibling-merge"}, default="cost-complexity"
         What a pruning pays besides its sum of squares: a price per leaf, or more for deep leaves;
-        see `cost_complexity` and `depth_penalised`.
+        see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the
+        cheapest first, as long as the squares that a merge adds are within its price; see
+        `sibling_merge_path`.
     lambda_penalty : float or None, default=None
         Weight of that penalty, in noise variances; None: chosen by cross-validation.
     cv : int, splitter, iterable or None, default=5

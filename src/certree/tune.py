@@ -1,7 +1,7 @@
 """Choosing temperatures by cross-validation.
 
-The tree of a fold grows once. All grid points are weighed, voted and judged on it in one call of the
-core, which keeps no array of nodes by grid points.
+The tree of a fold grows once. All grid points are weighed, voted and judged on it in one call of its
+family of laws or path of prunings, which keeps no array of nodes by grid points.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,16 +11,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certree import _core
 from certree.columns import Float64
+from certree.prunings import Tunable
 from certree.rows import Fold
 from certree.stats import Stats
 from certree.tree import Tree
 from certree.votes import Ballots, Kind, ballots
-from certree.weights import Family
+from certree.weights import Scoring
 
 Search = Literal["joint", "error-first"]
-Scoring = Literal["error", "log_loss", "squared"]
 
 LOG_GRID = 2.0 ** np.linspace(-8, 6, 10)
 
@@ -37,14 +36,14 @@ class Method:
     Parameters
     ----------
     family : callable
-        ``family(tree, stats) -> Family``.
+        ``family(tree, stats)``: the laws or the nested prunings that it chooses from.
     kind : {"majority", "mean"}
         How its prunings vote.
     smoothing : float
         Of the mean vote; see `vote`.
     """
 
-    family: Callable[[Tree, Any], Family]
+    family: Callable[[Tree, Any], Tunable]
     kind: Kind
     smoothing: float = 0.0
 
@@ -98,7 +97,7 @@ class Objective:
         Number of threads; the losses do not depend on it.
     """
 
-    families: Sequence[tuple[GrownFold, Family, Ballots]]
+    families: Sequence[tuple[GrownFold, Tunable, Ballots]]
     scoring: Scoring
     n_threads: int
 
@@ -123,13 +122,8 @@ class Objective:
         """Loss of each row of temperatures, (g, t) -> (g,)."""
         total = np.zeros(len(temperatures))
         for fold, family, votes in self.families:
-            total += _core.score_grid(
-                fold.tree.left,
-                family.gains,
-                family.stops.log_total,
-                family.stops.log_split,
-                family.theta(temperatures),
-                family.prune,
+            total += family.losses(
+                temperatures,
                 votes.label,
                 votes.values,
                 fold.holdout,

@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, log_softmax, logsumexp
 
 from certree import _core
-from certree.columns import Float64, column, nonnegative
+from certree.columns import Float64, Int32, column, nonnegative
 from certree.stats import NodeStats, Stats
 from certree.tree import LEAF, Tree
 
 Prior = Literal["leaves", "branching"]
+Scoring = Literal["error", "log_loss", "squared"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,6 +137,51 @@ class Family:
         if evidence == -np.inf:
             raise ValueError("log_own forbids every pruning of the tree")
         return NodeWeights(weight, log_odds, evidence, stops.entropy, stops.mode)
+
+    def losses(
+        self,
+        temperatures: Float64,
+        label: Int32 | None,
+        values: Float64 | None,
+        holdout: Float64,
+        scoring: Scoring,
+        n_threads: int,
+    ) -> Float64:
+        """Held-out loss of the vote of each law, for all rows of temperatures in one call.
+
+        Parameters
+        ----------
+        temperatures : ndarray of float64, shape (g, t)
+            One law a row.
+        label : ndarray of int32, shape (m,), or None
+            What nodes vote for, unless `values` are given.
+        values : ndarray of float64, shape (m, K), or None
+            How nodes spread their votes, or the means that they predict.
+        holdout : ndarray of float64, shape (m, K) or (m, 3)
+            The table of statistics of the judging rows in every node.
+        scoring : {"error", "log_loss", "squared"}
+            The loss; squared for numeric targets.
+        n_threads : int
+            Number of threads; the losses do not depend on it.
+
+        Returns
+        -------
+        ndarray of float64, shape (g,)
+            Losses, summed over the judging rows.
+        """
+        return _core.score_grid(
+            self.tree.left,
+            self.gains,
+            self.stops.log_total,
+            self.stops.log_split,
+            self.theta(temperatures),
+            self.prune,
+            label,
+            values,
+            holdout,
+            scoring,
+            n_threads,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -455,6 +455,17 @@ Out1<double> critical_prices(const Ints& left, const Doubles& errors, const Doub
   return std::move(critical).column();
 }
 
+Out1<std::int32_t> merge_order(const Ints& left, const Doubles& rise) {
+  const std::int32_t m = node_count(left);
+  expect_length("rise", rise.size(), left.size());
+  Result<std::int32_t> step(left.size());
+  {
+    const nb::gil_scoped_release release;
+    certree::merge_order(left.data(), m, rise.data(), step.data());
+  }
+  return std::move(step).column();
+}
+
 template <class Real>
 void define_for(nb::module_& core) {
   core.def("grow_dyadic", &grow_dyadic<Real>, "X"_a.noconvert(), "y"_a.noconvert().none(),
@@ -516,4 +527,6 @@ NB_MODULE(_core, core) {
            "loss"_a, "n_threads"_a, "Held-out loss of the vote under each row of theta.");
   core.def("critical_prices", &critical_prices, "left"_a.noconvert(), "errors"_a.noconvert(),
            "occupied"_a.noconvert(), "Price of a leaf from which on a node is not split.");
+  core.def("merge_order", &merge_order, "left"_a.noconvert(), "rise"_a.noconvert(),
+           "Number of the merge of sibling leaves that makes each node a leaf.");
 }

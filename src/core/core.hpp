@@ -152,4 +152,10 @@ void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Ru
 void critical_prices(const std::int32_t* left, std::int32_t n_nodes, const double* errors,
                      const double* occupied, double* critical);
 
+// step: int32 (n_nodes,) number of the merge that makes the node a leaf, -1 at leaves of the tree.
+// Sibling leaves merge one pair at a time, always those below the node v with the smallest rise[v],
+// of equal ones the lowest v.
+void merge_order(const std::int32_t* left, std::int32_t n_nodes, const double* rise,
+                 std::int32_t* step);
+
 }  // namespace certree

@@ -1,13 +1,19 @@
-// The whole cost-complexity path in one pass up the tree.
+// Nested paths of prunings, each whole in one pass: by weakest links, and by siblings.
 //
 // As a function of the price of a leaf, the cost of the best pruning below a node is concave and
 // piecewise linear; it bends where a subtree collapses. Each node keeps the bends below it in a
 // heap, largest price first, and meets its own line (its errors plus one price) with the sum of its
 // children's from the right: bends above the crossing are gone for good, as the node has collapsed
 // there. Leftist heaps merge in O(log m), so the path takes O(m log m).
+//
+// Siblings merge one pair at a time. A merge touches no other pair and may make one more mergeable,
+// that of its parent, so that every pair enters and leaves one heap: O(m log m) again.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <queue>
 #include <utility>
 #include <vector>
 
@@ -95,6 +101,30 @@ void critical_prices(const std::int32_t* left, std::int32_t n_nodes, const doubl
     if (left[v] == kLeaf) continue;
     for (const std::int32_t child : {left[v], left[v] + 1})
       if (left[child] != kLeaf) critical[child] = std::fmin(critical[child], critical[v]);
+  }
+}
+
+void merge_order(const std::int32_t* left, std::int32_t n_nodes, const double* rise,
+                 std::int32_t* step) {
+  using Merge = std::pair<double, std::int32_t>;
+  std::priority_queue<Merge, std::vector<Merge>, std::greater<>> cheapest;
+  std::vector<std::int32_t> parent(static_cast<std::size_t>(n_nodes), -1);
+  std::fill(step, step + n_nodes, -1);
+  const auto is_leaf = [&](std::int32_t v) { return left[v] == kLeaf || step[v] >= 0; };
+  const auto offer = [&](std::int32_t v) {
+    if (is_leaf(left[v]) && is_leaf(left[v] + 1)) cheapest.emplace(rise[v], v);
+  };
+  for (std::int32_t v = 0; v < n_nodes; ++v) {
+    if (left[v] == kLeaf) continue;
+    for (const std::int32_t child : {left[v], left[v] + 1})
+      parent[static_cast<std::size_t>(child)] = v;
+    offer(v);
+  }
+  for (std::int32_t n_merges = 0; !cheapest.empty(); ++n_merges) {
+    const std::int32_t v = cheapest.top().second;
+    cheapest.pop();
+    step[v] = n_merges;
+    if (v != 0) offer(parent[static_cast<std::size_t>(v)]);
   }
 }
 
