@@ -395,7 +395,8 @@ def test_headers_that_are_no_header_are_refused(saved, header):
     "changed",
     [
         {"format": "another model"},
-        {"version": 2},
+        {"version": 2},  # without the sets of categories
+        {"version": 3},
         {"version": 0},
         {"version": "1"},
         {"version": None},
@@ -471,9 +472,49 @@ def test_headers_without_an_entry_are_refused(saved, entry):
     refuses(saved)
 
 
+@pytest.fixture
+def with_sets():
+    """A model whose tree compares categories."""
+    codes = X.round()
+    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1).fit(codes, Y)
+    tree = certree.grow_cart(codes, Y, categorical_features=[1, 2, 3], max_depth=3)
+    stats = certree.count(tree, codes, Y, 3)
+    law = certree.pac_bayes(tree, stats, 1.0, 0.1)
+    model._set_fitted(tree, stats, law, certree.vote(tree, stats, law))
+    return model
+
+
+def test_sets_of_categories_come_back(with_sets, tmp_path):
+    loaded = through_file(with_sets, tmp_path / "model.npz")
+    assert_same_model(loaded, with_sets, TEST.round())
+    for name in ("category_start", "categories"):
+        same_bits(getattr(loaded.tree_, name), getattr(with_sets.tree_, name))
+    assert len(loaded.tree_.categories)
+    assert loaded.tree_.optimal_splits is with_sets.tree_.optimal_splits is True
+    assert header_of(tmp_path / "model.npz")["version"] == 2
+
+
+def test_models_without_categories_stay_readable_to_the_first_version(saved):
+    header = header_of(saved)
+    assert header["version"] == 1
+    del header["optimal_splits"]  # as the first version wrote it
+    rewrite(saved, {"header": as_header(header)})
+    assert certree.load(saved).tree_.optimal_splits is None
+
+
+@pytest.mark.parametrize("column", ["category_start", "categories"])
+def test_damaged_sets_are_refused(with_sets, tmp_path, column):
+    path = tmp_path / "model.npz"
+    certree.save(with_sets, path)
+    rewrite(path, {f"tree.{column}": arrays_of(path)[f"tree.{column}"][::-1]})
+    refuses(path)
+    rewrite(path, without=[f"tree.{column}"])
+    refuses(path)
+
+
 def test_a_later_version_is_named(saved):
-    rewrite(saved, version=2)
-    refuses(saved, "version is 2")
+    rewrite(saved, version=3)
+    refuses(saved, "version is 3")
 
 
 def test_an_unknown_partition_is_named(saved):

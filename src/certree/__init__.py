@@ -12,6 +12,7 @@ is the case in which those probabilities are 0 and 1. The estimators `PACBayesTr
 interface.
 """
 
+from certree.categories import Categories
 from certree.classifier import (
     HelmboldSchapireClassifier,
     PACBayesTreeClassifier,
@@ -48,6 +49,7 @@ from certree.weights import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Categories",
     "CostComplexityPath",
     "HelmboldSchapireClassifier",
     "NodeStats",

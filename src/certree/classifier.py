@@ -795,19 +795,8 @@ def collapsed(
 ) -> tuple[Tree, NodeStats, NodeWeights, Vote]:
     """Cut a tree and its columns down to one pruning, given by weights 0 and 1."""
     kept = np.flatnonzero(_core.reach(tree.left, weights.log_odds) > 0)
-    number = np.zeros(tree.n_nodes, dtype=np.int32)
-    number[kept] = np.arange(len(kept), dtype=np.int32)
-    is_leaf = weights.weight[kept] > 0
-    inner = ~is_leaf
-    pruned = Tree(
-        np.where(inner, tree.feature[kept], 0),
-        np.where(inner, tree.threshold[kept], 0.0),
-        np.where(inner, number[tree.left[kept]], np.int32(LEAF)),
-        # What is left of the chain of a leaf is the cell at which the pruning stops.
-        np.where(inner, tree.chain[kept], 1),
-        tree.n_features,
-        inner & tree.missing_left[kept],
-    )
+    # What is left of the chain of a leaf is the cell at which the pruning stops.
+    pruned = tree.restricted(kept, weights.weight[kept] > 0)
     law = NodeWeights(weights.weight[kept], weights.log_odds[kept], 0.0, *2 * [np.zeros(len(kept))])
     return (
         pruned,

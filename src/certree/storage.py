@@ -25,7 +25,7 @@ from certree.tree import Tree
 from certree.votes import Vote
 from certree.weights import NodeWeights
 
-FORMAT, VERSION = "certree model", 1
+FORMAT, VERSION = "certree model", 2
 
 _MODELS: dict[str, type[TreeVoteClassifier]] = {
     model.__name__: model
@@ -33,6 +33,9 @@ _MODELS: dict[str, type[TreeVoteClassifier]] = {
 }
 # scikit-learn trees that a model may name as its partition.
 _PARTITIONS = ("DecisionTreeClassifier", "ExtraTreeClassifier")
+
+# Files of version 2 have these columns of the tree besides; without categories version 1 does.
+_SETS = ("category_start", "categories")
 
 _COLUMNS = {
     "tree": ("feature", "threshold", "left", "chain", "missing_left"),
@@ -71,13 +74,14 @@ def save(model: TreeVoteClassifier, path: str | os.PathLike[str]) -> None:
     names = getattr(model, "feature_names_in_", None)
     header = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if len(model.tree_.categories) else 1,
         "model": type(model).__name__,
         "parameters": {
             name: _plain(name, value) for name, value in model.get_params(False).items()
         },
         "temperatures": model.temperatures_,
         "n_features": int(model.n_features_in_),
+        "optimal_splits": model.tree_.optimal_splits,
         "feature_names": None if names is None else [str(name) for name in names],
         "classes": classes.dtype.str,
         "object_classes": bool(np.asarray(model.classes_).dtype == object),
@@ -88,6 +92,8 @@ def save(model: TreeVoteClassifier, path: str | os.PathLike[str]) -> None:
         for part, names in _COLUMNS.items()
         for name in names
     }
+    if header["version"] == VERSION:
+        arrays |= {f"tree.{name}": getattr(model.tree_, name) for name in _SETS}
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
 
     def write(file: BinaryIO) -> None:
@@ -140,17 +146,16 @@ def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteClassifier:
     header = json.loads(arrays["header"].tobytes())
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
-    if header["version"] != VERSION:
-        raise ValueError(f"its version is {header['version']!r}, this certree reads {VERSION}")
+    version = _whole("version", header["version"])
+    if version > VERSION:
+        raise ValueError(f"its version is {version}, this certree reads 1 .. {VERSION}")
     if header["model"] not in _MODELS:
         raise ValueError(f"unknown model {header['model']!r}")
     parameters = {name: _restored(value) for name, value in header["parameters"].items()}
     model = _MODELS[header["model"]](**parameters)
     model._validate_params()
     parts = {part: [arrays[f"{part}.{name}"] for name in names] for part, names in _COLUMNS.items()}
-    feature, threshold, left, chain, missing_left = parts["tree"]
-    n_features = _whole("n_features", header["n_features"])
-    tree = Tree(feature, threshold, left, chain, n_features, missing_left)
+    tree = _tree(header, arrays, *parts["tree"])
     stats = NodeStats(*parts["stats"]).of(tree)
     weight, log_odds, *chains = parts["weights"]
     law = NodeWeights(weight, log_odds, float(header["log_evidence"]), *chains).of(tree)
@@ -169,6 +174,15 @@ def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteClassifier:
     model.temperatures_ = {name: float(temperatures[name]) for name in model._temperatures}
     model._set_fitted(tree, stats, law, ballot)
     return model
+
+
+def _tree(header: dict[str, Any], arrays: dict[str, NDArray[Any]], *columns: NDArray[Any]) -> Tree:
+    feature, threshold, left, chain, missing_left = columns
+    n_features = _whole("n_features", header["n_features"])
+    others: dict[str, Any] = {"optimal_splits": header.get("optimal_splits")}
+    if header["version"] == VERSION:
+        others |= {name: arrays[f"tree.{name}"] for name in _SETS}
+    return Tree(feature, threshold, left, chain, n_features, missing_left, **others)
 
 
 def _set_classes(

@@ -41,10 +41,20 @@ struct Response {
   const double* target;
 };
 
-// A cut whose decrease, in rows times impurity (nats for entropy), is below min_gain is not made.
+// Which cuts a greedy grower looks at, and which of them it makes.
+struct Greedy {
+  double min_gain;  // a cut whose decrease, rows times impurity (nats), is below is not made
+  std::int64_t max_leaves;       // 0: no limit; else the best leaf is divided first
+  std::int64_t max_features;     // non-constant features that are looked at in a cell, drawn
+  bool random_cuts;              // one random cut of each feature instead of all
+  std::uint64_t key;             // decides what is drawn
+  const std::uint8_t* category;  // (p,) whether a feature holds categories; null: none does
+  const std::int8_t* monotonic;  // (p,) sign of the response's slope, 0 for any; null: all 0
+};
+
 template <class Real>
 TreeColumns grow_cart(const Matrix<Real>& X, const Response& response, const Stopping& stopping,
-                      double min_gain, int n_threads);
+                      const Greedy& greedy, int n_threads);
 
 // -- routing and counting
 // --------------------------------------------------------------------------
