@@ -26,9 +26,20 @@ def apply(tree, X):
     for x in X:
         v = 0
         while tree.left[v] != LEAF:
-            v = int(tree.left[v]) + (0 if x[tree.feature[v]] <= tree.threshold[v] else 1)
+            v = int(tree.left[v]) + (0 if goes_left(tree, v, x) else 1)
         leaves.append(v)
     return np.array(leaves, dtype=np.int32)
+
+
+def goes_left(tree, v, x):
+    """The side of a row: members of a node's set go against the missing values, all others along."""
+    value = x[tree.feature[v]]
+    members = tree.categories[tree.category_start[v] : tree.category_start[v + 1]].tolist()
+    if members:
+        return bool(tree.missing_left[v]) != (value in members)
+    if math.isnan(value):
+        return bool(tree.missing_left[v])
+    return bool(value <= tree.threshold[v])
 
 
 def path(tree, leaf):
@@ -410,7 +421,6 @@ def impurity(y, w, criterion):
 
 def cart_cuts(X, y, w, criterion):
     """Every cut of a cell as (decrease, feature, threshold, missing_left, rows that go left)."""
-    whole = impurity(y, w, criterion)
     for j in range(X.shape[1]):
         x = X[:, j]
         values = np.unique(x[~np.isnan(x)])
@@ -420,8 +430,46 @@ def cart_cuts(X, y, w, criterion):
             last = [] if missing_left or not np.isnan(x).any() or not len(values) else [values[-1]]
             for cut in gaps + last:
                 left = np.where(np.isnan(x), missing_left, x <= cut)
-                parts = sum(impurity(y[s], w[s], criterion) for s in (left, ~left))
-                yield whole - parts, j, cut, missing_left, left
+                yield decrease(y, w, left, criterion), j, cut, missing_left, left
+
+
+def set_cuts(x, y, w, criterion):
+    """Every division of a cell's categories in two, as (decrease, rows that go left).
+
+    Missing values are one more category. The last category stays on the right.
+    """
+    values = np.where(np.isnan(x), np.inf, x)
+    present = np.unique(values)
+    for sides in product([False, True], repeat=len(present) - 1):
+        if any(sides):
+            left = np.isin(values, present[:-1][list(sides)])
+            yield decrease(y, w, left, criterion), left
+
+
+def prefix_cuts(x, y, w, criterion, scores):
+    """The divisions of a cell's categories that their order by scores offers."""
+    order = sorted(scores, key=scores.get)
+    for i in range(1, len(order)):
+        left = np.isin(x, order[:i])
+        yield decrease(y, w, left, criterion), left
+
+
+def principal_scores(x, y, w):
+    """Projection of the class shares of each category on their first principal component."""
+    share = {
+        c: np.array([w[(x == c) & (y == k)].sum() for k in np.unique(y)]) / w[x == c].sum()
+        for c in np.unique(x)
+    }
+    mean = sum(w[x == c].sum() * share[c] for c in share) / w.sum()
+    covariance = sum(w[x == c].sum() * np.outer(share[c] - mean, share[c] - mean) for c in share)
+    axis = np.linalg.eigh(covariance)[1][:, -1]
+    return {c: share[c] @ axis for c in share}
+
+
+def decrease(y, w, left, criterion):
+    """What a cut lowers the impurity of a cell by, times its rows."""
+    parts = sum(impurity(y[side], w[side], criterion) for side in (left, ~left))
+    return impurity(y, w, criterion) - parts
 
 
 def between(low, high):

@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import certree
 import reference
 from certree import grow_cart
-from strategies import rows
+from strategies import categorical_rows, rows
 
 CRITERIA = ["gini", "entropy", "misclassification", "squared"]
 
@@ -20,11 +20,16 @@ def cells(tree, X):
     for v in range(tree.n_nodes):
         if tree.left[v] < 0:
             continue
-        x = X[inside[v], tree.feature[v]]
-        left = np.where(np.isnan(x), tree.missing_left[v], x <= tree.threshold[v])
+        left = np.array([reference.goes_left(tree, v, x) for x in X[inside[v]]])
         inside[int(tree.left[v])] = inside[v][left]
         inside[int(tree.left[v]) + 1] = inside[v][~left]
     return inside
+
+
+def assert_same_tree(a, b):
+    for name in ("feature", "threshold", "left", "missing_left", "category_start", "categories"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    assert a.optimal_splits == b.optimal_splits
 
 
 @given(rows(max_rows=20), st.sampled_from(CRITERIA), st.booleans())
@@ -54,6 +59,127 @@ def test_every_cut_is_the_best_of_all_cuts(X_y, criterion, weighted):
             assert made[1] == min(cut[1] for cut in tied)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("criterion", CRITERIA)
+@given(st.data(), st.booleans())
+def test_every_division_of_categories_is_the_best_of_all(criterion, n_classes, data, weighted):
+    X, y = data.draw(categorical_rows(n_classes=n_classes))
+    weight = np.random.default_rng(len(X)).integers(1, 4, len(X)).astype(float)
+    weight = weight if weighted else np.ones(len(X))
+    response = y * 1.5 if criterion == "squared" else y
+    tree = grow_cart(
+        X, response, criterion=criterion, sample_weight=weight, categorical_features=[0, 2]
+    )
+    assert tree.optimal_splits is True
+    for v, inside in cells(tree, X).items():
+        here, answer, w = X[inside], response[inside], weight[inside]
+        cuts = [cut[0] for cut in reference.cart_cuts(here[:, [1]], answer, w, criterion)]
+        for j in (0, 2):
+            cuts += [cut[0] for cut in reference.set_cuts(here[:, j], answer, w, criterion)]
+        if tree.left[v] < 0:
+            assert not cuts or len(set(answer)) == 1 or w.sum() <= 1
+            continue
+        left = np.array([reference.goes_left(tree, v, x) for x in here])
+        made = reference.decrease(answer, w, left, criterion)
+        assert made >= max(cuts) - 1e-9 * (1 + abs(max(cuts)))
+        members = tree.category_set(v)
+        if tree.feature[v] == 1:
+            assert len(members) == 0
+            continue
+        seen = here[:, tree.feature[v]]
+        assert 0 < len(members) <= len(set(seen[~np.isnan(seen)]))
+        if not np.isnan(seen).any():
+            assert tree.missing_left[v] == (w[left].sum() > w[~left].sum())
+
+
+def test_sets_of_four_categories_are_divided_in_all_seven_ways():
+    x, y = np.array([0.0, 1, 2, 3]), np.array([7.0, 6, 8, 3])
+    cuts = list(reference.set_cuts(x, y, np.ones(4), "squared"))
+    assert len(cuts) == 7
+    tree = grow_cart(x[:, None], y, criterion="squared", categorical_features=[0], max_depth=1)
+    gain, left = max(cuts, key=lambda cut: cut[0])
+    assert reference.impurity(y, np.ones(4), "squared") - gain == 2
+    assert (tree.apply(x[:, None]) == tree.apply([[0.0]])).tolist() == left.tolist()
+    assert tree.category_set(0).tolist() == [3]
+    assert tree.apply([[np.nan], [17.0], [-1.0], [0.5], [1e300]]).tolist() == [2] * 5
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "misclassification"])
+@pytest.mark.parametrize("seed", range(5))
+def test_many_categories_of_many_classes_are_divided_along_their_principal_component(
+    criterion, seed
+):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 40, 2000).astype(float)
+    share = rng.dirichlet(np.ones(4), 40).cumsum(axis=1)
+    y = (rng.random((2000, 1)) > share[x.astype(int)]).sum(axis=1)
+    tree = grow_cart(x[:, None], y, criterion=criterion, categorical_features=[True], max_depth=1)
+    assert tree.optimal_splits is False
+    w = np.ones(len(x))
+    cuts = reference.prefix_cuts(x, y, w, criterion, reference.principal_scores(x, y, w))
+    made = reference.decrease(y, w, tree.apply(x[:, None]) == 1, criterion)
+    assert made == pytest.approx(max(cut[0] for cut in cuts), rel=1e-9)
+
+
+def test_twelve_groups_of_many_classes_are_divided_in_every_way():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 12, 600).astype(float)
+    y = rng.integers(0, 5, 600)
+    tree = grow_cart(x[:, None], y, categorical_features=[0], max_depth=1)
+    assert tree.optimal_splits is True
+    best = max(cut[0] for cut in reference.set_cuts(x, y, np.ones(600), "gini"))
+    made = reference.decrease(y, np.ones(600), tree.apply(x[:, None]) == 1, "gini")
+    assert made == pytest.approx(best, rel=1e-9)
+
+
+def test_any_number_of_pure_categories_counts_as_one_per_class():
+    x = np.arange(400.0)
+    tree = grow_cart(x[:, None], np.arange(400) % 5, categorical_features=[0])
+    assert tree.optimal_splits is True
+    assert tree.n_leaves == 5
+    assert max(len(tree.category_set(v)) for v in range(tree.n_nodes)) <= 200
+
+
+@given(categorical_rows(), st.integers(0, 50), st.sampled_from(CRITERIA[:3]))
+def test_row_order_and_copies_do_not_matter_to_categories(X_y, seed, criterion):
+    X, y = X_y
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(1, 4, len(X))
+    order = rng.permutation(weight.sum())
+    switches = {"criterion": criterion, "categorical_features": [0, 2]}
+    a = grow_cart(X, y, sample_weight=weight, **switches)
+    b = grow_cart(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order], **switches)
+    assert_same_tree(a, b)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_categories_that_only_interact_are_separated(n_classes):
+    values = np.arange(float(n_classes))
+    X = np.array([[a, b] for a in values for b in values])
+    y = X.sum(axis=1).astype(int) % n_classes
+    tree = grow_cart(X, y, categorical_features=[0, 1])
+    assert certree.count(tree, X, y, n_classes).errors[tree.is_leaf].sum() == 0
+
+
+def test_ten_thousand_categories_are_cheap():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 10_000, 60_000)
+    good = rng.random(10_000) < 0.5
+    y = (good[x] ^ (rng.random(len(x)) < 0.1)).astype(int)
+    tree = grow_cart(x[:, None], y, categorical_features=[0], max_depth=1)
+    sides = tree.apply(np.arange(10_000.0)[:, None])
+    assert np.mean((sides == 2) == good) > 0.95
+    assert len(tree.categories) <= 10_000
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.5, 2.0**24, 2.0**32 - 1, 2.0**32, 1e30])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_is_no_category_is_refused(value, dtype):
+    X = np.array([[value], [0]], dtype=dtype)
+    with pytest.raises(ValueError, match=r"categories must be whole numbers in 0 \.\. 167"):
+        grow_cart(X, [0, 1], categorical_features=[0])
+
+
 @given(rows(), st.sampled_from(CRITERIA))
 def test_full_growth_separates_all_that_can_be_separated(X_y, criterion):
     X, y = X_y
@@ -75,21 +201,21 @@ def test_row_order_and_copies_do_not_matter(X_y, seed):
     order = rng.permutation(weight.sum())
     a = grow_cart(X, y, sample_weight=weight)
     b = grow_cart(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order])
-    for name in ("feature", "threshold", "left", "missing_left"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    assert_same_tree(a, b)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_threads_do_not_change_a_bit(criterion):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(40_000, 4)).round(3)
-    X[rng.random(X.shape) < 0.02] = np.nan
     y = rng.integers(0, 3, 40_000)
     response = rng.normal(size=40_000) if criterion == "squared" else y
-    a = grow_cart(X, response, criterion=criterion)
-    b = grow_cart(X, response, criterion=criterion, n_jobs=2)
-    for name in ("feature", "threshold", "left", "missing_left"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    X = np.column_stack([X, rng.integers(0, [5, 40, 3000], (40_000, 3))])
+    X[rng.random(X.shape) < 0.02] = np.nan
+    switches = {"criterion": criterion, "categorical_features": [4, 5, 6]}
+    a = grow_cart(X, response, **switches)
+    b = grow_cart(X, response, **switches, n_jobs=2)
+    assert_same_tree(a, b)
 
 
 def test_large_trees_are_those_of_scikit_learn_up_to_ties():
@@ -195,6 +321,9 @@ def test_deep_trees_need_no_recursion():
         ({"min_rows": 0}, ValueError, "min_rows must be at least 1"),
         ({"max_depth": -1}, ValueError, "max_depth must be None"),
         ({"sample_weight": [0, 0]}, ValueError, "positive for at least one row"),
+        ({"categorical_features": [1]}, ValueError, "must lie in 0 .. 0, got 1 .. 1"),
+        ({"categorical_features": [True, False]}, ValueError, r"must have shape \(1,\), got"),
+        ({"categorical_features": ["x"]}, ValueError, "X has no feature names"),
     ],
 )
 def test_bad_input_is_refused(arguments, error, message):

@@ -13,6 +13,7 @@ SOURCE = Path(certree.__file__).parent
 ORDER = [
     "_core",
     "columns",
+    "categories",
     "rows",
     "tree",
     "grow.stopping",

@@ -12,6 +12,7 @@ prunings down to the leaves (`Vote`). One pruning is the case in which those pro
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
 """
 
+from certree.categories import Categories
 from certree.classifier import (
     HelmboldSchapireClassifier,
     PACBayesTreeClassifier,
@@ -51,6 +52,7 @@ from certree.weights import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Categories",
     "HelmboldSchapireClassifier",
     "MergePath",
     "NodeStats",

@@ -135,6 +135,17 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition: the one with the largest range in it, or all
         in turn.
+    splitter : {"best", "random"}, default="best"
+        Whether the CART partition makes the best cut of a cell, or the best of one random cut for
+        each feature; see `grow_cart`.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories: those of a data frame with a dtype of categories, strings or
+        objects, or those of a mask, of indices or of names; None: none. The CART partition divides
+        categories in two sets, the other partitions take them as numbers in the order of their
+        names. Categories that were not seen go where missing values go.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
+        must not rise, 0 otherwise. For the CART partition and two classes only.
     prior : {"leaves", "branching"} or None, default=None
         See `pac_bayes`; None: chosen by cross-validation with the temperatures, "leaves" if both are
         given.
@@ -158,12 +169,18 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         A cell of at most so many rows is a leaf of the tree.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
+    max_leaves : int or None, default=None
+        The CART partition stops at so many leaves; the cell with the largest gain is cut first.
+    min_gain : float, default=0
+        The CART partition makes no cut that lowers rows times impurity by less.
+    max_features : int, float, "sqrt", "log2" or None, default=None
+        How many features the CART partition looks at in each cell, drawn at random; None: all.
     stop_when_pure : bool, default=True
         Whether a cell whose rows are of one class is a leaf.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None, default=None
-        Decides the folds, and an estimator's own randomness.
+        Decides the folds, random cuts and features, and an estimator's own randomness.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all. The model does not depend on it.
     verbose : int, default=0
@@ -185,6 +202,8 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         The outcome of the vote in every cell.
     n_features_in_ : int
         Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -214,6 +233,9 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         *,
         criterion: str = "entropy",
         axis: str = "spread",
+        splitter: str = "best",
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
         prior: Prior | None = None,
         vote: Kind = "mean",
         smoothing: float = 0.5,
@@ -224,6 +246,9 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         scoring: Scoring = "log_loss",
         min_rows: float = 1,
         max_depth: MaxDepth = None,
+        max_leaves: int | None = None,
+        min_gain: float = 0.0,
+        max_features: Any = None,
         stop_when_pure: bool = True,
         class_weight: Any = None,
         random_state: Any = None,
@@ -233,6 +258,9 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self.partition = partition
         self.criterion = criterion
         self.axis = axis
+        self.splitter = splitter
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
         self.prior: Prior | None = prior
         self.vote: Kind = vote
         self.smoothing = smoothing
@@ -243,6 +271,9 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self.scoring = scoring
         self.min_rows = min_rows
         self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_gain = min_gain
+        self.max_features = max_features
         self.stop_when_pure = stop_when_pure
         self.class_weight = class_weight
         self.random_state = random_state
@@ -261,6 +292,17 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         What a cut of the CART partition lowers; see `grow_cart`.
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition.
+    splitter : {"best", "random"}, default="best"
+        Whether the CART partition makes the best cut of a cell, or the best of one random cut for
+        each feature; see `grow_cart`.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories: those of a data frame with a dtype of categories, strings or
+        objects, or those of a mask, of indices or of names; None: none. The CART partition divides
+        categories in two sets, the other partitions take them as numbers in the order of their
+        names. Categories that were not seen go where missing values go.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
+        must not rise, 0 otherwise. For the CART partition and two classes only.
     rule : {"cost-complexity", "depth", "sibling-merge"}, default="cost-complexity"
         What a pruning pays besides its errors: a price per leaf, or more for deep leaves; see
         `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the cheapest
@@ -277,12 +319,18 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         A cell of at most so many rows is a leaf of the tree.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
+    max_leaves : int or None, default=None
+        The CART partition stops at so many leaves; the cell with the largest gain is cut first.
+    min_gain : float, default=0
+        The CART partition makes no cut that lowers rows times impurity by less.
+    max_features : int, float, "sqrt", "log2" or None, default=None
+        How many features the CART partition looks at in each cell, drawn at random; None: all.
     stop_when_pure : bool, default=True
         Whether a cell whose rows are of one class is a leaf.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None, default=None
-        Decides the folds, and an estimator's own randomness.
+        Decides the folds, random cuts and features, and an estimator's own randomness.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all. The model does not depend on it.
     verbose : int, default=0
@@ -304,6 +352,8 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         Class frequencies of its leaves.
     n_features_in_ : int
         Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -324,12 +374,18 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         *,
         criterion: str = "entropy",
         axis: str = "spread",
+        splitter: str = "best",
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
         rule: str = "cost-complexity",
         lambda_penalty: float | None = None,
         cv: Any = 5,
         scoring: Scoring = "error",
         min_rows: float = 1,
         max_depth: MaxDepth = None,
+        max_leaves: int | None = None,
+        min_gain: float = 0.0,
+        max_features: Any = None,
         stop_when_pure: bool = True,
         class_weight: Any = None,
         random_state: Any = None,
@@ -339,12 +395,18 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         self.partition = partition
         self.criterion = criterion
         self.axis = axis
+        self.splitter = splitter
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
         self.rule = rule
         self.lambda_penalty = lambda_penalty
         self.cv = cv
         self.scoring = scoring
         self.min_rows = min_rows
         self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_gain = min_gain
+        self.max_features = max_features
         self.stop_when_pure = stop_when_pure
         self.class_weight = class_weight
         self.random_state = random_state
@@ -363,6 +425,17 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         What a cut of the CART partition lowers; see `grow_cart`.
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition.
+    splitter : {"best", "random"}, default="best"
+        Whether the CART partition makes the best cut of a cell, or the best of one random cut for
+        each feature; see `grow_cart`.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories: those of a data frame with a dtype of categories, strings or
+        objects, or those of a mask, of indices or of names; None: none. The CART partition divides
+        categories in two sets, the other partitions take them as numbers in the order of their
+        names. Categories that were not seen go where missing values go.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
+        must not rise, 0 otherwise. For the CART partition and two classes only.
     temperature : float or None, default=None
         Weight of a unit of absolute loss (nats); None: chosen by cross-validation.
     smoothing : float, default=0.5
@@ -376,12 +449,18 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         A cell of at most so many rows is a leaf of the tree.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
+    max_leaves : int or None, default=None
+        The CART partition stops at so many leaves; the cell with the largest gain is cut first.
+    min_gain : float, default=0
+        The CART partition makes no cut that lowers rows times impurity by less.
+    max_features : int, float, "sqrt", "log2" or None, default=None
+        How many features the CART partition looks at in each cell, drawn at random; None: all.
     stop_when_pure : bool, default=True
         Whether a cell whose rows are of one class is a leaf.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None, default=None
-        Decides the folds, and an estimator's own randomness.
+        Decides the folds, random cuts and features, and an estimator's own randomness.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all. The model does not depend on it.
     verbose : int, default=0
@@ -403,6 +482,8 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         The averaged class frequencies in every cell.
     n_features_in_ : int
         Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -426,12 +507,18 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         *,
         criterion: str = "entropy",
         axis: str = "spread",
+        splitter: str = "best",
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
         temperature: float | None = None,
         smoothing: float = 0.5,
         cv: Any = 5,
         scoring: Scoring = "error",
         min_rows: float = 1,
         max_depth: MaxDepth = None,
+        max_leaves: int | None = None,
+        min_gain: float = 0.0,
+        max_features: Any = None,
         stop_when_pure: bool = True,
         class_weight: Any = None,
         random_state: Any = None,
@@ -441,12 +528,18 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         self.partition = partition
         self.criterion = criterion
         self.axis = axis
+        self.splitter = splitter
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
         self.temperature = temperature
         self.smoothing = smoothing
         self.cv = cv
         self.scoring = scoring
         self.min_rows = min_rows
         self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_gain = min_gain
+        self.max_features = max_features
         self.stop_when_pure = stop_when_pure
         self.class_weight = class_weight
         self.random_state = random_state
@@ -454,7 +547,7 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         self.verbose = verbose
 
     def _methods(self) -> list[Method]:
-        return [Method(helmbold_schapire_family, "mean", self.smoothing)]
+        return [Method(helmbold_schapire_family, "mean", self.smoothing, self._slopes())]
 
     def _coded(self, y: NDArray[Any]) -> NDArray[Any]:
         codes = super()._coded(y)

@@ -197,7 +197,11 @@ def fit(
         if method not in estimators:
             raise ValueError(f"{method} votes for classes: it cannot predict a number")
         model = estimators[method](
-            partition.value, random_state=seed, n_jobs=jobs, verbose=int(not quiet)
+            partition.value,
+            categorical_features=table.categorical,
+            random_state=seed,
+            n_jobs=jobs,
+            verbose=int(not quiet),
         )
         model.fit(table.X, table.y)
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
@@ -236,7 +240,9 @@ def predict(
     try:
         model = storage.load(model_file)
         columns = tables.read(file)
-        X = tables.split_target(_features(columns, model, file), None).X
+        table = tables.split_target(_features(columns, model, file), None)
+        _expect_numbers(table, model)
+        X = table.X
         # The columns are in the model's order; their names are not needed any more.
         model.__dict__.pop("feature_names_in_", None)
         if isinstance(model, TreeVoteRegressor):
@@ -263,6 +269,14 @@ def _features(columns: pa.Table, model: TreeVoteEstimator, file: Path) -> pa.Tab
     if missing:
         raise ValueError(f"{file} has no column {', '.join(map(repr, missing))}")
     return columns.select(list(names))
+
+
+def _expect_numbers(table: tables.Table, model: TreeVoteEstimator) -> None:
+    """Name a column that holds words where the model was fitted on numbers."""
+    known = model.categories_.names if model.categories_ else [None] * model.n_features_in_
+    for j in table.categorical:
+        if known[j] is None:
+            raise ValueError(f"feature {table.feature_names[j]!r} must hold numbers, got strings")
 
 
 def _write_table(result: pa.Table, output: Path | None) -> None:

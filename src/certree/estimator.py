@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, _fit_context, is_classifier
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from certree import _core
+from certree.categories import categories_of
 from certree.columns import Float64, Int32
 from certree.explain import ExplainedCell, Explainer
+from certree.grow.cart import slopes_of
 from certree.grow.partition import Grower, Partition
 from certree.grow.stopping import MaxDepth
 from certree.progress import progress
@@ -31,7 +33,7 @@ from certree.rows import Fold, Indices, content_folds
 from certree.stats import Stats
 from certree.tree import LEAF, Tree, threads
 from certree.tune import Method, Objective, Search, grow_fold, tune
-from certree.votes import Kind, Vote, vote
+from certree.votes import Kind, Slopes, Vote, vote
 from certree.weights import NodeWeights, Prior, Scoring, gains_of, pac_bayes_family, reached
 
 
@@ -77,6 +79,14 @@ class _Training:
         return Fold(grow, judge, self.weight[grow], self.weight[judge])
 
 
+# How scikit-learn is to check a matrix of features.
+_NUMBERS: dict[str, Any] = {
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "ensure_all_finite": "allow-nan",
+}
+
+
 class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     """A tree grows, temperatures are chosen, its prunings vote.
 
@@ -88,9 +98,20 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "partition": [StrOptions({"cart", "dyadic", "kd"}), HasMethods(["fit", "get_params"])],
         "axis": [StrOptions({"cycle", "spread"})],
+        "splitter": [StrOptions({"best", "random"})],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "monotonic_cst": ["array-like", dict, None],
         "cv": ["cv_object"],
         "min_rows": [Interval(Real, 1, None, closed="left")],
         "max_depth": [Interval(Integral, 0, None, closed="left"), StrOptions({"log"}), None],
+        "max_leaves": [Interval(Integral, 1, None, closed="left"), None],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
+            StrOptions({"sqrt", "log2"}),
+            None,
+        ],
+        "min_gain": [Interval(Real, 0, None, closed="left")],
         "stop_when_pure": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -99,6 +120,12 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
 
     partition: Partition
     axis: Any
+    splitter: Any
+    categorical_features: Any
+    monotonic_cst: Any
+    max_leaves: int | None
+    max_features: Any
+    min_gain: float
     cv: Any
     scoring: Scoring
     min_rows: float
@@ -166,31 +193,49 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _fit(self, rows: _Training) -> None:
         random_state = check_random_state(self.random_state)
-        grow = Grower(
+        grow = self._grower(int(random_state.randint(2**31 - 1)))
+        method, self.temperatures_ = self._tune(rows, grow, random_state)
+        self._vote(rows, grow(rows.X, rows.y, rows.weight), method)
+
+    def _grower(self, seed: int) -> Grower:
+        mask = None if self.categories_ is None else self.categories_.mask
+        return Grower(
             self.partition,
             axis=self.axis,
             criterion=self._growing_criterion(),
+            splitter=self.splitter,
             min_rows=self.min_rows,
             max_depth=self.max_depth,
+            max_leaves=self.max_leaves,
+            min_gain=self.min_gain,
+            max_features=self.max_features,
+            categorical_features=mask,
+            monotonic_cst=self._slopes(),
             stop_when_pure=self.stop_when_pure,
-            seed=int(random_state.randint(2**31 - 1)),
+            seed=seed,
             n_jobs=self.n_jobs,
         )
-        method, self.temperatures_ = self._tune(rows, grow, random_state)
-        self._vote(rows, grow(rows.X, rows.y, rows.weight), method)
+
+    def _slopes(self) -> Slopes:
+        """Along which features predictions rise or fall."""
+        names = getattr(self, "feature_names_in_", None)
+        slopes = slopes_of(self.monotonic_cst, self.n_features_in_, names)
+        if slopes is not None and self.partition != "cart":
+            raise ValueError(
+                f'monotonic_cst takes partition="cart", got partition={self.partition!r}'
+            )
+        return slopes
 
     def _training_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> _Training:
+        self.categories_ = categories_of(X, self.categorical_features)
+        encoded = X if self.categories_ is None else self.categories_.encode(X)
         rows, target = validate_data(
-            self,
-            X,
-            y,
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite="allow-nan",
-            y_numeric=not is_classifier(self),
+            self, encoded, y, **_NUMBERS, y_numeric=not is_classifier(self)
         )
+        if self.categories_ is not None:
+            validate_data(self, X, skip_check_array=True)  # the names of the features
         weight = number = None
         if sample_weight is not None:
             weight = _check_sample_weight(
@@ -236,7 +281,10 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         stats = self._summarise(tree, rows.X, rows.y, rows.weight)
         weights = method.family(tree, stats).at(*self.temperatures_.values())
         self._set_fitted(
-            tree, stats, weights, vote(tree, stats, weights, method.kind, method.smoothing)
+            tree,
+            stats,
+            weights,
+            vote(tree, stats, weights, method.kind, method.smoothing, method.slopes),
         )
 
     def _set_fitted(self, tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote) -> None:
@@ -246,14 +294,11 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _leaves(self, X: ArrayLike) -> Int32:
         check_is_fitted(self)
-        rows = validate_data(
-            self,
-            X,
-            reset=False,
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite="allow-nan",
-        )
+        if self.categories_ is None:
+            rows = validate_data(self, X, reset=False, **_NUMBERS)
+        else:
+            validate_data(self, X, reset=False, skip_check_array=True)
+            rows = self.categories_.encode(X)
         return self.tree_.route(rows, threads(self.n_jobs))
 
     def apply(self, X: ArrayLike) -> Int32:
@@ -334,7 +379,8 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         if names is None:
             names = [f"x[{j}]" for j in range(self.tree_.n_features)]
         rows = self.stats_.n
-        return Explainer(self.tree_, rows, self.weights_, list(names), self._prediction_of)
+        sets = None if self.categories_ is None else self.categories_.names
+        return Explainer(self.tree_, rows, self.weights_, list(names), self._prediction_of, sets)
 
     @abstractmethod
     def _prediction_of(self, node: int) -> Any:
@@ -401,7 +447,9 @@ class PACBayesVote(TreeVoteEstimator):
     def _methods(self) -> list[Method]:
         priors: list[Prior] = ["leaves", "branching"] if self.prior is None else [self.prior]
         return [
-            Method(partial(pac_bayes_family, prior=prior), self.vote, self.smoothing)
+            Method(
+                partial(pac_bayes_family, prior=prior), self.vote, self.smoothing, self._slopes()
+            )
             for prior in priors
         ]
 
@@ -429,7 +477,7 @@ class PrunedVote(TreeVoteEstimator):
     rule: str
 
     def _methods(self) -> list[Method]:
-        return [Method(_PRUNING_RULES[self.rule], "mean")]
+        return [Method(_PRUNING_RULES[self.rule], "mean", 0.0, self._slopes())]
 
     def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
         super()._vote(rows, tree, method)
@@ -441,18 +489,7 @@ def collapsed(
 ) -> tuple[Tree, Stats, NodeWeights, Vote]:
     """Cut a tree and its columns down to one pruning, given by weights 0 and 1."""
     kept = np.flatnonzero(_core.reach(tree.left, weights.log_odds) > 0)
-    number = np.zeros(tree.n_nodes, dtype=np.int32)
-    number[kept] = np.arange(len(kept), dtype=np.int32)
-    is_leaf = weights.weight[kept] > 0
-    inner = ~is_leaf
-    pruned = Tree(
-        np.where(inner, tree.feature[kept], 0),
-        np.where(inner, tree.threshold[kept], 0.0),
-        np.where(inner, number[tree.left[kept]], np.int32(LEAF)),
-        # What is left of the chain of a leaf is the cell at which the pruning stops.
-        np.where(inner, tree.chain[kept], 1),
-        tree.n_features,
-        inner & tree.missing_left[kept],
-    )
+    # What is left of the chain of a leaf is the cell at which the pruning stops.
+    pruned = tree.restricted(kept, weights.weight[kept] > 0)
     law = NodeWeights(weights.weight[kept], weights.log_odds[kept], 0.0, *2 * [np.zeros(len(kept))])
     return pruned, stats.at(kept), law, Vote(ballot.score[kept])

@@ -16,7 +16,7 @@ from certree.prunings import Tunable
 from certree.rows import Fold
 from certree.stats import Stats
 from certree.tree import Tree
-from certree.votes import Ballots, Kind, ballots
+from certree.votes import Ballots, Kind, Slopes, ballots
 from certree.weights import Scoring
 
 Search = Literal["joint", "error-first"]
@@ -41,11 +41,14 @@ class Method:
         How its prunings vote.
     smoothing : float
         Of the mean vote; see `vote`.
+    slopes : ndarray of int8, shape (p,), or None
+        Along which features predictions rise or fall; see `vote`.
     """
 
     family: Callable[[Tree, Any], Tunable]
     kind: Kind
     smoothing: float = 0.0
+    slopes: Slopes = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +115,7 @@ class Objective:
             (
                 fold,
                 method.family(fold.tree, fold.stats),
-                ballots(fold.tree, fold.stats, method.kind, method.smoothing),
+                ballots(fold.tree, fold.stats, method.kind, method.smoothing, method.slopes),
             )
             for fold in folds
         ]

@@ -41,10 +41,20 @@ struct Response {
   const double* target;
 };
 
-// A cut whose decrease, in rows times impurity (nats for entropy), is below min_gain is not made.
+// Which cuts a greedy grower looks at, and which of them it makes.
+struct Greedy {
+  double min_gain;  // a cut whose decrease, rows times impurity (nats), is below is not made
+  std::int64_t max_leaves;       // 0: no limit; else the best leaf is divided first
+  std::int64_t max_features;     // non-constant features that are looked at in a cell, drawn
+  bool random_cuts;              // one random cut of each feature instead of all
+  std::uint64_t key;             // decides what is drawn
+  const std::uint8_t* category;  // (p,) whether a feature holds categories; null: none does
+  const std::int8_t* monotonic;  // (p,) sign of the response's slope, 0 for any; null: all 0
+};
+
 template <class Real>
 TreeColumns grow_cart(const Matrix<Real>& X, const Response& response, const Stopping& stopping,
-                      double min_gain, int n_threads);
+                      const Greedy& greedy, int n_threads);
 
 // -- routing and counting
 // --------------------------------------------------------------------------
@@ -80,6 +90,12 @@ void frequencies(const std::int32_t* left, std::int32_t n_nodes, const double* c
 // parent's value.
 void smoothed_means(const std::int32_t* left, std::int32_t n_nodes, const double* rows,
                     const double* mean, double smoothing, double* value);
+
+// Moves the values of nodes, value float64 (n_nodes,), as little as it takes for the values of
+// every pruning's leaves to rise (slope 1) or fall (slope -1) along each feature: slope int8 (p,).
+// The middle between two children bounds all values below them.
+void make_monotone(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* feature,
+                   const std::int8_t* slope, double* value);
 
 // depth: int64 (n_nodes,) number of cells above the first cell of each node's chain.
 void depths(const std::int32_t* left, const std::int32_t* chain, std::int32_t n_nodes,

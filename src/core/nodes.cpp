@@ -21,32 +21,72 @@ struct Step {
   std::int32_t feature;  // its complement where NaN goes left
   std::int32_t left;
 
+  Step() = default;
+  Step(const TreeView& tree, std::int32_t v)
+      : threshold(tree.threshold[v]),
+        feature(tree.missing_left[v] ? ~tree.feature[v] : tree.feature[v]),
+        left(tree.left[v]) {}
+
+  bool missing_left() const { return feature < 0; }
+
+  template <class Real>
+  double value(const Real* x) const {
+    return static_cast<double>(x[feature ^ (feature >> 31)]);
+  }
+
   template <class Real>
   std::int32_t next(const Real* x) const {
-    const std::int32_t complement = feature >> 31;  // all ones where NaN goes left
-    const auto value = static_cast<double>(x[feature ^ complement]);
+    const double here = value(x);
     // No short cuts: a branch here would be guessed wrong half of the time.
-    const int beyond = !(value <= threshold);
-    const int exempt = (complement & 1) & static_cast<int>(value != value);
+    const int beyond = !(here <= threshold);
+    const int exempt = static_cast<int>(missing_left()) & static_cast<int>(here != here);
     return left + (beyond & ~exempt);
+  }
+};
+
+// Steps of a tree in which no node compares categories.
+struct Thresholds {
+  template <class Real>
+  std::int32_t next(const Step& step, std::int32_t, const Real* x) const {
+    return step.next(x);
+  }
+};
+
+// Steps of a tree in which some do.
+struct Sets {
+  const std::int64_t* start;
+  const std::int32_t* categories;
+
+  template <class Real>
+  std::int32_t next(const Step& step, std::int32_t v, const Real* x) const {
+    const std::int32_t* const first = categories + start[v];
+    const std::int32_t* const last = categories + start[v + 1];
+    if (first == last) return step.next(x);
+    return step.left + (holds(first, last, step.value(x)) == step.missing_left());
+  }
+
+  static bool holds(const std::int32_t* first, const std::int32_t* last, double value) {
+    if (!(value >= 0.0 && value <= std::numeric_limits<std::int32_t>::max())) return false;
+    const auto category = static_cast<std::int32_t>(value);
+    return category == value && std::binary_search(first, last, category);
   }
 };
 
 // Rows are walked in groups, so that the memory accesses of one hide behind those of the others.
 constexpr std::int64_t kGroup = 16;
 
-template <class Real>
-void apply_packed(const Step* steps, const Matrix<Real>& X, std::int64_t begin, std::int64_t end,
-                  std::int32_t* leaf) {
+template <class Real, class Steps>
+void apply_packed(const Step* packed, const Steps& steps, const Matrix<Real>& X, std::int64_t begin,
+                  std::int64_t end, std::int32_t* leaf) {
   for (std::int64_t i = begin; i < end; i += kGroup) {
     const std::int64_t width = std::min(kGroup, end - i);
     std::int32_t node[kGroup] = {};
     for (bool walking = true; walking;) {
       walking = false;
       for (std::int64_t w = 0; w < width; ++w) {
-        const Step& step = steps[node[w]];
+        const Step& step = packed[node[w]];
         if (step.left == kLeaf) continue;
-        node[w] = step.next(X.row(i + w));
+        node[w] = steps.next(step, node[w], X.row(i + w));
         walking = true;
       }
     }
@@ -54,33 +94,37 @@ void apply_packed(const Step* steps, const Matrix<Real>& X, std::int64_t begin, 
   }
 }
 
-Step step_of(const TreeView& tree, std::int32_t v) {
-  const std::int32_t feature = tree.missing_left[v] ? ~tree.feature[v] : tree.feature[v];
-  return {tree.threshold[v], feature, tree.left[v]};
+template <class Real, class Steps>
+std::int32_t walk(const TreeView& tree, const Steps& steps, const Real* x) {
+  std::int32_t v = 0;
+  while (tree.left[v] != kLeaf) v = steps.next(Step(tree, v), v, x);
+  return v;
 }
 
-template <class Real>
-std::int32_t walk(const TreeView& tree, const Real* x) {
-  std::int32_t v = 0;
-  while (tree.left[v] != kLeaf) v = step_of(tree, v).next(x);
-  return v;
+template <class Real, class Steps>
+void apply_with(const TreeView& tree, const Steps& steps, const Matrix<Real>& X, std::int32_t* leaf,
+                int n_threads) {
+  if (X.n_rows < tree.n_nodes / 8 + 32) {  // packing the nodes would cost more than it saves
+    for (std::int64_t i = 0; i < X.n_rows; ++i) leaf[i] = walk(tree, steps, X.row(i));
+    return;
+  }
+  const auto packed = make_buffer<Step>(tree.n_nodes);
+  for (std::int32_t v = 0; v < tree.n_nodes; ++v) packed[static_cast<std::size_t>(v)] = {tree, v};
+  constexpr std::int64_t kBlock = 1 << 14;
+  parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
+    const std::int64_t begin = block * kBlock, end = std::min(X.n_rows, begin + kBlock);
+    apply_packed(packed.get(), steps, X, begin, end, leaf);
+  });
 }
 
 }  // namespace
 
 template <class Real>
 void apply(const TreeView& tree, const Matrix<Real>& X, std::int32_t* leaf, int n_threads) {
-  if (X.n_rows < tree.n_nodes / 8 + 32) {  // packing the nodes would cost more than it saves
-    for (std::int64_t i = 0; i < X.n_rows; ++i) leaf[i] = walk(tree, X.row(i));
-    return;
-  }
-  const auto steps = make_buffer<Step>(tree.n_nodes);
-  for (std::int32_t v = 0; v < tree.n_nodes; ++v)
-    steps[static_cast<std::size_t>(v)] = step_of(tree, v);
-  constexpr std::int64_t kBlock = 1 << 14;
-  parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
-    apply_packed(steps.get(), X, block * kBlock, std::min(X.n_rows, (block + 1) * kBlock), leaf);
-  });
+  if (tree.category_start)
+    apply_with(tree, Sets{tree.category_start, tree.categories}, X, leaf, n_threads);
+  else
+    apply_with(tree, Thresholds{}, X, leaf, n_threads);
 }
 
 template void apply(const TreeView&, const Matrix<float>&, std::int32_t*, int);
@@ -181,6 +225,27 @@ void smoothed_means(const std::int32_t* left, std::int32_t n_nodes, const double
   const auto rows_of = [&](std::int64_t v) { return rows[v]; };
   const auto total = [&](std::int64_t v, std::int64_t) { return rows[v] * mean[v]; };
   smooth(left, n_nodes, 1, smoothing, rows_of, total, value);
+}
+
+void make_monotone(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* feature,
+                   const std::int8_t* slope, double* value) {
+  struct Bounds {
+    double low, high;
+  };
+  const auto bounds = make_buffer<Bounds>(n_nodes);
+  bounds[0] = {-kInfinity, kInfinity};
+  for (std::int32_t v = 0; v < n_nodes; ++v) {
+    if (left[v] == kLeaf) continue;
+    const Bounds own = bounds[static_cast<std::size_t>(v)];
+    const std::int8_t sign = slope[feature[v]];
+    const std::int32_t lower = left[v] + (sign < 0), upper = left[v] + (sign >= 0);
+    for (const std::int32_t child : {lower, upper})
+      value[child] = std::clamp(value[child], own.low, own.high);
+    const double middle = value[lower] * 0.5 + value[upper] * 0.5;
+    if (sign != 0 && value[lower] > value[upper]) value[lower] = value[upper] = middle;
+    bounds[static_cast<std::size_t>(lower)] = {own.low, sign != 0 ? middle : own.high};
+    bounds[static_cast<std::size_t>(upper)] = {sign != 0 ? middle : own.low, own.high};
+  }
 }
 
 void depths(const std::int32_t* left, const std::int32_t* chain, std::int32_t n_nodes,

@@ -4,11 +4,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from certree.columns import Float64, Int32
-from certree.grow.cart import Criterion, grow_cart
+from certree.grow.cart import (
+    Criterion,
+    MaxFeatures,
+    MonotonicCst,
+    Splitter,
+    grow_cart,
+)
 from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import Axis, grow_kd
 from certree.grow.sklearn_tree import from_sklearn
@@ -28,12 +34,12 @@ class Grower:
         The partition; an estimator is cloned and fitted, and stops by its own parameters.
     axis : {"cycle", "spread"}
         Of the KD partition; see `grow_kd`.
-    criterion : {"gini", "entropy", "misclassification", "squared"}
+    criterion, splitter, max_leaves, min_gain, max_features, categorical_features, monotonic_cst
         Of the CART partition; see `grow_cart`.
     min_rows, max_depth, stop_when_pure
         See `grow_dyadic`.
     seed : int
-        Random state of an estimator that has none of its own.
+        Random state of the CART partition, and of an estimator that has none of its own.
     n_jobs : int or None
         Number of threads.
     """
@@ -46,6 +52,12 @@ class Grower:
     stop_when_pure: bool = True
     seed: int = 0
     n_jobs: int | None = None
+    splitter: Splitter = "best"
+    max_leaves: int | None = None
+    min_gain: float = 0.0
+    max_features: MaxFeatures = None
+    categorical_features: ArrayLike | None = None
+    monotonic_cst: MonotonicCst = None
 
     def __call__(
         self, X: NDArray[Any], y: Int32 | Float64, sample_weight: Float64 | None = None
@@ -65,7 +77,19 @@ class Grower:
                 return grow_kd(X, _levels(y), axis=self.axis, **switches)
             del switches["stop_when_pure"]  # a pure cell has no split that is worth anything
             if self.partition == "cart":
-                return grow_cart(X, y, criterion=self.criterion, **switches)
+                return grow_cart(
+                    X,
+                    y,
+                    criterion=self.criterion,
+                    splitter=self.splitter,
+                    max_leaves=self.max_leaves,
+                    min_gain=self.min_gain,
+                    max_features=self.max_features,
+                    categorical_features=self.categorical_features,
+                    monotonic_cst=self.monotonic_cst,
+                    random_state=self.seed,
+                    **switches,
+                )
         elif hasattr(self.partition, "fit") and not isinstance(self.partition, type):
             estimator = clone(self.partition)
             if getattr(estimator, "random_state", 0) is None:
