@@ -472,6 +472,78 @@ def decrease(y, w, left, criterion):
     return impurity(y, w, criterion) - parts
 
 
+def means_in_order(y, w, left, slope, lower, upper):
+    """Whether the means of both sides lie within bounds and differ in the direction of the slope."""
+    means = [(w[side] * y[side]).sum() / w[side].sum() for side in (left, ~left)]
+    within = lower <= min(means) and max(means) <= upper
+    return within and slope * (means[1] - means[0]) >= 0
+
+
+# -- what is drawn: splitmix64 in whole numbers ----------------------------------------------------
+
+GAMMA, WORD = 0x9E3779B97F4A7C15, 2**64
+
+
+def mixed(x):
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % WORD
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % WORD
+    return x ^ (x >> 31)
+
+
+def key_of(key, i):
+    return mixed((mixed((key + GAMMA) % WORD) + (i + 1) * GAMMA) % WORD)
+
+
+def random_bits(key):
+    """64 bits after the other."""
+    while True:
+        key = (key + GAMMA) % WORD
+        yield mixed(key)
+
+
+def cell_keys(tree, key):
+    keys = {0: key}
+    for v in range(tree.n_nodes):
+        if tree.left[v] != LEAF:
+            for side in (0, 1):
+                keys[int(tree.left[v]) + side] = key_of(keys[v], side)
+    return keys
+
+
+def drawn_features(key, X, max_features):
+    """Features of a cell that are looked at: constant ones do not count."""
+    features, drawn = list(range(X.shape[1])), []
+    bits = random_bits(key)
+    for n in range(len(features), 0, -1):
+        if len(drawn) == max_features:
+            break
+        i = int((next(bits) >> 11) * 2.0**-53 * n)
+        features[i], features[n - 1] = features[n - 1], features[i]
+        if len(set(np.where(np.isnan(X), np.inf, X)[:, features[n - 1]])) > 1:
+            drawn.append(features[n - 1])
+    return drawn
+
+
+def random_cuts(key, j, x, y, w, criterion, is_categorical):
+    """The random cut of a feature with missing values on either side, as in cart_cuts."""
+    bits, seen = random_bits(key_of(key, j)), np.unique(x[~np.isnan(x)])
+    if is_categorical:
+        sides = [next(bits) >> 63 for _ in seen]
+        while sum(sides) == 0 or (sum(sides) == len(sides) > 1):
+            sides = [next(bits) >> 63 for _ in seen]
+        below = np.isin(x, seen[np.array(sides, dtype=bool)])
+        threshold = 0.0
+    else:
+        share = (next(bits) >> 11) * 2.0**-53
+        drawn = seen[0] * (1.0 - share) + seen[-1] * share
+        threshold = drawn if seen[0] <= drawn < seen[-1] else seen[0]
+        below = x <= threshold
+    for missing_left in [False, True] if np.isnan(x).any() else [False]:
+        left = np.where(np.isnan(x), missing_left, below)
+        if 0 < left.sum() < len(left):
+            yield decrease(y, w, left, criterion), j, threshold, missing_left, left
+
+
 def between(low, high):
     middle = low * 0.5 + high * 0.5
     return middle if low <= middle < high else low

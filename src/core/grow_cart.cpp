@@ -107,7 +107,7 @@ class CartRule {
     if (cell.cursor == kUnseen && is_leaf(cell)) return Cut();
     if (cell.cursor == kLeafSeen) return Cut();
     const bool all = greedy_.max_features >= rows_.X.n_features;
-    Cut winner = best_of(cell, all ? all_features_ : drawn_features(cell));
+    Cut winner = all ? best_of(cell, all_features_) : best_of(cell, drawn_features(cell));
     winner.heuristic |= greedy_.random_cuts || !all;
     if (greedy_.min_gain > 0.0 && winner.gain < greedy_.min_gain) return Cut();
     return winner;

@@ -83,7 +83,9 @@ def grow_cart(
         missing values.
     monotonic_cst : array-like of int, shape (p,), dict of names, or None
         1 where the mean of y (for two classes, the share of class 1) must not fall with the
-        feature, -1 where it must not rise, 0 elsewhere.
+        feature, -1 where it must not rise, 0 elsewhere. No cell is cut against a slope or, by
+        whatever feature, beyond the means that slopes around it leave: so the means of the cells of
+        every pruning are monotone.
     sample_weight : array-like of shape (n,), or None
         How many rows each row counts as. A row of weight 0 is as if absent; a smaller weight than 1
         counts as one row where `min_rows` counts rows.
