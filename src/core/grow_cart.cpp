@@ -298,19 +298,17 @@ class CartRule {
                       double to_beat) const {
     Cut cut;
     cut.value = to_beat;
+    if (!varies(cell, j)) return cut;
     if (rows_.features->is_categorical(j)) {
       sum_categories(workspace, cell, j);
-      if (workspace.groups.size() < 2) return cut;
       if (greedy_.random_cuts)
         draw_set(workspace, cell, j, cut);
       else
         divide_set(workspace, cell, j, cut);
     } else {
-      const Entry* const list = rows_.list(j);
-      const Entry* const first = list + cell.begin;
-      const Entry* last = list + cell.end;
+      const Entry* const first = rows_.list(j) + cell.begin;
+      const Entry* last = rows_.list(j) + cell.end;
       while (last > first && last[-1].rank == kMissing) --last;
-      if (first == last || first->rank == list[cell.end - 1].rank) return cut;  // constant
       if (greedy_.random_cuts)
         draw_threshold(workspace.sweep, cell, j, first, last, cut);
       else
