@@ -109,6 +109,29 @@ def test_ten_thousand_categories():
     assert (names[categories.encode(X)[:, 0].astype(int)] == X["word"]).all()
 
 
+def test_numbers_of_all_kinds_become_float64():
+    X = pd.DataFrame(
+        {
+            "nullable": pd.array([1, None, 3], dtype="Int64"),
+            "flag": pd.array([True, None, False], dtype="boolean"),
+            "level": pd.Categorical([2, None, 1]),
+            "object": pd.Series([1, None, 2.5], dtype=object),
+        }
+    )
+    expected = [[1, 1, 2, 1], [np.nan] * 4, [3, 0, 1, 2.5]]
+    np.testing.assert_array_equal(Categories.of(X, None).encode(X), expected)
+    X = pl.DataFrame({"a": [1, None, 3], "b": [True, False, None]})
+    np.testing.assert_array_equal(Categories.of(X).encode(X), [[1, 1], [np.nan, 0], [3, np.nan]])
+
+
+@pytest.mark.parametrize("values", [["2020-01-01", "2020-01-02"], [1j, 2]])
+def test_dates_and_complex_numbers_are_no_numbers(values):
+    array = np.array(values, dtype="datetime64[s]" if isinstance(values[0], str) else complex)
+    for X in (array[:, None], pd.DataFrame({"a": array})):
+        with pytest.raises(ValueError, match="could not convert"):
+            Categories.of(X, None).encode(X)
+
+
 def test_no_rows():
     categories = Categories.of(pd.DataFrame({"a": ["x"], "b": [1.0]}))
     assert categories.encode(pd.DataFrame({"a": [], "b": []})).shape == (0, 2)

@@ -300,6 +300,7 @@ def test_rules_name_the_categories_of_a_set():
     assert explained([0, 1], colours) == ["colour in {red, blue}", "colour not in {red, blue}"]
     assert explained([3]) == ["colour in {3}", "colour not in {3}"]
     assert explained([3], [None])[0] == "colour in {3}"
+    assert explained([0, 1], [(10000000.0, 0.5)])[0] == "colour in {10000000, 0.5}"
 
 
 def test_long_sets_are_cut():

@@ -226,12 +226,14 @@ def _holds_names(column: Any) -> bool:
 
 
 def _numbers(column: Any) -> Float64:
+    library = _library(column)
+    if library == "pandas" and column.dtype.kind in "biuf":
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    values = np.asarray(column if library == "numpy" else column.to_numpy())
+    if values.dtype.kind not in "biufO":
+        raise ValueError(f"could not convert dtype {values.dtype} to float")
     try:
-        if _library(column) == "pandas":
-            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        if _library(column) == "polars":
-            column = column.to_numpy()
-        return np.asarray(column, dtype=np.float64)
+        return values.astype(np.float64)
     except TypeError as error:
         raise ValueError(f"could not convert to float: {error}") from error
 

@@ -92,7 +92,8 @@ class Explainer:
 
     def _names(self, feature: int, codes: list[int]) -> str:
         known = self.categories[feature] if self.categories is not None else None
-        shown = ", ".join(str(known[c] if known is not None else c) for c in codes[:_SHOWN])
+        names = codes[:_SHOWN] if known is None else [known[c] for c in codes[:_SHOWN]]
+        shown = ", ".join(f"{n:.15g}" if isinstance(n, float) else str(n) for n in names)
         return shown if len(codes) <= _SHOWN else f"{shown}, ... ({len(codes)})"
 
     def cell(self, node: int, parent: int, depth: int) -> ExplainedCell:

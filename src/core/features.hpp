@@ -107,10 +107,10 @@ struct Features {
   std::uint32_t missing_code(std::int64_t j) const {
     return static_cast<std::uint32_t>(categories_of(j).size());
   }
+  std::int64_t n_numbers() const { return static_cast<std::int64_t>(numbers.size()); }
+  std::int64_t n_sets() const { return static_cast<std::int64_t>(sets.size()); }
   // One per number and, if there are categories, one more that only says which rows a cell has.
-  std::int64_t n_lists() const {
-    return static_cast<std::int64_t>(numbers.size()) + (sets.empty() ? 0 : 1);
-  }
+  std::int64_t n_lists() const { return n_numbers() + (sets.empty() ? 0 : 1); }
 };
 
 inline constexpr std::uint32_t kMostCategories = 1u << 24;
@@ -153,7 +153,7 @@ inline std::vector<std::int32_t> encode(std::uint32_t* column, std::int64_t n) {
 // codes: (number of features of categories, n_rows).
 template <class Real>
 void encode_all(const Matrix<Real>& X, Features& features, std::uint32_t* codes, int n_threads) {
-  const auto n_sets = static_cast<std::int64_t>(features.sets.size());
+  const std::int64_t n_sets = features.n_sets();
   if (n_sets == 0) return;
   // Blocks of rows stay in the cache while their features are read one after the other.
   constexpr std::int64_t kBlock = 256;

@@ -55,9 +55,8 @@ struct CartRows {
 
   Entry* list(std::int64_t j) const { return lists + features->index(j) * n; }
   std::uint32_t* codes_of(std::int64_t j) const { return codes + features->index(j) * n; }
-  // Of all lists the one that says which rows a cell has.
-  Entry* members() const { return features->sets.empty() ? lists : lists + numbers() * n; }
-  std::int64_t numbers() const { return static_cast<std::int64_t>(features->numbers.size()); }
+  // Every list says which rows a cell has; this one does even where there are no numbers.
+  Entry* members() const { return lists + (features->n_lists() - 1) * n; }
   double x(const Entry& e, std::int64_t j) const {
     return static_cast<double>(X.row(original ? original[e.row] : e.row)[j]);
   }
@@ -299,19 +298,17 @@ class CartRule {
                       double to_beat) const {
     Cut cut;
     cut.value = to_beat;
+    if (!varies(cell, j)) return cut;
     if (rows_.features->is_categorical(j)) {
       sum_categories(workspace, cell, j);
-      if (workspace.groups.size() < 2) return cut;
       if (greedy_.random_cuts)
         draw_set(workspace, cell, j, cut);
       else
         divide_set(workspace, cell, j, cut);
     } else {
-      const Entry* const list = rows_.list(j);
-      const Entry* const first = list + cell.begin;
-      const Entry* last = list + cell.end;
+      const Entry* const first = rows_.list(j) + cell.begin;
+      const Entry* last = rows_.list(j) + cell.end;
       while (last > first && last[-1].rank == kMissing) --last;
-      if (first == last || first->rank == list[cell.end - 1].rank) return cut;  // constant
       if (greedy_.random_cuts)
         draw_threshold(workspace.sweep, cell, j, first, last, cut);
       else
@@ -472,67 +469,96 @@ class CartRule {
   Buffer<std::uint8_t> goes_left_;      // (n,) of the cell being split; cells are disjoint
 };
 
-template <class Real, class Y, class Sweep>
-TreeColumns grow_with(const Matrix<Real>& X, const Y* y, std::int32_t n_classes,
-                      const Stopping& stopping, const Greedy& greedy, int n_threads) {
-  using Rule = CartRule<Real, Y, Sweep>;
-  const std::int64_t n = X.n_rows;
-  Features features(X.n_features, greedy.category);
-  const auto n_sets = static_cast<std::int64_t>(features.sets.size());
-  const auto codes = make_buffer<std::uint32_t>(n * n_sets);
-  encode_all(X, features, codes.get(), n_threads);
-  const auto lists = make_buffer<Entry>(n * features.n_lists());
-  const CartRows<Real, Y> rows{X,         &features,   nullptr,    n, y, stopping.weight,
-                               n_classes, lists.get(), codes.get()};
-  parallel_for(rows.numbers(), n_threads, [&](std::int64_t i) {
-    sort_feature(X, features.numbers[static_cast<std::size_t>(i)], lists.get() + i * n);
-  });
-  if (n_sets > 0)
-    for (std::int64_t i = 0; i < n; ++i) rows.members()[i] = {0, static_cast<std::uint32_t>(i)};
-  const Rule rule(rows, stopping, greedy, n_threads);
-  Cell root{0, n, 0, Rule::kUnseen};
-  root.key = greedy.key;
-  if (greedy.max_leaves > 0) return grow_best_first(rule, root, greedy.max_leaves);
-  const auto number =
-      make_buffer<std::uint32_t>(n);  // of a row within its part; parts are disjoint
-  const auto grow_part = [&](const Cell& cell) {
-    if (cell.cursor == Rule::kLeafSeen) return Growth<Rule>::whole(rule, cell);
-    const std::int64_t m = cell.end - cell.begin;
-    const auto size = static_cast<std::size_t>(m);
-    const auto original = make_buffer<std::uint32_t>(m);
-    const auto part_y = make_buffer<Y>(m);
-    const auto part_weight = make_buffer<double>(stopping.weight ? m : 0);
-    const auto part_lists = make_buffer<Entry>(m * features.n_lists());
-    const auto part_codes = make_buffer<std::uint32_t>(m * n_sets);
-    const Entry* const first = rows.members() + cell.begin;
-    for (std::size_t i = 0; i < size; ++i) {
+// The rows of a cell under numbers of their own, so that what belongs to them lies close together.
+template <class Real, class Y>
+class Part {
+ public:
+  // number: (n,) scratch, of which disjoint parts use disjoint entries.
+  Part(const CartRows<Real, Y>& whole, const Cell& cell, std::uint32_t* number)
+      : features_(*whole.features),
+        m_(cell.end - cell.begin),
+        original_(make_buffer<std::uint32_t>(m_)),
+        y_(make_buffer<Y>(m_)),
+        weight_(make_buffer<double>(whole.weight ? m_ : 0)),
+        lists_(make_buffer<Entry>(m_ * features_.n_lists())),
+        codes_(make_buffer<std::uint32_t>(m_ * features_.n_sets())) {
+    const Entry* const first = whole.members() + cell.begin;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(m_); ++i) {
       const std::uint32_t row = first[i].row;
       number[row] = static_cast<std::uint32_t>(i);
-      original[i] = row;
-      part_y[i] = y[row];
-      if (stopping.weight) part_weight[i] = stopping.weight[row];
+      original_[i] = row;
+      y_[i] = whole.y[row];
+      if (whole.weight) weight_[i] = whole.weight[row];
     }
-    for (std::int64_t l = 0; l < features.n_lists(); ++l) {
-      const Entry* const from = lists.get() + l * n + cell.begin;
-      Entry* const to = part_lists.get() + l * m;
-      for (std::int64_t i = 0; i < m; ++i) to[i] = {from[i].rank, number[from[i].row]};
+    for (std::int64_t l = 0; l < features_.n_lists(); ++l) {
+      const Entry* const from = whole.lists + l * whole.n + cell.begin;
+      Entry* const to = lists_.get() + l * m_;
+      for (std::int64_t i = 0; i < m_; ++i) to[i] = {from[i].rank, number[from[i].row]};
     }
-    for (std::int64_t s = 0; s < n_sets; ++s) {
-      const std::uint32_t* const from = codes.get() + s * n;
-      std::uint32_t* const to = part_codes.get() + s * m;
-      for (std::int64_t i = 0; i < m; ++i) to[i] = from[first[i].row];
+    for (std::int64_t s = 0; s < features_.n_sets(); ++s) {
+      const std::uint32_t* const from = whole.codes + s * whole.n;
+      std::uint32_t* const to = codes_.get() + s * m_;
+      for (std::int64_t i = 0; i < m_; ++i) to[i] = from[first[i].row];
     }
-    const double* const weight = stopping.weight ? part_weight.get() : nullptr;
-    const CartRows<Real, Y> part{X,         &features,        original.get(),
-                                 m,         part_y.get(),     weight,
-                                 n_classes, part_lists.get(), part_codes.get()};
-    const Rule part_rule(part, stopping, greedy, 1);
+    rows_ = whole;
+    rows_.original = original_.get();
+    rows_.n = m_;
+    rows_.y = y_.get();
+    if (whole.weight) rows_.weight = weight_.get();
+    rows_.lists = lists_.get();
+    rows_.codes = codes_.get();
+  }
+
+  const CartRows<Real, Y>& rows() const { return rows_; }
+
+ private:
+  const Features& features_;
+  std::int64_t m_;
+  Buffer<std::uint32_t> original_;
+  Buffer<Y> y_;
+  Buffer<double> weight_;
+  Buffer<Entry> lists_;
+  Buffer<std::uint32_t> codes_;
+  CartRows<Real, Y> rows_;
+};
+
+template <class Real, class Y, class Sweep>
+TreeColumns grow_presorted(const CartRows<Real, Y>& rows, const Stopping& stopping,
+                           const Greedy& greedy, int n_threads) {
+  using Rule = CartRule<Real, Y, Sweep>;
+  const Rule rule(rows, stopping, greedy, n_threads);
+  Cell root{0, rows.n, 0, Rule::kUnseen};
+  root.key = greedy.key;
+  if (greedy.max_leaves > 0) return grow_best_first(rule, root, greedy.max_leaves);
+  const auto number = make_buffer<std::uint32_t>(rows.n);
+  const auto grow_part = [&](const Cell& cell) {
+    if (cell.cursor == Rule::kLeafSeen) return Growth<Rule>::whole(rule, cell);
+    const Part<Real, Y> part(rows, cell, number.get());
+    const Rule part_rule(part.rows(), stopping, greedy, 1);
     Cell part_cell = cell;
     part_cell.begin = 0;
-    part_cell.end = m;
+    part_cell.end = part.rows().n;
     return Growth<Rule>::whole(part_rule, part_cell);
   };
   return Growth<Rule>::run(rule, root, n_threads, grow_part);
+}
+
+template <class Real, class Y, class Sweep>
+TreeColumns grow_with(const Matrix<Real>& X, const Y* y, std::int32_t n_classes,
+                      const Stopping& stopping, const Greedy& greedy, int n_threads) {
+  const std::int64_t n = X.n_rows;
+  Features features(X.n_features, greedy.category);
+  const auto codes = make_buffer<std::uint32_t>(n * features.n_sets());
+  encode_all(X, features, codes.get(), n_threads);
+  const auto lists = make_buffer<Entry>(n * features.n_lists());
+  parallel_for(features.n_numbers(), n_threads, [&](std::int64_t i) {
+    sort_feature(X, features.numbers[static_cast<std::size_t>(i)], lists.get() + i * n);
+  });
+  const CartRows<Real, Y> rows{X,         &features,   nullptr,    n, y, stopping.weight,
+                               n_classes, lists.get(), codes.get()};
+  if (features.n_sets() > 0)
+    for (std::int64_t i = 0; i < n; ++i) rows.members()[i] = {0, static_cast<std::uint32_t>(i)};
+  return grow_presorted<Real, Y, Sweep>(rows, stopping, greedy, n_threads);
 }
 
 }  // namespace
