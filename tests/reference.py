@@ -288,6 +288,23 @@ def vote(tree, every, masses, value):
     return outcome
 
 
+def mix(rows, shares, n_steps):
+    """Proportions of laws by the EM algorithm, and the log loss of their mixture."""
+    n_laws = len(shares[0])
+    proportion = [1 / n_laws] * n_laws
+    for _ in range(n_steps):
+        credit = [0.0] * n_laws
+        for weight, share in zip(rows, shares, strict=True):
+            mixed = sum(p * s for p, s in zip(proportion, share, strict=True))
+            for i in range(n_laws):
+                credit[i] += weight * proportion[i] * share[i] / mixed
+        proportion = [c / sum(rows) for c in credit]
+    loss = 0.0
+    for weight, share in zip(rows, shares, strict=True):
+        loss -= weight * math.log(sum(p * s for p, s in zip(proportion, share, strict=True)))
+    return np.array(proportion), loss
+
+
 # -- growing ---------------------------------------------------------------------------------------
 
 

@@ -433,32 +433,26 @@ Out1<double> likeliest(const Ints& left, const Doubles& log_odds, const Doubles&
   return std::move(pruning).column();
 }
 
-// Either the label of each node or the values of each node that it votes for.
-struct Ballots {
-  const std::int32_t* label;
-  const double* frequency;
-};
-
-Ballots ballots(const Ints& left, const std::optional<Ints>& label,
-                const std::optional<Table>& frequency, std::int64_t n_classes) {
+certree::Values values(const Ints& left, const std::optional<Ints>& label,
+                       const std::optional<Table>& frequency, std::int64_t n_classes) {
   if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
   if (label.has_value() == frequency.has_value())
     throw std::invalid_argument("expected either label or frequency");
   if (label) {
     expect_length("label", label->size(), left.size());
     expect_codes("label", *label, n_classes);
-    return {label->data(), nullptr};
+    return {label->data(), nullptr, n_classes};
   }
   expect_length("frequency", frequency->shape(0), left.size());
   expect_length("frequency's row", frequency->shape(1), static_cast<std::size_t>(n_classes));
-  return {nullptr, frequency->data()};
+  return {nullptr, frequency->data(), n_classes};
 }
 
 Out2<double> push_down(const Ints& left, const Doubles& weight, const std::optional<Ints>& label,
                        const std::optional<Table>& frequency, std::int64_t n_classes) {
   const std::int32_t m = node_count(left);
   expect_length("weight", weight.size(), left.size());
-  const Ballots votes = ballots(left, label, frequency, n_classes);
+  const auto votes = values(left, label, frequency, n_classes);
   Result<double> score(left.size(), static_cast<std::size_t>(n_classes));
   {
     const nb::gil_scoped_release release;
@@ -475,26 +469,66 @@ certree::Loss loss_named(const std::string& name) {
   throw std::invalid_argument("unknown loss \"" + name + "\"");
 }
 
+certree::Grid grid(const Table& gains, const Table& theta, bool prune) {
+  expect_length("theta's row", theta.shape(1), gains.shape(1));
+  return {theta.data(), static_cast<std::int64_t>(theta.shape(0)),
+          prune ? certree::Rule::prune : certree::Rule::average};
+}
+
 Out1<double> score_grid(const Ints& left, const Table& gains, const Doubles& stop,
                         const Doubles& split, const Table& theta, bool prune,
                         const std::optional<Ints>& label, const std::optional<Table>& frequency,
                         const Table& holdout, const std::string& loss_name, int n_threads) {
   const auto law = terms(left, gains, stop, split);
+  const auto laws = grid(gains, theta, prune);
   const certree::Loss kind = loss_named(loss_name);
   const bool numbers = kind == certree::Loss::squared;
-  expect_length("theta's row", theta.shape(1), gains.shape(1));
   expect_length("holdout", holdout.shape(0), left.size());
   if (numbers) expect_length("holdout's row", holdout.shape(1), 3);
   const auto n_classes = numbers ? 1 : static_cast<std::int64_t>(holdout.shape(1));
-  const Ballots votes = ballots(left, label, frequency, n_classes);
+  const auto votes = values(left, label, frequency, n_classes);
   Result<double> loss(theta.shape(0));
   if (theta.shape(0) > 0) {
     const nb::gil_scoped_release release;
-    certree::score_grid(law, theta.data(), static_cast<std::int64_t>(theta.shape(0)),
-                        prune ? certree::Rule::prune : certree::Rule::average, votes.label,
-                        votes.frequency, n_classes, holdout.data(), kind, loss.data(), n_threads);
+    certree::score_grid(law, laws, votes, holdout.data(), kind, loss.data(), n_threads);
   }
   return std::move(loss).column();
+}
+
+std::tuple<Out1<double>, Out2<double>> held_out_shares(const Ints& left, const Table& gains,
+                                                       const Doubles& stop, const Doubles& split,
+                                                       const Table& theta, bool prune,
+                                                       const std::optional<Ints>& label,
+                                                       const std::optional<Table>& frequency,
+                                                       const Table& holdout, int n_threads) {
+  const auto law = terms(left, gains, stop, split);
+  const auto laws = grid(gains, theta, prune);
+  expect_length("holdout", holdout.shape(0), left.size());
+  const auto votes = values(left, label, frequency, static_cast<std::int64_t>(holdout.shape(1)));
+  if (laws.n == 0) throw std::invalid_argument("theta has no rows");
+  certree::HeldOutShares held_out;
+  {
+    const nb::gil_scoped_release release;
+    held_out = certree::held_out_shares(law, laws, votes, holdout.data(), n_threads);
+  }
+  Result<double> rows(held_out.rows.size()), share(held_out.rows.size(), theta.shape(0));
+  std::copy(held_out.rows.begin(), held_out.rows.end(), rows.data());
+  std::copy(held_out.share.begin(), held_out.share.end(), share.data());
+  return {std::move(rows).column(), std::move(share).table()};
+}
+
+std::tuple<Out1<double>, double> mix(const Doubles& rows, const Table& share,
+                                     std::int64_t n_steps) {
+  expect_length("share", share.shape(0), rows.size());
+  if (share.shape(0) == 0 || share.shape(1) == 0) throw std::invalid_argument("share is empty");
+  Result<double> proportion(share.shape(1));
+  double loss = 0.0;
+  {
+    const nb::gil_scoped_release release;
+    loss = certree::mix(rows.data(), share.data(), static_cast<std::int64_t>(share.shape(0)),
+                        static_cast<std::int64_t>(share.shape(1)), n_steps, proportion.data());
+  }
+  return {std::move(proportion).column(), loss};
 }
 
 Out1<double> critical_prices(const Ints& left, const Doubles& errors, const Doubles& occupied) {
@@ -583,6 +617,13 @@ NB_MODULE(_core, core) {
            "stop"_a.noconvert(), "split"_a.noconvert(), "theta"_a.noconvert(), "prune"_a,
            "label"_a.noconvert().none(), "frequency"_a.noconvert().none(), "holdout"_a.noconvert(),
            "loss"_a, "n_threads"_a, "Held-out loss of the vote under each row of theta.");
+  core.def("held_out_shares", &held_out_shares, "left"_a.noconvert(), "gains"_a.noconvert(),
+           "stop"_a.noconvert(), "split"_a.noconvert(), "theta"_a.noconvert(), "prune"_a,
+           "label"_a.noconvert().none(), "frequency"_a.noconvert().none(), "holdout"_a.noconvert(),
+           "n_threads"_a,
+           "(rows, share): what each law's vote gives to the held-out rows' classes.");
+  core.def("mix", &mix, "rows"_a.noconvert(), "share"_a.noconvert(), "n_steps"_a,
+           "(proportion, loss): of the laws in the mixture with a small held-out log loss.");
   core.def("critical_prices", &critical_prices, "left"_a.noconvert(), "errors"_a.noconvert(),
            "occupied"_a.noconvert(), "Price of a leaf from which on a node is not split.");
   core.def("merge_order", &merge_order, "left"_a.noconvert(), "rise"_a.noconvert(),

@@ -156,12 +156,44 @@ void push_down(const std::int32_t* left, std::int32_t n_nodes, const double* wei
 
 enum class Loss { error, log_loss, squared };
 
-// loss[g]: summed loss of the vote under theta row g on held-out rows, whose weights by node and
-// class are holdout (n_nodes, n_classes), or (rows, mean, squares) by node for the squared loss of
-// one mean; only its leaves' rows are read.
-void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Rule rule,
-                const std::int32_t* label, const double* frequency, std::int64_t n_classes,
-                const double* holdout, Loss kind, double* loss, int n_threads);
+// Laws of one family: theta is (n, n_terms).
+struct Grid {
+  const double* theta;
+  std::int64_t n;
+  Rule rule;
+};
+
+// What nodes vote for: the rows of frequency (n_nodes, n_classes), which sum to 1, or, if it is
+// null, labels. Numbers have one "class", whose frequency is the mean.
+struct Values {
+  const std::int32_t* label;
+  const double* frequency;
+  std::int64_t n_classes;
+  double operator()(std::int64_t v, std::int64_t k) const {
+    return frequency ? frequency[v * n_classes + k] : static_cast<double>(label[v] == k);
+  }
+};
+
+// loss[g]: summed loss of the vote under each law on held-out rows, whose weights by node and class
+// are holdout (n_nodes, n_classes), as count() sums them, or (rows, mean, squares) by node, as
+// moments() does, for the squared loss.
+void score_grid(const Terms& terms, const Grid& grid, const Values& values, const double* holdout,
+                Loss kind, double* loss, int n_threads);
+
+// The vote's share of the right class. Held-out rows that reach the same leaf and are of the same
+// class are one row here; rows: (n,) their weight, share: (n, n_grid), at least the rounding unit.
+struct HeldOutShares {
+  std::vector<double> rows;
+  std::vector<double> share;
+};
+
+HeldOutShares held_out_shares(const Terms& terms, const Grid& grid, const Values& values,
+                              const double* holdout, int n_threads);
+
+// proportion: (n_laws,) of laws in a mixture, from equal ones by so many steps of the EM algorithm,
+// each of which lowers the log loss of the mixture on held-out rows. Returns that loss.
+double mix(const double* rows, const double* share, std::int64_t n_rows, std::int64_t n_laws,
+           std::int64_t n_steps, double* proportion);
 
 // critical[v]: the smallest price of a leaf at which v is not split in the optimal pruning, +inf if
 // it always is, 0 if it never is; -1 at leaves of the tree. Non-increasing from parent to child.
