@@ -582,3 +582,13 @@ def test_deep_trees_need_no_recursion():
 def test_bad_input_is_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         grow_cart(**{"X": [[0.0], [1.0]], "y": [0, 1], **arguments})
+
+
+@given(rows(max_rows=200), st.integers(2, 3), st.sampled_from(["entropy", "gini"]))
+def test_rows_that_count_once_grow_like_rows_of_weight_one(X_y, n_classes, criterion):
+    X, y = X_y
+    y = y % n_classes
+    counted = grow_cart(X, y, criterion=criterion)
+    weighed = grow_cart(X, y, criterion=criterion, sample_weight=np.ones(len(X)))
+    for name in ("feature", "threshold", "left", "missing_left"):
+        np.testing.assert_array_equal(getattr(counted, name), getattr(weighed, name))

@@ -158,30 +158,36 @@ struct GiniSweep : ClassSweep<GiniSweep> {
   double decrease(double value) const { return value - squares / w; }
 };
 
+// n log n as a whole multiple of 1 / scale, so that sums do not depend on the order of the rows and
+// cuts that are equally good are seen to be.
+class Information {
+ public:
+  static constexpr double kScale = 0x1p36;
+  static constexpr double kMost = 0x1p22;  // above it, sums would not fit at this scale
+
+  static std::int64_t of(double n, double scale) {
+    return n > 0.0 ? static_cast<std::int64_t>(n * std::log(n) * scale) : 0;
+  }
+  // (n + 1,) the values of 0 .. n rows at kScale.
+  static const std::int64_t* table(std::size_t n) {
+    thread_local std::vector<std::int64_t> values;
+    while (values.size() <= n) values.push_back(of(static_cast<double>(values.size()), kScale));
+    return values.data();
+  }
+};
+
+// Cross entropy of rows that weigh, or are more than the table holds.
 struct EntropySweep : ClassSweep<EntropySweep> {
   using ClassSweep::ClassSweep;
-  // Sums are whole multiples of 1 / scale, so that they do not depend on the order of the rows and
-  // cuts that are equally good are seen to be.
   std::int64_t sum_left = 0, sum_right = 0, sum = 0;
   double scale = 1.0;
 
-  // n log n, looked up where n counts rows: a sweep takes four of them per row.
-  std::int64_t part(double n) const {
-    const double value = weight ? n_log_n(n) : table()[static_cast<std::size_t>(n)];
-    return static_cast<std::int64_t>(value * scale);
-  }
-  static double n_log_n(double n) { return n > 0.0 ? n * std::log(n) : 0.0; }
-  static std::vector<double>& table() {
-    thread_local std::vector<double> values{0.0};
-    return values;
-  }
+  std::int64_t part(double n) const { return Information::of(n, scale); }
   void reset() {
-    if (!weight)
-      while (table().size() <= static_cast<std::size_t>(w))
-        table().push_back(n_log_n(static_cast<double>(table().size())));
     // Weights below 1 make n log n negative, but not below -1 / e for each class.
-    const double largest = n_log_n(w) + static_cast<double>(all.size()) + 1.0;
-    scale = std::ldexp(1.0, 60 - std::ilogb(largest));
+    const double largest = w * std::log(std::max(w, 1.0)) + static_cast<double>(all.size()) + 1.0;
+    scale =
+        w <= Information::kMost ? Information::kScale : std::ldexp(1.0, 60 - std::ilogb(largest));
     sum = 0;
     for (const double n : all) sum += part(n);
     sum_left = 0;
@@ -196,6 +202,117 @@ struct EntropySweep : ClassSweep<EntropySweep> {
     return static_cast<double>(total) / scale;
   }
   double decrease(double value) const { return value - static_cast<double>(sum - part(w)) / scale; }
+};
+
+// Cross entropy of rows that count once each.
+struct CountedEntropySweep {
+  const std::int32_t* y;
+  std::vector<std::uint32_t> all, left;
+  const std::int64_t* part = nullptr;
+  std::uint32_t n = 0, n_left = 0;
+  std::int64_t sum = 0, parts = 0;
+  std::size_t n_present = 0, last_present = 0;  // classes in the cell
+
+  CountedEntropySweep(const std::int32_t* y_, const double*, std::int32_t n_classes)
+      : y(y_), all(static_cast<std::size_t>(n_classes)), left(all.size()) {}
+
+  void start(const Entry* first, const Entry* last) {
+    n = static_cast<std::uint32_t>(last - first);
+    part = Information::table(n);
+    std::fill(all.begin(), all.end(), 0);
+    for (const Entry* e = first; e != last; ++e) ++all[static_cast<std::size_t>(y[e->row])];
+    sum = 0;
+    n_present = 0;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      sum += part[all[k]];
+      if (all[k] == 0) continue;
+      ++n_present;
+      last_present = k;
+    }
+    restart();
+  }
+  void restart() {
+    std::fill(left.begin(), left.end(), 0);
+    n_left = 0;
+    parts = sum;
+  }
+  void take(std::uint32_t row) { move(static_cast<std::size_t>(y[row]), 1); }
+  double value() const {
+    return static_cast<double>(parts - part[n_left] - part[n - n_left]) / Information::kScale;
+  }
+  double decrease(double value) const {
+    return value - static_cast<double>(sum - part[n]) / Information::kScale;
+  }
+  // Of two classes 0 and 1.
+  double mean_left() const { return static_cast<double>(left.back()) / n_left; }
+  double mean_right() const { return static_cast<double>(all.back() - left.back()) / (n - n_left); }
+
+  std::size_t width() const { return 1 + all.size(); }
+  void add(double* sums, std::uint32_t row) const {
+    sums[0] += 1.0;
+    sums[1 + static_cast<std::size_t>(y[row])] += 1.0;
+  }
+  void take(const double* sums, double sign) {
+    for (std::size_t k = 0; k < all.size(); ++k)
+      if (sums[1 + k] > 0.0) move(k, static_cast<std::int32_t>(sign * sums[1 + k]));
+  }
+  bool is_ordered() const { return n_present <= 2; }
+  double score(const double* sums) const { return sums[1 + last_present] / sums[0]; }
+
+ private:
+  void move(std::size_t k, std::int32_t amount) {
+    const std::uint32_t l = left[k], r = all[k] - l;
+    const auto moved = static_cast<std::uint32_t>(amount);  // wraps round where it is negative
+    parts += (part[l + moved] - part[l]) - (part[r] - part[r - moved]);
+    left[k] = l + moved;
+    n_left += moved;
+  }
+};
+
+// The same for two classes, which are 0 and 1: nothing is looked up between cuts.
+struct BinaryEntropySweep {
+  const std::uint8_t* y;
+  const std::int64_t* part = nullptr;
+  std::uint32_t n = 0, ones = 0, n_left = 0, ones_left = 0;
+
+  BinaryEntropySweep(const std::uint8_t* y_, const double*, std::int32_t) : y(y_) {}
+
+  void start(const Entry* first, const Entry* last) {
+    n = static_cast<std::uint32_t>(last - first);
+    part = Information::table(n);
+    ones = 0;
+    for (const Entry* e = first; e != last; ++e) ones += y[e->row];
+    restart();
+  }
+  void restart() { n_left = ones_left = 0; }
+  void take(std::uint32_t row) {
+    ++n_left;
+    ones_left += y[row];
+  }
+  std::int64_t side(std::uint32_t rows, std::uint32_t of_class_one) const {
+    return part[of_class_one] + part[rows - of_class_one] - part[rows];
+  }
+  double value() const {
+    const std::int64_t total = side(n_left, ones_left) + side(n - n_left, ones - ones_left);
+    return static_cast<double>(total) / Information::kScale;
+  }
+  double decrease(double value) const {
+    return value - static_cast<double>(side(n, ones)) / Information::kScale;
+  }
+  double mean_left() const { return static_cast<double>(ones_left) / n_left; }
+  double mean_right() const { return static_cast<double>(ones - ones_left) / (n - n_left); }
+
+  std::size_t width() const { return 2; }
+  void add(double* sums, std::uint32_t row) const {
+    sums[0] += 1.0;
+    sums[1] += y[row];
+  }
+  void take(const double* sums, double sign) {
+    n_left += static_cast<std::uint32_t>(static_cast<std::int32_t>(sign * sums[0]));
+    ones_left += static_cast<std::uint32_t>(static_cast<std::int32_t>(sign * sums[1]));
+  }
+  bool is_ordered() const { return true; }
+  double score(const double* sums) const { return sums[1] / sums[0]; }
 };
 
 struct MisclassificationSweep : ClassSweep<MisclassificationSweep> {

@@ -222,17 +222,16 @@ class CartRule {
   // Rows that go left move to the front, both sides keep their order.
   void partition(Entry* list, const Cell& cell, std::int64_t middle) const {
     thread_local std::vector<Entry> right;
-    if (right.size() < static_cast<std::size_t>(cell.end - middle))
-      right.resize(static_cast<std::size_t>(cell.end - middle));
+    const auto size = static_cast<std::size_t>(cell.end - middle) + 1;  // one past is written
+    if (right.size() < size) right.resize(size);
     Entry* to_left = list + cell.begin;
     Entry* to_right = right.data();
     for (const Entry* e = list + cell.begin; e != list + cell.end; ++e) {
       const Entry entry = *e;
-      const bool left = goes_left_[entry.row];
-      if (left)
-        *to_left++ = entry;
-      else
-        *to_right++ = entry;
+      const std::size_t left = goes_left_[entry.row];
+      *to_left = *to_right = entry;  // no branch: it would be guessed wrong too often
+      to_left += left;
+      to_right += 1 - left;
     }
     std::copy(right.data(), to_right, to_left);
   }
@@ -571,22 +570,26 @@ TreeColumns grow_cart(const Matrix<Real>& X, const Response& response, const Sto
     using Y = std::remove_const_t<std::remove_pointer_t<decltype(y)>>;
     return grow_with<Real, Y, Sweep>(X, y, response.n_classes, stopping, greedy, n_threads);
   };
+  const bool two_classes = response.y && response.n_classes <= 2;
+  const auto bits = make_buffer<std::uint8_t>(two_classes ? X.n_rows : 0);
+  if (two_classes)
+    for (std::int64_t i = 0; i < X.n_rows; ++i)
+      bits[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(response.y[i]);
+  const std::uint8_t* const binary = two_classes ? bits.get() : nullptr;
   switch (response.criterion) {
     case Criterion::squared:
       return with(static_cast<SquaredSweep<double>*>(nullptr), response.target);
     case Criterion::entropy:
-      return with(static_cast<EntropySweep*>(nullptr), response.y);
+      if (stopping.weight || static_cast<double>(X.n_rows) > Information::kMost)
+        return with(static_cast<EntropySweep*>(nullptr), response.y);
+      if (binary) return with(static_cast<BinaryEntropySweep*>(nullptr), binary);
+      return with(static_cast<CountedEntropySweep*>(nullptr), response.y);
     case Criterion::misclassification:
       return with(static_cast<MisclassificationSweep*>(nullptr), response.y);
     default:
-      break;
+      if (binary) return with(static_cast<SquaredSweep<std::uint8_t>*>(nullptr), binary);
+      return with(static_cast<GiniSweep*>(nullptr), response.y);
   }
-  if (response.n_classes > 2) return with(static_cast<GiniSweep*>(nullptr), response.y);
-  const auto bits = make_buffer<std::uint8_t>(X.n_rows);
-  for (std::int64_t i = 0; i < X.n_rows; ++i)
-    bits[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(response.y[i]);
-  return with(static_cast<SquaredSweep<std::uint8_t>*>(nullptr),
-              static_cast<const std::uint8_t*>(bits.get()));
 }
 
 template TreeColumns grow_cart(const Matrix<float>&, const Response&, const Stopping&,
