@@ -35,34 +35,25 @@ REGRESSION = {"abalone", "bike_sharing", "california_housing", "diamonds"}
 def candidates() -> dict[str, Any]:
     """Estimators by what sets them apart."""
     base: dict[str, Any] = {"partition": "cart", "random_state": 0}
-    mean = {**base, "vote": "mean", "scoring": "log_loss", "cv": 5}
-    branching = {**mean, "prior": "branching"}
     gini, entropy = {"criterion": "gini"}, {"criterion": "entropy"}
+    error = {**base, "search": "joint", "scoring": "error", "vote": "majority", "cv": 5}
+    one = {**base, **entropy, "search": "joint", "scoring": "log_loss", "cv": 5}
+    mixed = {**base, "search": "mixture", "scoring": "log_loss", "cv": 3}
     choices = {
-        "majority, error, cv 2, Gini": {
-            **base,
-            **gini,
-            "scoring": "error",
-            "vote": "majority",
-            "cv": 2,
-        },
-        "majority, error, cv 5, entropy": {
-            **base,
-            **entropy,
-            "scoring": "error",
-            "vote": "majority",
-            "cv": 5,
-        },
-        "mean, error, entropy": {**mean, **entropy, "scoring": "error"},
-        "mean, log loss, Gini": {**mean, **gini},
-        "mean, log loss, entropy": {**mean, **entropy},
-        "mean, log loss, entropy, cv 2": {**mean, **entropy, "cv": 2},
-        "mean, log loss, entropy, not smoothed": {**mean, **entropy, "smoothing": 0.0},
-        "mean, log loss, entropy, smoothing 2": {**mean, **entropy, "smoothing": 2.0},
-        "branching, Gini": {**branching, **gini},
-        "branching, entropy": {**branching, **entropy},
-        "branching, entropy, smoothing 0.5": {**branching, **entropy, "smoothing": 0.5},
-        "KD, mean, log loss": {**mean, "partition": "kd"},
+        "one law, majority, error, cv 2, Gini": {**error, **gini, "cv": 2},
+        "one law, majority, error": {**error, **entropy},
+        "one law, mean, error": {**error, **entropy, "vote": "mean"},
+        "one law, mean, log loss": one,
+        "one law, mean, log loss, cv 2": {**one, "cv": 2},
+        "mixture": {**mixed, **entropy},
+        "mixture, cv 2": {**mixed, **entropy, "cv": 2},
+        "mixture, cv 5": {**mixed, **entropy, "cv": 5},
+        "mixture, not smoothed": {**mixed, **entropy, "smoothing": 0.0},
+        "mixture, smoothing 2": {**mixed, **entropy, "smoothing": 2.0},
+        "mixture, leaves": {**mixed, **entropy, "prior": "leaves"},
+        "mixture, branching": {**mixed, **entropy, "prior": "branching"},
+        "mixture, Gini": {**mixed, **gini},
+        "mixture, KD": {**mixed, "partition": "kd"},
     }
     return {name: PACBayesTreeClassifier(**choice) for name, choice in choices.items()}
 

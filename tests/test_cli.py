@@ -419,8 +419,8 @@ def test_fit_reports_what_it_chose_and_the_size_of_the_tree(tmp_path, iris):
     text = succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
     model = certree.load(tmp_path / "model")
     assert f"tree of {model.get_n_leaves()} leaves" in text
-    for name, value in model.temperatures_.items():
-        assert f"{name} {value:.4g}" in text
+    for share, value in zip(model.shares_, model.temperatures_["lambda_error"], strict=True):
+        assert f"{share:.1%} with lambda_error {value:.4g}, lambda_penalty 0" in text
 
 
 def test_fit_replaces_an_older_model(tmp_path, iris):

@@ -45,6 +45,7 @@ def assert_same_model(loaded, model, rows=TEST):
     assert loaded.classes_.dtype == model.classes_.dtype
     assert [type(label) for label in loaded.classes_] == [type(label) for label in model.classes_]
     assert loaded.temperatures_ == model.temperatures_
+    assert loaded.shares_ == model.shares_
     assert loaded.weights_.log_evidence == model.weights_.log_evidence
     assert plain_parameters(loaded) == plain_parameters(model)
     assert loaded.export_text() == model.export_text()
@@ -438,6 +439,10 @@ def test_headers_that_are_no_header_are_refused(saved, header):
         {"temperatures": {"lambda_error": 1.0}},
         {"temperatures": {"lambda_error": "x", "lambda_penalty": 1.0}},
         {"temperatures": {"lambda_error": 10**400, "lambda_penalty": 1.0}},
+        {"shares": None},
+        {"shares": [0.5]},
+        {"shares": ["x"]},
+        {"shares": [[1.0]]},
         {"n_features": 0},
         {"n_features": -4},
         {"n_features": 1},
@@ -468,6 +473,7 @@ def test_headers_with_wrong_entries_are_refused(saved, changed):
         "model",
         "parameters",
         "temperatures",
+        "shares",
         "n_features",
         "feature_names",
         "object_classes",

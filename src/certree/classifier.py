@@ -10,11 +10,11 @@ from sklearn.utils import Tags, compute_sample_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from certree.columns import Float64
+from certree.columns import Float64, Int32
 from certree.estimator import PACBayesVote, PrunedVote, TreeVoteEstimator
 from certree.grow.partition import Partition
 from certree.grow.stopping import MaxDepth
-from certree.stats import NodeStats, count
+from certree.stats import NodeStats, counted
 from certree.tree import Tree
 from certree.tune import Method, Search
 from certree.votes import Kind
@@ -50,15 +50,10 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return codes.astype(np.int32)
 
     def _summarise(
-        self,
-        tree: Tree,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        sample_weight: Float64 | None = None,
+        self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
     ) -> NodeStats:
         # Counting takes two classes at least, so that one class is no special case later.
-        n_classes = max(2, self.n_classes_)
-        return count(tree, X, y, n_classes, sample_weight=sample_weight, n_jobs=self.n_jobs)
+        return counted(tree, leaf, y, weight, max(2, self.n_classes_))
 
     def _set_fitted(self, *columns: Any) -> None:
         super()._set_fitted(*columns)
@@ -158,9 +153,12 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         Weight of an error (nats); None: chosen by cross-validation.
     lambda_penalty : float or None, default=None
         Weight of the square root of a leaf's rows; None: chosen by cross-validation.
-    search : {"joint", "error-first"}, default="joint"
-        Whether the two are chosen together or in turn.
-    cv : int, splitter, iterable or None, default=5
+    search : {"mixture", "joint", "error-first"} or None, default=None
+        "mixture": laws with eight values of `lambda_error`, and `lambda_penalty` 0, vote together,
+        with the shares that give the smallest log loss. "joint", "error-first": one law, the two
+        chosen together or in turn, on the grids of the paper. None: "mixture" by log loss, "joint"
+        by error. A value that is given stays.
+    cv : int, splitter, iterable or None, default=3
         Folds of the cross-validation. A number of folds deals the rows by class and otherwise at
         random, copies of a row apart; anything else means what it means to scikit-learn.
     scoring : {"log_loss", "error"}, default="log_loss"
@@ -191,7 +189,10 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
     classes_ : ndarray of shape (K,)
         The classes.
     temperatures_ : dict
-        `lambda_error` and `lambda_penalty`, given or chosen.
+        `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
+        laws of a mixture.
+    shares_ : list of float
+        Share of each law in the vote; 1 for a single one.
     tree_ : Tree
         The tree.
     stats_ : NodeStats
@@ -241,8 +242,8 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         smoothing: float = 0.5,
         lambda_error: float | None = None,
         lambda_penalty: float | None = None,
-        search: Search = "joint",
-        cv: Any = 5,
+        search: Search | None = None,
+        cv: Any = 3,
         scoring: Scoring = "log_loss",
         min_rows: float = 1,
         max_depth: MaxDepth = None,
@@ -266,7 +267,7 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self.smoothing = smoothing
         self.lambda_error = lambda_error
         self.lambda_penalty = lambda_penalty
-        self.search: Search = search
+        self.search: Search | None = search
         self.cv = cv
         self.scoring = scoring
         self.min_rows = min_rows

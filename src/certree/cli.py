@@ -1,6 +1,7 @@
 """The command line: parses, calls, prints."""
 
 import json
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NoReturn
@@ -208,7 +209,7 @@ def fit(
         storage.save(model, output)
     except (OSError, ValueError) as error:
         _fail(error)
-    chosen = ", ".join(f"{name} {value:.4g}" for name, value in model.temperatures_.items())
+    chosen = "; ".join(_laws(model))
     Console().print(
         f"{len(table.X)} rows, {table.X.shape[1]} features{_classes(model)}; tree of "
         f"{model.get_n_leaves()} leaves; {chosen}; written to {output}",
@@ -220,6 +221,15 @@ def fit(
 
 def _classes(model: TreeVoteEstimator) -> str:
     return f", {model.n_classes_} classes" if hasattr(model, "n_classes_") else ""
+
+
+def _laws(model: TreeVoteEstimator) -> Iterator[str]:
+    """The temperatures of each law and, if there are several, its share."""
+    columns = np.broadcast_arrays(model.shares_, *model.temperatures_.values())
+    for share, *values in zip(*columns, strict=True):
+        named = zip(model.temperatures_, values, strict=True)
+        text = ", ".join(f"{name} {value:.4g}" for name, value in named)
+        yield text if len(model.shares_) == 1 else f"{share:.1%} with {text}"
 
 
 @app.command()

@@ -32,7 +32,7 @@ from certree.prunings import (
 from certree.rows import Fold, Indices, content_folds
 from certree.stats import Stats
 from certree.tree import LEAF, Tree, threads
-from certree.tune import Method, Objective, Search, grow_fold, tune
+from certree.tune import Method, Mixture, Objective, Search, grow_fold, mixture, tune
 from certree.votes import Kind, Slopes, Vote, vote
 from certree.weights import NodeWeights, Prior, Scoring, gains_of, pac_bayes_family, reached
 
@@ -144,14 +144,8 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         """The target as int32 classes or float64 numbers; sets what the target tells of itself."""
 
     @abstractmethod
-    def _summarise(
-        self,
-        tree: Tree,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        sample_weight: Float64 | None = None,
-    ) -> Stats:
-        """The statistics of rows on a tree."""
+    def _summarise(self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None) -> Stats:
+        """The statistics of rows that have been routed to their leaves."""
 
     @abstractmethod
     def _growing_criterion(self) -> Any:
@@ -194,8 +188,8 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     def _fit(self, rows: _Training) -> None:
         random_state = check_random_state(self.random_state)
         grow = self._grower(int(random_state.randint(2**31 - 1)))
-        method, self.temperatures_ = self._tune(rows, grow, random_state)
-        self._vote(rows, grow(rows.X, rows.y, rows.weight), method)
+        method, laws = self._tune(rows, grow, random_state)
+        self._vote(rows, grow(rows.X, rows.y, rows.weight), method, laws)
 
     def _grower(self, seed: int) -> Grower:
         mask = None if self.categories_ is None else self.categories_.mask
@@ -254,38 +248,64 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _tune(
         self, rows: _Training, grow: Grower, random_state: np.random.RandomState
-    ) -> tuple[Method, dict[str, float]]:
-        """Choose a family of laws and its temperatures."""
+    ) -> tuple[Method, Mixture]:
+        """Choose a family of laws, and one of them or a mixture of several."""
         given = [getattr(self, name) for name in self._temperatures]
-        method, *others = self._methods()
-        values = given
-        if None in given:
-            folds = rows.folds(self.cv, random_state, is_classifier(self))
-            steps = len(folds) + 4 * (1 + len(others))
-            with progress(self.verbose > 0, steps, type(self).__name__) as advance:
-                grown = []
-                for fold in folds:
-                    grown.append(grow_fold(fold, grow, self._summarise, rows.X, rows.y))
-                    advance()
-                best = np.inf
-                for candidate in (method, *others):
-                    objective = Objective.of(grown, candidate, self.scoring, threads(self.n_jobs))
-                    chosen = tune(objective, given, self._search(), advance)
-                    loss = objective.losses(np.array([chosen]))[0]
-                    if loss < best:
-                        best, method, values = loss, candidate, list(chosen)
-        return method, dict(zip(self._temperatures, map(float, values), strict=True))
+        methods = self._methods()
+        if None not in given:
+            return methods[0], Mixture.of_one(given)
+        folds = rows.folds(self.cv, random_state, is_classifier(self))
+        steps = len(folds) + 4 * len(methods)
+        with progress(self.verbose > 0, steps, type(self).__name__) as advance:
+            grown = []
+            for fold in folds:
+                grown.append(grow_fold(fold, grow, self._summarise, rows.X, rows.y, self.n_jobs))
+                advance()
+            n_threads = threads(self.n_jobs)
+            objectives = [
+                Objective.of(grown, method, self.scoring, n_threads) for method in methods
+            ]
+            number, laws = self._choose(objectives, given, advance)
+        return methods[number], laws
 
-    def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
-        """Set the fitted attributes, once the temperatures are chosen."""
-        stats = self._summarise(tree, rows.X, rows.y, rows.weight)
-        weights = method.family(tree, stats).at(*self.temperatures_.values())
+    def _choose(
+        self,
+        objectives: list[Objective],
+        given: list[float | None],
+        advance: Callable[[], None],
+    ) -> tuple[int, Mixture]:
+        """The number of the best method, and its laws."""
+        search = self._search()
+        if search == "mixture":
+            return mixture(objectives, given, advance)
+        found = [tune(objective, given, search, advance) for objective in objectives]
+        losses = [
+            objective.losses(np.array([values]))[0]
+            for objective, values in zip(objectives, found, strict=True)
+        ]
+        best = int(np.argmin(losses))
+        return best, Mixture.of_one(found[best])
+
+    def _vote(self, rows: _Training, tree: Tree, method: Method, laws: Mixture) -> None:
+        """Set the fitted attributes, once the laws are chosen."""
+        leaf = tree.route(rows.X, threads(self.n_jobs))
+        stats = self._summarise(tree, leaf, rows.y, rows.weight)
+        weights = laws.law(method.family(tree, stats))
+        self._set_laws(laws)
         self._set_fitted(
             tree,
             stats,
             weights,
             vote(tree, stats, weights, method.kind, method.smoothing, method.slopes),
         )
+
+    def _set_laws(self, laws: Mixture) -> None:
+        columns = laws.temperatures.T.tolist()
+        self.temperatures_ = {
+            name: column[0] if len(set(column)) == 1 else column
+            for name, column in zip(self._temperatures, columns, strict=True)
+        }
+        self.shares_ = laws.shares.tolist()
 
     def _set_fitted(self, tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote) -> None:
         self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, ballot
@@ -436,13 +456,13 @@ class PACBayesVote(TreeVoteEstimator):
         "lambda_error": [Interval(Real, 0, None, closed="left"), None],
         "lambda_penalty": [Interval(Real, 0, None, closed="left"), None],
         "smoothing": [Interval(Real, 0, None, closed="left")],
-        "search": [StrOptions({"joint", "error-first"})],
+        "search": [StrOptions({"mixture", "joint", "error-first"}), None],
     }
 
     prior: Prior | None
     vote: Kind = "mean"
     smoothing: float
-    search: Search
+    search: Search | None
 
     def _methods(self) -> list[Method]:
         priors: list[Prior] = ["leaves", "branching"] if self.prior is None else [self.prior]
@@ -454,6 +474,10 @@ class PACBayesVote(TreeVoteEstimator):
         ]
 
     def _search(self) -> Search:
+        if self.search is None:
+            return "mixture" if self.scoring == "log_loss" else "joint"
+        if self.search == "mixture" and self.scoring != "log_loss":
+            raise ValueError(f'search="mixture" takes scoring="log_loss", got {self.scoring!r}')
         return self.search
 
 
@@ -479,8 +503,8 @@ class PrunedVote(TreeVoteEstimator):
     def _methods(self) -> list[Method]:
         return [Method(_PRUNING_RULES[self.rule], "mean", 0.0, self._slopes())]
 
-    def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
-        super()._vote(rows, tree, method)
+    def _vote(self, rows: _Training, tree: Tree, method: Method, laws: Mixture) -> None:
+        super()._vote(rows, tree, method, laws)
         self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self.vote_))
 
 

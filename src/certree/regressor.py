@@ -5,12 +5,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils._param_validation import StrOptions
 
-from certree.columns import Float64
+from certree.columns import Float64, Int32
 from certree.estimator import PACBayesVote, PrunedVote, TreeVoteEstimator
 from certree.grow.partition import Partition
 from certree.grow.stopping import MaxDepth
-from certree.stats import TargetStats, measure
+from certree.stats import TargetStats, measured
 from certree.tree import Tree
 from certree.tune import Search
 from certree.votes import spread
@@ -33,13 +34,9 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         return np.ascontiguousarray(y, dtype=np.float64)
 
     def _summarise(
-        self,
-        tree: Tree,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        sample_weight: Float64 | None = None,
+        self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
     ) -> TargetStats:
-        return measure(tree, X, y, sample_weight, n_jobs=self.n_jobs)
+        return measured(tree, leaf, y, weight)
 
     def _prediction_of(self, node: int) -> Any:
         return float(self.stats_.mean[node])
@@ -179,7 +176,10 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
     (2,)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = PACBayesVote._parameter_constraints
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PACBayesVote._parameter_constraints,
+        "search": [StrOptions({"joint", "error-first"})],
+    }
 
     def __init__(
         self,

@@ -25,6 +25,7 @@ from certree.output import write_whole
 from certree.regressor import PACBayesTreeRegressor, PrunedTreeRegressor
 from certree.stats import NodeStats, Stats, TargetStats
 from certree.tree import Tree
+from certree.tune import Mixture
 from certree.votes import Vote
 from certree.weights import NodeWeights
 
@@ -100,6 +101,7 @@ def save(model: TreeVoteEstimator, path: str | os.PathLike[str]) -> None:
             name: _plain(name, value) for name, value in model.get_params(False).items()
         },
         "temperatures": model.temperatures_,
+        "shares": model.shares_,
         "n_features": int(model.n_features_in_),
         "optimal_splits": model.tree_.optimal_splits,
         "categories": None if model.categories_ is None else model.categories_.names,
@@ -213,7 +215,12 @@ def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteEstimator:
     temperatures = header["temperatures"]
     if set(temperatures) != set(model._temperatures):
         raise ValueError(f"expected temperatures {model._temperatures}, got {temperatures}")
-    model.temperatures_ = {name: float(temperatures[name]) for name in model._temperatures}
+    shares = np.array(header["shares"], dtype=np.float64)
+    laws = [
+        np.broadcast_to(np.array(temperatures[name], dtype=np.float64), shares.shape)
+        for name in model._temperatures
+    ]
+    model._set_laws(Mixture(np.stack(laws, axis=1), shares))
     model._set_fitted(tree, stats, law, ballot)
     return model
 
