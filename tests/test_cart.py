@@ -10,8 +10,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import certree
 import reference
-from certree import grow_cart
-from certree.grow.cart import _key
+from certree import _core, grow_cart
+from certree.grow.cart import RankedRows, _key
 from strategies import categorical_rows, rows
 
 CRITERIA = ["gini", "entropy", "misclassification", "squared"]
@@ -592,3 +592,68 @@ def test_rows_that_count_once_grow_like_rows_of_weight_one(X_y, n_classes, crite
     weighed = grow_cart(X, y, criterion=criterion, sample_weight=np.ones(len(X)))
     for name in ("feature", "threshold", "left", "missing_left"):
         np.testing.assert_array_equal(getattr(counted, name), getattr(weighed, name))
+
+
+@given(rows(), st.sampled_from(CRITERIA), st.integers(0, 99), st.booleans(), st.booleans())
+def test_rows_ranked_beforehand_grow_the_same_tree(X_y, criterion, seed, single, weighted):
+    X, y = X_y
+    X = np.where(abs(X) > 1e30, 17.0, X).astype(np.float32 if single else np.float64)
+    rng = np.random.default_rng(seed)
+    categorical = rng.random(X.shape[1]) < 0.4
+    X[:, categorical] = rng.integers(0, 4, (len(X), categorical.sum()))
+    part = np.flatnonzero(rng.random(len(X)) < 0.7)
+    part = part if len(part) else np.array([0])
+    weight = rng.integers(0 if seed % 2 else 1, 4, len(part)) if weighted else np.ones(len(part))
+    weight[0] = 1
+    ranked = RankedRows.of(X, categorical).part(part)
+    one, other = (
+        grow_cart(
+            X[part],
+            y[part].astype(float) if criterion == "squared" else y[part],
+            criterion=criterion,
+            sample_weight=weight,
+            categorical_features=categorical,
+            ranked=given_ranks,
+        )
+        for given_ranks in (ranked, None)
+    )
+    for name in ("feature", "threshold", "left", "missing_left", "categories", "category_start"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+# What grow_cart hands to the core for three rows of one feature.
+SWITCHES = {
+    "y": np.array([0, 1, 1], dtype=np.int32),
+    "target": None,
+    "n_classes": 2,
+    "criterion": "gini",
+    "weight": None,
+    "min_rows": 1.0,
+    "max_depth": 9,
+    "min_gain": 0.0,
+    "max_leaves": 0,
+    "max_features": 1,
+    "random_cuts": False,
+    "key": 0,
+    "category": None,
+    "monotonic": None,
+    "n_threads": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("order", "place", "message"),
+    [
+        (np.zeros((2, 6)), [0, 1, 2], "order has length 2, expected 1"),
+        (np.zeros((1, 4)), [0, 1, 2], "order's row has length 4, expected 6"),
+        (np.zeros((1, 6)), [0, 2, 1], "place must count up from 0"),
+        (np.zeros((1, 6)), [0, -2, 1], "place must count up from 0"),
+        (np.zeros((1, 8)), [0, 1, -1, -1], "place has length 2, expected 3"),
+        (np.full((1, 6), 3), [0, 1, 2], "order must hold rows of place"),
+        (np.zeros((1, 8)), [-1, 0, 1, 2], "order must hold every row once"),
+    ],
+)
+def test_orders_that_do_not_go_with_the_rows_are_refused(order, place, message):
+    ranked = RankedRows(order.astype(np.uint32), np.array(place, dtype=np.int32))
+    with pytest.raises(ValueError, match=message):
+        _core.grow_cart(np.zeros((3, 1)), **SWITCHES, order=ranked.order, place=ranked.place)

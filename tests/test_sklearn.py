@@ -87,6 +87,15 @@ def test_rows_of_weight_zero_are_as_if_absent(estimator):
 
 
 @every_estimator
+def test_the_order_of_the_rows_of_a_split_does_not_matter(estimator):
+    X, y = two_classes()
+    splits = list(KFold(3, shuffle=True, random_state=5).split(X, y))
+    backwards = [(grow[::-1], judge[::-1]) for grow, judge in splits]
+    a, b = (estimator(cv=cv, random_state=0).fit(X, y) for cv in (splits, backwards))
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+
+
+@every_estimator
 def test_bad_weights_are_refused(estimator):
     X, y = two_classes(n=20)
     with pytest.raises(ValueError, match="Sample weights must contain at least one non-zero"):

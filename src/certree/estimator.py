@@ -187,7 +187,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _fit(self, rows: _Training) -> None:
         random_state = check_random_state(self.random_state)
-        grow = self._grower(int(random_state.randint(2**31 - 1)))
+        grow = self._grower(int(random_state.randint(2**31 - 1))).on(rows.X)
         method, laws = self._tune(rows, grow, random_state)
         self._vote(rows, grow(rows.X, rows.y, rows.weight), method, laws)
 
@@ -259,7 +259,11 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         with progress(self.verbose > 0, steps, type(self).__name__) as advance:
             grown = []
             for fold in folds:
-                grown.append(grow_fold(fold, grow, self._summarise, rows.X, rows.y, self.n_jobs))
+                grown.append(
+                    grow_fold(
+                        fold, grow.part(fold.grow), self._summarise, rows.X, rows.y, self.n_jobs
+                    )
+                )
                 advance()
             n_threads = threads(self.n_jobs)
             objectives = [

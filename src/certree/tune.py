@@ -1,7 +1,7 @@
 """Choosing temperatures, or a mixture of laws, by cross-validation.
 
-The tree of a fold grows once. All grid points are weighed, voted and judged on it in one call of its
-family of laws or path of prunings, which keeps no array of nodes by grid points.
+The tree of a fold grows once. All laws are weighed, voted and judged on it in one call of their family,
+eight in each sweep over the nodes; a path of prunings judges all its prices at once.
 """
 
 from collections.abc import Callable, Sequence

@@ -169,6 +169,47 @@ certree::Criterion criterion_of(const std::string& name) {
   throw std::invalid_argument("unknown criterion \"" + name + "\"");
 }
 
+// Number of features that hold no categories.
+std::size_t n_numbers(std::size_t n_features, const std::optional<Bytes>& category) {
+  if (!category) return n_features;
+  expect_length("category", category->size(), n_features);
+  return static_cast<std::size_t>(
+      std::count(category->data(), category->data() + n_features, std::uint8_t{0}));
+}
+
+// Ranks and rows take turns.
+using Orders = In<std::uint32_t, 2>;
+
+template <class Real>
+Out2<std::uint32_t> rank_rows(const In<Real, 2>& X, const std::optional<Bytes>& category,
+                              int n_threads) {
+  Result<std::uint32_t> order(n_numbers(X.shape(1), category), 2 * X.shape(0));
+  {
+    const nb::gil_scoped_release release;
+    certree::rank_rows(matrix(X), category ? category->data() : nullptr,
+                       reinterpret_cast<certree::RankedRow*>(order.data()), n_threads);
+  }
+  return std::move(order).table();
+}
+
+certree::Ranked ranked(const std::optional<Orders>& order, const std::optional<Ints>& place,
+                       std::size_t n_rows, std::size_t n_numbers) {
+  if (!order || !place) return {};
+  expect_length("order", order->shape(0), n_numbers);
+  expect_length("order's row", order->shape(1), 2 * place->size());
+  std::int32_t next = 0;
+  for (std::size_t i = 0; i < place->size(); ++i) {
+    const std::int32_t at = place->data()[i];
+    if (at != -1 && at != next++) throw std::invalid_argument("place must count up from 0");
+  }
+  expect_length("place", static_cast<std::size_t>(next), n_rows);
+  const auto* const rows = reinterpret_cast<const certree::RankedRow*>(order->data());
+  if (std::any_of(rows, rows + n_numbers * place->size(),
+                  [&](const certree::RankedRow& r) { return r.row >= place->size(); }))
+    throw std::invalid_argument("order must hold rows of place");
+  return {rows, static_cast<std::int64_t>(place->size()), place->data()};
+}
+
 // y holds classes, or target numbers; the other one is None.
 certree::Response response(std::size_t n_rows, const std::optional<Ints>& y,
                            const std::optional<Doubles>& target, std::int32_t n_classes,
@@ -191,16 +232,17 @@ Columns grow_cart(const In<Real, 2>& X, const std::optional<Ints>& y,
                   double min_rows, int max_depth, double min_gain, std::int64_t max_leaves,
                   std::int64_t max_features, bool random_cuts, std::uint64_t key,
                   const std::optional<Bytes>& category, const std::optional<Signs>& monotonic,
+                  const std::optional<Orders>& order, const std::optional<Ints>& place,
                   int n_threads) {
   const auto rule = stopping(X, y, weight, min_rows, max_depth);
   const auto answer = response(X.shape(0), y, target, n_classes, criterion);
-  if (category) expect_length("category", category->size(), X.shape(1));
   if (monotonic) {
     expect_length("monotonic", monotonic->size(), X.shape(1));
     if (y && n_classes != 2)
       throw std::invalid_argument("monotonic takes a target or two classes, got " +
                                   std::to_string(n_classes) + " classes");
   }
+  const auto given = ranked(order, place, X.shape(0), n_numbers(X.shape(1), category));
   if (max_features < 1) throw std::invalid_argument("max_features must be at least 1");
   const certree::Greedy greedy{min_gain,
                                max_leaves,
@@ -212,7 +254,7 @@ Columns grow_cart(const In<Real, 2>& X, const std::optional<Ints>& y,
   certree::TreeColumns tree;
   {
     const nb::gil_scoped_release release;
-    tree = certree::grow_cart(matrix(X), answer, rule, greedy, n_threads);
+    tree = certree::grow_cart(matrix(X), given, answer, rule, greedy, n_threads);
   }
   const bool optimal = !tree.heuristic;
   return columns(std::move(tree), optimal);
@@ -566,8 +608,12 @@ void define_for(nb::module_& core) {
            "target"_a.noconvert().none(), "n_classes"_a, "criterion"_a,
            "weight"_a.noconvert().none(), "min_rows"_a, "max_depth"_a, "min_gain"_a, "max_leaves"_a,
            "max_features"_a, "random_cuts"_a, "key"_a, "category"_a.noconvert().none(),
-           "monotonic"_a.noconvert().none(), "n_threads"_a,
-           "Columns of the greedy tree over the rows of X.");
+           "monotonic"_a.noconvert().none(), "order"_a.noconvert().none(),
+           "place"_a.noconvert().none(), "n_threads"_a,
+           "Columns of the greedy tree over the rows of X, which may be some of those ranked.");
+  core.def("rank_rows", &rank_rows<Real>, "X"_a.noconvert(), "category"_a.noconvert().none(),
+           "n_threads"_a,
+           "Rows in the order of each feature of numbers: their ranks and numbers take turns.");
   core.def("apply", &apply<Real>, "feature"_a.noconvert(), "threshold"_a.noconvert(),
            "left"_a.noconvert(), "missing_left"_a.noconvert(), "category_start"_a.noconvert(),
            "categories"_a.noconvert(), "X"_a.noconvert(), "n_threads"_a,

@@ -41,6 +41,25 @@ struct Response {
   const double* target;
 };
 
+// A row in a feature's list; equal values have equal ranks, missing ones the largest of all.
+struct RankedRow {
+  std::uint32_t rank;
+  std::uint32_t row;
+};
+
+// order: (number of features of numbers, n_rows), the rows in the order of each one's values;
+// category: (n_features,) whether a feature holds categories, or null.
+template <class Real>
+void rank_rows(const Matrix<Real>& X, const std::uint8_t* category, RankedRow* order,
+               int n_threads);
+
+// Rows ranked beforehand, of which a tree grows on some. Without an order the grower ranks its own.
+struct Ranked {
+  const RankedRow* order = nullptr;  // (number of features of numbers, n_rows)
+  std::int64_t n_rows = 0;
+  const std::int32_t* place = nullptr;  // (n_rows,) ascending, -1: not among the grower's rows
+};
+
 // Which cuts a greedy grower looks at, and which of them it makes.
 struct Greedy {
   double min_gain;  // a cut whose decrease, rows times impurity (nats), is below is not made
@@ -53,8 +72,8 @@ struct Greedy {
 };
 
 template <class Real>
-TreeColumns grow_cart(const Matrix<Real>& X, const Response& response, const Stopping& stopping,
-                      const Greedy& greedy, int n_threads);
+TreeColumns grow_cart(const Matrix<Real>& X, const Ranked& ranked, const Response& response,
+                      const Stopping& stopping, const Greedy& greedy, int n_threads);
 
 // -- routing and counting
 // --------------------------------------------------------------------------

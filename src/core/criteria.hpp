@@ -17,13 +17,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "core.hpp"
+
 namespace certree {
 
-// A row in a feature's list; equal values have equal ranks.
-struct Entry {
-  std::uint32_t rank;
-  std::uint32_t row;
-};
+using Entry = RankedRow;
 
 // Squared loss, and Gini for two classes, which is squared loss on 0 and 1.
 template <class Y>

@@ -542,17 +542,39 @@ TreeColumns grow_presorted(const CartRows<Real, Y>& rows, const Stopping& stoppi
   return Growth<Rule>::run(rule, root, n_threads, grow_part);
 }
 
+template <class Real>
+void rank_numbers(const Matrix<Real>& X, const Features& features, Entry* lists, int n_threads) {
+  parallel_for(features.n_numbers(), n_threads, [&](std::int64_t i) {
+    sort_feature(X, features.numbers[static_cast<std::size_t>(i)], lists + i * X.n_rows);
+  });
+}
+
+// The n rows of the grower, out of all that were ranked.
+void pick(const Ranked& ranked, std::int64_t i, std::int64_t n, Entry* list) {
+  const Entry* const order = ranked.order + i * ranked.n_rows;
+  Entry* to = list;
+  for (const Entry* from = order; to != list + n && from != order + ranked.n_rows; ++from) {
+    const std::int32_t place = ranked.place[from->row];
+    *to = {from->rank, static_cast<std::uint32_t>(place)};
+    to += place >= 0;  // no branch: it would be guessed wrong too often
+  }
+  if (to != list + n) throw std::invalid_argument("order must hold every row once");
+}
+
 template <class Real, class Y, class Sweep>
-TreeColumns grow_with(const Matrix<Real>& X, const Y* y, std::int32_t n_classes,
-                      const Stopping& stopping, const Greedy& greedy, int n_threads) {
+TreeColumns grow_with(const Matrix<Real>& X, const Ranked& ranked, const Y* y,
+                      std::int32_t n_classes, const Stopping& stopping, const Greedy& greedy,
+                      int n_threads) {
   const std::int64_t n = X.n_rows;
   Features features(X.n_features, greedy.category);
   const auto codes = make_buffer<std::uint32_t>(n * features.n_sets());
   encode_all(X, features, codes.get(), n_threads);
   const auto lists = make_buffer<Entry>(n * features.n_lists());
-  parallel_for(features.n_numbers(), n_threads, [&](std::int64_t i) {
-    sort_feature(X, features.numbers[static_cast<std::size_t>(i)], lists.get() + i * n);
-  });
+  if (ranked.order)
+    parallel_for(features.n_numbers(), n_threads,
+                 [&](std::int64_t i) { pick(ranked, i, n, lists.get() + i * n); });
+  else
+    rank_numbers(X, features, lists.get(), n_threads);
   const CartRows<Real, Y> rows{X,         &features,   nullptr,    n, y, stopping.weight,
                                n_classes, lists.get(), codes.get()};
   if (features.n_sets() > 0)
@@ -563,12 +585,21 @@ TreeColumns grow_with(const Matrix<Real>& X, const Y* y, std::int32_t n_classes,
 }  // namespace
 
 template <class Real>
-TreeColumns grow_cart(const Matrix<Real>& X, const Response& response, const Stopping& stopping,
-                      const Greedy& greedy, int n_threads) {
+void rank_rows(const Matrix<Real>& X, const std::uint8_t* category, RankedRow* order,
+               int n_threads) {
+  rank_numbers(X, Features(X.n_features, category), order, n_threads);
+}
+
+template void rank_rows(const Matrix<float>&, const std::uint8_t*, RankedRow*, int);
+template void rank_rows(const Matrix<double>&, const std::uint8_t*, RankedRow*, int);
+
+template <class Real>
+TreeColumns grow_cart(const Matrix<Real>& X, const Ranked& ranked, const Response& response,
+                      const Stopping& stopping, const Greedy& greedy, int n_threads) {
   const auto with = [&](auto* sweep, const auto* y) {
     using Sweep = std::remove_pointer_t<decltype(sweep)>;
     using Y = std::remove_const_t<std::remove_pointer_t<decltype(y)>>;
-    return grow_with<Real, Y, Sweep>(X, y, response.n_classes, stopping, greedy, n_threads);
+    return grow_with<Real, Y, Sweep>(X, ranked, y, response.n_classes, stopping, greedy, n_threads);
   };
   const bool two_classes = response.y && response.n_classes <= 2;
   const auto bits = make_buffer<std::uint8_t>(two_classes ? X.n_rows : 0);
@@ -592,9 +623,9 @@ TreeColumns grow_cart(const Matrix<Real>& X, const Response& response, const Sto
   }
 }
 
-template TreeColumns grow_cart(const Matrix<float>&, const Response&, const Stopping&,
-                               const Greedy&, int);
-template TreeColumns grow_cart(const Matrix<double>&, const Response&, const Stopping&,
-                               const Greedy&, int);
+template TreeColumns grow_cart(const Matrix<float>&, const Ranked&, const Response&,
+                               const Stopping&, const Greedy&, int);
+template TreeColumns grow_cart(const Matrix<double>&, const Ranked&, const Response&,
+                               const Stopping&, const Greedy&, int);
 
 }  // namespace certree

@@ -15,7 +15,8 @@
 
 // Compiles a function once more for processors with wider registers, and picks when loading. The
 // bits do not depend on it: nothing is contracted, and fma is one rounding everywhere.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
+    defined(__GLIBC__)
 #define CERTREE_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CERTREE_WIDE
@@ -33,14 +34,16 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // -- exp and log in plain arithmetic, so that loops over lanes are vectorised
 // --------------------------
 
+// Odd and even powers are summed apart: neither sum waits for the other.
 template <std::size_t n>
 CERTREE_INLINE double polynomial(const std::array<double, n>& coefficient, double x) {
+  const double square = x * x;
   const auto sum = [&]<std::size_t... i>(std::index_sequence<i...>) {
-    double y = coefficient[n - 1];
-    ((y = y * x + coefficient[n - 2 - i]), ...);
-    return y;
+    double part[2] = {coefficient[n - 1], coefficient[n - 2]};
+    ((part[i % 2] = part[i % 2] * square + coefficient[n - 3 - i]), ...);
+    return part[1 - n % 2] + x * part[n % 2];
   };
-  return sum(std::make_index_sequence<n - 1>());
+  return sum(std::make_index_sequence<n - 2>());
 }
 
 // exp(-a) for a >= 0, right to a unit or two in the last place; 0 where it is below 1e-307.

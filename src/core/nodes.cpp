@@ -299,6 +299,11 @@ struct VotePass {
   }
 };
 
+CERTREE_WIDE void decide(UpPass<1>& pass, Rule rule, const double* theta, double* odds,
+                         double* log_odds) {
+  pass.run(rule, theta, odds, log_odds);
+}
+
 }  // namespace
 
 namespace {
@@ -355,7 +360,7 @@ double weigh(const Terms& terms, const double* theta, const double* root, Rule r
   for (std::int32_t v = 0; v < terms.n_nodes; ++v)
     if (terms.left[v] == kLeaf) log_odds[v] = -kInfinity;
   UpPass<1> pass(terms);
-  pass.run(rule, theta, weight, log_odds);
+  decide(pass, rule, theta, weight, log_odds);
   const double evidence = rule == Rule::average ? pass.evidence(theta, root, 0) : 0.0;
   const auto reach = make_buffer<double>(terms.n_nodes);
   down_pass(terms.left, terms.n_nodes, weight, reach.get(),

@@ -1,6 +1,7 @@
 """Greedy cells (CART): a cell is cut where the response becomes purest."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from certree import _core
 from certree.categories import categorical_mask
-from certree.columns import Float64
+from certree.columns import Float64, Int32
 from certree.grow.stopping import MaxDepth, growing_rows
 from certree.tree import Tree, threads
 
@@ -20,6 +21,40 @@ Criterion = ClassCriterion | Literal["squared"]
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
 Splitter = Literal["best", "random"]
 MonotonicCst = ArrayLike | Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedRows:
+    """Rows in the order of every feature, so that trees of several parts of them sort them once.
+
+    Parameters
+    ----------
+    order : ndarray of uint32, shape (number of features of numbers, 2 n)
+        Ranks and row numbers in turns, as the core writes them.
+    place : ndarray of int32, shape (n,)
+        Place of each row among those of the part, in their order; -1 outside.
+    """
+
+    order: NDArray[np.uint32]
+    place: Int32
+
+    @classmethod
+    def of(
+        cls,
+        X: NDArray[Any],
+        categorical: NDArray[np.bool_] | None = None,
+        n_jobs: int | None = None,
+    ) -> "RankedRows":
+        """Sort the rows of X by all features but those of categories; the part is all of them."""
+        category = None if categorical is None else categorical.view(np.uint8)
+        place = np.arange(len(X), dtype=np.int32)
+        return cls(_core.rank_rows(X, category, threads(n_jobs)), place)
+
+    def part(self, rows: NDArray[np.intp]) -> "RankedRows":
+        """The same rows, for a tree of those with these ascending numbers."""
+        place = np.full(len(self.place), -1, dtype=np.int32)
+        place[rows] = np.arange(len(rows), dtype=np.int32)
+        return RankedRows(self.order, place)
 
 
 def grow_cart(
@@ -37,6 +72,7 @@ def grow_cart(
     monotonic_cst: MonotonicCst = None,
     sample_weight: ArrayLike | None = None,
     random_state: int | RandomState | None = None,
+    ranked: RankedRows | None = None,
     n_jobs: int | None = None,
 ) -> Tree:
     """Grow the greedy tree of the rows.
@@ -91,6 +127,8 @@ def grow_cart(
         counts as one row where `min_rows` counts rows.
     random_state : int, RandomState or None
         Decides what is drawn. Used by `max_features` and ``splitter="random"`` only.
+    ranked : RankedRows or None
+        The rows of X as a part of rows that were sorted before; saves time and changes nothing.
     n_jobs : int or None
         Number of threads; None is one, -1 all. The tree does not depend on it.
 
@@ -138,6 +176,8 @@ def grow_cart(
         n_classes = min(n_classes * 2, 2)  # one class is counted beside an empty one
     n_looked_at = _n_features(max_features, p)
     draws = splitter == "random" or n_looked_at < p
+    if ranked and len(rows.X) != np.count_nonzero(ranked.place >= 0):
+        ranked = None  # rows of weight 0 are gone
     columns = _core.grow_cart(
         rows.X,
         y=rows.y,
@@ -151,6 +191,8 @@ def grow_cart(
         key=_key(random_state) if draws else 0,
         category=categorical.view(np.uint8) if categorical.any() else None,
         monotonic=slopes,
+        order=ranked.order if ranked else None,
+        place=ranked.place if ranked else None,
         n_threads=threads(n_jobs),
         **rows.rules,
     )

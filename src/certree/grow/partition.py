@@ -1,10 +1,10 @@
 """Which grower a partition means."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from certree.columns import Float64, Int32
@@ -12,6 +12,7 @@ from certree.grow.cart import (
     Criterion,
     MaxFeatures,
     MonotonicCst,
+    RankedRows,
     Splitter,
     grow_cart,
 )
@@ -42,6 +43,8 @@ class Grower:
         Random state of the CART partition, and of an estimator that has none of its own.
     n_jobs : int or None
         Number of threads.
+    ranked : RankedRows or None
+        See `on`.
     """
 
     partition: Partition
@@ -56,8 +59,21 @@ class Grower:
     max_leaves: int | None = None
     min_gain: float = 0.0
     max_features: MaxFeatures = None
-    categorical_features: ArrayLike | None = None
+    categorical_features: NDArray[np.bool_] | None = None
     monotonic_cst: MonotonicCst = None
+    ranked: RankedRows | None = None
+
+    def on(self, X: NDArray[Any]) -> "Grower":
+        """The same grower for X and parts of it, which sorts X now if it ever has to."""
+        if not isinstance(self.partition, str) or self.partition != "cart":
+            return self
+        return replace(self, ranked=RankedRows.of(X, self.categorical_features, self.n_jobs))
+
+    def part(self, rows: NDArray[np.intp]) -> "Grower":
+        """The same grower for these rows of X."""
+        ascending = bool((np.diff(rows) > 0).all())
+        ranked = self.ranked.part(rows) if self.ranked and ascending else None
+        return replace(self, ranked=ranked)
 
     def __call__(
         self, X: NDArray[Any], y: Int32 | Float64, sample_weight: Float64 | None = None
@@ -88,6 +104,7 @@ class Grower:
                     categorical_features=self.categorical_features,
                     monotonic_cst=self.monotonic_cst,
                     random_state=self.seed,
+                    ranked=self.ranked,
                     **switches,
                 )
         elif hasattr(self.partition, "fit") and not isinstance(self.partition, type):
