@@ -343,6 +343,8 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         The classes.
     temperatures_ : dict
         `lambda_penalty`, given or chosen.
+    shares_ : list of float
+        [1.0]: a single law is used.
     tree_ : Tree
         The pruned tree.
     stats_ : NodeStats
@@ -473,6 +475,8 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         The classes, at most two.
     temperatures_ : dict
         `temperature`, given or chosen.
+    shares_ : list of float
+        [1.0]: a single law is used.
     tree_ : Tree
         The tree.
     stats_ : NodeStats

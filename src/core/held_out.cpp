@@ -51,6 +51,9 @@ class Hearing {
     const std::int64_t width = numbers ? 3 : n_classes;
     std::vector<std::int32_t> parent(static_cast<std::size_t>(n_nodes), kNone);  // in seen_
     std::vector<std::int32_t> place(static_cast<std::size_t>(n_classes));
+    seen_.reserve(static_cast<std::size_t>(n_nodes));
+    asked_.reserve(2 * static_cast<std::size_t>(n_nodes));
+    class_.reserve(2 * static_cast<std::size_t>(n_nodes));
     for (std::int32_t v = 0; v < n_nodes; ++v) {
       const double* rows = holdout + v * width;
       const double all = std::accumulate(rows, rows + n_classes, 0.0);
