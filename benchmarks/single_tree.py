@@ -2,10 +2,10 @@
 
 The peers are scikit-learn's DecisionTreeClassifier, pruned by cost-complexity with 30 values of
 ccp_alpha and five folds of GridSearchCV, and the single tree of WildWood, by the figures of its paper.
-70 % of the rows train, categories are numbers in the order of their names; all figures are means over
-three splits. A fit of ours is the median of five, the peer fits once; both have one thread. The targets
-are a hundredth of the peer's time, and errors and log losses that are not above the peers'. Needs
-CERTREE_DATA; the peer takes some minutes.
+70 % of the rows train; strings are categories, to scikit-learn numbers in the order of their names. All
+figures are means over three splits. A fit of ours is the median of five, the peer fits once; both have
+one thread. The targets are a hundredth of the peer's time, and errors and log losses that are not above
+the peers'. Needs CERTREE_DATA; the peer takes some minutes.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from benchmarks.defaults import SPLITS, judge, pruned_cart, tables
+from benchmarks.defaults import SPLITS, Data, judge, pruned_cart, tables
 from benchmarks.timing import Row, median, report
 from certree import PACBayesTreeClassifier
 
@@ -30,12 +30,12 @@ WILDWOOD = {
 FIGURES = ("error", "log_loss", "seconds")
 
 
-def measured(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def measured(data: Data) -> tuple[np.ndarray, np.ndarray]:
     """Error, log loss and seconds of ours and of the peer, means over the splits."""
     ours, theirs = [], []
     for split in range(SPLITS):
-        parts = train_test_split(X, y, test_size=0.3, random_state=split, stratify=y)
-        model = PACBayesTreeClassifier(random_state=0)
+        parts = train_test_split(data.X, data.y, test_size=0.3, random_state=split, stratify=data.y)
+        model = PACBayesTreeClassifier(categorical_features=data.categorical, random_state=0)
         figures = judge(model, parts)
         figures["seconds"] = median(lambda: model.fit(parts[0], parts[2]), 5)  # noqa: B023
         ours.append(list(map(figures.get, FIGURES)))
@@ -43,9 +43,9 @@ def measured(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.mean(ours, axis=0), np.mean(theirs, axis=0)
 
 
-def compared(name: str, X: np.ndarray, y: np.ndarray) -> list[Row]:
+def compared(name: str, data: Data) -> list[Row]:
     """Time, error and log loss on one table."""
-    ours, theirs = measured(X, y)
+    ours, theirs = measured(data)
     rows = [Row(f"{name}, fit", ours[2], "GridSearchCV", theirs[2], 0.01)]
     for peer, figures in (("GridSearchCV", theirs), ("WildWood", WILDWOOD[name])):
         rows.append(Row(name, None, peer, None, figures[0], ours[0], "error"))
@@ -60,7 +60,7 @@ def main() -> None:
         print("single_tree: skipped, CERTREE_DATA names no directory of tables")
         return
     found = tables(Path(directory))
-    report("single_tree", [row for name in WILDWOOD for row in compared(name, *found[name])])
+    report("single_tree", [row for name in WILDWOOD for row in compared(name, found[name])])
 
 
 if __name__ == "__main__":
