@@ -108,7 +108,8 @@ def grow_cart(
         The leaf whose cut lowers the impurity most is divided first (of equal ones the first that
         was made), until there are so many leaves; None: no limit.
     min_gain : float
-        A cut that lowers rows times impurity by less is not made. At 0 cuts that lower nothing are
+        A cut that lowers rows times impurity by less is not made: growth stops early where impurity
+        plus `min_gain` times leaves would rise. At 0 cuts that lower nothing are
         made too: later ones may.
     max_features : int, float, "sqrt", "log2" or None
         In each cell features are drawn until so many, or such a share of all, that are not constant
