@@ -429,6 +429,35 @@ def kl_inverse(q, nats, end):
         return float(outside)
 
 
+def radius(n, complexity, log_delta):
+    """Nats per row by which observed and true risk may differ in Maurer's bound."""
+    return (complexity + log_of(xi(n)) - log_delta) / n
+
+
+def vote_bounds(risk, one_wrong, differing, n, complexity, log_delta):
+    """Bounds on a majority vote of two classes as their theorems say, from decimal inverses."""
+
+    def above(observed, draws=1, share=1.0):
+        nats = radius(n, draws * complexity, log_delta + math.log(share))
+        return kl_inverse(observed, nats, 1)
+
+    def below(observed):
+        return kl_inverse(observed, radius(n, 2 * complexity, log_delta + math.log(0.5)), 0)
+
+    half = above(risk, share=0.5)
+    first, second = 1 - 2 * half, 1 - 2 * below(one_wrong)
+    both = risk - one_wrong / 2
+    return {
+        "pac_bayes_kl": above(risk),
+        "first_order": 2 * above(risk),
+        "first_order_range": (above(risk) - 0.01) / (0.7 - 0.01),
+        "tandem": 4 * above(both, 2),
+        "either_wrong": 4 / 3 * above(both + one_wrong, 2),
+        "c_bound": 1 - first**2 / second if first > 0 and second > 0 else 1.0,
+        "disagreement": 4 * half - 2 * below(differing),
+    }
+
+
 # -- growing ---------------------------------------------------------------------------------------
 
 

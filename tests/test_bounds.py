@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import reference
@@ -148,6 +148,32 @@ def test_lambda_is_at_its_best_parameter(p, n, complexity):
     nats = complexity + bounds.log_xi(n) - LOG_DELTA
     for lam in np.linspace(0.01, 1.99, 50):
         assert best <= (p + nats / (lam * n)) / (1 - lam / 2) + 1e-12
+
+
+@settings(max_examples=settings.default.max_examples // 3)
+@given(
+    p=st.floats(0, 0.5),
+    spread=st.floats(0, 1),
+    n=st.integers(1, 300),
+    complexity=st.floats(0, 20),
+    log_delta=st.floats(-800, -0.1),
+)
+def test_bounds_on_votes_are_those_of_their_theorems(p, spread, n, complexity, log_delta):
+    one_wrong = spread * 2 * p * (1 - p)
+    arguments = (n, complexity, log_delta)
+    observed = {
+        bounds.pac_bayes_kl: (p,),
+        bounds.first_order: (p,),
+        bounds.first_order_range: (p, 0.01, 0.7),
+        bounds.tandem: (p - one_wrong / 2,),
+        bounds.either_wrong: (p + one_wrong / 2,),
+        bounds.c_bound: (p, one_wrong),
+        bounds.disagreement: (p, one_wrong, 2),
+    }
+    expected = reference.vote_bounds(p, one_wrong, one_wrong, *arguments)
+    for bound, numbers in observed.items():
+        value = min(max(expected[bound.__name__], 0), 1)
+        assert bound(*numbers, *arguments) == pytest.approx(value, rel=1e-8, abs=1e-9)
 
 
 def test_second_order_bounds_are_markovs_and_cantellis():

@@ -351,3 +351,14 @@ def test_a_pruning_has_weights_0_and_1():
     prior = certree.branching_prior(held.tree, 2)
     with pytest.raises(ValueError, match="pruning must have weights 0 and 1"):
         certree.occam_pruning(held, prior.laws[0], prior)
+
+
+def test_what_the_prior_excludes_has_no_certificate():
+    held = split()
+    sure = certree.trust_labels(certree.branching_prior(held.tree, 2), held.grown, 1.0)
+    label = 1 - held.stats.label
+    certificate = certree.occam_vote(held, label, sure)
+    assert certificate.complexity == np.inf
+    assert certificate.bound == 1
+    assert certificate.rows_needed(0.99) is None
+    assert "is at most 100.0 %" in str(certificate)

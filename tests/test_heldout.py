@@ -83,6 +83,10 @@ def test_statistics_that_do_not_belong_together_are_refused():
         HeldOut(TREE, held.grown, held.stats, GROW, WEIGH[:24], 24)
     with pytest.raises(ValueError, match="expected n = 24 weighing rows, got 25"):
         HeldOut(TREE, held.grown, held.stats, GROW, WEIGH[:24], 25)
+    weight = np.array([0.5, 1.5] + [1.0] * 23)
+    weighted = certree.count(TREE, X[WEIGH], Y[WEIGH], 3, held.grown.label, weight)
+    with pytest.raises(ValueError, match="stats must count whole rows"):
+        HeldOut(TREE, held.grown, weighted, GROW, WEIGH, 25)
     with pytest.raises(ValueError, match="stats has 1 nodes"):
         HeldOut(TREE, NodeStats([[1, 1, 1]], [0]), held.stats, GROW, WEIGH, 25)
 

@@ -59,6 +59,8 @@ class HeldOut:
             raise ValueError(f"stats must count n = {self.n} >= 1 observations, got {observed:g}")
         if not self.grouped and self.n != len(self.weigh):
             raise ValueError(f"expected n = {len(self.weigh)} weighing rows, got {self.n}")
+        if not self.grouped and (self.stats.counts % 1 != 0).any():
+            raise ValueError("stats must count whole rows: bounds do not hold for weighted ones")
 
     @property
     def n_classes(self) -> int:
