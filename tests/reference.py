@@ -305,6 +305,187 @@ def mix(rows, shares, n_steps):
     return np.array(proportion), loss
 
 
+# -- divergences, moments and prior masses ---------------------------------------------------------
+
+
+def by_nodes(every, masses):
+    """Masses of prunings as tuples of nodes: cells of one chain hold the same rows."""
+    merged = {}
+    for pruning, mass in zip(every, masses, strict=True):
+        nodes = tuple(sorted(v for v, _ in pruning))
+        merged[nodes] = merged.get(nodes, Decimal(0)) + mass
+    return merged
+
+
+def law_by_nodes(tree, stop):
+    """Mass of every pruning, if a reached node stops with probability stop[v], leaves always."""
+    masses = {}
+    for pruning in prunings(tree):
+        nodes = tuple(sorted(v for v, _ in pruning))
+        mass = Decimal(1)
+        for v in nodes:
+            mass *= 1 if tree.left[v] == LEAF else stop[v]
+        for u in {u for v in nodes for u in path(tree, v)[:-1]}:
+            mass *= 1 - stop[u]
+        masses[nodes] = mass
+    return masses
+
+
+def law_of_log_odds(tree, log_odds):
+    """The same for log odds of splitting, in many digits."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        return law_by_nodes(tree, [1 / (1 + Decimal(float(x)).exp()) for x in log_odds])
+
+
+def kl_divergence(law_masses, prior_masses):
+    """Sum of q log(q / p), for masses by pruning."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        terms = [q * (q / prior_masses[key]).ln() for key, q in law_masses.items() if q > 0]
+        return float(sum(terms))
+
+
+def renyi_divergence(law_masses, prior_masses, order):
+    with localcontext() as context:
+        context.prec = DIGITS
+        order = Decimal(order)
+        logs = [
+            (order * q.ln() + (1 - order) * prior_masses[key].ln()).exp()
+            for key, q in law_masses.items()
+            if q > 0
+        ]
+        return float(sum(logs).ln() / (order - 1))
+
+
+def holder(tree, nodes, leaf):
+    """The leaf of a pruning that holds a leaf of the tree."""
+    return next(v for v in path(tree, leaf) if v in nodes)
+
+
+def labelled_prunings(masses, label_prior):
+    """All prunings with all labels for their leaves, as (dict from node to label, mass)."""
+    for nodes, mass in masses.items():
+        for labels in product(range(label_prior.shape[1]), repeat=len(nodes)):
+            named = dict(zip(nodes, labels, strict=True))
+            weight = math.prod((Decimal(float(label_prior[v, k])) for v, k in named.items()))
+            yield named, mass * weight
+
+
+def mass_of_labelling(tree, masses, label_prior, label):
+    leaves = np.flatnonzero(tree.left == LEAF)
+    return float(
+        sum(
+            mass
+            for named, mass in labelled_prunings(masses, label_prior)
+            if all(named[holder(tree, named, leaf)] == label[leaf] for leaf in leaves)
+        )
+    )
+
+
+def tuple_risk(tree, masses, table, label, n_draws, n_wrong):
+    """Expected share of rows that at least n_wrong of n_draws prunings get wrong, tuple by tuple."""
+    total = 0.0
+    for leaf in np.flatnonzero(tree.left == LEAF):
+        for drawn in product(masses.items(), repeat=n_draws):
+            mass = math.prod(float(mass) for _, mass in drawn)
+            labels = [label[holder(tree, nodes, leaf)] for nodes, _ in drawn]
+            for k, rows in enumerate(table[leaf]):
+                total += rows * mass * (sum(label != k for label in labels) >= n_wrong)
+    return total / table[0].sum()
+
+
+def disagreement(tree, masses, table, label):
+    total = 0.0
+    for leaf in np.flatnonzero(tree.left == LEAF):
+        for (one, p), (other, q) in product(masses.items(), repeat=2):
+            labels = label[holder(tree, one, leaf)], label[holder(tree, other, leaf)]
+            total += table[leaf].sum() * float(p * q) * (labels[0] != labels[1])
+    return total / table[0].sum()
+
+
+def leaf_sums(masses, value):
+    """Mean and variance of the sum of a value over the leaves of a pruning."""
+    sums = [(mass, sum(Decimal(float(value[v])) for v in nodes)) for nodes, mass in masses.items()]
+    mean = sum(mass * total for mass, total in sums)
+    return float(mean), float(sum(mass * (total - mean) ** 2 for mass, total in sums))
+
+
+# -- bounds ----------------------------------------------------------------------------------------
+
+
+def binomial_tail(errors, n, p):
+    """Probability of at most `errors` errors, as a fraction."""
+    p = Fraction(p)
+    return sum(math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(errors + 1))
+
+
+def log_of(fraction):
+    """Natural log of a positive fraction, in decimals."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        return float((Decimal(fraction.numerator) / Decimal(fraction.denominator)).ln())
+
+
+def xi(n):
+    """Maurer's sum, as a fraction."""
+    return sum(
+        math.comb(n, k) * Fraction(k, n) ** k * Fraction(n - k, n) ** (n - k) for k in range(n + 1)
+    )
+
+
+def kl(q, p):
+    with localcontext() as context:
+        context.prec = DIGITS
+        q, p = Decimal(q), Decimal(p)
+        pairs = [(a, b) for a, b in ((q, p), (1 - q, 1 - p)) if a > 0]
+        return (
+            Decimal("Infinity")
+            if any(b == 0 for _, b in pairs)
+            else sum(a * (a / b).ln() for a, b in pairs)
+        )
+
+
+def kl_inverse(q, nats, end):
+    """The p between q and an end where kl(q, p) passes `nats`, by bisection in decimals."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        inside, outside = Decimal(q), Decimal(end)
+        for _ in range(120):
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if kl(q, middle) <= nats else (inside, middle)
+        return float(outside)
+
+
+def radius(n, complexity, log_delta):
+    """Nats per row by which observed and true risk may differ in Maurer's bound."""
+    return (complexity + log_of(xi(n)) - log_delta) / n
+
+
+def vote_bounds(risk, one_wrong, differing, n, complexity, log_delta):
+    """Bounds on a majority vote of two classes as their theorems say, from decimal inverses."""
+
+    def above(observed, draws=1, share=1.0):
+        nats = radius(n, draws * complexity, log_delta + math.log(share))
+        return kl_inverse(observed, nats, 1)
+
+    def below(observed):
+        return kl_inverse(observed, radius(n, 2 * complexity, log_delta + math.log(0.5)), 0)
+
+    half = above(risk, share=0.5)
+    first, second = 1 - 2 * half, 1 - 2 * below(one_wrong)
+    both = risk - one_wrong / 2
+    return {
+        "pac_bayes_kl": above(risk),
+        "first_order": 2 * above(risk),
+        "first_order_range": (above(risk) - 0.01) / (0.7 - 0.01),
+        "tandem": 4 * above(both, 2),
+        "either_wrong": 4 / 3 * above(both + one_wrong, 2),
+        "c_bound": 1 - first**2 / second if first > 0 and second > 0 else 1.0,
+        "disagreement": 4 * half - 2 * below(differing),
+    }
+
+
 # -- growing ---------------------------------------------------------------------------------------
 
 

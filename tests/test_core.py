@@ -88,6 +88,15 @@ def test_merge_order_takes_one_rise_per_node():
         _core.merge_order(LEFT, ONES.astype(np.float32))
 
 
+def test_sums_below_take_one_value_per_node():
+    log_odds = np.array([0.0, -np.inf, -np.inf])
+    assert _core.sums_below(LEFT, log_odds, ONES).tolist() == [1.5, 1, 1]
+    with pytest.raises(ValueError, match="value has length 2, expected 3"):
+        _core.sums_below(LEFT, log_odds, np.ones(2))
+    with pytest.raises(ValueError, match="log_odds has length 2, expected 3"):
+        _core.sums_below(LEFT, np.ones(2), ONES)
+
+
 def test_results_own_their_memory():
     weight, _, _ = law()
     copies = [law()[0] for _ in range(100)]

@@ -2,26 +2,74 @@
 
 The flow, stage by stage::
 
-    rows -> tree -> stats -> weights -> vote
+    rows -> tree -> stats -> weights -> vote -> certificate
 
 `grow_cart`, `grow_dyadic` and `grow_kd` grow a `Tree` over rows. `count` gives each of its nodes
 `NodeStats`, or `measure` its `TargetStats` if the target is a number. `pac_bayes` and the other laws
 give each node its probability of being a leaf (`NodeWeights`), and `vote` pushes the votes of all
 prunings down to the leaves (`Vote`). One pruning is the case in which those probabilities are 0 and
-1. The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireClassifier`,
+1. With rows that `held_out` keeps apart and a `Prior`, `occam_vote` and the other functions of
+`certificate.METHODS` bound the error on new rows (`Certificate`).
+
+The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireClassifier`,
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
 """
 
 from certree.categories import Categories
+from certree.certificate import (
+    Certificate,
+    gibbs_kl,
+    gibbs_lambda,
+    hold_out,
+    hold_out_best,
+    occam_answers,
+    occam_mean,
+    occam_pruning,
+    occam_vote,
+    single_draw,
+    tightest,
+    vote_c_bound,
+    vote_disagreement,
+    vote_either_wrong,
+    vote_first_order,
+    vote_first_order_range,
+    vote_tandem,
+    vote_tuples,
+)
 from certree.classifier import (
     HelmboldSchapireClassifier,
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
 )
+from certree.divergence import kl_divergence, log_prior_mass, renyi_divergence
 from certree.grow.cart import grow_cart
 from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import grow_kd
 from certree.grow.sklearn_tree import from_sklearn
+from certree.heldout import HeldOut, held_out
+from certree.labelled import LabelledWeights, labelled_posterior
+from certree.moments import (
+    disagreement,
+    leaf_mean,
+    leaf_variance,
+    margin_moments,
+    one_wrong,
+    tuple_risk,
+    wrong_mass,
+    wrong_range,
+)
+from certree.priors import (
+    Prior,
+    allow_abstention,
+    branching_prior,
+    centred_prior,
+    count_prior,
+    doubted_prior,
+    gibbs_posterior,
+    mixture,
+    size_prior,
+    trust_labels,
+)
 from certree.prunings import (
     MergePath,
     PruningPath,
@@ -53,12 +101,16 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Categories",
+    "Certificate",
+    "HeldOut",
     "HelmboldSchapireClassifier",
+    "LabelledWeights",
     "MergePath",
     "NodeStats",
     "NodeWeights",
     "PACBayesTreeClassifier",
     "PACBayesTreeRegressor",
+    "Prior",
     "PrunedTreeClassifier",
     "PrunedTreeRegressor",
     "PruningPath",
@@ -66,28 +118,67 @@ __all__ = [
     "TargetStats",
     "Tree",
     "Vote",
+    "allow_abstention",
     "average",
+    "branching_prior",
+    "centred_prior",
     "cost_complexity",
     "cost_complexity_path",
     "count",
+    "count_prior",
     "depth_penalised",
+    "disagreement",
+    "doubted_prior",
     "entropy",
     "from_sklearn",
+    "gibbs_kl",
+    "gibbs_lambda",
+    "gibbs_posterior",
     "gibbs_risk",
     "grow_cart",
     "grow_dyadic",
     "grow_kd",
+    "held_out",
     "helmbold_schapire",
+    "hold_out",
+    "hold_out_best",
+    "kl_divergence",
+    "labelled_posterior",
+    "leaf_mean",
+    "leaf_variance",
     "load",
+    "log_prior_mass",
     "map_pruning",
+    "margin_moments",
     "measure",
+    "mixture",
+    "occam_answers",
+    "occam_mean",
+    "occam_pruning",
+    "occam_vote",
+    "one_wrong",
     "pac_bayes",
     "prune",
     "reached",
+    "renyi_divergence",
     "sample_pruning",
     "save",
     "sibling_merge_path",
+    "single_draw",
+    "size_prior",
     "spread",
     "theorem_posterior",
+    "tightest",
+    "trust_labels",
+    "tuple_risk",
     "vote",
+    "vote_c_bound",
+    "vote_disagreement",
+    "vote_either_wrong",
+    "vote_first_order",
+    "vote_first_order_range",
+    "vote_tandem",
+    "vote_tuples",
+    "wrong_mass",
+    "wrong_range",
 ]

@@ -463,6 +463,18 @@ Out1<double> reach(const Ints& left, const Doubles& log_odds) {
   return std::move(reached).column();
 }
 
+Out1<double> sums_below(const Ints& left, const Doubles& log_odds, const Doubles& value) {
+  const std::int32_t m = node_count(left);
+  expect_length("log_odds", log_odds.size(), left.size());
+  expect_length("value", value.size(), left.size());
+  Result<double> sum(left.size());
+  {
+    const nb::gil_scoped_release release;
+    certree::sums_below(left.data(), m, log_odds.data(), value.data(), sum.data());
+  }
+  return std::move(sum).column();
+}
+
 Out1<double> likeliest(const Ints& left, const Doubles& log_odds, const Doubles& chain_mode) {
   const std::int32_t m = node_count(left);
   expect_length("log_odds", log_odds.size(), left.size());
@@ -654,6 +666,9 @@ NB_MODULE(_core, core) {
            "(weight, log_odds, log evidence) of one law.");
   core.def("reach", &reach, "left"_a.noconvert(), "log_odds"_a.noconvert(),
            "Probability that each node is in the pruning.");
+  core.def("sums_below", &sums_below, "left"_a.noconvert(), "log_odds"_a.noconvert(),
+           "value"_a.noconvert(),
+           "Expected sum over the leaves of the pruning below each node that is reached.");
   core.def("likeliest", &likeliest, "left"_a.noconvert(), "log_odds"_a.noconvert(),
            "chain_mode"_a.noconvert(), "Log odds (infinite) of the likeliest single pruning.");
   core.def("push_down", &push_down, "left"_a.noconvert(), "weight"_a.noconvert(),

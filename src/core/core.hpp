@@ -161,6 +161,11 @@ double weigh(const Terms& terms, const double* theta, const double* root, Rule r
 // reached: (n_nodes,) probability that the node is in the pruning, as a leaf or above one.
 void reach(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds, double* reached);
 
+// sum: (n_nodes,) expected sum of value over the leaves of the pruning at or below each node, given
+// that the node is reached.
+void sums_below(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds,
+                const double* value, double* sum);
+
 // log_odds_of_pruning: (n_nodes,) +inf where the likeliest single pruning splits a node, else -inf.
 // chain_mode: (n_nodes,) log probability of the likeliest cell, given a stop in the node's chain.
 void likeliest(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds,

@@ -376,6 +376,16 @@ void reach(const std::int32_t* left, std::int32_t n_nodes, const double* log_odd
       reached[left[v]] = reached[left[v] + 1] = reached[v] / (1.0 + std::exp(-log_odds[v]));
 }
 
+void sums_below(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds,
+                const double* value, double* sum) {
+  for (std::int64_t v = n_nodes - 1; v >= 0; --v) {
+    sum[v] = value[v];
+    if (left[v] == kLeaf) continue;
+    const double below = sum[left[v]] + sum[left[v] + 1];
+    sum[v] += (below - value[v]) / (1.0 + std::exp(-log_odds[v]));
+  }
+}
+
 void likeliest(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds,
                const double* chain_mode, double* log_odds_of_pruning) {
   // log(1 + exp(x)), so that a decision's log probabilities are -softplus(x) and -softplus(-x).

@@ -1,0 +1,365 @@
+"""Bounds on a risk, numbers in and number out.
+
+All hold with probability at least ``1 - delta`` over the draw of n independent rows. `log_delta` is
+the natural logarithm of delta, as the share of delta that one hypothesis of many has may be far below
+the smallest double. `complexity` is in nats: minus the log of the prior mass of one hypothesis, or the
+divergence of the law over hypotheses from the prior.
+"""
+
+import math
+from collections.abc import Callable
+
+from scipy.special import betaincc, betaln, gammaincc
+
+# Below, the incomplete beta function of doubles comes near its underflow.
+_SMALLEST_TAIL = 1e-280
+
+
+def _boundary(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """The number next to where a condition stops to hold, on the side of `outside`."""
+    while True:
+        middle = inside + (outside - inside) / 2
+        if middle in (inside, outside):
+            return outside
+        if holds(middle):
+            inside = middle
+        else:
+            outside = middle
+
+
+def _log_beta_fraction(a: float, b: float, x: float) -> float:
+    """Log of the continued fraction of the incomplete beta function, by Lentz's algorithm.
+
+    Press, Teukolsky, Vetterling and Flannery, "Numerical Recipes", Section 6.4. It converges fast for
+    ``x < (a + 1) / (a + b + 2)``.
+    """
+    tiny = 1e-300
+    c, d = 1.0, 1 / ((1 - (a + b) * x / (a + 1)) or tiny)
+    fraction, step, j = d, 0.0, 0
+    while abs(step - 1) > 1e-15:
+        j += 1
+        even = j * (b - j) * x / ((a + 2 * j - 1) * (a + 2 * j))
+        odd = -(a + j) * (a + b + j) * x / ((a + 2 * j) * (a + 2 * j + 1))
+        step = 1.0
+        for term in (even, odd):
+            d = 1 / ((1 + term * d) or tiny)
+            c = (1 + term / c) or tiny
+            step *= c * d
+        fraction *= step
+    return math.log(fraction)
+
+
+def log_binomial_tail(errors: float, n: float, p: float) -> float:
+    """Log of the probability of at most `errors` errors among n, each of probability p.
+
+    For a number of errors that is not whole this is the incomplete beta function between the whole
+    ones.
+    """
+    a, b = n - errors, errors + 1
+    tail = float(betaincc(b, a, p))
+    if tail > _SMALLEST_TAIL:
+        return math.log(tail)
+    if p == 1:
+        return -math.inf
+    log_front = a * math.log1p(-p) + b * math.log(p) - float(betaln(a, b)) - math.log(a)
+    return log_front + _log_beta_fraction(a, b, 1 - p)
+
+
+def binomial_upper(errors: float, n: float, log_delta: float) -> float:
+    """The largest risk at which so few errors are no less likely than delta.
+
+    Parameters
+    ----------
+    errors : float
+        Errors among the rows, 0 .. n.
+    n : float
+        Rows.
+    log_delta : float
+        Log of delta, < 0; -inf gives 1.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the
+    binomial", Biometrika 1934. Langford, "Tutorial on practical prediction theory for
+    classification", JMLR 2005.
+    """
+    if not 0 <= errors <= n:
+        raise ValueError(f"errors must lie in 0 .. {n}, got {errors!r}")
+    _expect_log_delta(log_delta)
+    if errors == n:
+        return 1.0
+    return _boundary(lambda p: log_binomial_tail(errors, n, p) >= log_delta, 0.0, 1.0)
+
+
+def _cost(share: float, expected: float, excess: float) -> float:
+    """``share log(share / expected)``, where ``excess = expected - share`` is known better."""
+    if share == 0:
+        return 0.0
+    if abs(excess) < share / 2:
+        return -share * math.log1p(excess / share)
+    return share * (math.log(share) - math.log(expected))
+
+
+def kl(q: float, p: float) -> float:
+    """Divergence of a coin of probability q from one of probability p, nats."""
+    if p in (0, 1) and p != q:
+        return math.inf
+    return max(_cost(q, p, p - q) + _cost(1 - q, 1 - p, q - p), 0.0)
+
+
+def kl_upper(q: float, nats: float) -> float:
+    """The largest p with ``kl(q, p) <= nats``; q is clipped to 0 .. 1."""
+    q = min(max(q, 0.0), 1.0)
+    if q == 0:
+        return -math.expm1(-nats)
+    return _boundary(lambda p: kl(q, p) <= nats, q, 1.0)
+
+
+def kl_lower(q: float, nats: float) -> float:
+    """The smallest p with ``kl(q, p) <= nats``; q is clipped to 0 .. 1."""
+    q = min(max(q, 0.0), 1.0)
+    if q == 1:
+        return math.exp(-nats)
+    return _boundary(lambda p: kl(q, p) <= nats, q, 0.0)
+
+
+def log_xi(n: float) -> float:
+    """Log of ``sum_k C(n, k) (k/n)^k (1 - k/n)^(n - k)``.
+
+    By Abel's identity the sum is ``n! / n^n sum_k n^k / k!``. It lies between sqrt(n) and 2 sqrt(n).
+
+    References
+    ----------
+    Maurer, "A note on the PAC Bayesian theorem", arXiv:cs/0411099, 2004. Riordan, "Combinatorial
+    identities", 1968, Section 1.5.
+    """
+    return n - n * math.log(n) + math.lgamma(n + 1) + math.log(gammaincc(n + 1, n))
+
+
+def occam(risk: float, n: float, complexity: float, log_delta: float) -> float:
+    """Bound on the risk of any hypothesis with a prior mass, from its share of errors.
+
+    A complexity of 0 is one hypothesis that was fixed before the rows were seen.
+
+    References
+    ----------
+    Langford, "Tutorial on practical prediction theory for classification", JMLR 2005.
+    """
+    _expect_log_delta(log_delta)
+    # A share of n whole errors may miss the whole number by rounding.
+    errors = risk * n
+    whole = round(errors)
+    near = abs(errors - whole) <= 1e-9 * max(n, 1)
+    return binomial_upper(whole if near else errors, n, log_delta - complexity)
+
+
+def occam_mean(risk: float, n: float, complexity: float, log_delta: float) -> float:
+    """The same for losses between 0 and 1, which need not be whole.
+
+    References
+    ----------
+    Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 1963.
+    """
+    _expect_log_delta(log_delta)
+    return kl_upper(risk, max(complexity - log_delta, 0.0) / n)
+
+
+def pac_bayes_kl(risk: float, n: float, complexity: float, log_delta: float) -> float:
+    """Bound on the risk of a law over hypotheses, for all laws at once.
+
+    References
+    ----------
+    Langford and Seeger, "Bounds for averaging classifiers", 2001; Maurer, "A note on the PAC Bayesian
+    theorem", arXiv:cs/0411099, 2004.
+    """
+    return kl_upper(risk, _radius(n, complexity, log_delta))
+
+
+def pac_bayes_lambda(risk: float, n: float, complexity: float, log_delta: float) -> float:
+    """The same without an inverse, at its best parameter; never below `pac_bayes_kl`.
+
+    References
+    ----------
+    Thiemann, Igel, Wintenberger and Seldin, "A strongly quasiconvex PAC-Bayesian bound", ALT 2017,
+    with the constant of Maurer.
+    """
+    nats = n * _radius(n, complexity, log_delta)
+    if nats == 0:
+        return risk
+    lam = 2 / (math.sqrt(2 * n * risk / nats + 1) + 1)
+    return min((risk + nats / (lam * n)) / (1 - lam / 2), 1.0)
+
+
+def first_order(risk: float, n: float, complexity: float, log_delta: float) -> float:
+    """Bound on the risk of a majority vote: twice that of the law.
+
+    References
+    ----------
+    Langford and Shawe-Taylor, "PAC-Bayes and margins", NeurIPS 2002.
+    """
+    return min(2 * pac_bayes_kl(risk, n, complexity, log_delta), 1.0)
+
+
+def first_order_range(
+    risk: float, right: float, wrong: float, n: float, complexity: float, log_delta: float
+) -> float:
+    """Bound on the risk of a vote whose wrong shares are known to have gaps.
+
+    Parameters
+    ----------
+    risk : float
+        Observed risk of the law.
+    right, wrong : float
+        The law errs with at least these probabilities wherever the vote is right, and wrong.
+    n, complexity, log_delta : float
+        As above.
+
+    References
+    ----------
+    Leblanc and Germain, "A framework for bounding deterministic risk with PAC-Bayes: applications to
+    majority votes", arXiv:2510.25569, 2025. ``right = 0``, ``wrong = 1/2`` is `first_order`.
+    """
+    if wrong <= right:
+        return 1.0
+    excess = pac_bayes_kl(risk, n, complexity, log_delta) - right
+    return min(max(excess / (wrong - right), 0.0), 1.0)
+
+
+def tandem(both_wrong: float, n: float, complexity: float, log_delta: float) -> float:
+    """Bound on the risk of a majority vote: four times the risk that two draws are both wrong.
+
+    References
+    ----------
+    Masegosa, Lorenzen, Igel and Seldin, "Second order PAC-Bayesian bounds for the weighted majority
+    vote", NeurIPS 2020.
+    """
+    return tuples(both_wrong, 2, 2, n, complexity, log_delta)
+
+
+def either_wrong(one_wrong: float, n: float, complexity: float, log_delta: float) -> float:
+    """Bound on the risk of a majority vote: 4/3 of the risk that one of two draws is wrong.
+
+    Where the vote errs a draw errs with probability 1/2 or more, so one of two with 3/4 or more.
+    """
+    return tuples(one_wrong, 2, 1, n, complexity, log_delta)
+
+
+def at_least_wrong(p: float, n_draws: int, n_wrong: int) -> float:
+    """Probability that at least `n_wrong` of `n_draws` coins of probability p fall."""
+    return float(betaincc(n_draws - n_wrong + 1, n_wrong, 1 - p))
+
+
+def tuples(
+    share: float, n_draws: int, n_wrong: int, n: float, complexity: float, log_delta: float
+) -> float:
+    """Bound on the risk of a majority vote from tuples of draws.
+
+    The risk that at least `n_wrong` of `n_draws` draws are wrong, over what it is when each is wrong
+    with probability 1/2. (1, 1) is `first_order`, (2, 2) `tandem` and (2, 1) `either_wrong`.
+
+    References
+    ----------
+    Lacasse, Laviolette, Marchand and Turgeon-Boutin, "Learning with randomized majority votes", ECML
+    2010, has the case ``n_wrong = (n_draws + 1) / 2``; the others follow in the same way.
+    """
+    if not 1 <= n_wrong <= n_draws:
+        raise ValueError(f"n_wrong must lie in 1 .. {n_draws}, got {n_wrong!r}")
+    risk = pac_bayes_kl(share, n, n_draws * complexity, log_delta)
+    return min(risk / at_least_wrong(0.5, n_draws, n_wrong), 1.0)
+
+
+def chebyshev_cantelli(risk: float, one_wrong: float) -> float:
+    """Risk of a majority vote at most, by the mean and the variance of the wrong share.
+
+    Parameters
+    ----------
+    risk : float
+        Risk of the law, at most.
+    one_wrong : float
+        Probability that exactly one of two draws is wrong, at least.
+
+    References
+    ----------
+    Lacasse, Laviolette, Marchand, Germain and Usunier, "PAC-Bayes bounds for the risk of the majority
+    vote and the variance of the Gibbs classifier", NeurIPS 2006.
+    """
+    if risk >= 0.5 or one_wrong >= 0.5:
+        return 1.0
+    return min(max(1 - (1 - 2 * risk) ** 2 / (1 - 2 * one_wrong), 0.0), 1.0)
+
+
+def c_bound(risk: float, one_wrong: float, n: float, complexity: float, log_delta: float) -> float:
+    """The C-bound: the risk from above and the variance from below, half of delta each.
+
+    References
+    ----------
+    Germain, Lacasse, Laviolette, Marchand and Roy, "Risk bounds for the majority vote: from a
+    PAC-Bayesian analysis to a learning algorithm", JMLR 2015.
+    """
+    half = log_delta - math.log(2)
+    highest = pac_bayes_kl(risk, n, complexity, half)
+    lowest = kl_lower(one_wrong, _radius(n, 2 * complexity, half))
+    return chebyshev_cantelli(highest, lowest)
+
+
+def disagreement(
+    risk: float, differing: float, n_classes: int, n: float, complexity: float, log_delta: float
+) -> float:
+    """Bound on the risk of a majority vote by the risk of the law and how often two draws differ.
+
+    Parameters
+    ----------
+    risk : float
+        Observed risk of the law.
+    differing : float
+        Probability that two draws predict different classes.
+    n_classes : int
+        Must be 2: with more classes two draws may differ and both be wrong.
+    n, complexity, log_delta : float
+        As above; half of delta goes to each of the two observations.
+
+    Raises
+    ------
+    ValueError
+        If there are not two classes.
+
+    References
+    ----------
+    Masegosa, Lorenzen, Igel and Seldin, "Second order PAC-Bayesian bounds for the weighted majority
+    vote", NeurIPS 2020.
+    """
+    if n_classes != 2:
+        raise ValueError(f"the disagreement bound takes 2 classes, got {n_classes}")
+    half = log_delta - math.log(2)
+    highest = pac_bayes_kl(risk, n, complexity, half)
+    lowest = kl_lower(differing, _radius(n, 2 * complexity, half))
+    return min(max(4 * highest - 2 * lowest, 0.0), 1.0)
+
+
+def single_draw(risk: float, n: float, log_ratio: float, log_delta: float) -> float:
+    """Bound on the risk of one hypothesis that was drawn once from a law.
+
+    It holds with probability ``1 - delta`` over the rows and the draw. `log_ratio`, the log of the
+    law's probability of the hypothesis over the prior's, may be negative.
+
+    References
+    ----------
+    Rivasplata, Kuzborskij, Szepesvari and Shawe-Taylor, "PAC-Bayes analysis beyond the usual bounds",
+    NeurIPS 2020.
+    """
+    return pac_bayes_kl(risk, n, log_ratio, log_delta)
+
+
+def _radius(n: float, complexity: float, log_delta: float) -> float:
+    """How far the observed risk may be from the true one, nats per row."""
+    _expect_log_delta(log_delta)
+    return max(complexity + log_xi(n) - log_delta, 0.0) / n
+
+
+def _expect_log_delta(log_delta: float) -> None:
+    if not log_delta < 0:
+        raise ValueError(f"log_delta must be negative, got {log_delta!r}")

@@ -1,0 +1,364 @@
+"""Certificates: their numbers against enumeration, their words, and what they refuse."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import certree
+import reference
+from certree import Certificate, HeldOut, NodeStats, bounds
+from certree.certificate import METHODS, TUPLES
+from strategies import sums, temperatures, trees_and_stats
+
+LOG_DELTA = math.log(0.05)
+OF_LABEL = ("occam_vote", "occam_mean")
+OF_LAW = [name for name in METHODS if name.startswith(("gibbs_", "vote_"))]
+
+
+@st.composite
+def held_rows(draw, n_classes=None):
+    """A small tree, the growing rows that labelled it and some weighing rows."""
+    tree, grown = draw(
+        trees_and_stats(
+            n_classes=n_classes, largest=5, labels=("majority",), max_inner=3, max_chain=2
+        )
+    )
+    table = draw(
+        st.lists(
+            st.lists(st.integers(0, 4), min_size=grown.n_classes, max_size=grown.n_classes),
+            min_size=tree.n_nodes,
+            max_size=tree.n_nodes,
+        ).filter(
+            lambda rows: any(sum(row) for row, leaf in zip(rows, tree.is_leaf, strict=True) if leaf)
+        )
+    )
+    stats = NodeStats(sums(tree, table), grown.label)
+    n, n_grown = int(stats.n[0]), int(grown.n[0])
+    sides = np.arange(n_grown), np.arange(n_grown, n_grown + n)
+    return HeldOut(tree, grown, stats, *sides, n)
+
+
+def weighed(held, lam, prior):
+    """A posterior and its masses, and those of the prior, by pruning."""
+    law = certree.gibbs_posterior(held.tree, held.stats, prior.laws[0], lam)
+    masses = [
+        reference.law_of_log_odds(held.tree, np.clip(side.log_odds, -1e4, 1e4))
+        for side in (law, prior.laws[0])
+    ]
+    return law, *masses
+
+
+@given(held_rows(), temperatures(10))
+def test_certificates_of_a_law_take_what_enumeration_finds(held, lam):
+    tree, stats = held.tree, held.stats
+    prior = certree.branching_prior(tree, held.n_classes)
+    law, masses, prior_masses = weighed(held, lam, prior)
+    divergence = reference.kl_divergence(masses, prior_masses)
+
+    def risk(n_draws, n_wrong):
+        return reference.tuple_risk(tree, masses, stats.counts, stats.label, n_draws, n_wrong)
+
+    gibbs, both, either = risk(1, 1), risk(2, 2), risk(2, 1)
+    differing = reference.disagreement(tree, masses, stats.counts, stats.label)
+    expected = {
+        "gibbs_kl": (gibbs,),
+        "gibbs_lambda": (gibbs,),
+        "vote_first_order": (gibbs,),
+        "vote_tandem": (both,),
+        "vote_either_wrong": (either,),
+        "vote_c_bound": (gibbs, either - both),
+        "vote_disagreement": (gibbs, differing, 2),
+    }
+    for name, observed in expected.items():
+        if name == "vote_disagreement" and held.n_classes != 2:
+            continue
+        certificate = METHODS[name].certify(held, law, prior)
+        assert certificate.method == name
+        assert certificate.observed == pytest.approx(observed, abs=1e-9)
+        assert certificate.complexity == pytest.approx(divergence, rel=1e-7, abs=1e-8)
+        bound = METHODS[name].inequality(*observed, held.n, divergence, LOG_DELTA)
+        assert certificate.bound == pytest.approx(bound, abs=1e-6)
+    ranged = certree.vote_first_order_range(held, law, prior)
+    assert ranged.bound <= certree.vote_first_order(held, law, prior).bound + 1e-9
+
+
+@given(held_rows(), st.data())
+def test_occam_takes_the_mass_of_the_labelling(held, data):
+    tree = held.tree
+    prior = certree.trust_labels(certree.branching_prior(tree, held.n_classes), held.grown)
+    label = np.array(
+        data.draw(
+            st.lists(
+                st.integers(0, held.n_classes - 1), min_size=tree.n_nodes, max_size=tree.n_nodes
+            )
+        )
+    )
+    masses = reference.law_of_log_odds(tree, np.clip(prior.laws[0].log_odds, -1e4, 1e4))
+    mass = reference.mass_of_labelling(tree, masses, np.exp(prior.log_label[0]), label)
+    leaves = np.flatnonzero(tree.is_leaf)
+    errors = sum(held.stats.n[v] - held.stats.counts[v, label[v]] for v in leaves)
+    vote, mean = (METHODS[name].certify(held, label, prior) for name in OF_LABEL)
+    assert vote.risk == mean.risk == pytest.approx(errors / held.n, abs=1e-12)
+    assert vote.complexity == mean.complexity == pytest.approx(-math.log(mass), abs=1e-9)
+    log_delta = LOG_DELTA + math.log(mass)
+    assert vote.bound == pytest.approx(bounds.binomial_upper(errors, held.n, log_delta), abs=1e-9)
+    assert vote.bound <= mean.bound + 1e-9
+
+
+@given(held_rows(), temperatures(10))
+def test_occam_of_a_pruning_takes_its_mass(held, price):
+    pruning = certree.cost_complexity(held.tree, held.stats, price)
+    prior = certree.branching_prior(held.tree, held.n_classes)
+    certificate = certree.occam_pruning(held, pruning, prior)
+    nodes = np.flatnonzero(pruning.weight)
+    masses = reference.law_of_log_odds(held.tree, np.clip(prior.laws[0].log_odds, -1e4, 1e4))
+    mass = float(masses[tuple(nodes)])
+    assert certificate.complexity == pytest.approx(-math.log(mass), abs=1e-9)
+    assert certificate.risk == pytest.approx(held.stats.errors[nodes].sum() / held.n)
+
+
+@given(held_rows(), temperatures(3), st.integers(0, 1000))
+def test_a_single_draw_pays_its_log_ratio(held, lam, seed):
+    prior = certree.branching_prior(held.tree, held.n_classes)
+    law, masses, prior_masses = weighed(held, lam, prior)
+    drawn = certree.single_draw(held, law, prior, rng=seed)
+    nodes = tuple(np.flatnonzero(drawn.pruning.weight))
+    ratio = math.log(masses[nodes] / prior_masses[nodes])
+    assert drawn.certificate.complexity == pytest.approx(ratio, abs=1e-8)
+    again = certree.single_draw(held, law, prior, rng=seed)
+    assert again.certificate == drawn.certificate
+    np.testing.assert_array_equal(again.pruning.weight, drawn.pruning.weight)
+
+
+@given(held_rows(), temperatures(3))
+def test_tuples_are_the_best_of_their_list(held, lam):
+    prior = certree.branching_prior(held.tree, held.n_classes)
+    law = certree.gibbs_posterior(held.tree, held.stats, prior.laws[0], lam)
+    best = certree.vote_tuples(held, law, prior)
+    singles = [certree.vote_tuples(held, law, prior, share=1 / 15, tuples=[t]) for t in TUPLES]
+    assert best.bound == pytest.approx(min(single.bound for single in singles), abs=1e-12)
+    assert len(TUPLES) == 15
+    alone = certree.vote_tuples(held, law, prior, tuples=[(2, 2)])
+    assert alone.bound == certree.vote_tandem(held, law, prior).bound
+
+
+def typical(name="occam_vote"):
+    """Certificates of every method from one and the same observed numbers."""
+    observed = {
+        "vote_first_order_range": (0.1, 0.01, 0.6),
+        "vote_tandem": (0.02,),
+        "vote_either_wrong": (0.18,),
+        "vote_tuples": (0.2, 3, 1),
+        "vote_c_bound": (0.1, 0.15),
+        "vote_disagreement": (0.1, 0.15, 2),
+    }.get(name, (0.1,))
+    bound = METHODS[name].inequality(*observed, 1000, 5.0, LOG_DELTA)
+    return Certificate(name, bound, 0.05, 1.0, 1000, 0.1, observed, 5.0)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_parts_sum_to_the_bound(name):
+    certificate = typical(name)
+    parts = certificate.parts
+    total = parts.observed + parts.complexity + parts.confidence
+    assert total == pytest.approx(certificate.bound, abs=1e-12)
+    assert min(parts.observed, parts.complexity, parts.confidence) > 0
+    assert certificate.about == METHODS[name].subject
+    assert len(certificate.assumptions) == 2
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_rows_needed_are_the_fewest_that_are_enough(name):
+    certificate = typical(name)
+    assert certificate.rows_needed(certificate.bound) <= 1000
+    target = (certificate.bound + certificate.parts.observed) / 2
+    needed = certificate.rows_needed(target)
+    assert needed > 1000
+
+    def at(n):
+        return METHODS[name].inequality(*certificate.observed, n, 5.0, LOG_DELTA)
+
+    assert at(needed) <= target < at(needed - 1)
+    assert certificate.rows_needed(certificate.parts.observed) is None
+    assert certificate.rows_needed(np.nextafter(certificate.parts.observed, 1)) is None
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_says_what_it_is(name):
+    method = METHODS[name]
+    assert method.certify.__name__ == name
+    assert method.certify.__doc__
+    assert method.inequality.__module__ == "certree.bounds"
+    assert method.needs
+    assert method.reference
+    assert getattr(certree, name) is method.certify
+
+
+def test_the_sentence():
+    certificate = Certificate("occam_pruning", 0.11301, 0.05, 0.5, 6500, 0.1009, (0.1009,), 3.2)
+    assert str(certificate) == (
+        "With probability at least 95 % over the draw of the 6,500 weighing rows, this tree's error "
+        "on new rows from the same source is at most 11.4 % (observed on them: 10.1 %; "
+        "method: occam_pruning)."
+    )
+    grouped = Certificate("gibbs_kl", 0.25, 0.001, 1.0, 120, 0.1, (0.1,), 3.2, grouped=True)
+    assert str(grouped) == (
+        "With probability at least 99.9 % over the draw of the 120 groups of weighing rows, the "
+        "error of a tree drawn anew for each row on rows of new groups from the same source is at "
+        "most 25.0 % (observed on them: 10.0 %; method: gibbs_kl)."
+    )
+    assert grouped.assumptions[0].startswith("groups of rows are drawn independently")
+    held_out = str(certree.hold_out(30, 1000))
+    assert held_out.startswith("With probability at least 95 % over the draw of the 1,000 held-out")
+
+
+def test_hold_out_is_clopper_pearsons():
+    certificate = certree.hold_out(30, 1000, 0.1, 0.5)
+    assert certificate.bound == bounds.binomial_upper(30, 1000, LOG_DELTA)
+    assert certificate.complexity == 0
+    best = certree.hold_out_best([45, 30, 60], 1000)
+    expected = bounds.binomial_upper(30, 1000, LOG_DELTA - math.log(3))
+    assert best.bound == pytest.approx(expected, abs=1e-15)
+    assert best.risk == 0.03
+    for errors, n in ((-1, 10), (11, 10), (0.5, 10), (0, 0)):
+        with pytest.raises(ValueError, match="errors must be whole numbers"):
+            certree.hold_out(errors, n)
+    for delta in (0, 1, math.nan):
+        with pytest.raises(ValueError, match="delta must lie between 0 and 1"):
+            certree.hold_out(1, 10, delta)
+    for share in (0, 1.1):
+        with pytest.raises(ValueError, match=r"share must lie in \(0, 1\]"):
+            certree.hold_out(1, 10, 0.05, share)
+    with pytest.raises(ValueError, match=r"bound must lie in 0 .. 1"):
+        Certificate("hold_out", 1.5, 0.05, 1, 10, 0.1, (0.1,), 0)
+
+
+def test_the_tightest_of_several_pays_for_all():
+    one, other = certree.hold_out(30, 1000, share=0.5), certree.hold_out(20, 1000, share=0.5)
+    assert certree.tightest(one, other) is other
+    with pytest.raises(ValueError, match=r"shares of delta must sum to at most 1, got 1.5"):
+        certree.tightest(one, certree.hold_out(20, 1000))
+    with pytest.raises(ValueError, match="certificates must have the same delta"):
+        certree.tightest(one, certree.hold_out(20, 1000, 0.1, 0.5))
+
+
+def rows(n, seed=0, n_classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    y = (X[:, 0] > 0.5).astype(int)
+    return X, np.where(rng.random(n) < 0.1, rng.integers(0, n_classes, n), y)
+
+
+def split(n=200, n_classes=2, **options):
+    X, y = rows(n, n_classes=n_classes)
+    grow, weigh = np.arange(n // 4), np.arange(n // 4, n)
+    tree = certree.grow_kd(X[grow], y[grow])
+    return certree.held_out(tree, X, y, n_classes, grow=grow, weigh=weigh, **options)
+
+
+def arguments(held, prior=None):
+    """What each method takes, by its name."""
+    prior = certree.count_prior(held.tree, held.grown) if prior is None else prior
+    law = certree.gibbs_posterior(held.tree, held.stats, prior.laws[0], 0.5)
+    label = certree.vote(held.tree, held.stats, law).label
+    taken = dict.fromkeys(OF_LAW, (held, law, prior))
+    taken |= dict.fromkeys(OF_LABEL, (held, label, prior))
+    taken["occam_answers"] = (held, label, certree.allow_abstention(prior))
+    pruning = certree.cost_complexity(held.tree, held.stats, 2.0)
+    return taken | {"occam_pruning": (held, pruning, prior), "single_draw": (held, law, prior)}
+
+
+def made(certificate):
+    return getattr(certificate, "certificate", certificate)
+
+
+def test_a_prior_that_saw_the_weighing_rows_is_refused():
+    held = split()
+    seen = certree.count_prior(held.tree, held.stats)
+    elsewhere = certree.count_prior(split().tree, held.grown)
+    for prior, message in ((seen, "has seen other rows"), (elsewhere, "prunings of another tree")):
+        for name, taken in arguments(held, prior).items():
+            with pytest.raises(ValueError, match=message):
+                METHODS[name].certify(*taken)
+
+
+def test_groups_take_mean_losses_only():
+    held = split(groups=np.arange(200) // 5)
+    for name, taken in arguments(held).items():
+        if METHODS[name].whole_errors:
+            with pytest.raises(ValueError, match=f"{name} counts whole errors of independent rows"):
+                METHODS[name].certify(*taken)
+        else:
+            certificate = made(METHODS[name].certify(*taken))
+            assert certificate.grouped
+            assert certificate.n == 30
+            assert 0 < certificate.risk < certificate.bound
+
+
+def test_more_than_two_classes_have_no_disagreement_bound():
+    held = split(n_classes=3)
+    taken = arguments(held)
+    with pytest.raises(ValueError, match="disagreement bound takes 2 classes, got 3"):
+        certree.vote_disagreement(*taken["vote_disagreement"])
+    assert certree.vote_c_bound(*taken["vote_c_bound"]).bound < 1
+
+
+def test_answers_are_certified_where_there_are_any():
+    held = split(400)
+    prior = certree.allow_abstention(certree.count_prior(held.tree, held.grown), 0.3)
+    law = certree.gibbs_posterior(held.tree, held.stats, prior.laws[0], 1.0)
+    ballot = certree.vote(held.tree, held.stats, law)
+    label = np.where(ballot.score.max(axis=1) < 0.8, 2, ballot.label)
+    certificate = certree.occam_answers(held, label, prior)
+    leaves = np.flatnonzero(held.tree.is_leaf & (label < 2))
+    assert certificate.n == held.stats.n[leaves].sum() < held.n
+    wrong = held.stats.n[leaves] - held.stats.counts[leaves, label[leaves]]
+    assert certificate.risk == pytest.approx(wrong.sum() / certificate.n)
+    assert "weighing rows that it answers, this vote's error, where it answers, on" in str(
+        certificate
+    )
+    with pytest.raises(ValueError, match="at least one weighing row that is answered"):
+        certree.occam_answers(held, np.full(len(label), 2), prior)
+    with pytest.raises(ValueError, match="prior must have 3 labels, got 2"):
+        certree.occam_answers(held, label, certree.branching_prior(held.tree, 2))
+    # A vote that always answers may take the prior, too.
+    assert certree.occam_vote(held, ballot.label, prior).bound < 1
+    with pytest.raises(ValueError, match=r"label must lie in 0 .. 1"):
+        certree.occam_vote(held, label, prior)
+
+
+def test_labelled_laws_certify_a_tree_from_before_the_rows():
+    X, y = rows(400)
+    grid = np.random.default_rng(1).random((400, 2))
+    tree = certree.grow_kd(grid, max_depth=4)
+    held = certree.held_out(tree, X, y, 2, grow=[], weigh=np.arange(400))
+    prior = certree.branching_prior(tree, 2)
+    law = certree.labelled_posterior(tree, held.stats, prior, 0.5)
+    for name in ("gibbs_kl", "vote_either_wrong"):
+        certificate = METHODS[name].certify(held, law, prior)
+        assert certificate.risk < 0.15
+        assert certificate.bound < 0.6
+    evidence = law.weights.log_evidence
+    gibbs = certree.gibbs_kl(held, law, prior)
+    assert gibbs.complexity == pytest.approx(-0.5 * 400 * gibbs.risk - evidence, rel=1e-9)
+
+
+def test_a_pruning_has_weights_0_and_1():
+    held = split()
+    prior = certree.branching_prior(held.tree, 2)
+    with pytest.raises(ValueError, match="pruning must have weights 0 and 1"):
+        certree.occam_pruning(held, prior.laws[0], prior)
+
+
+def test_what_the_prior_excludes_has_no_certificate():
+    held = split()
+    sure = certree.trust_labels(certree.branching_prior(held.tree, 2), held.grown, 1.0)
+    label = 1 - held.stats.label
+    certificate = certree.occam_vote(held, label, sure)
+    assert certificate.complexity == np.inf
+    assert certificate.bound == 1
+    assert certificate.rows_needed(0.99) is None
+    assert "is at most 100.0 %" in str(certificate)

@@ -1,0 +1,97 @@
+"""Which rows touched what, and that no row is on both sides."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import certree
+import reference
+from certree import HeldOut, NodeStats
+from strategies import rows, trees
+
+RNG = np.random.default_rng(0)
+X = RNG.random((40, 2))
+Y = RNG.integers(0, 3, 40)
+GROW, WEIGH = np.arange(15), np.arange(15, 40)
+TREE = certree.grow_kd(X[GROW], Y[GROW])
+
+
+def split(**changes):
+    return certree.held_out(TREE, X, Y, 3, **{"grow": GROW, "weigh": WEIGH} | changes)
+
+
+@given(st.data(), trees(), rows(max_features=3))
+def test_each_side_is_counted_and_the_growing_rows_label(data, tree, table):
+    x, y = table
+    x = np.column_stack([x] * 3)[:, :3]
+    side = data.draw(st.lists(st.sampled_from("gw-"), min_size=len(y), max_size=len(y)))
+    grow, weigh = (np.flatnonzero(np.array(side) == name) for name in "gw")
+    if not len(weigh):
+        with pytest.raises(ValueError, match="stats must count n = 0 >= 1 observations"):
+            certree.held_out(tree, x, y, 3, grow=grow, weigh=weigh)
+        return
+    held = certree.held_out(tree, x, y, 3, grow=grow, weigh=weigh)
+    assert held.n == len(weigh)
+    assert held.n_classes == 3
+    for stats, side in ((held.grown, grow), (held.stats, weigh)):
+        np.testing.assert_array_equal(stats.counts, reference.counts(tree, x[side], y[side], 3))
+        np.testing.assert_array_equal(stats.label, reference.majority(tree, held.grown.counts))
+
+
+def test_groups_weigh_the_same_whatever_their_size():
+    groups = np.concatenate([np.full(15, -1), np.repeat([7, 8, 9], [1, 4, 20])])
+    held = split(groups=groups)
+    assert held.n == 3
+    assert held.grouped
+    weight = 1 / np.repeat([1, 4, 20], [1, 4, 20])
+    expected = reference.counts(TREE, X[WEIGH], Y[WEIGH], 3, weight)
+    np.testing.assert_allclose(held.stats.counts, expected)
+
+
+def test_a_row_on_both_sides_is_refused():
+    with pytest.raises(ValueError, match="cannot certify it: 3 rows both grow and weigh"):
+        split(weigh=np.arange(12, 40))
+    with pytest.raises(ValueError, match="grow must not name a row twice"):
+        split(grow=[0, 0, 1])
+    with pytest.raises(ValueError, match="weigh must not name a row twice"):
+        split(weigh=[20, 21, 20])
+    with pytest.raises(ValueError, match="1 groups both grow and weigh"):
+        split(
+            groups=np.concatenate([np.arange(20), np.arange(20)]) // 3 + (np.arange(40) >= 20) * 4
+        )
+    held = split()
+    with pytest.raises(ValueError, match="5 rows both grow and weigh"):
+        HeldOut(TREE, held.grown, held.stats, np.arange(20), held.weigh, held.n)
+
+
+def test_row_numbers_are_checked():
+    for bad in ([0.5], [[1, 2]], [True, False]):
+        with pytest.raises(ValueError, match="grow must be a list of row numbers"):
+            split(grow=bad)
+    for bad in ([-1], [40]):
+        with pytest.raises(ValueError, match=r"weigh must lie in 0 .. 39"):
+            split(weigh=bad)
+
+
+def test_statistics_that_do_not_belong_together_are_refused():
+    held = split()
+    relabelled = NodeStats(held.stats.counts, (held.stats.label + 1) % 3)
+    with pytest.raises(ValueError, match="the weighing rows must not label the nodes"):
+        HeldOut(TREE, held.grown, relabelled, GROW, WEIGH, 25)
+    with pytest.raises(ValueError, match="stats must count n = 24 >= 1 observations, got 25"):
+        HeldOut(TREE, held.grown, held.stats, GROW, WEIGH[:24], 24)
+    with pytest.raises(ValueError, match="expected n = 24 weighing rows, got 25"):
+        HeldOut(TREE, held.grown, held.stats, GROW, WEIGH[:24], 25)
+    weight = np.array([0.5, 1.5] + [1.0] * 23)
+    weighted = certree.count(TREE, X[WEIGH], Y[WEIGH], 3, held.grown.label, weight)
+    with pytest.raises(ValueError, match="stats must count whole rows"):
+        HeldOut(TREE, held.grown, weighted, GROW, WEIGH, 25)
+    with pytest.raises(ValueError, match="stats has 1 nodes"):
+        HeldOut(TREE, NodeStats([[1, 1, 1]], [0]), held.stats, GROW, WEIGH, 25)
+
+
+def test_a_tree_from_before_the_rows_needs_no_growing_rows():
+    held = certree.held_out(TREE, X, Y, 3, grow=[], weigh=np.arange(40))
+    assert held.n == 40
+    assert (held.stats.label == 0).all()

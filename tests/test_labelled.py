@@ -1,0 +1,95 @@
+"""Laws over labelled prunings against the enumeration of all of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import certree
+import reference
+from certree.labelled import ballot_of, divergence
+from strategies import temperatures, trees_and_stats
+
+SMALL = {"largest": 30, "max_inner": 3, "max_chain": 2}
+
+
+def enumerated(tree, stats, prior, lam):
+    """Masses of all labelled prunings under prior and posterior, in many digits."""
+    with reference.localcontext() as context:
+        context.prec = reference.DIGITS
+        prior_masses, masses = [], []
+        by_nodes = reference.law_of_log_odds(tree, np.clip(prior.laws[0].log_odds, -1e3, 1e3))
+        label_prior = np.exp(prior.log_label[0])
+        for named, mass in reference.labelled_prunings(by_nodes, label_prior):
+            errors = sum(int(stats.n[v] - stats.counts[v, k]) for v, k in named.items())
+            prior_masses.append((named, mass))
+            masses.append(mass * (-reference.Decimal(lam) * errors).exp())
+        total = sum(masses)
+        return prior_masses, [mass / total for mass in masses], float(total.ln())
+
+
+@given(trees_and_stats(**SMALL), temperatures(10), st.booleans())
+def test_labelled_posterior_is_the_sum_over_labelled_prunings(tree_and_stats, lam, trusting):
+    tree, stats = tree_and_stats
+    prior = certree.branching_prior(tree, stats.n_classes)
+    if trusting:
+        prior = certree.trust_labels(prior, stats)
+    law = certree.labelled_posterior(tree, stats, prior, lam)
+    every, masses, log_total = enumerated(tree, stats, prior, lam)
+    assert law.weights.log_evidence == pytest.approx(log_total, rel=1e-9, abs=1e-9)
+    joint = law.weights.weight[:, None] * law.share
+    expected = np.zeros_like(joint)
+    for (named, _), mass in zip(every, masses, strict=True):
+        for v, k in named.items():
+            expected[v, k] += float(mass)
+    np.testing.assert_allclose(joint, expected, atol=1e-9)
+
+    score = ballot_of(tree, stats, law).score
+    for leaf in np.flatnonzero(tree.is_leaf):
+        outcome = np.zeros(stats.n_classes)
+        for (named, _), mass in zip(every, masses, strict=True):
+            outcome[named[reference.holder(tree, named, leaf)]] += float(mass)
+        np.testing.assert_allclose(score[leaf], outcome, atol=1e-9)
+
+    by_key = [dict(enumerate(side)) for side in (masses, [mass for _, mass in every])]
+    expected_divergence = reference.kl_divergence(*by_key)
+    assert divergence(law, prior) == pytest.approx(expected_divergence, rel=1e-7, abs=1e-8)
+
+
+def test_a_law_without_labels_takes_those_of_the_growing_rows():
+    tree = certree.Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
+    stats = certree.NodeStats([[6, 4], [6, 0], [0, 4]], [0, 0, 1])
+    prior = certree.branching_prior(tree, 2)
+    law = certree.gibbs_posterior(tree, stats, prior.laws[0], 1.0)
+    np.testing.assert_array_equal(
+        ballot_of(tree, stats, law).score, certree.vote(tree, stats, law).score
+    )
+    assert divergence(law, prior) == prior.divergence(law)
+    labelled = certree.LabelledWeights(law, np.eye(2)[stats.label])
+    np.testing.assert_allclose(
+        ballot_of(tree, stats, labelled).score, certree.vote(tree, stats, law).score
+    )
+    # Sure labels cost log 2 nats a leaf.
+    expected = prior.divergence(law) + law.expected_leaves * np.log(2)
+    assert divergence(labelled, prior) == pytest.approx(expected)
+
+
+def test_a_label_that_the_prior_excludes_does_not_matter_where_it_is_never_drawn():
+    tree = certree.Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
+    stats = certree.NodeStats([[6, 4], [6, 0], [0, 4]], [0, 0, 1])
+    sure = certree.trust_labels(certree.branching_prior(tree, 2), stats, 1.0)
+    root = certree.prune(tree, [0, 1, 1])
+    wrong_below = certree.LabelledWeights(root, np.array([[1, 0], [0, 1], [1, 0]]))
+    assert divergence(wrong_below, sure) == pytest.approx(np.log(2))
+
+
+def test_what_does_not_fit_is_refused():
+    tree = certree.Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
+    stats = certree.NodeStats([[6, 4], [6, 0], [0, 4]], [0, 0, 1])
+    prior = certree.branching_prior(tree, 2)
+    with pytest.raises(ValueError, match="one part and 2 labels, got 2 parts and 2 labels"):
+        certree.labelled_posterior(tree, stats, certree.mixture(prior, prior), 1)
+    with pytest.raises(ValueError, match="one part and 2 labels, got 1 parts and 3 labels"):
+        certree.labelled_posterior(tree, stats, certree.allow_abstention(prior), 1)
+    with pytest.raises(ValueError, match="every row of share must hold probabilities"):
+        certree.LabelledWeights(prior.laws[0], np.full((3, 2), 0.6))

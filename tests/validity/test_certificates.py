@@ -1,0 +1,330 @@
+"""Every row of METHODS by simulation: rows whose distribution is known, so that the true risk is too.
+
+Rows are points of a grid, and their classes follow a small tree apart from noise, so that the risk of
+whatever is certified is a finite sum.
+"""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import certree
+from certree import HeldOut, Tree
+from certree.certificate import METHODS
+
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+REPEATS = 400 if LONG else 12
+SIDE = 16
+GRID = np.stack(np.meshgrid(*2 * [np.arange(SIDE)], indexing="ij"), axis=-1).reshape(-1, 2) + 0.0
+DELTA = 0.05
+N_GROW, N_WEIGH = 120, 1500
+LAMBDAS = (0.1, 0.3, 1.0, 3.0)
+
+
+@dataclass(frozen=True)
+class World:
+    """Classes of the points of the grid: a tree's, or any other with the probability `noise`."""
+
+    n_classes: int
+    noise: float = 0.06
+
+    @property
+    def planted(self):
+        x, y = GRID.T
+        quarter = (x >= SIDE // 2).astype(int) * 2 + (y >= SIDE // 4)
+        return np.where((x < 3) & (y < 3), self.n_classes - 1, quarter) % self.n_classes
+
+    @property
+    def classes(self):
+        """Probability of each class at each point, (points, K)."""
+        other = self.noise / (self.n_classes - 1)
+        return np.where(np.eye(self.n_classes)[self.planted] == 1, 1 - self.noise, other)
+
+    def draw(self, rng, n, group_size=1):
+        """Points and classes of n rows; rows of one group share their noise, but not their point."""
+        point = rng.integers(0, len(GRID), n)
+        n_groups = -(-n // group_size)
+        shared = [
+            np.repeat(values, group_size)[:n]
+            for values in (
+                rng.random(n_groups) < self.noise,
+                rng.integers(1, self.n_classes, n_groups),
+            )
+        ]
+        y = self.planted[point]
+        return GRID[point], np.where(shared[0], (y + shared[1]) % self.n_classes, y)
+
+    def risk_of_labels(self, tree, label):
+        """True risk of a labelling of the leaves."""
+        named = label[tree.apply(GRID)]
+        return 1 - self.classes[np.arange(len(GRID)), named].mean()
+
+    def risk_of_answers(self, tree, label):
+        """True risk where the label is a class."""
+        named = label[tree.apply(GRID)]
+        answered = named < self.n_classes
+        right = self.classes[answered, named[answered]]
+        return 1 - right.mean()
+
+    def gibbs_risk(self, tree, ballot):
+        wrong = certree.wrong_mass(ballot)[tree.apply(GRID)]
+        return (wrong * self.classes).sum(axis=1).mean()
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw of all rows, and what may be certified of it."""
+
+    world: World
+    seed: int
+    group_size: int = 1
+
+    def rows(self):
+        rng = np.random.default_rng([self.seed, self.world.n_classes, self.group_size])
+        X, y = self.world.draw(rng, N_GROW + N_WEIGH, self.group_size)
+        return X, y, np.arange(N_GROW), np.arange(N_GROW, N_GROW + N_WEIGH)
+
+    def held(self) -> HeldOut:
+        X, y, grow, weigh = self.rows()
+        tree = certree.grow_kd(X[grow], y[grow], min_rows=4)
+        groups = None if self.group_size == 1 else np.arange(len(y)) // self.group_size
+        return certree.held_out(
+            tree, X, y, self.world.n_classes, grow=grow, weigh=weigh, groups=groups
+        )
+
+
+def priors(held):
+    pruning = certree.cost_complexity(held.tree, held.grown, 2.0)
+    return certree.doubted_prior(held.tree, held.grown, pruning, (0.1, 0.01))
+
+
+def laws(held, prior):
+    """Posteriors of several temperatures: a bound may be taken for the best of them."""
+    for part in prior.parts:
+        for lam in LAMBDAS:
+            yield certree.gibbs_posterior(held.tree, held.stats, part.laws[0], lam)
+
+
+def by_law(name):
+    """Bound and true risk of the law with the lowest bound."""
+
+    def certify(draw):
+        held = draw.held()
+        prior = priors(held)
+        certified = [
+            (METHODS[name].certify(held, law, prior, DELTA), law) for law in laws(held, prior)
+        ]
+        certificate, law = min(certified, key=lambda pair: pair[0].bound)
+        ballot = certree.vote(held.tree, held.stats, law)
+        if name.startswith("gibbs"):
+            return certificate.bound, draw.world.gibbs_risk(held.tree, ballot)
+        return certificate.bound, draw.world.risk_of_labels(held.tree, ballot.label)
+
+    return certify
+
+
+def by_label(name):
+    """Bound and true risk of the vote with the lowest bound, of both kinds."""
+
+    def certify(draw):
+        held = draw.held()
+        prior = priors(held)
+        labels = [
+            certree.vote(held.tree, held.stats, law, kind).label
+            for law in laws(held, prior)
+            for kind in ("majority", "mean")
+        ]
+        certified = [(METHODS[name].certify(held, label, prior, DELTA), label) for label in labels]
+        certificate, label = min(certified, key=lambda pair: pair[0].bound)
+        return certificate.bound, draw.world.risk_of_labels(held.tree, label)
+
+    return certify
+
+
+def hold_out(draw):
+    """The pruning that the growing rows choose."""
+    held = draw.held()
+    pruning = certree.cost_complexity(held.tree, held.grown, 2.0)
+    errors = round(pruning.weight @ held.stats.errors)
+    label = certree.vote(held.tree, held.stats, pruning).label
+    bound = certree.hold_out(errors, held.n, DELTA).bound
+    return bound, draw.world.risk_of_labels(held.tree, label)
+
+
+def hold_out_best(draw):
+    """The best of the prunings that the growing rows choose at several prices."""
+    held = draw.held()
+    prunings = [certree.cost_complexity(held.tree, held.grown, price) for price in (0, 1, 2, 5, 20)]
+    errors = [round(pruning.weight @ held.stats.errors) for pruning in prunings]
+    best = prunings[int(np.argmin(errors))]
+    label = certree.vote(held.tree, held.stats, best).label
+    bound = certree.hold_out_best(errors, held.n, DELTA).bound
+    return bound, draw.world.risk_of_labels(held.tree, label)
+
+
+def occam_answers(draw):
+    """Votes that abstain where they are not sure, at the threshold with the lowest bound."""
+    held = draw.held()
+    prior = certree.allow_abstention(priors(held))
+    law = next(laws(held, prior))
+    ballot = certree.vote(held.tree, held.stats, law)
+    sure = ballot.score.max(axis=1)
+    certified = []
+    for threshold in (0.0, 0.7, 0.9):
+        label = np.where(sure < threshold, draw.world.n_classes, ballot.label)
+        certified.append((certree.occam_answers(held, label, prior, DELTA), label))
+    certificate, label = min(certified, key=lambda pair: pair[0].bound)
+    return certificate.bound, draw.world.risk_of_answers(held.tree, label)
+
+
+def occam_pruning(draw):
+    """The pruning with the lowest bound of those that the weighing rows choose at several prices."""
+    held = draw.held()
+    prior = priors(held)
+    prunings = [certree.cost_complexity(held.tree, held.stats, price) for price in (0.5, 2, 8)]
+    certified = [
+        (certree.occam_pruning(held, p, prior, DELTA).bound, i) for i, p in enumerate(prunings)
+    ]
+    bound, i = min(certified)
+    label = certree.vote(held.tree, held.stats, prunings[i]).label
+    return bound, draw.world.risk_of_labels(held.tree, label)
+
+
+def single_draw(draw):
+    held = draw.held()
+    prior = priors(held)
+    law = list(laws(held, prior))[1]
+    drawn = certree.single_draw(held, law, prior, DELTA, rng=draw.seed)
+    label = certree.vote(held.tree, held.stats, drawn.pruning).label
+    return drawn.certificate.bound, draw.world.risk_of_labels(held.tree, label)
+
+
+CERTIFY = {
+    "hold_out": hold_out,
+    "hold_out_best": hold_out_best,
+    "occam_vote": by_label("occam_vote"),
+    "occam_mean": by_label("occam_mean"),
+    "occam_answers": occam_answers,
+    "occam_pruning": occam_pruning,
+    "single_draw": single_draw,
+} | {name: by_law(name) for name in METHODS if name.startswith(("gibbs_", "vote_"))}
+# Bounds on a vote by its prunings are two to four times their risk.
+WORTH = dict.fromkeys(CERTIFY, 0.35) | {name: 0.95 for name in CERTIFY if "vote_" in name}
+
+
+def simulate(name, world, group_size=1, repeats=REPEATS):
+    outcomes = [CERTIFY[name](Draw(world, seed, group_size)) for seed in range(repeats)]
+    return np.array(outcomes).T
+
+
+def expect_valid(bound, risk, worth):
+    violations = int((risk > bound).sum())
+    # A rate of delta would pass this with a probability of 0.999.
+    assert violations <= binom.ppf(0.999, REPEATS, DELTA), violations
+    assert bound.mean() < worth
+
+
+def test_every_method_is_simulated():
+    assert set(CERTIFY) == set(METHODS)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("name", METHODS)
+def test_bounds_hold(name, n_classes):
+    if name == "vote_disagreement" and n_classes > 2:
+        pytest.skip("for two classes only, which test_certificate.py checks")
+    bound, risk = simulate(name, World(n_classes))
+    expect_valid(bound, risk, WORTH[name])
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].whole_errors])
+def test_bounds_hold_for_groups_whose_rows_share_their_noise(name):
+    bound, risk = simulate(name, World(2), group_size=5)
+    expect_valid(bound, risk, 0.999)
+
+
+def test_the_simulation_sees_violations():
+    """Hold-out is exact but for the steps of the binomial law: it fails nearly as often as it may."""
+    bound, risk = simulate("hold_out", World(2), repeats=max(REPEATS, 400))
+    assert 0.02 < (risk > bound).mean() < 0.09
+
+
+def test_rows_of_groups_are_not_independent():
+    """Were the groups ignored, hold-out would fail far more often than it may."""
+    violations = 0
+    for seed in range(100):
+        draw = Draw(World(2), seed, group_size=60)
+        X, y, grow, weigh = draw.rows()
+        tree = certree.grow_kd(X[grow], y[grow], min_rows=4)
+        held = certree.held_out(tree, X, y, 2, grow=grow, weigh=weigh)
+        pruning = certree.cost_complexity(tree, held.grown, 2.0)
+        label = certree.vote(tree, held.stats, pruning).label
+        errors = round(pruning.weight @ held.stats.errors)
+        bound = certree.hold_out(errors, held.n, DELTA).bound
+        violations += draw.world.risk_of_labels(tree, label) > bound
+    assert violations > 100 * 4 * DELTA
+
+
+def test_labelled_prunings_need_no_growing_rows():
+    grid = Tree(*_quartered(), 2)
+    world = World(5)
+    violations = 0
+    for seed in range(REPEATS):
+        rng = np.random.default_rng(seed)
+        X, y = world.draw(rng, 1000)
+        held = certree.held_out(grid, X, y, 5, grow=[], weigh=np.arange(1000))
+        prior = certree.branching_prior(grid, 5)
+        for lam in LAMBDAS:
+            law = certree.labelled_posterior(grid, held.stats, prior, lam)
+            ballot = certree.labelled.ballot_of(grid, held.stats, law)
+            gibbs = certree.gibbs_kl(held, law, prior, DELTA, 0.5)
+            vote = certree.occam_vote(held, ballot.label, prior, DELTA, 0.5)
+            violations += gibbs.bound < world.gibbs_risk(grid, ballot)
+            violations += vote.bound < world.risk_of_labels(grid, ballot.label)
+            assert max(gibbs.bound, vote.bound) < 0.8
+    assert violations <= len(LAMBDAS) * binom.ppf(0.999, REPEATS, DELTA)
+
+
+def _quartered(depth=6):
+    """Columns of the tree that halves the grid, one side after the other."""
+    feature, threshold, left, boxes = [], [], [], [((0.0, SIDE), (0.0, SIDE))]
+    for v, box in enumerate(boxes):
+        j = int(np.log2(v + 1)) % 2
+        low, high = box[j]
+        middle = (low + high) / 2
+        inner = v < 2**depth - 1
+        feature.append(j * inner)
+        threshold.append((middle - 0.5) * inner)
+        left.append(2 * v + 1 if inner else -1)
+        halves = ((low, middle), (middle, high)) if inner else ()
+        boxes += [(half, box[1]) if j == 0 else (box[0], half) for half in halves]
+    return feature, threshold, left, [1] * len(left)
+
+
+def test_rows_that_grew_the_tree_would_certify_what_is_false():
+    """Classes are coin flips, so that every classifier is wrong half of the time."""
+    rng = np.random.default_rng(0)
+    failures = 0
+    for _ in range(20):
+        X, y = rng.random((200, 3)), rng.integers(0, 2, 200)
+        everything = np.arange(200)
+        tree = certree.grow_cart(X, y)
+        with pytest.raises(ValueError, match="rows that grew the tree cannot certify it"):
+            certree.held_out(tree, X, y, 2, grow=everything, weigh=everything)
+        # What the guard keeps from happening: twice the same rows under two numbers.
+        twice = np.concatenate([X, X]), np.concatenate([y, y])
+        held = certree.held_out(tree, *twice, 2, grow=everything, weigh=everything + 200)
+        prior = certree.branching_prior(tree, 2)
+        bounds = []
+        for lam in LAMBDAS:
+            law = certree.gibbs_posterior(tree, held.stats, prior.laws[0], lam)
+            label = certree.vote(tree, held.stats, law).label
+            bounds += [
+                certree.gibbs_kl(held, law, prior, DELTA).bound,
+                certree.occam_vote(held, label, prior, DELTA).bound,
+            ]
+        failures += min(bounds) < 0.5
+    assert failures > 20 * 4 * DELTA
