@@ -1,7 +1,8 @@
 """What all estimators share: a tree grows, temperatures are chosen, its prunings vote."""
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -176,14 +177,20 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         self : object
             The fitted estimator.
         """
+        with self._unchanged_by_failure():
+            self._fit(self._training_rows(X, y, sample_weight))
+        return self
+
+    @contextmanager
+    def _unchanged_by_failure(self) -> Iterator[None]:
+        """A fit that fails leaves the estimator as it was."""
         before = self.__dict__.copy()
         try:
-            self._fit(self._training_rows(X, y, sample_weight))
+            yield
         except BaseException:
             self.__dict__.clear()
-            self.__dict__.update(before)  # a fit that fails leaves the estimator as it was
+            self.__dict__.update(before)
             raise
-        return self
 
     def _fit(self, rows: _Training) -> None:
         random_state = check_random_state(self.random_state)
