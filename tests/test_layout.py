@@ -32,6 +32,8 @@ ORDER = [
     "estimator",
     "classifier",
     "regressor",
+    "densities",
+    "naive_bayes",
     "output",
     "storage",
     "tables",

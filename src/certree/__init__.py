@@ -10,6 +10,7 @@ give each node its probability of being a leaf (`NodeWeights`), and `vote` pushe
 prunings down to the leaves (`Vote`). One pruning is the case in which those probabilities are 0 and
 1. The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireClassifier`,
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
+`NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
 """
 
 from certree.categories import Categories
@@ -22,6 +23,7 @@ from certree.grow.cart import grow_cart
 from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import grow_kd
 from certree.grow.sklearn_tree import from_sklearn
+from certree.naive_bayes import NaiveBayesClassifier
 from certree.prunings import (
     MergePath,
     PruningPath,
@@ -55,6 +57,7 @@ __all__ = [
     "Categories",
     "HelmboldSchapireClassifier",
     "MergePath",
+    "NaiveBayesClassifier",
     "NodeStats",
     "NodeWeights",
     "PACBayesTreeClassifier",
