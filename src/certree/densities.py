@@ -375,10 +375,14 @@ def left_out_histogram(histogram: Histogram) -> float:
 # -- from densities to posteriors ------------------------------------------------------------------
 
 
-def log_sum(joint: Float64) -> Float64:
-    """Logarithm of the sum of exponentials along the classes, (n, 1)."""
-    largest = joint.max(axis=1, keepdims=True)
-    result: Float64 = largest + np.log(np.exp(joint - largest).sum(axis=1, keepdims=True))
+def relative(log_prior: Float64, log_density: Float64) -> Float64:
+    """Log density in each class less that over all classes; (n, K), as is log_density.
+
+    With the logarithm of the prior it adds up to the log posterior.
+    """
+    # Far from all classes densities are so small that only their differences are exact enough.
+    apart = log_density - (log_prior + log_density).max(axis=1, keepdims=True)
+    result: Float64 = apart - np.log(np.exp(log_prior + apart).sum(axis=1, keepdims=True))
     return result
 
 
@@ -407,8 +411,8 @@ def best_power(log_prior: Float64, log_density: Float64, y: Int32, weight: Float
     from scipy.optimize import brentq  # takes long to load, and few models need it
 
     def slope(power: float) -> float:
-        joint = log_prior + power * log_density
-        mean = (np.exp(joint - log_sum(joint)) * log_density).sum(axis=1)
+        posterior = np.exp(log_prior + relative(log_prior, power * log_density))
+        mean = (posterior * log_density).sum(axis=1)
         return float((weight * (mean - log_density[np.arange(len(y)), y])).sum())
 
     if slope(1.0) <= 0:

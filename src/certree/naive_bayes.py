@@ -26,8 +26,8 @@ from certree.densities import (
     Normal,
     best_power,
     edges_of,
-    log_sum,
     prefers_histogram,
+    relative,
 )
 from certree.estimator import checked_rows, new_rows, one_row
 
@@ -299,7 +299,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
                 self._go_on(rows, y_codes, weight)
             self.class_prior_ = self._priors()
             if first:
-                self.power_ = self._power(rows, y_codes, weight)
+                self._set_power(rows, y_codes, weight)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)  # a fit that fails leaves the estimator as it was
@@ -385,7 +385,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         """The density of feature j, learned from the first rows."""
         n_classes, names = len(self.classes_), self._category_names(j)
         if names is not None:
-            table = CategoricalTable.empty(n_classes, len(names), self.alpha)
+            # Where no category is known, the table has a place that no row will ask for.
+            table = CategoricalTable.empty(n_classes, max(1, len(names)), self.alpha)
             return table.plus(x, y, weight)
         if choice == "normal":
             return self._normal(j, floor)
@@ -447,19 +448,19 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"priors of 0 contradict rows of the classes {denied}")
         return priors
 
-    def _power(self, rows: Float64, y: Int32, weight: Float64) -> float:
-        if not isinstance(self.power, str):
-            return float(self.power)
-        return best_power(self._log_prior, self._log_density(rows), y, weight)
+    def _set_power(self, rows: Float64, y: Int32, weight: Float64) -> None:
+        self.power_ = 1.0 if isinstance(self.power, str) else float(self.power)
+        if isinstance(self.power, str):
+            self.power_ = best_power(self._log_prior, self._log_density(rows), y, weight)
 
     # -- prediction --------------------------------------------------------------------------------
 
-    def _log_density(self, rows: Float64) -> Float64:
-        """Log of the product of the densities of all features, (n, K)."""
+    def _log_density(self, rows: NDArray[Any]) -> Float64:
+        """Log of the densities of all features multiplied, to the power; (n, K)."""
         total = np.zeros((len(rows), len(self.classes_)))
-        for x, density in zip(rows.T, self.densities_, strict=True):
+        for x, density in zip(rows.T.astype(np.float64), self.densities_, strict=True):
             total += density.log_density(x)
-        return total
+        return self.power_ * total
 
     @property
     def _log_prior(self) -> Float64:
@@ -480,8 +481,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n, K)
             In the order of `classes_`.
         """
-        rows = new_rows(self, X).astype(np.float64)
-        return self._log_prior + self.power_ * self._log_density(rows)
+        log_density = self._log_density(new_rows(self, X))
+        return self._log_prior + log_density
 
     def predict_log_proba(self, X: ArrayLike) -> Float64:
         """Log posterior of each class.
@@ -496,8 +497,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n, K)
             In the order of `classes_`.
         """
-        joint = self.predict_joint_log_proba(X)
-        return joint - log_sum(joint)
+        log_density = self._log_density(new_rows(self, X))
+        return self._log_prior + relative(self._log_prior, log_density)
 
     def predict_proba(self, X: ArrayLike) -> Float64:
         """Posterior of each class.
@@ -561,8 +562,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         prior = self._log_prior
         explained = [self._contribution("prior", None, "prior", prior)]
         for j, (name, density) in enumerate(zip(self._names, self.densities_, strict=True)):
-            log_density = self.power_ * density.log_density(rows[:, j])[0]
-            added = log_density - log_sum((prior + log_density)[None])[0]
+            log_density = self.power_ * density.log_density(rows[:, j])
+            added = relative(prior, log_density)[0]
             value = self._value(j, rows[0, j])
             explained.append(self._contribution(name, value, density.kind, added))
         return explained
