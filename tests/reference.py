@@ -745,3 +745,59 @@ def random_cuts(key, j, x, y, w, criterion, is_categorical):
 def between(low, high):
     middle = low * 0.5 + high * 0.5
     return middle if low <= middle < high else low
+
+
+# -- naive Bayes -----------------------------------------------------------------------------------
+
+
+def log_normal(value, mean, variance):
+    return -0.5 * math.log(2 * math.pi * variance) - (value - mean) ** 2 / (2 * variance)
+
+
+def mean_and_variance(values):
+    mean = math.fsum(values) / len(values)
+    return mean, math.fsum((v - mean) ** 2 for v in values) / len(values)
+
+
+def normal_log_density(value, x, y, k, added):
+    """Log density at a value, for the rows of class k, or for all if it has none."""
+    if math.isnan(value):
+        return 0.0
+    present = [v for v in x if not math.isnan(v)]
+    own = [v for v, label in zip(x, y, strict=True) if label == k and not math.isnan(v)]
+    if not present:
+        return log_normal(value, 0.0, 1.0)
+    mean, variance = mean_and_variance(own or present)
+    return log_normal(value, mean, variance + added)
+
+
+def table_log_probability(value, x, y, k, n_categories, alpha):
+    if math.isnan(value):
+        return 0.0
+    own = [v for v, label in zip(x, y, strict=True) if label == k and not math.isnan(v)]
+    return math.log((own.count(value) + alpha) / (len(own) + alpha * n_categories))
+
+
+def bin_of(value, edges):
+    """The last bin that begins at or below a value; the first one for what is below all."""
+    if math.isnan(value):
+        return math.nan
+    return max([b for b in range(len(edges) - 1) if edges[b] <= value], default=0)
+
+
+def histogram_log_density(value, x, y, k, edges, alpha):
+    if math.isnan(value):
+        return 0.0
+    bins, b = [bin_of(v, edges) for v in x], bin_of(value, edges)
+    width = edges[b + 1] - edges[b] or 1.0
+    return table_log_probability(b, bins, y, k, len(edges) - 1, alpha) - math.log(width)
+
+
+def left_out(x, y, log_density):
+    """Sum of log_density(value, other rows, their classes, class) over rows that are not alone."""
+    total = 0.0
+    for i, (value, k) in enumerate(zip(x, y, strict=True)):
+        others = [j for j in range(len(x)) if j != i and not math.isnan(x[j])]
+        if not math.isnan(value) and any(y[j] == k for j in others):
+            total += log_density(value, [x[j] for j in others], [y[j] for j in others], k)
+    return total

@@ -39,6 +39,8 @@ ORDER = [
     "estimator",
     "classifier",
     "regressor",
+    "densities",
+    "naive_bayes",
     "output",
     "storage",
     "tables",

@@ -13,6 +13,7 @@ prunings down to the leaves (`Vote`). One pruning is the case in which those pro
 
 The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireClassifier`,
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
+`NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
 """
 
 from certree.categories import Categories
@@ -58,6 +59,7 @@ from certree.moments import (
     wrong_mass,
     wrong_range,
 )
+from certree.naive_bayes import NaiveBayesClassifier
 from certree.priors import (
     Prior,
     allow_abstention,
@@ -106,6 +108,7 @@ __all__ = [
     "HelmboldSchapireClassifier",
     "LabelledWeights",
     "MergePath",
+    "NaiveBayesClassifier",
     "NodeStats",
     "NodeWeights",
     "PACBayesTreeClassifier",

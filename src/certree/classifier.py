@@ -41,7 +41,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         check_classification_targets(y)
         if self.class_weight is None:
             return sample_weight
-        weight = _class_weights(self.class_weight, y, sample_weight)
+        weight = class_weights(self.class_weight, y, sample_weight)
         return weight if sample_weight is None else sample_weight * weight
 
     def _coded(self, y: NDArray[Any]) -> NDArray[Any]:
@@ -100,7 +100,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return normalised
 
 
-def _class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) -> Float64:
+def class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) -> Float64:
     """Weight of each row's class; "balanced" counts rows by their weights, scikit-learn does not."""
     if class_weight != "balanced":
         weights: Float64 = compute_sample_weight(class_weight, y)

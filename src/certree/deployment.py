@@ -301,4 +301,3 @@ def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certi
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
     return certificates.hold_out(int(np.sum(predicted != truth)), len(truth), delta)
-

@@ -14,7 +14,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, _fit_context, is_classifier
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    check_X_y,
+    validate_data,
+)
 
 from certree import _core
 from certree.categories import categories_of
@@ -86,6 +91,55 @@ _NUMBERS: dict[str, Any] = {
     "order": "C",
     "ensure_all_finite": "allow-nan",
 }
+
+
+def checked_rows(
+    model: Any, X: ArrayLike, y: ArrayLike, reset: bool = True
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Check training rows and their target; categories become codes.
+
+    Parameters
+    ----------
+    model : estimator
+        Its ``categories_`` are those of the rows. Number and names of the features are set.
+    X : array-like of shape (n, p)
+        Rows.
+    y : array-like of shape (n,)
+        Target.
+    reset : bool
+        Whether the features are new, or must be those that the model knows.
+
+    Returns
+    -------
+    tuple of two ndarrays
+        A matrix of numbers, NaN where one is missing, and the target.
+    """
+    checks = {**_NUMBERS, "y_numeric": not is_classifier(model)}
+    if model.categories_ is None:
+        rows, target = validate_data(model, X, y, reset=reset, **checks)
+    else:
+        validate_data(model, X, reset=reset, skip_check_array=True)
+        encoded = model.categories_.encode(X)
+        rows, target = check_X_y(encoded, y, estimator=model, **checks)
+    return rows, target
+
+
+def new_rows(model: Any, X: ArrayLike) -> NDArray[Any]:
+    """Check rows to predict against what a fitted model knows; categories become codes."""
+    check_is_fitted(model)
+    if model.categories_ is None:
+        rows: NDArray[Any] = validate_data(model, X, reset=False, **_NUMBERS)
+        return rows
+    validate_data(model, X, reset=False, skip_check_array=True)
+    return np.asarray(model.categories_.encode(X))
+
+
+def one_row(x: ArrayLike) -> ArrayLike:
+    """Give one row of shape (p,) two dimensions; a table stays as it is."""
+    if np.ndim(x) == 2:
+        return x
+    # Numbers beside strings stay numbers.
+    return np.asarray(x, dtype=object if np.asarray(x).dtype.kind == "U" else None)[None]
 
 
 class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
@@ -231,12 +285,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> _Training:
         self.categories_ = categories_of(X, self.categorical_features)
-        encoded = X if self.categories_ is None else self.categories_.encode(X)
-        rows, target = validate_data(
-            self, encoded, y, **_NUMBERS, y_numeric=not is_classifier(self)
-        )
-        if self.categories_ is not None:
-            validate_data(self, X, skip_check_array=True)  # the names of the features
+        rows, target = checked_rows(self, X, y)
         weight = number = None
         if sample_weight is not None:
             weight = _check_sample_weight(
@@ -324,12 +373,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     # -- prediction --------------------------------------------------------------------------------
 
     def _leaves(self, X: ArrayLike) -> Int32:
-        check_is_fitted(self)
-        if self.categories_ is None:
-            rows = validate_data(self, X, reset=False, **_NUMBERS)
-        else:
-            validate_data(self, X, reset=False, skip_check_array=True)
-            rows = self.categories_.encode(X)
+        rows = new_rows(self, X)
         return self.tree_.route(rows, threads(self.n_jobs))
 
     def apply(self, X: ArrayLike) -> Int32:
@@ -430,8 +474,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         list of ExplainedCell
             From the root inwards, each with its rule, rows, label and share; shares sum to 1.
         """
-        row = x if np.ndim(x) == 2 else np.asarray(x)[None]
-        leaves = self._leaves(row)
+        leaves = self._leaves(one_row(x))
         if len(leaves) != 1:
             raise ValueError(f"explain takes one row, got {len(leaves)}")
         return self._explainer().path(int(leaves[0]))
