@@ -507,6 +507,39 @@ def test_a_model_file_that_cannot_be_written_is_an_error(tmp_path, iris):
     assert "missing" in stderr
 
 
+def test_fits_with_a_split_and_new_rows_are_certified(tmp_path, iris):
+    shuffled = iris.sample(frac=1, random_state=0)
+    old, new = (
+        write(shuffled[:100], tmp_path / "old.csv"),
+        write(shuffled[100:], tmp_path / "new.csv"),
+    )
+    model_file = tmp_path / "model"
+    arguments = ("fit", old, "--target", "kind", "-o", model_file, "--quiet")
+    text = succeeds(*arguments, "--split", 0.4, "--delta", 0.1)
+    model = certree.load(model_file)
+    assert str(model.certificate_) in text
+    assert "With probability at least 90 %" in text
+    text = succeeds("certify", model_file, new, "--target", "kind")
+    rows = shuffled[100:]
+    expected = certree.certify(model, rows.drop(columns="kind"), rows["kind"])
+    assert text.strip() == str(expected)
+    succeeds(*arguments)
+    assert "With probability" not in succeeds(*arguments)
+
+
+def test_what_cannot_be_certified_is_refused(tmp_path, iris):
+    table, model_file = write(iris, tmp_path / "table.csv"), tmp_path / "model"
+    arguments = ("fit", table, "--target", "kind", "-o", model_file, "--quiet")
+    assert "--split takes --method pac-bayes" in fails(
+        *arguments, "--split", 0.4, "--method", "pruned"
+    )
+    assert "'split' parameter" in fails(*arguments, "--split", 2)
+    numbers = write(iris.drop(columns="kind"), tmp_path / "numbers.csv")
+    succeeds("fit", numbers, "--target", "petal width", "-o", model_file, "--regression", "--quiet")
+    message = fails("certify", model_file, numbers, "--target", "petal width")
+    assert "predicts numbers" in message
+
+
 @pytest.mark.parametrize("method", ["pac-bayes", "pruned"])
 def test_numbers_are_fitted_and_predicted(tmp_path, iris, method):
     table = write(iris.drop(columns="kind"), tmp_path / "table.parquet")

@@ -107,7 +107,10 @@ class CertifiedVote(TreeVoteEstimator):
         random_state = check_random_state(self.random_state)
         grow, weigh = deal(_num_samples(X), float(self.split or 0), random_state, groups)
         table = self._preprocessed(X, y, grow)
-        self.categories_ = categories_of(_safe_indexing(table, grow), self.categorical_features)
+        self.categories_ = categories_of(table, self.categorical_features)
+        if self.categories_ is not None:  # those of the growing rows alone
+            seen = _safe_indexing(table, grow)
+            self.categories_ = categories_of(seen, self.categorical_features)
         rows, target = checked_rows(self, table, y)
         weight = self._row_weights(rows, target, sample_weight)
         classes = self._coded(target)

@@ -22,7 +22,9 @@ from certree.classifier import (
     HelmboldSchapireClassifier,
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
+    TreeVoteClassifier,
 )
+from certree.deployment import certify as certify_rows
 from certree.estimator import TreeVoteEstimator
 from certree.experiments import figure2 as figure2_experiment
 from certree.experiments import table2 as table2_experiment
@@ -71,6 +73,7 @@ Partitions = Annotated[
     list[str] | None, typer.Option(help=f"Some of {', '.join(PARTITIONS)}; repeat or use commas.")
 ]
 Repeats = Annotated[int, typer.Option(min=1, help="Repetitions, each with rows of its own.")]
+Delta = Annotated[float, typer.Option(help="Probability with which the certificate may fail.")]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 for all cores.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw to this file (.png, .svg, .pdf).")]
@@ -187,6 +190,11 @@ def fit(
     regression: Annotated[
         bool, typer.Option("--regression", help="The target is a number, not a class.")
     ] = False,
+    split: Annotated[
+        float | None,
+        typer.Option(help="Share of the rows that grow the tree; the others certify its error."),
+    ] = None,
+    delta: Delta = 0.05,
     seed: Annotated[int, typer.Option(min=0, help="Random state.")] = 0,
     jobs: Jobs = -1,
     quiet: Quiet = False,
@@ -197,8 +205,14 @@ def fit(
         estimators = _REGRESSORS if regression else _CLASSIFIERS
         if method not in estimators:
             raise ValueError(f"{method} votes for classes: it cannot predict a number")
+        certified: dict[str, Any] = {}
+        if split is not None:
+            if regression or method != Method.pac_bayes:
+                raise ValueError(f"--split takes --method {Method.pac_bayes} and classes")
+            certified = {"split": split, "delta": delta}
         model = estimators[method](
             partition.value,
+            **certified,
             categorical_features=table.categorical,
             random_state=seed,
             n_jobs=jobs,
@@ -212,15 +226,44 @@ def fit(
     chosen = "; ".join(_laws(model))
     Console().print(
         f"{len(table.X)} rows, {table.X.shape[1]} features{_classes(model)}; tree of "
-        f"{model.get_n_leaves()} leaves; {chosen}; written to {output}",
+        f"{model.get_n_leaves()} leaves; {chosen}; written to {output}"
+        f"{_promise(model)}",
         highlight=False,
         markup=False,
         soft_wrap=True,
     )
 
 
+def _promise(model: TreeVoteEstimator) -> str:
+    certificate = getattr(model, "certificate_", None)
+    return "" if certificate is None else f"\n{certificate}"
+
+
 def _classes(model: TreeVoteEstimator) -> str:
     return f", {model.n_classes_} classes" if hasattr(model, "n_classes_") else ""
+
+
+@app.command()
+def certify(
+    model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV, Parquet or Arrow file of rows.")
+    ],
+    target: Annotated[str, typer.Option(help="Column with the class.")],
+    delta: Delta = 0.05,
+) -> None:
+    """Certify the error of a model by rows that were never used."""
+    try:
+        model = storage.load(model_file)
+        if not isinstance(model, TreeVoteClassifier):
+            raise ValueError(f"{model_file} predicts numbers; only errors of classes are certified")
+        columns = tables.read(file)
+        truth = np.asarray(tables.split_target(columns, target).y)
+        X = _rows_for(model, columns, file)
+        certificate = certify_rows(model, X, truth, delta)
+    except (OSError, ValueError) as error:
+        _fail(error)
+    typer.echo(str(certificate))
 
 
 def _laws(model: TreeVoteEstimator) -> Iterator[str]:
@@ -250,11 +293,7 @@ def predict(
     try:
         model = storage.load(model_file)
         columns = tables.read(file)
-        table = tables.split_target(_features(columns, model, file), None)
-        _expect_numbers(table, model)
-        X = table.X
-        # The columns are in the model's order; their names are not needed any more.
-        model.__dict__.pop("feature_names_in_", None)
+        X = _rows_for(model, columns, file)
         if isinstance(model, TreeVoteRegressor):
             beside = dict(zip(("between", "within"), model.predict_spread(X).T, strict=True))
         else:
@@ -263,6 +302,14 @@ def predict(
         _write_table(pa.table({"prediction": pa.array(model.predict(X)), **beside}), output)
     except (OSError, ValueError) as error:
         _fail(error)
+
+
+def _rows_for(model: TreeVoteEstimator, columns: pa.Table, file: Path) -> Any:
+    """The rows that a model reads, in its order; it then needs their names no more."""
+    table = tables.split_target(_features(columns, model, file), None)
+    _expect_numbers(table, model)
+    model.__dict__.pop("feature_names_in_", None)
+    return table.X
 
 
 def _features(columns: pa.Table, model: TreeVoteEstimator, file: Path) -> pa.Table:

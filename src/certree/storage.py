@@ -8,12 +8,15 @@ before a model is made of it.
 import json
 import os
 import zipfile
+from dataclasses import asdict
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree.categories import Categories
+from certree.certificate import METHODS, Certificate
+from certree.certified import CertifiedVote
 from certree.classifier import (
     HelmboldSchapireClassifier,
     PACBayesTreeClassifier,
@@ -119,6 +122,10 @@ def save(model: TreeVoteEstimator, path: str | os.PathLike[str]) -> None:
         header["object_classes"] = bool(np.asarray(model.classes_).dtype == object)
     elif isinstance(model.stats_, TargetStats):
         header["unit"] = float(model.stats_.unit)
+    if isinstance(model, CertifiedVote):
+        header["certificates"] = [asdict(one) for one in model.certificates_]
+        deployed = model.certificate_ in model.certificates_
+        header["deployed"] = model.certificates_.index(model.certificate_) if deployed else None
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
 
     def write(file: BinaryIO) -> None:
@@ -222,7 +229,20 @@ def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteEstimator:
     ]
     model._set_laws(Mixture(np.stack(laws, axis=1), shares))
     model._set_fitted(tree, stats, law, ballot)
+    if isinstance(model, CertifiedVote):
+        _set_certificates(model, header["certificates"], header["deployed"])
     return model
+
+
+def _set_certificates(model: CertifiedVote, saved: list[dict[str, Any]], deployed: Any) -> None:
+    certificates = []
+    for one in saved:
+        if one["method"] not in METHODS:
+            raise ValueError(f"unknown method {one['method']!r}")
+        certificates.append(Certificate(**{**one, "observed": tuple(one["observed"])}))
+    model.preprocessor_ = None
+    model.certificates_ = tuple(certificates)
+    model.certificate_ = None if deployed is None else model.certificates_[deployed]
 
 
 def _set_classes(

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 import certree
 from certree import HeldOut, Tree
-from certree.certificate import METHODS
+from certree.certificate import METHODS, wrong_share
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -154,6 +154,15 @@ def hold_out(draw):
     return bound, draw.world.risk_of_labels(held.tree, label)
 
 
+def hold_out_mean(draw):
+    """The same by the mean loss of rows or groups."""
+    held = draw.held()
+    pruning = certree.cost_complexity(held.tree, held.grown, 2.0)
+    label = certree.vote(held.tree, held.stats, pruning).label
+    bound = certree.hold_out_mean(wrong_share(held, label), held.n, DELTA).bound
+    return bound, draw.world.risk_of_labels(held.tree, label)
+
+
 def hold_out_best(draw):
     """The best of the prunings that the growing rows choose at several prices."""
     held = draw.held()
@@ -205,6 +214,7 @@ def single_draw(draw):
 CERTIFY = {
     "hold_out": hold_out,
     "hold_out_best": hold_out_best,
+    "hold_out_mean": hold_out_mean,
     "occam_vote": by_label("occam_vote"),
     "occam_mean": by_label("occam_mean"),
     "occam_answers": occam_answers,
@@ -244,6 +254,32 @@ def test_bounds_hold(name, n_classes):
 def test_bounds_hold_for_groups_whose_rows_share_their_noise(name):
     bound, risk = simulate(name, World(2), group_size=5)
     expect_valid(bound, risk, 0.999)
+
+
+def fitted(draw, **switches):
+    """Bound and true risk of what a fit deploys."""
+    X, y, _, _ = draw.rows()
+    model = certree.PACBayesTreeClassifier(split=0.1, cv=2, random_state=draw.seed, **switches)
+    groups = None if draw.group_size == 1 else np.arange(len(y)) // draw.group_size
+    model.fit(X, y, groups=groups)
+    right = draw.world.classes[np.arange(len(GRID)), model.predict(GRID)]
+    return model.certificate_.bound, 1 - right.mean()
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize(
+    "switches",
+    [{}, {"deploy": "vote"}, {"vote": "majority"}, {"tune": "cv", "deploy": "vote"}],
+    ids=str,
+)
+def test_fits_keep_their_promise(n_classes, switches):
+    outcomes = [fitted(Draw(World(n_classes), seed), **switches) for seed in range(REPEATS)]
+    expect_valid(*np.array(outcomes).T, worth=0.3)
+
+
+def test_fits_keep_their_promise_for_new_groups():
+    outcomes = [fitted(Draw(World(2), seed, group_size=5)) for seed in range(REPEATS)]
+    expect_valid(*np.array(outcomes).T, worth=0.35)
 
 
 def test_the_simulation_sees_violations():
