@@ -141,6 +141,8 @@ def test_tuples_are_the_best_of_their_list(held, lam):
     singles = [certree.vote_tuples(held, law, prior, share=1 / 15, tuples=[t]) for t in TUPLES]
     assert best.bound == pytest.approx(min(single.bound for single in singles), abs=1e-12)
     assert len(TUPLES) == 15
+    # All of the share is used up, not that of the best kind alone.
+    assert best.share == 1
     alone = certree.vote_tuples(held, law, prior, tuples=[(2, 2)])
     assert alone.bound == certree.vote_tandem(held, law, prior).bound
 
@@ -151,7 +153,7 @@ def typical(name="occam_vote"):
         "vote_first_order_range": (0.1, 0.01, 0.6),
         "vote_tandem": (0.02,),
         "vote_either_wrong": (0.18,),
-        "vote_tuples": (0.2, 3, 1),
+        "vote_tuples": (0.2, 3, 1, 15),
         "vote_c_bound": (0.1, 0.15),
         "vote_disagreement": (0.1, 0.15, 2),
     }.get(name, (0.1,))
