@@ -1,10 +1,11 @@
-"""Which defaults of PACBayesTreeClassifier are best: test error, log loss and time on public tables.
+"""Which defaults of the PAC-Bayes trees are best: test error, log loss and time on public tables.
 
 Every candidate is fitted on 70 % of the rows of each table in the directory CERTREE_DATA and in its
-folder `more` (categories as numbers in the order of their names), three splits, one thread. The peer is
-scikit-learn's DecisionTreeClassifier, pruned by cost-complexity with 30 values of ccp_alpha and five
-folds (`--peer`; it takes most of the time). Prints, and writes to results/defaults.csv, the mean error
-and log loss of each candidate by table, and the means over tables of their ratios to the first
+folder `more`, three splits, one thread. Strings are categories. The error of a number is its root mean
+squared error over the standard deviation of the test rows. The peer is scikit-learn's tree, pruned by
+cost-complexity with 30 values of ccp_alpha and five folds (`--peer`; it takes most of the time), with
+categories as numbers in the order of their names. Prints, and writes to results/defaults.csv, the
+figures of each candidate by table, and prints the means over tables of their ratios to the first
 candidate.
 """
 
@@ -15,80 +16,105 @@ import os
 import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from sklearn.base import is_classifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from benchmarks.timing import RESULTS
-from certree import PACBayesTreeClassifier
+from certree import PACBayesTreeClassifier, PACBayesTreeRegressor, PrunedTreeRegressor
 from certree.output import write_whole
 
 SPLITS = 3
 REGRESSION = {"abalone", "bike_sharing", "california_housing", "diamonds"}
 
 
-def candidates() -> dict[str, Any]:
-    """Estimators by what sets them apart."""
-    base: dict[str, Any] = {"partition": "cart", "random_state": 0}
-    mean = {**base, "vote": "mean", "scoring": "log_loss", "cv": 5}
-    branching = {**mean, "prior": "branching"}
+class Data(NamedTuple):
+    """A table: categories are codes, and `categorical` says where."""
+
+    X: np.ndarray
+    y: np.ndarray
+    categorical: np.ndarray
+
+
+def classifiers(categorical: np.ndarray) -> dict[str, Any]:
+    """Classifiers by what sets them apart."""
+    base: dict[str, Any] = {"categorical_features": categorical, "random_state": 0}
     gini, entropy = {"criterion": "gini"}, {"criterion": "entropy"}
+    error = {**base, "search": "joint", "scoring": "error", "vote": "majority", "cv": 5}
+    one = {**base, **entropy, "search": "joint", "scoring": "log_loss", "cv": 5}
+    mixed = {**base, "search": "mixture", "scoring": "log_loss", "cv": 3}
     choices = {
-        "majority, error, cv 2, Gini": {
-            **base,
-            **gini,
-            "scoring": "error",
-            "vote": "majority",
-            "cv": 2,
-        },
-        "majority, error, cv 5, entropy": {
-            **base,
-            **entropy,
-            "scoring": "error",
-            "vote": "majority",
-            "cv": 5,
-        },
-        "mean, error, entropy": {**mean, **entropy, "scoring": "error"},
-        "mean, log loss, Gini": {**mean, **gini},
-        "mean, log loss, entropy": {**mean, **entropy},
-        "mean, log loss, entropy, cv 2": {**mean, **entropy, "cv": 2},
-        "mean, log loss, entropy, not smoothed": {**mean, **entropy, "smoothing": 0.0},
-        "mean, log loss, entropy, smoothing 2": {**mean, **entropy, "smoothing": 2.0},
-        "branching, Gini": {**branching, **gini},
-        "branching, entropy": {**branching, **entropy},
-        "branching, entropy, smoothing 0.5": {**branching, **entropy, "smoothing": 0.5},
-        "KD, mean, log loss": {**mean, "partition": "kd"},
+        "one law, majority, error, cv 2, Gini": {**error, **gini, "cv": 2},
+        "one law, majority, error": {**error, **entropy},
+        "one law, mean, error": {**error, **entropy, "vote": "mean"},
+        "one law, mean, log loss": one,
+        "one law, mean, log loss, cv 2": {**one, "cv": 2},
+        "mixture": {**mixed, **entropy},
+        "mixture, cv 2": {**mixed, **entropy, "cv": 2},
+        "mixture, cv 5": {**mixed, **entropy, "cv": 5},
+        "mixture, not smoothed": {**mixed, **entropy, "smoothing": 0.0},
+        "mixture, smoothing 2": {**mixed, **entropy, "smoothing": 2.0},
+        "mixture, leaves": {**mixed, **entropy, "prior": "leaves"},
+        "mixture, branching": {**mixed, **entropy, "prior": "branching"},
+        "mixture, Gini": {**mixed, **gini},
+        "mixture, KD": {**mixed, "partition": "kd"},
     }
     return {name: PACBayesTreeClassifier(**choice) for name, choice in choices.items()}
 
 
-def pruned_cart(X: np.ndarray, y: np.ndarray) -> GridSearchCV:
+def regressors(categorical: np.ndarray) -> dict[str, Any]:
+    """Regressors by what sets them apart."""
+    base: dict[str, Any] = {"categorical_features": categorical, "random_state": 0}
+    leaves = {**base, "prior": "leaves", "lambda_penalty": 0.0}
+    branching = {**leaves, "prior": "branching"}
+    return {
+        "one pruning": PrunedTreeRegressor(**base),
+        "one pruning, sibling-merge": PrunedTreeRegressor(rule="sibling-merge", **base),
+        "leaves": PACBayesTreeRegressor(**leaves),
+        "leaves, cv 3": PACBayesTreeRegressor(cv=3, **leaves),
+        "leaves, not smoothed": PACBayesTreeRegressor(smoothing=0.0, **leaves),
+        "leaves, smoothing 5": PACBayesTreeRegressor(smoothing=5.0, **leaves),
+        "leaves, penalty tuned": PACBayesTreeRegressor(**{**leaves, "lambda_penalty": None}),
+        "branching": PACBayesTreeRegressor(**branching),
+        "branching, smoothing 5": PACBayesTreeRegressor(smoothing=5.0, **branching),
+        "leaves, KD": PACBayesTreeRegressor("kd", **leaves),
+    }
+
+
+def pruned_cart(X: np.ndarray, y: np.ndarray, peer: type = DecisionTreeClassifier) -> GridSearchCV:
     """scikit-learn's tree with 30 values of ccp_alpha from its own path, five folds."""
-    path = DecisionTreeClassifier(random_state=0).cost_complexity_pruning_path(X, y).ccp_alphas
+    path = peer(random_state=0).cost_complexity_pruning_path(X, y).ccp_alphas
     alphas = np.unique(np.clip(np.quantile(path, np.linspace(0, 1, 30)), 0, None))
-    return GridSearchCV(DecisionTreeClassifier(random_state=0), {"ccp_alpha": alphas}, cv=5)
+    return GridSearchCV(peer(random_state=0), {"ccp_alpha": alphas}, cv=5)
 
 
-def tables(directory: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Features and classes of every classification table."""
+def tables(directory: Path) -> dict[str, Data]:
+    """All tables; the target is in the last column."""
     found = {}
     for file in [*sorted(directory.glob("*.parquet")), *sorted(directory.glob("more/*.parquet"))]:
-        if file.stem in REGRESSION:
-            continue
         columns = pa.parquet.read_table(file)
-        features = [_numbers(columns.column(name)) for name in columns.column_names[:-1]]
-        target = columns.column(columns.column_names[-1]).to_numpy()
-        found[file.stem] = np.column_stack(features), np.unique(target, return_inverse=True)[1]
+        *names, last = columns.column_names
+        features = np.column_stack([_numbers(columns.column(name)) for name in names])
+        categorical = np.array([_holds_names(columns.column(name)) for name in names])
+        target = columns.column(last).to_numpy()
+        if file.stem not in REGRESSION:
+            target = np.unique(target, return_inverse=True)[1]
+        found[file.stem] = Data(features, target, categorical)
     return found
 
 
+def _holds_names(column: pa.ChunkedArray) -> bool:
+    return pa.types.is_large_string(column.type) or pa.types.is_string(column.type)
+
+
 def _numbers(column: pa.ChunkedArray) -> np.ndarray:
-    if pa.types.is_large_string(column.type) or pa.types.is_string(column.type):
+    if _holds_names(column):
         return np.unique(column.to_numpy(), return_inverse=True)[1].astype(float)
     return column.cast(pa.float64()).to_numpy()
 
@@ -103,18 +129,11 @@ def main() -> None:
         print("defaults: skipped, CERTREE_DATA names no directory of tables")
         return
     rows: list[dict[str, Any]] = []
-    for name, (X, y) in tables(Path(directory)).items():
-        for split in range(SPLITS):
-            parts = train_test_split(X, y, test_size=0.3, random_state=split, stratify=y)
-            models = candidates()
-            if options.peer:
-                models["scikit-learn, pruned"] = pruned_cart(parts[0], parts[2])
-            for label, model in models.items():
-                rows.append(
-                    {"table": name, "split": split, "candidate": label, **judge(model, parts)}
-                )
+    for name, data in tables(Path(directory)).items():
+        rows += measured(name, data, options.peer)
         report([row for row in rows if row["table"] == name], name)
-    summary(rows)
+    for numbers in (False, True):
+        summary([row for row in rows if (row["table"] in REGRESSION) == numbers])
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]))
     writer.writeheader()
@@ -122,20 +141,41 @@ def main() -> None:
     write_whole(RESULTS / "defaults.csv", lambda file: file.write(text.getvalue().encode()))
 
 
+def measured(name: str, data: Data, peer: bool) -> list[dict[str, Any]]:
+    """Figures of every candidate on every split of one table."""
+    numbers = name in REGRESSION
+    rows = []
+    for split in range(SPLITS):
+        stratify = None if numbers else data.y
+        parts = train_test_split(
+            data.X, data.y, test_size=0.3, random_state=split, stratify=stratify
+        )
+        models = (regressors if numbers else classifiers)(data.categorical)
+        if peer:
+            tree = DecisionTreeRegressor if numbers else DecisionTreeClassifier
+            models["scikit-learn, pruned"] = pruned_cart(parts[0], parts[2], tree)
+        for label, model in models.items():
+            rows.append({"table": name, "split": split, "candidate": label, **judge(model, parts)})
+    return rows
+
+
 def judge(model: Any, parts: list[np.ndarray]) -> dict[str, float]:
-    """Test error, log loss and seconds of a fit."""
+    """Test error, log loss (of classes) and seconds of a fit."""
     X, X_test, y, y_test = parts
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # classes rarer than folds
         model.fit(X, y)
     seconds = time.perf_counter() - start
-    shares = np.clip(model.predict_proba(X_test), 1e-15, 1)
-    return {
-        "error": round(float(np.mean(model.predict(X_test) != y_test)), 5),
-        "log_loss": round(float(log_loss(y_test, shares, labels=model.classes_)), 5),
-        "seconds": round(seconds, 4),
-    }
+    distance = model.predict(X_test) - y_test
+    if is_classifier(model):
+        error = np.mean(distance != 0)
+        shares = np.clip(model.predict_proba(X_test), 1e-15, 1)
+        loss = log_loss(y_test, shares, labels=model.classes_)
+    else:
+        error, loss = np.sqrt(np.mean(distance**2)) / np.std(y_test), np.nan
+    figures = {"error": error, "log_loss": loss, "seconds": seconds}
+    return {name: round(float(figure), 5) for name, figure in figures.items()}
 
 
 def mean(rows: list[dict[str, Any]], label: str, figure: str) -> float:

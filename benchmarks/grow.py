@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from benchmarks.timing import Row, alternate, report
+from benchmarks.timing import Row, alternate, peak_kib, report
 from certree import Tree, grow_dyadic, grow_kd
 
 FEATURES = 16
@@ -35,13 +35,6 @@ def normal_rows(n: int) -> NDArray[np.float64]:
 
 def peer(X: NDArray[np.float64]) -> cKDTree:
     return cKDTree(X, leafsize=1, balanced_tree=True)
-
-
-def peak_kib() -> int:
-    import resource  # not on every platform
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak // 1024 if sys.platform == "darwin" else peak
 
 
 def print_memory(case: str, n: int) -> None:

@@ -9,6 +9,7 @@ import csv
 import io
 import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,6 +50,14 @@ def alternate(
     """Take the median wall times of ours and of the peer, run in turn after one run of each."""
     ours(), peer()
     return medians([(seconds(ours), seconds(peer)) for _ in range(repeats)])
+
+
+def peak_kib() -> int:
+    """Peak memory of this process so far, in KiB."""
+    import resource  # not on every platform
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak // 1024 if sys.platform == "darwin" else peak
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,20 @@ def apply(tree, X):
     for x in X:
         v = 0
         while tree.left[v] != LEAF:
-            v = int(tree.left[v]) + (0 if x[tree.feature[v]] <= tree.threshold[v] else 1)
+            v = int(tree.left[v]) + (0 if goes_left(tree, v, x) else 1)
         leaves.append(v)
     return np.array(leaves, dtype=np.int32)
+
+
+def goes_left(tree, v, x):
+    """The side of a row: members of a node's set go against the missing values, all others along."""
+    value = x[tree.feature[v]]
+    members = tree.categories[tree.category_start[v] : tree.category_start[v + 1]].tolist()
+    if members:
+        return bool(tree.missing_left[v]) != (value in members)
+    if math.isnan(value):
+        return bool(tree.missing_left[v])
+    return bool(value <= tree.threshold[v])
 
 
 def path(tree, leaf):
@@ -275,6 +286,23 @@ def vote(tree, every, masses, value):
             for pruning, mass in zip(every, masses, strict=True)
         )
     return outcome
+
+
+def mix(rows, shares, n_steps):
+    """Proportions of laws by the EM algorithm, and the log loss of their mixture."""
+    n_laws = len(shares[0])
+    proportion = [1 / n_laws] * n_laws
+    for _ in range(n_steps):
+        credit = [0.0] * n_laws
+        for weight, share in zip(rows, shares, strict=True):
+            mixed = sum(p * s for p, s in zip(proportion, share, strict=True))
+            for i in range(n_laws):
+                credit[i] += weight * proportion[i] * share[i] / mixed
+        proportion = [c / sum(rows) for c in credit]
+    loss = 0.0
+    for weight, share in zip(rows, shares, strict=True):
+        loss -= weight * math.log(sum(p * s for p, s in zip(proportion, share, strict=True)))
+    return np.array(proportion), loss
 
 
 # -- divergences, moments and prior masses ---------------------------------------------------------
@@ -591,7 +619,6 @@ def impurity(y, w, criterion):
 
 def cart_cuts(X, y, w, criterion):
     """Every cut of a cell as (decrease, feature, threshold, missing_left, rows that go left)."""
-    whole = impurity(y, w, criterion)
     for j in range(X.shape[1]):
         x = X[:, j]
         values = np.unique(x[~np.isnan(x)])
@@ -601,10 +628,176 @@ def cart_cuts(X, y, w, criterion):
             last = [] if missing_left or not np.isnan(x).any() or not len(values) else [values[-1]]
             for cut in gaps + last:
                 left = np.where(np.isnan(x), missing_left, x <= cut)
-                parts = sum(impurity(y[s], w[s], criterion) for s in (left, ~left))
-                yield whole - parts, j, cut, missing_left, left
+                yield decrease(y, w, left, criterion), j, cut, missing_left, left
+
+
+def set_cuts(x, y, w, criterion):
+    """Every division of a cell's categories in two, as (decrease, rows that go left).
+
+    Missing values are one more category. The last category stays on the right.
+    """
+    values = np.where(np.isnan(x), np.inf, x)
+    present = np.unique(values)
+    for sides in product([False, True], repeat=len(present) - 1):
+        if any(sides):
+            left = np.isin(values, present[:-1][list(sides)])
+            yield decrease(y, w, left, criterion), left
+
+
+def prefix_cuts(x, y, w, criterion, scores):
+    """The divisions of a cell's categories that their order by scores offers."""
+    order = sorted(scores, key=scores.get)
+    for i in range(1, len(order)):
+        left = np.isin(x, order[:i])
+        yield decrease(y, w, left, criterion), left
+
+
+def principal_scores(x, y, w):
+    """Projection of the class shares of each category on their first principal component."""
+    share = {
+        c: np.array([w[(x == c) & (y == k)].sum() for k in np.unique(y)]) / w[x == c].sum()
+        for c in np.unique(x)
+    }
+    mean = sum(w[x == c].sum() * share[c] for c in share) / w.sum()
+    covariance = sum(w[x == c].sum() * np.outer(share[c] - mean, share[c] - mean) for c in share)
+    axis = np.linalg.eigh(covariance)[1][:, -1]
+    return {c: share[c] @ axis for c in share}
+
+
+def decrease(y, w, left, criterion):
+    """What a cut lowers the impurity of a cell by, times its rows."""
+    parts = sum(impurity(y[side], w[side], criterion) for side in (left, ~left))
+    return impurity(y, w, criterion) - parts
+
+
+def means_in_order(y, w, left, slope, lower, upper):
+    """Whether the means of both sides lie within bounds and differ in the direction of the slope."""
+    means = [(w[side] * y[side]).sum() / w[side].sum() for side in (left, ~left)]
+    within = lower <= min(means) and max(means) <= upper
+    return within and slope * (means[1] - means[0]) >= 0
+
+
+# -- what is drawn: splitmix64 in whole numbers ----------------------------------------------------
+
+GAMMA, WORD = 0x9E3779B97F4A7C15, 2**64
+
+
+def mixed(x):
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % WORD
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % WORD
+    return x ^ (x >> 31)
+
+
+def key_of(key, i):
+    return mixed((mixed((key + GAMMA) % WORD) + (i + 1) * GAMMA) % WORD)
+
+
+def random_bits(key):
+    """64 bits after the other."""
+    while True:
+        key = (key + GAMMA) % WORD
+        yield mixed(key)
+
+
+def cell_keys(tree, key):
+    keys = {0: key}
+    for v in range(tree.n_nodes):
+        if tree.left[v] != LEAF:
+            for side in (0, 1):
+                keys[int(tree.left[v]) + side] = key_of(keys[v], side)
+    return keys
+
+
+def drawn_features(key, X, max_features):
+    """Features of a cell that are looked at: constant ones do not count."""
+    features, drawn = list(range(X.shape[1])), []
+    bits = random_bits(key)
+    for n in range(len(features), 0, -1):
+        if len(drawn) == max_features:
+            break
+        i = int((next(bits) >> 11) * 2.0**-53 * n)
+        features[i], features[n - 1] = features[n - 1], features[i]
+        if len(set(np.where(np.isnan(X), np.inf, X)[:, features[n - 1]])) > 1:
+            drawn.append(features[n - 1])
+    return drawn
+
+
+def random_cuts(key, j, x, y, w, criterion, is_categorical):
+    """The random cut of a feature with missing values on either side, as in cart_cuts."""
+    bits, seen = random_bits(key_of(key, j)), np.unique(x[~np.isnan(x)])
+    if is_categorical:
+        sides = [next(bits) >> 63 for _ in seen]
+        while sum(sides) == 0 or (sum(sides) == len(sides) > 1):
+            sides = [next(bits) >> 63 for _ in seen]
+        below = np.isin(x, seen[np.array(sides, dtype=bool)])
+        threshold = 0.0
+    else:
+        share = (next(bits) >> 11) * 2.0**-53
+        drawn = seen[0] * (1.0 - share) + seen[-1] * share
+        threshold = drawn if seen[0] <= drawn < seen[-1] else seen[0]
+        below = x <= threshold
+    for missing_left in [False, True] if np.isnan(x).any() else [False]:
+        left = np.where(np.isnan(x), missing_left, below)
+        if 0 < left.sum() < len(left):
+            yield decrease(y, w, left, criterion), j, threshold, missing_left, left
 
 
 def between(low, high):
     middle = low * 0.5 + high * 0.5
     return middle if low <= middle < high else low
+
+
+# -- naive Bayes -----------------------------------------------------------------------------------
+
+
+def log_normal(value, mean, variance):
+    return -0.5 * math.log(2 * math.pi * variance) - (value - mean) ** 2 / (2 * variance)
+
+
+def mean_and_variance(values):
+    mean = math.fsum(values) / len(values)
+    return mean, math.fsum((v - mean) ** 2 for v in values) / len(values)
+
+
+def normal_log_density(value, x, y, k, added):
+    """Log density at a value, for the rows of class k, or for all if it has none."""
+    if math.isnan(value):
+        return 0.0
+    present = [v for v in x if not math.isnan(v)]
+    own = [v for v, label in zip(x, y, strict=True) if label == k and not math.isnan(v)]
+    if not present:
+        return log_normal(value, 0.0, 1.0)
+    mean, variance = mean_and_variance(own or present)
+    return log_normal(value, mean, variance + added)
+
+
+def table_log_probability(value, x, y, k, n_categories, alpha):
+    if math.isnan(value):
+        return 0.0
+    own = [v for v, label in zip(x, y, strict=True) if label == k and not math.isnan(v)]
+    return math.log((own.count(value) + alpha) / (len(own) + alpha * n_categories))
+
+
+def bin_of(value, edges):
+    """The last bin that begins at or below a value; the first one for what is below all."""
+    if math.isnan(value):
+        return math.nan
+    return max([b for b in range(len(edges) - 1) if edges[b] <= value], default=0)
+
+
+def histogram_log_density(value, x, y, k, edges, alpha):
+    if math.isnan(value):
+        return 0.0
+    bins, b = [bin_of(v, edges) for v in x], bin_of(value, edges)
+    width = edges[b + 1] - edges[b] or 1.0
+    return table_log_probability(b, bins, y, k, len(edges) - 1, alpha) - math.log(width)
+
+
+def left_out(x, y, log_density):
+    """Sum of log_density(value, other rows, their classes, class) over rows that are not alone."""
+    total = 0.0
+    for i, (value, k) in enumerate(zip(x, y, strict=True)):
+        others = [j for j in range(len(x)) if j != i and not math.isnan(x[j])]
+        if not math.isnan(value) and any(y[j] == k for j in others):
+            total += log_density(value, [x[j] for j in others], [y[j] for j in others], k)
+    return total

@@ -1,5 +1,7 @@
 """Random trees, statistics and rows for Hypothesis."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -8,8 +10,8 @@ from certree import NodeStats, TargetStats, Tree
 
 
 @st.composite
-def trees(draw, max_inner=5, max_chain=3, n_features=3):
-    """A tree of at most max_inner splits, grown at random."""
+def trees(draw, max_inner=5, max_chain=3, n_features=3, sets=False):
+    """A tree of at most max_inner splits, grown at random; some compare sets of categories."""
     left, chain = [-1], [draw(st.integers(1, max_chain))]
     leaves = [0]
     for _ in range(draw(st.integers(0, max_inner))):
@@ -27,7 +29,19 @@ def trees(draw, max_inner=5, max_chain=3, n_features=3):
         inner, draw(hnp.arrays(np.int32, m, elements=st.integers(0, n_features - 1))), 0
     )
     threshold = np.where(inner, draw(hnp.arrays(np.float64, m, elements=st.integers(-3, 3))), 0)
-    return Tree(feature, threshold, np.array(left), np.array(chain), n_features)
+    plain = Tree(feature, threshold, np.array(left), np.array(chain), n_features)
+    if not sets:
+        return plain
+    compared = [
+        sorted(draw(st.sets(st.integers(0, 4), max_size=3))) if is_inner else []
+        for is_inner in inner
+    ]
+    return replace(
+        plain,
+        missing_left=draw(hnp.arrays(np.bool_, m)) & inner,
+        category_start=np.cumsum([0] + [len(subset) for subset in compared]),
+        categories=np.array([c for subset in compared for c in subset], dtype=np.int32),
+    )
 
 
 def sums(tree, leaf_values):
@@ -76,6 +90,16 @@ def temperatures(largest=1e6):
     """Non-negative temperatures of all sizes."""
     powers = st.floats(-10, np.log10(largest)).map(lambda power: 10.0**power)
     return st.one_of(st.just(0.0), st.sampled_from([0.25, 1.0, 3.0, largest]), powers)
+
+
+@st.composite
+def categorical_rows(draw, max_rows=24, n_categories=5, n_classes=3):
+    """Rows of two features of categories and one of numbers, some missing, with their classes."""
+    n = draw(st.integers(1, max_rows))
+    values = st.one_of(st.integers(0, n_categories - 1).map(float), st.just(float("nan")))
+    X = draw(hnp.arrays(np.float64, (n, 3), elements=values))
+    y = draw(hnp.arrays(np.int32, n, elements=st.integers(0, n_classes - 1)))
+    return X, y
 
 
 @st.composite

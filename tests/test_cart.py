@@ -1,15 +1,18 @@
 """The greedy grower against every cut that there is."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import kstest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import certree
 import reference
-from certree import grow_cart
-from strategies import rows
+from certree import _core, grow_cart
+from certree.grow.cart import RankedRows, _key
+from strategies import categorical_rows, rows
 
 CRITERIA = ["gini", "entropy", "misclassification", "squared"]
 
@@ -20,11 +23,16 @@ def cells(tree, X):
     for v in range(tree.n_nodes):
         if tree.left[v] < 0:
             continue
-        x = X[inside[v], tree.feature[v]]
-        left = np.where(np.isnan(x), tree.missing_left[v], x <= tree.threshold[v])
+        left = np.array([reference.goes_left(tree, v, x) for x in X[inside[v]]])
         inside[int(tree.left[v])] = inside[v][left]
         inside[int(tree.left[v]) + 1] = inside[v][~left]
     return inside
+
+
+def assert_same_tree(a, b):
+    for name in ("feature", "threshold", "left", "missing_left", "category_start", "categories"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    assert a.optimal_splits == b.optimal_splits
 
 
 @given(rows(max_rows=20), st.sampled_from(CRITERIA), st.booleans())
@@ -54,6 +62,127 @@ def test_every_cut_is_the_best_of_all_cuts(X_y, criterion, weighted):
             assert made[1] == min(cut[1] for cut in tied)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("criterion", CRITERIA)
+@given(st.data(), st.booleans())
+def test_every_division_of_categories_is_the_best_of_all(criterion, n_classes, data, weighted):
+    X, y = data.draw(categorical_rows(n_classes=n_classes))
+    weight = np.random.default_rng(len(X)).integers(1, 4, len(X)).astype(float)
+    weight = weight if weighted else np.ones(len(X))
+    response = y * 1.5 if criterion == "squared" else y
+    tree = grow_cart(
+        X, response, criterion=criterion, sample_weight=weight, categorical_features=[0, 2]
+    )
+    assert tree.optimal_splits is True
+    for v, inside in cells(tree, X).items():
+        here, answer, w = X[inside], response[inside], weight[inside]
+        cuts = [cut[0] for cut in reference.cart_cuts(here[:, [1]], answer, w, criterion)]
+        for j in (0, 2):
+            cuts += [cut[0] for cut in reference.set_cuts(here[:, j], answer, w, criterion)]
+        if tree.left[v] < 0:
+            assert not cuts or len(set(answer)) == 1 or w.sum() <= 1
+            continue
+        left = np.array([reference.goes_left(tree, v, x) for x in here])
+        made = reference.decrease(answer, w, left, criterion)
+        assert made >= max(cuts) - 1e-9 * (1 + abs(max(cuts)))
+        members = tree.category_set(v)
+        if tree.feature[v] == 1:
+            assert len(members) == 0
+            continue
+        seen = here[:, tree.feature[v]]
+        assert 0 < len(members) <= len(set(seen[~np.isnan(seen)]))
+        if not np.isnan(seen).any():
+            assert tree.missing_left[v] == (w[left].sum() > w[~left].sum())
+
+
+def test_sets_of_four_categories_are_divided_in_all_seven_ways():
+    x, y = np.array([0.0, 1, 2, 3]), np.array([7.0, 6, 8, 3])
+    cuts = list(reference.set_cuts(x, y, np.ones(4), "squared"))
+    assert len(cuts) == 7
+    tree = grow_cart(x[:, None], y, criterion="squared", categorical_features=[0], max_depth=1)
+    gain, left = max(cuts, key=lambda cut: cut[0])
+    assert reference.impurity(y, np.ones(4), "squared") - gain == 2
+    assert (tree.apply(x[:, None]) == tree.apply([[0.0]])).tolist() == left.tolist()
+    assert tree.category_set(0).tolist() == [3]
+    assert tree.apply([[np.nan], [17.0], [-1.0], [0.5], [1e300]]).tolist() == [2] * 5
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "misclassification"])
+@pytest.mark.parametrize("seed", range(5))
+def test_many_categories_of_many_classes_are_divided_along_their_principal_component(
+    criterion, seed
+):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 40, 2000).astype(float)
+    share = rng.dirichlet(np.ones(4), 40).cumsum(axis=1)
+    y = (rng.random((2000, 1)) > share[x.astype(int)]).sum(axis=1)
+    tree = grow_cart(x[:, None], y, criterion=criterion, categorical_features=[True], max_depth=1)
+    assert tree.optimal_splits is False
+    w = np.ones(len(x))
+    cuts = reference.prefix_cuts(x, y, w, criterion, reference.principal_scores(x, y, w))
+    made = reference.decrease(y, w, tree.apply(x[:, None]) == 1, criterion)
+    assert made == pytest.approx(max(cut[0] for cut in cuts), rel=1e-9)
+
+
+def test_twelve_groups_of_many_classes_are_divided_in_every_way():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 12, 600).astype(float)
+    y = rng.integers(0, 5, 600)
+    tree = grow_cart(x[:, None], y, categorical_features=[0], max_depth=1)
+    assert tree.optimal_splits is True
+    best = max(cut[0] for cut in reference.set_cuts(x, y, np.ones(600), "gini"))
+    made = reference.decrease(y, np.ones(600), tree.apply(x[:, None]) == 1, "gini")
+    assert made == pytest.approx(best, rel=1e-9)
+
+
+def test_any_number_of_pure_categories_counts_as_one_per_class():
+    x = np.arange(400.0)
+    tree = grow_cart(x[:, None], np.arange(400) % 5, categorical_features=[0])
+    assert tree.optimal_splits is True
+    assert tree.n_leaves == 5
+    assert max(len(tree.category_set(v)) for v in range(tree.n_nodes)) <= 200
+
+
+@given(categorical_rows(), st.integers(0, 50), st.sampled_from(CRITERIA[:3]))
+def test_row_order_and_copies_do_not_matter_to_categories(X_y, seed, criterion):
+    X, y = X_y
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(1, 4, len(X))
+    order = rng.permutation(weight.sum())
+    switches = {"criterion": criterion, "categorical_features": [0, 2]}
+    a = grow_cart(X, y, sample_weight=weight, **switches)
+    b = grow_cart(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order], **switches)
+    assert_same_tree(a, b)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_categories_that_only_interact_are_separated(n_classes):
+    values = np.arange(float(n_classes))
+    X = np.array([[a, b] for a in values for b in values])
+    y = X.sum(axis=1).astype(int) % n_classes
+    tree = grow_cart(X, y, categorical_features=[0, 1])
+    assert certree.count(tree, X, y, n_classes).errors[tree.is_leaf].sum() == 0
+
+
+def test_ten_thousand_categories_are_cheap():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 10_000, 60_000)
+    good = rng.random(10_000) < 0.5
+    y = (good[x] ^ (rng.random(len(x)) < 0.1)).astype(int)
+    tree = grow_cart(x[:, None], y, categorical_features=[0], max_depth=1)
+    sides = tree.apply(np.arange(10_000.0)[:, None])
+    assert np.mean((sides == 2) == good) > 0.95
+    assert len(tree.categories) <= 10_000
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.5, 2.0**24, 2.0**32 - 1, 2.0**32, 1e30])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_is_no_category_is_refused(value, dtype):
+    X = np.array([[value], [0]], dtype=dtype)
+    with pytest.raises(ValueError, match=r"categories must be whole numbers in 0 \.\. 167"):
+        grow_cart(X, [0, 1], categorical_features=[0])
+
+
 @given(rows(), st.sampled_from(CRITERIA))
 def test_full_growth_separates_all_that_can_be_separated(X_y, criterion):
     X, y = X_y
@@ -75,21 +204,21 @@ def test_row_order_and_copies_do_not_matter(X_y, seed):
     order = rng.permutation(weight.sum())
     a = grow_cart(X, y, sample_weight=weight)
     b = grow_cart(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order])
-    for name in ("feature", "threshold", "left", "missing_left"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    assert_same_tree(a, b)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_threads_do_not_change_a_bit(criterion):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(40_000, 4)).round(3)
-    X[rng.random(X.shape) < 0.02] = np.nan
     y = rng.integers(0, 3, 40_000)
     response = rng.normal(size=40_000) if criterion == "squared" else y
-    a = grow_cart(X, response, criterion=criterion)
-    b = grow_cart(X, response, criterion=criterion, n_jobs=2)
-    for name in ("feature", "threshold", "left", "missing_left"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    X = np.column_stack([X, rng.integers(0, [5, 40, 3000], (40_000, 3))])
+    X[rng.random(X.shape) < 0.02] = np.nan
+    switches = {"criterion": criterion, "categorical_features": [4, 5, 6]}
+    a = grow_cart(X, response, **switches)
+    b = grow_cart(X, response, **switches, n_jobs=2)
+    assert_same_tree(a, b)
 
 
 def test_large_trees_are_those_of_scikit_learn_up_to_ties():
@@ -160,16 +289,249 @@ def test_of_equal_cuts_of_a_feature_the_lowest_is_made():
     assert grow_cart(X, [0.0, 1, 1, 0], criterion="squared").threshold[0] == 0.5
 
 
-def test_min_gain_stops_cuts_that_gain_less():
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_min_gain_stops_cuts_that_gain_less(criterion):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
-    tree = grow_cart(X, y, min_gain=0.8)
-    counts = certree.count(tree, X, y, 2).counts
-    gini = counts.sum(1) - (counts**2).sum(1) / counts.sum(1)
-    inner = np.flatnonzero(~tree.is_leaf)
-    gains = gini[inner] - gini[tree.left[inner]] - gini[tree.left[inner] + 1]
-    assert 0 < len(inner) < 299
-    assert gains.min() >= 0.8
+    X, y, w = rng.normal(size=(150, 3)), rng.integers(0, 2, 150), np.ones(150)
+    least = 1.5 if criterion == "misclassification" else 0.61
+    tree = grow_cart(X, y, criterion=criterion, min_gain=least)
+    for v, inside in cells(tree, X).items():
+        cuts = reference.cart_cuts(X[inside], y[inside], w[inside], criterion)
+        best = max((cut[0] for cut in cuts), default=0.0)
+        assert (best >= least) == (tree.left[v] >= 0)
+    assert 1 < tree.n_leaves < 150
+
+
+@given(categorical_rows(), st.sampled_from(CRITERIA), st.integers(1, 8))
+def test_the_best_leaf_is_divided_first(X_y, criterion, max_leaves):
+    X, y = X_y
+    y, w = y.astype(float if criterion == "squared" else int), np.ones(len(y))
+    tree = grow_cart(X, y, criterion=criterion, max_leaves=max_leaves, categorical_features=[0])
+    full = grow_cart(X, y, criterion=criterion, categorical_features=[0])
+    assert tree.n_leaves == min(max_leaves, full.n_leaves)
+    inside = cells(tree, X)
+
+    def gain(v):
+        here, answer, ones = X[inside[v]], y[inside[v]], w[inside[v]]
+        if len(set(answer)) == 1:
+            return -np.inf
+        cuts = [cut[0] for cut in reference.cart_cuts(here[:, 1:], answer, ones, criterion)]
+        cuts += [cut[0] for cut in reference.set_cuts(here[:, 0], answer, ones, criterion)]
+        return max(cuts, default=-np.inf)
+
+    leaves = {0}
+    for v in sorted(np.flatnonzero(tree.left >= 0), key=lambda v: tree.left[v]):
+        assert gain(v) >= max(gain(u) for u in leaves) - 1e-9
+        leaves = leaves - {v} | {int(tree.left[v]), int(tree.left[v]) + 1}
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared"])
+def test_best_first_trees_are_those_of_scikit_learn(criterion):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 5)).astype(np.float32)
+    signal = X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=len(X))
+    if criterion == "squared":
+        theirs, y = DecisionTreeRegressor(max_leaf_nodes=25), signal.astype(float)
+    else:
+        theirs = DecisionTreeClassifier(criterion=criterion, max_leaf_nodes=25)
+        y = (signal > 0).astype(int)
+    theirs.fit(X, y)
+    tree = grow_cart(X, y, criterion=criterion, max_leaves=25)
+    pairs = set(zip(tree.apply(X), theirs.apply(X), strict=True))
+    assert len(pairs) == tree.n_leaves == theirs.get_n_leaves() == 25
+
+
+@given(
+    categorical_rows(),
+    st.sampled_from(CRITERIA),
+    st.sampled_from(["best", "random"]),
+    st.integers(1, 3),
+    st.integers(0, 2**32 - 1),
+)
+def test_what_is_drawn_in_a_cell_follows_from_its_key(
+    X_y, criterion, splitter, max_features, random_state
+):
+    X, y = X_y
+    y, w = y.astype(float if criterion == "squared" else int), np.ones(len(y))
+    tree = grow_cart(
+        X,
+        y,
+        criterion=criterion,
+        splitter=splitter,
+        max_features=max_features,
+        categorical_features=[0],
+        random_state=random_state,
+    )
+    keys = reference.cell_keys(tree, _key(random_state))
+    for v, inside in cells(tree, X).items():
+        here, answer, ones = X[inside], y[inside], w[inside]
+        cuts = []
+        for j in reference.drawn_features(keys[v], here, max_features):
+            if splitter == "random":
+                cuts += reference.random_cuts(
+                    keys[v], j, here[:, j], answer, ones, criterion, j == 0
+                )
+            elif j == 0:
+                found = reference.set_cuts(here[:, 0], answer, ones, criterion)
+                cuts += [(gain, j, 0.0, None, left) for gain, left in found]
+            else:
+                found = reference.cart_cuts(here[:, [j]], answer, ones, criterion)
+                cuts += [(gain, j, cut, missing, left) for gain, _, cut, missing, left in found]
+        if tree.left[v] < 0:
+            assert not cuts or len(set(answer)) == 1
+            continue
+        left = np.array([reference.goes_left(tree, v, x) for x in here])
+        best = max(cut[0] for cut in cuts)
+        made = [
+            cut
+            for cut in cuts
+            if cut[1] == tree.feature[v]
+            and cut[2] == tree.threshold[v]
+            and ((cut[4] == left).all() or (splitter == "best" and (cut[4] == ~left).all()))
+        ]
+        assert max(cut[0] for cut in made) >= best - 1e-9 * (1 + abs(best))
+
+
+def test_thresholds_are_drawn_uniformly_and_features_evenly():
+    X = np.array([[1.0, 0, 10], [2, 0, 11], [4, 0, 12], [3, 0, 10.5]])
+    trees = [
+        grow_cart(X, [0, 1, 0, 1], splitter="random", max_features=1, random_state=i, max_depth=1)
+        for i in range(600)
+    ]
+    first = [tree.threshold[0] for tree in trees if tree.feature[0] == 0]
+    assert {tree.feature[0] for tree in trees} == {0, 2}
+    assert 250 < len(first) < 350
+    assert kstest(first, "uniform", (1, 3)).pvalue > 0.01
+
+
+def test_nothing_is_drawn_unless_asked_for():
+    X, y = np.random.default_rng(0).normal(size=(50, 4)), np.arange(50) % 3
+    assert_same_tree(grow_cart(X, y, random_state=1), grow_cart(X, y))
+    assert_same_tree(grow_cart(X, y, random_state=1, max_features=4), grow_cart(X, y))
+    generator = np.random.RandomState(0)
+    grow_cart(X, y, random_state=generator)
+    assert generator.randint(2**31) == np.random.RandomState(0).randint(2**31)
+    assert grow_cart(X, y, max_features=2, random_state=0).optimal_splits is False
+
+
+def test_max_features_counts_as_in_scikit_learn():
+    X, y = np.random.default_rng(0).normal(size=(60, 10)), np.arange(60) % 3
+    for given_as, number in (("sqrt", 3), ("log2", 3), (0.5, 5), (0.01, 1), (np.int64(4), 4)):
+        a = grow_cart(X, y, max_features=given_as, random_state=0)
+        assert_same_tree(a, grow_cart(X, y, max_features=number, random_state=0))
+
+
+def mean_of_nodes(tree, X, y):
+    inside = cells(tree, X)
+    return np.array([y[inside[v]].mean() for v in range(tree.n_nodes)])
+
+
+def is_monotone(tree, X, y, feature, sign):
+    """Whether what every pruning predicts, the mean of a cell, is monotone in a feature."""
+    mean = mean_of_nodes(tree, X, y)
+    values = np.linspace(X.min() - 1, X.max() + 1, 15)
+    lines = np.repeat(X[:6, None], len(values), axis=1)
+    lines[:, :, feature] = values
+    paths = [[reference.path(tree, leaf) for leaf in tree.apply(line)] for line in lines]
+    for pruning in reference.prunings(tree):
+        leaves = {v for v, _ in pruning}
+        for line in paths:
+            predicted = [mean[next(v for v in path if v in leaves)] for path in line]
+            if (sign * np.diff(predicted) < 0).any():
+                return False
+    return True
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_every_pruning_is_monotone_where_it_must_be(criterion, sign):
+    free_ones = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 2)).round(1)
+        y = sign * X[:, 0] + 2 * np.sin(3 * X[:, 0]) + rng.normal(size=60)
+        y = y if criterion == "squared" else (y > 0).astype(int)
+        switches = {"criterion": criterion, "max_leaves": 7}
+        tree = grow_cart(X, y, **switches, monotonic_cst=[sign, 0])
+        assert tree.n_leaves > 1
+        assert is_monotone(tree, X, y, 0, sign)
+        free_ones += is_monotone(grow_cart(X, y, **switches), X, y, 0, sign)
+        drawn = grow_cart(
+            X, y, **switches, monotonic_cst=[sign, 0], splitter="random", random_state=seed
+        )
+        assert is_monotone(drawn, X, y, 0, sign)
+    assert free_ones < 6
+
+
+@given(categorical_rows(n_classes=2), st.sampled_from(CRITERIA), st.sampled_from([-1, 1]))
+def test_the_best_of_the_cuts_that_keep_the_order_is_made(X_y, criterion, slope):
+    X, y = X_y
+    y, w = y.astype(float if criterion == "squared" else int), np.ones(len(y))
+    slopes = [slope, 0, -slope]
+    tree = grow_cart(X, y, criterion=criterion, monotonic_cst=slopes)
+    bounds = {0: (-np.inf, np.inf)}
+    for v, inside in cells(tree, X).items():
+        here, answer, ones = X[inside], y[inside], w[inside]
+        gains = [
+            cut[0]
+            for cut in reference.cart_cuts(here, answer, ones, criterion)
+            if reference.means_in_order(answer, ones, cut[4], slopes[cut[1]], *bounds[v])
+        ]
+        if tree.left[v] < 0:
+            assert not gains or len(set(answer)) == 1
+            continue
+        left = np.array([reference.goes_left(tree, v, x) for x in here])
+        made, j = reference.decrease(answer, ones, left, criterion), tree.feature[v]
+        assert reference.means_in_order(answer, ones, left, slopes[j], *bounds[v])
+        assert made >= max(gains) - 1e-9
+        middle = (answer[left].mean() + answer[~left].mean()) / 2
+        (lower, upper), child = bounds[v], int(tree.left[v])
+        bounds[child] = bounds[child + 1] = (lower, upper)
+        if slopes[j]:
+            bounds[child + (slopes[j] < 0)] = (lower, middle)
+            bounds[child + (slopes[j] > 0)] = (middle, upper)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared"])
+def test_monotone_trees_are_those_of_scikit_learn(criterion):
+    # Where a feature is free, scikit-learn cuts beyond the bounds and clips what it predicts.
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1500, 3)).astype(np.float32)
+    y = X[:, 0] + np.sin(4 * X[:, 1]) - X[:, 2] + rng.normal(size=len(X))
+    y = y if criterion == "squared" else (y > 0).astype(int)
+    model = DecisionTreeRegressor if criterion == "squared" else DecisionTreeClassifier
+    theirs = model(max_depth=5, monotonic_cst=[1, -1, -1]).fit(X, y)
+    tree = grow_cart(X, y, criterion=criterion, max_depth=5, monotonic_cst=[1, -1, -1])
+    pairs = set(zip(tree.apply(X), theirs.apply(X), strict=True))
+    assert len(pairs) == tree.n_leaves == theirs.get_n_leaves() > 5
+
+
+def test_slopes_may_be_named():
+    X = pd.DataFrame({"a": [0.0, 1, 2, 3], "b": [0.0, 1, 0, 1]})
+    y = [1, 0, 0, 0]
+    by_name = grow_cart(X, y, monotonic_cst={"a": 1})
+    assert_same_tree(by_name, grow_cart(X, y, monotonic_cst=[1, 0]))
+    assert by_name.feature[0] == 1
+
+
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {"max_leaves": 300},
+        {"max_features": 2, "random_state": 0},
+        {"splitter": "random", "random_state": 0},
+        {"splitter": "random", "random_state": 0, "max_features": 0.5, "max_leaves": 50},
+        {"monotonic_cst": [1, -1, 0, 0]},
+    ],
+    ids=str,
+)
+def test_threads_do_not_change_a_bit_of_other_growth(switches):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, [300, 40, 4, 2000], (40_000, 4)).astype(float)
+    y = (X[:, 0] / 300 + X[:, 3] / 2000 + rng.normal(size=40_000) > 1).astype(int)
+    X[rng.random(X.shape) < 0.02] = np.nan
+    a = grow_cart(X, y, **switches, categorical_features=[2, 3])
+    assert_same_tree(a, grow_cart(X, y, **switches, categorical_features=[2, 3], n_jobs=2))
 
 
 def test_deep_trees_need_no_recursion():
@@ -195,8 +557,103 @@ def test_deep_trees_need_no_recursion():
         ({"min_rows": 0}, ValueError, "min_rows must be at least 1"),
         ({"max_depth": -1}, ValueError, "max_depth must be None"),
         ({"sample_weight": [0, 0]}, ValueError, "positive for at least one row"),
+        ({"max_leaves": 0}, ValueError, "max_leaves must be None or a whole number >= 1"),
+        ({"max_leaves": 2.5}, ValueError, "max_leaves must be None or a whole number >= 1"),
+        ({"max_features": 0}, ValueError, "max_features must be None"),
+        ({"max_features": 2}, ValueError, r"a whole number in 1 \.\. 1"),
+        ({"max_features": 1.5}, ValueError, "max_features must be None"),
+        ({"max_features": "all"}, ValueError, "max_features must be None"),
+        ({"splitter": "worst"}, ValueError, 'splitter must be "best" or "random"'),
+        ({"random_state": "x", "splitter": "random"}, ValueError, "cannot be used to seed"),
+        ({"monotonic_cst": [1, 0]}, ValueError, r"monotonic_cst must have shape \(1,\)"),
+        ({"monotonic_cst": [2]}, ValueError, "monotonic_cst must hold -1, 0 or 1"),
+        ({"monotonic_cst": {"x": 1}}, ValueError, r"monotonic_cst names \['x'\], but"),
+        ({"monotonic_cst": [1], "y": [0, 2]}, ValueError, "numbers or two classes, got 3 classes"),
+        (
+            {"monotonic_cst": [1], "categorical_features": [0]},
+            ValueError,
+            "monotonic_cst must be 0 for features of categories",
+        ),
+        ({"categorical_features": [1]}, ValueError, "must lie in 0 .. 0, got 1 .. 1"),
+        ({"categorical_features": [True, False]}, ValueError, r"must have shape \(1,\), got"),
+        ({"categorical_features": ["x"]}, ValueError, "X has no feature names"),
     ],
 )
 def test_bad_input_is_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         grow_cart(**{"X": [[0.0], [1.0]], "y": [0, 1], **arguments})
+
+
+@given(rows(max_rows=200), st.integers(2, 3), st.sampled_from(["entropy", "gini"]))
+def test_rows_that_count_once_grow_like_rows_of_weight_one(X_y, n_classes, criterion):
+    X, y = X_y
+    y = y % n_classes
+    counted = grow_cart(X, y, criterion=criterion)
+    weighed = grow_cart(X, y, criterion=criterion, sample_weight=np.ones(len(X)))
+    for name in ("feature", "threshold", "left", "missing_left"):
+        np.testing.assert_array_equal(getattr(counted, name), getattr(weighed, name))
+
+
+@given(rows(), st.sampled_from(CRITERIA), st.integers(0, 99), st.booleans(), st.booleans())
+def test_rows_ranked_beforehand_grow_the_same_tree(X_y, criterion, seed, single, weighted):
+    X, y = X_y
+    X = np.where(abs(X) > 1e30, 17.0, X).astype(np.float32 if single else np.float64)
+    rng = np.random.default_rng(seed)
+    categorical = rng.random(X.shape[1]) < 0.4
+    X[:, categorical] = rng.integers(0, 4, (len(X), categorical.sum()))
+    part = np.flatnonzero(rng.random(len(X)) < 0.7)
+    part = part if len(part) else np.array([0])
+    weight = rng.integers(0 if seed % 2 else 1, 4, len(part)) if weighted else np.ones(len(part))
+    weight[0] = 1
+    ranked = RankedRows.of(X, categorical).part(part)
+    one, other = (
+        grow_cart(
+            X[part],
+            y[part].astype(float) if criterion == "squared" else y[part],
+            criterion=criterion,
+            sample_weight=weight,
+            categorical_features=categorical,
+            ranked=given_ranks,
+        )
+        for given_ranks in (ranked, None)
+    )
+    for name in ("feature", "threshold", "left", "missing_left", "categories", "category_start"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+# What grow_cart hands to the core for three rows of one feature.
+SWITCHES = {
+    "y": np.array([0, 1, 1], dtype=np.int32),
+    "target": None,
+    "n_classes": 2,
+    "criterion": "gini",
+    "weight": None,
+    "min_rows": 1.0,
+    "max_depth": 9,
+    "min_gain": 0.0,
+    "max_leaves": 0,
+    "max_features": 1,
+    "random_cuts": False,
+    "key": 0,
+    "category": None,
+    "monotonic": None,
+    "n_threads": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("order", "place", "message"),
+    [
+        (np.zeros((2, 6)), [0, 1, 2], "order has length 2, expected 1"),
+        (np.zeros((1, 4)), [0, 1, 2], "order's row has length 4, expected 6"),
+        (np.zeros((1, 6)), [0, 2, 1], "place must count up from 0"),
+        (np.zeros((1, 6)), [0, -2, 1], "place must count up from 0"),
+        (np.zeros((1, 8)), [0, 1, -1, -1], "place has length 2, expected 3"),
+        (np.full((1, 6), 3), [0, 1, 2], "order must hold rows of place"),
+        (np.zeros((1, 8)), [-1, 0, 1, 2], "order must hold every row once"),
+    ],
+)
+def test_orders_that_do_not_go_with_the_rows_are_refused(order, place, message):
+    ranked = RankedRows(order.astype(np.uint32), np.array(place, dtype=np.int32))
+    with pytest.raises(ValueError, match=message):
+        _core.grow_cart(np.zeros((3, 1)), **SWITCHES, order=ranked.order, place=ranked.place)

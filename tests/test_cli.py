@@ -419,8 +419,8 @@ def test_fit_reports_what_it_chose_and_the_size_of_the_tree(tmp_path, iris):
     text = succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
     model = certree.load(tmp_path / "model")
     assert f"tree of {model.get_n_leaves()} leaves" in text
-    for name, value in model.temperatures_.items():
-        assert f"{name} {value:.4g}" in text
+    for share, value in zip(model.shares_, model.temperatures_["lambda_error"], strict=True):
+        assert f"{share:.1%} with lambda_error {value:.4g}, lambda_penalty 0" in text
 
 
 def test_fit_replaces_an_older_model(tmp_path, iris):
@@ -436,9 +436,7 @@ def test_fit_replaces_an_older_model(tmp_path, iris):
     ("change", "target", "message"),
     [
         (lambda frame: frame, "label", "no column 'label'"),
-        (lambda frame: frame.assign(note="good"), "kind", "feature 'note' must be numeric"),
         (lambda frame: frame[["kind"]], "kind", "no feature column"),
-        (lambda frame: frame, "petal width", "must be numeric"),
         (lambda frame: frame.drop(columns="kind"), "petal width", "continuous"),
         (lambda frame: frame.replace(5.1, np.inf), "kind", "infinity"),
         (lambda frame: frame.iloc[:0].astype({"kind": str}), "kind", "0 sample"),
@@ -450,9 +448,7 @@ def test_fit_replaces_an_older_model(tmp_path, iris):
     ],
     ids=[
         "no target",
-        "words",
         "no features",
-        "words beside",
         "continuous",
         "infinite",
         "no rows",
@@ -562,11 +558,24 @@ def test_missing_columns_are_named(tmp_path, iris, model_file):
     assert names(tmp_path) == ["model", "rows.csv"]
 
 
+def test_words_are_categories(tmp_path, iris):
+    words = iris.assign(size=np.where(iris["petal width"] > 1.7, "large", "small"))
+    words = words[["sepal length", "size", "kind"]]
+    table, model_file = write(words, tmp_path / "table.csv"), tmp_path / "model"
+    succeeds("fit", table, "--target", "kind", "-o", model_file, "--quiet", "--seed", 5)
+    succeeds("predict", model_file, table, "-o", tmp_path / "predicted.parquet")
+    features = words.drop(columns="kind")
+    model = PACBayesTreeClassifier(random_state=5).fit(features, words["kind"])
+    predicted = read(tmp_path / "predicted.parquet")
+    np.testing.assert_array_equal(predicted["prediction"], model.predict(features))
+    assert certree.load(model_file).categories_.names == (None, ("large", "small"))
+
+
 def test_a_column_of_words_is_named(tmp_path, iris, model_file):
     iris["petal width"] = "wide"
     rows = write(iris, tmp_path / "rows.csv")
     stderr = fails("predict", model_file, rows, "-o", tmp_path / "predicted.csv")
-    assert "'petal width' must be numeric" in stderr
+    assert "'petal width' must hold numbers" in stderr
     assert names(tmp_path) == ["model", "rows.csv"]
 
 

@@ -7,7 +7,17 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
-from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from certree import (
+    HelmboldSchapireClassifier,
+    NodeStats,
+    PACBayesTreeClassifier,
+    PrunedTreeClassifier,
+    Tree,
+    count,
+    grow_cart,
+    pac_bayes,
+)
+from certree.explain import Explainer
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
 PARTITIONS = ["kd", "dyadic", "cart", DecisionTreeClassifier(random_state=0)]
@@ -273,3 +283,36 @@ def test_a_tree_of_one_leaf_is_one_line_without_dots(estimator):
     model = estimator(random_state=0).fit([[1.0], [2.0], [3.0]], ["only"] * 3)
     assert model.get_n_leaves() == 1
     assert model.export_text() == "all rows: 3 rows, votes only with 100.0 %"
+
+
+def explained(categories, names=None):
+    """The rules of the two children of a root that compares a set; missing values go right."""
+    m = len(categories)
+    tree = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1, None, [0, m, m, m], categories)
+    counts = NodeStats(np.ones((3, 2)), np.zeros(3, dtype=int))
+    law = pac_bayes(tree, counts, 1.0, 1.0)
+    explainer = Explainer(tree, counts.n, law, ["colour"], ["no"].__getitem__, names)
+    return [explainer.rule(1, 0), explainer.rule(2, 0)]
+
+
+def test_rules_name_the_categories_of_a_set():
+    colours = [("red", "blue", "green", "grey")]
+    assert explained([0, 1], colours) == ["colour in {red, blue}", "colour not in {red, blue}"]
+    assert explained([3]) == ["colour in {3}", "colour not in {3}"]
+    assert explained([3], [None])[0] == "colour in {3}"
+    assert explained([0, 1], [(10000000.0, 0.5)])[0] == "colour in {10000000, 0.5}"
+
+
+def test_long_sets_are_cut():
+    assert explained(range(6))[0] == "colour in {0, 1, 2, 3, 4, 5}"
+    assert explained(range(23))[0] == "colour in {0, 1, 2, 3, 4, 5, ... (23)}"
+
+
+def test_rules_follow_the_side_of_missing_values():
+    X = np.array([[0.0], [1], [1], [np.nan]])
+    tree = grow_cart(X, [0, 1, 1, 1], categorical_features=[0])
+    stats = count(tree, X, np.array([0, 1, 1, 1]), 2)
+    law = pac_bayes(tree, stats, 1.0, 1.0)
+    explainer = Explainer(tree, stats.n, law, ["x"], [0, 1].__getitem__)
+    rules = {explainer.rule(v, 0): stats.counts[v].tolist() for v in (1, 2)}
+    assert rules == {"x in {0}": [1, 0], "x not in {0}": [0, 3]}

@@ -13,6 +13,7 @@ SOURCE = Path(certree.__file__).parent
 ORDER = [
     "_core",
     "columns",
+    "categories",
     "bounds",
     "rows",
     "tree",
@@ -38,6 +39,8 @@ ORDER = [
     "estimator",
     "classifier",
     "regressor",
+    "densities",
+    "naive_bayes",
     "output",
     "storage",
     "tables",

@@ -25,6 +25,7 @@ from certree import (
     grow_cart,
     sibling_merge_path,
 )
+from certree.tune import MIXED_GRID
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
 PARTITIONS = ["cart", "dyadic", "kd", DecisionTreeClassifier(max_depth=6)]
@@ -83,6 +84,15 @@ def test_rows_of_weight_zero_are_as_if_absent(estimator):
     a = estimator(cv=splits, random_state=0).fit(X, y, sample_weight=weight)
     b = estimator(cv=kept, random_state=0).fit(X[:150], y[:150], sample_weight=weight[:150])
     assert a.temperatures_ == b.temperatures_
+
+
+@every_estimator
+def test_the_order_of_the_rows_of_a_split_does_not_matter(estimator):
+    X, y = two_classes()
+    splits = list(KFold(3, shuffle=True, random_state=5).split(X, y))
+    backwards = [(grow[::-1], judge[::-1]) for grow, judge in splits]
+    a, b = (estimator(cv=cv, random_state=0).fit(X, y) for cv in (splits, backwards))
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
 
 
 @every_estimator
@@ -450,12 +460,8 @@ def test_five_folds_are_dealt_by_default_of_scikit_learn():
 @every_estimator
 def test_the_number_of_folds_and_the_seed_matter(estimator):
     X, y = two_classes()
-    chosen = {
-        tuple(estimator(cv=cv, random_state=seed).fit(X, y).temperatures_.values())
-        for cv in (2, 5)
-        for seed in range(5)
-    }
-    assert len(chosen) > 1
+    models = [estimator(cv=cv, random_state=seed).fit(X, y) for cv in (2, 5) for seed in range(5)]
+    assert len({str((model.temperatures_, model.shares_)) for model in models}) > 1
 
 
 def test_given_temperatures_need_no_cross_validation():
@@ -464,7 +470,31 @@ def test_given_temperatures_need_no_cross_validation():
     assert model.fit(X, y).temperatures_ == {"lambda_error": 0.5, "lambda_penalty": 0.25}
     half = PACBayesTreeClassifier(lambda_penalty=0.25, random_state=0).fit(X, y)
     assert half.temperatures_["lambda_penalty"] == 0.25
-    assert half.temperatures_["lambda_error"] > 0
+    assert half.temperatures_["lambda_error"] == MIXED_GRID.tolist()
+    assert sum(half.shares_) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("search", "scoring", "n_laws"),
+    [
+        (None, "log_loss", 8),
+        ("mixture", "log_loss", 8),
+        (None, "error", 1),
+        ("joint", "log_loss", 1),
+    ],
+)
+def test_the_search_decides_whether_laws_are_mixed(search, scoring, n_laws):
+    X, y = two_classes()
+    model = PACBayesTreeClassifier(search=search, scoring=scoring, random_state=0).fit(X, y)
+    assert len(model.shares_) == n_laws == np.size(model.temperatures_["lambda_error"])
+    np.testing.assert_array_equal(
+        model.classes_[model.predict_proba(X).argmax(1)], model.predict(X)
+    )
+
+
+def test_a_mixture_is_not_learned_from_errors():
+    with pytest.raises(ValueError, match='search="mixture" takes scoring="log_loss"'):
+        PACBayesTreeClassifier(search="mixture", scoring="error").fit(*two_classes())
 
 
 @every_estimator

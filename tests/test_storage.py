@@ -45,6 +45,7 @@ def assert_same_model(loaded, model, rows=TEST):
     assert loaded.classes_.dtype == model.classes_.dtype
     assert [type(label) for label in loaded.classes_] == [type(label) for label in model.classes_]
     assert loaded.temperatures_ == model.temperatures_
+    assert loaded.shares_ == model.shares_
     assert loaded.weights_.log_evidence == model.weights_.log_evidence
     assert plain_parameters(loaded) == plain_parameters(model)
     assert loaded.export_text() == model.export_text()
@@ -438,6 +439,10 @@ def test_headers_that_are_no_header_are_refused(saved, header):
         {"temperatures": {"lambda_error": 1.0}},
         {"temperatures": {"lambda_error": "x", "lambda_penalty": 1.0}},
         {"temperatures": {"lambda_error": 10**400, "lambda_penalty": 1.0}},
+        {"shares": None},
+        {"shares": [0.5]},
+        {"shares": ["x"]},
+        {"shares": [[1.0]]},
         {"n_features": 0},
         {"n_features": -4},
         {"n_features": 1},
@@ -468,6 +473,7 @@ def test_headers_with_wrong_entries_are_refused(saved, changed):
         "model",
         "parameters",
         "temperatures",
+        "shares",
         "n_features",
         "feature_names",
         "object_classes",
@@ -479,6 +485,37 @@ def test_headers_without_an_entry_are_refused(saved, entry):
     del header[entry]
     rewrite(saved, {"header": as_header(header)})
     refuses(saved)
+
+
+@pytest.fixture
+def with_sets():
+    """A model whose tree compares categories."""
+    codes = X.round()
+    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1).fit(codes, Y)
+    tree = certree.grow_cart(codes, Y, categorical_features=[1, 2, 3], max_depth=3)
+    stats = certree.count(tree, codes, Y, 3)
+    law = certree.pac_bayes(tree, stats, 1.0, 0.1)
+    model._set_fitted(tree, stats, law, certree.vote(tree, stats, law))
+    return model
+
+
+def test_sets_of_categories_come_back(with_sets, tmp_path):
+    loaded = through_file(with_sets, tmp_path / "model.npz")
+    assert_same_model(loaded, with_sets, TEST.round())
+    for name in ("category_start", "categories"):
+        same_bits(getattr(loaded.tree_, name), getattr(with_sets.tree_, name))
+    assert len(loaded.tree_.categories)
+    assert loaded.tree_.optimal_splits is with_sets.tree_.optimal_splits is True
+
+
+@pytest.mark.parametrize("column", ["category_start", "categories"])
+def test_damaged_sets_are_refused(with_sets, tmp_path, column):
+    path = tmp_path / "model.npz"
+    certree.save(with_sets, path)
+    rewrite(path, {f"tree.{column}": arrays_of(path)[f"tree.{column}"][::-1]})
+    refuses(path)
+    rewrite(path, without=[f"tree.{column}"])
+    refuses(path)
 
 
 def test_a_later_version_is_named(saved):
@@ -509,6 +546,8 @@ ARRAYS = [
     "tree.left",
     "tree.chain",
     "tree.missing_left",
+    "tree.category_start",
+    "tree.categories",
     "stats.counts",
     "stats.label",
     "weights.weight",
@@ -549,6 +588,7 @@ SHAPES_AND_TYPES = {
         for name in ARRAYS
         for change in SHAPES_AND_TYPES
         if (name, change) != ("header", "2-d or 3-d")  # its bytes say the same
+        and (name != "tree.categories" or change not in ("empty", "short"))  # it is empty
     ],
 )
 def test_arrays_of_wrong_shape_or_type_are_refused(saved, name, change):

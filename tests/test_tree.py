@@ -12,6 +12,8 @@ import reference
 from certree import Tree, grow_kd
 from strategies import trees
 
+SETS = {"category_start": [0, 2, 2, 2, 2, 2], "categories": [0, 1]}
+
 
 def columns(**changes):
     good = {
@@ -22,6 +24,46 @@ def columns(**changes):
         "n_features": 2,
     }
     return {**good, **changes}
+
+
+ODD_VALUES = [np.nan, -1.0, 0.5, 3e9, 2.0**31, 2.0**31 - 1, 1e300, -1e300, -0.0]
+
+
+@given(trees(sets=True), st.data())
+def test_apply_compares_sets_like_the_literal_tree(tree, data):
+    values = st.one_of(st.integers(-1, 6).map(float), st.sampled_from(ODD_VALUES))
+    X = data.draw(hnp.arrays(float, (data.draw(st.integers(0, 200)), 3), elements=values))
+    expected = reference.apply(tree, X)
+    for n_jobs in (None, 2):
+        np.testing.assert_array_equal(tree.apply(X, n_jobs=n_jobs), expected)
+    few = [tree.apply(x[None])[0] for x in X]
+    np.testing.assert_array_equal(few, expected)
+    with np.errstate(over="ignore"):
+        single = X[abs(X).max(axis=1, initial=0) < 1e30].astype(np.float32)
+    np.testing.assert_array_equal(tree.apply(single), reference.apply(tree, single))
+
+
+def test_infinities_are_in_no_set():
+    tree = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1, None, [0, 2, 2, 2], [0, 2**31 - 1])
+    rows = np.array([[np.inf], [-np.inf], [2.0**31], [0.0], [2.0**31 - 1]])
+    for X in (rows, np.repeat(rows, 100, axis=0)):
+        assert set(tree.route(X, 1)[X[:, 0] == 0]) == {1}
+        assert set(tree.route(X, 1)[np.isinf(X[:, 0])]) == {2}
+
+
+@given(trees(sets=True), st.data())
+def test_a_restricted_tree_stops_where_it_was_cut(tree, data):
+    cut = {v for v in range(tree.n_nodes) if data.draw(st.booleans())}
+    below = {v for v in range(tree.n_nodes) if any(u in cut for u in reference.path(tree, v)[:-1])}
+    kept = np.array([v for v in range(tree.n_nodes) if v not in below])
+    is_leaf = np.array([v in cut or tree.left[v] < 0 for v in kept])
+    small = tree.restricted(kept, is_leaf)
+    X = np.array([[a, b, c] for a in (-1, 0, 2, np.nan) for b in (1, 3) for c in (0, 4, np.nan)])
+    for leaf, number in zip(tree.apply(X), small.apply(X), strict=True):
+        assert kept[number] in reference.path(tree, leaf)
+    assert len(small.categories) == sum(
+        len(tree.category_set(v)) for v, leaf in zip(kept, is_leaf, strict=True) if not leaf
+    )
 
 
 @given(trees(), st.data())
@@ -94,6 +136,16 @@ def test_columns_do_not_follow_the_array_they_came_from():
         ({"threshold": np.zeros((5, 1))}, r"threshold must have shape \(5\)"),
         ({"left": np.zeros(0, dtype=np.int32)}, r"must have shape \(0\)|at least one node"),
         ({"left": [1, 2**40, -1, -1, -1]}, "left must fit into int32"),
+        ({"categories": [1]}, "category_start must ascend from 0"),
+        ({"category_start": [0, 1, 1, 1, 1, 1]}, "category_start must ascend from 0"),
+        ({**SETS, "category_start": [0, 2, 2, 2, 2]}, r"category_start must have shape \(6\)"),
+        ({**SETS, "category_start": [1, 2, 2, 2, 2, 2]}, "category_start must ascend from 0"),
+        ({**SETS, "category_start": [0, 3, 2, 2, 2, 2]}, "category_start must ascend from 0"),
+        ({**SETS, "category_start": [0, 0, 0, 2, 2, 2]}, "only inner nodes compare categories"),
+        ({**SETS, "categories": [1, 0]}, "distinct and ascending"),
+        ({**SETS, "categories": [1, 1]}, "distinct and ascending"),
+        ({**SETS, "categories": [-1, 1]}, "must be >= 0"),
+        ({"optimal_splits": "yes"}, "optimal_splits must be True, False or None"),
     ],
 )
 def test_what_is_no_tree_is_refused(changes, message):

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import reference
+from certree import _core
 from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import grow_kd
 from certree.prunings import (
@@ -16,8 +18,19 @@ from certree.prunings import (
     sibling_merge_path,
 )
 from certree.rows import Fold, content_folds
-from certree.stats import count, measure
-from certree.tune import LOG_GRID, Method, Objective, grow_fold, linear_grid, tune
+from certree.stats import counted, measured
+from certree.tune import (
+    LOG_GRID,
+    MIXED_GRID,
+    STEPS,
+    Method,
+    Mixture,
+    Objective,
+    grow_fold,
+    linear_grid,
+    mixture,
+    tune,
+)
 from certree.votes import vote
 from certree.weights import helmbold_schapire_family, pac_bayes_family
 
@@ -35,6 +48,7 @@ METHODS = {
     "sibling-merge, mean": Method(sibling_merge_path, "mean"),
     "Helmbold-Schapire": Method(helmbold_schapire_family, "mean"),
 }
+PATHS = ["weakest links", "sibling-merge", "sibling-merge, mean"]
 N_TEMPERATURES = {name: 2 if name.startswith("PAC") else 1 for name in METHODS}
 
 
@@ -63,7 +77,7 @@ def noisy(n, seed, n_classes=2):
 def grown(X, y, weight=None, n_classes=2, grow=kd, n_folds=2, seed=0):
     rng = np.random.RandomState(seed)
     folds = content_folds(X, y, n_folds, rng, weight)
-    return [grow_fold(fold, grow, partial(count, n_classes=n_classes), X, y) for fold in folds]
+    return [grow_fold(fold, grow, partial(counted, n_classes=n_classes), X, y) for fold in folds]
 
 
 def literal_loss(folds, method, scoring, temperatures):
@@ -90,7 +104,7 @@ def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, grow):
     y = 100 + X[:, 0] + rng.normal(size=40)
     weight = rng.integers(1, 4, 40).astype(float) if weighted else None
     folds = list(content_folds(X, y, 2, np.random.RandomState(0), weight))
-    grown = [grow_fold(fold, unlabelled(grow), measure, X, y) for fold in folds]
+    grown = [grow_fold(fold, unlabelled(grow), measured, X, y) for fold in folds]
     method = Method(partial(pac_bayes_family, prior="branching"), "mean", 1.5)
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(5, 2))
     losses = Objective.of(grown, method, "squared").losses(temperatures)
@@ -285,7 +299,7 @@ def test_a_grown_fold_counts_the_rows_of_its_two_sides():
     judge = np.arange(0, 50, 3)
     grow = np.setdiff1d(np.arange(50), judge)
     fold = Fold(grow, judge, weight[grow], weight[judge])
-    fold = grow_fold(fold, kd, partial(count, n_classes=3), X, y)
+    fold = grow_fold(fold, kd, partial(counted, n_classes=3), X, y)
     for rows, counts in ((grow, fold.stats.counts), (judge, fold.holdout)):
         leaf = fold.tree.apply(X[rows])
         for node in np.flatnonzero(fold.tree.is_leaf):
@@ -318,3 +332,128 @@ def test_weights_change_the_losses():
         for w in (weight, None)
     )
     assert weighted > plain
+
+
+# -- mixtures --------------------------------------------------------------------------------------
+
+MEAN = METHODS["PAC-Bayes, smoothed mean"]
+SMALLEST = np.finfo(float).eps
+
+
+def literal_shares(folds, method, temperatures):
+    """What each law gives to the class of the held-out rows, leaf by leaf and class by class."""
+    rows, shares = [], []
+    for fold in folds:
+        family = method.family(fold.tree, fold.stats)
+        votes = [
+            vote(fold.tree, fold.stats, family.at(*law), method.kind, method.smoothing).score
+            for law in temperatures
+        ]
+        for leaf, k in np.argwhere((fold.holdout > 0) & fold.tree.is_leaf[:, None]):
+            rows.append(fold.holdout[leaf, k])
+            shares.append([max(score[leaf, k], SMALLEST) for score in votes])
+    return np.array(rows), np.array(shares)
+
+
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from(sorted(set(METHODS) - set(PATHS))),
+    st.sampled_from([kd, dyadic]),
+    st.integers(1, 20),
+)
+def test_shares_of_held_out_rows_equal_the_literal_ones(seed, name, grow, n_laws):
+    n_classes = 2 if name == "Helmbold-Schapire" else 3
+    X, y = noisy(50, seed, n_classes)
+    folds = grown(X, y, None, n_classes, grow)
+    rng = np.random.default_rng(seed)
+    temperatures = 2.0 ** rng.uniform(-8, 6, size=(n_laws, N_TEMPERATURES[name]))
+    rows, shares = Objective.of(folds, METHODS[name], "log_loss").shares(temperatures)
+    expected_rows, expected = literal_shares(folds, METHODS[name], temperatures)
+    np.testing.assert_array_equal(rows, expected_rows)
+    np.testing.assert_allclose(shares, expected, rtol=1e-11, atol=1e-15)
+
+
+def test_paths_are_not_mixed():
+    objective = Objective.of(grown(*noisy(50, 0)), METHODS["weakest links"], "log_loss")
+    with pytest.raises(TypeError, match="only laws can be mixed, got PruningPath"):
+        objective.shares(np.ones((2, 1)))
+
+
+@given(st.integers(0, 2**32), st.integers(1, 20), st.integers(1, 9), st.integers(0, 30))
+def test_mixing_equals_the_literal_algorithm(seed, n, n_laws, n_steps):
+    rng = np.random.default_rng(seed)
+    rows, shares = rng.uniform(0.1, 3, n), rng.uniform(SMALLEST, 1, (n, n_laws))
+    proportion, loss = _core.mix(rows, shares, n_steps)
+    expected, expected_loss = reference.mix(rows, shares, n_steps)
+    np.testing.assert_allclose(proportion, expected, rtol=1e-11)
+    assert loss == pytest.approx(expected_loss, rel=1e-11, abs=1e-11)
+
+
+def test_mixing_shares_of_the_wrong_shape_is_refused():
+    with pytest.raises(ValueError, match="share has length 2, expected 3"):
+        _core.mix(np.ones(3), np.ones((2, 2)), 1)
+    with pytest.raises(ValueError, match="share is empty"):
+        _core.mix(np.ones(0), np.ones((0, 2)), 1)
+
+
+def test_a_mixture_is_better_than_every_law_in_it_and_nearly_the_best():
+    X, y = noisy(300, 2, 3)
+    objective = Objective.of(grown(X, y, None, 3), MEAN, "log_loss")
+    _, laws = mixture([objective], [None, None])
+    np.testing.assert_array_equal(
+        laws.temperatures, np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
+    )
+    rows, shares = objective.shares(laws.temperatures)
+    loss = -rows @ np.log(shares @ laws.shares)
+    assert loss < objective.losses(laws.temperatures).min()
+    assert loss < _core.mix(rows, shares, 10 * STEPS)[1] * 1.01
+
+
+def test_the_method_with_the_better_mixture_is_chosen():
+    X, y = noisy(200, 3, 3)
+    folds = grown(X, y, None, 3)
+    methods = [MEAN, METHODS["PAC-Bayes"], METHODS["PAC-Bayes, branching"]]
+    objectives = [Objective.of(folds, method, "log_loss") for method in methods]
+    losses = [mixed_loss(objective) for objective in objectives]
+    for order in itertools.permutations(range(3)):
+        number, _ = mixture([objectives[i] for i in order], [None, None])
+        assert losses[order[number]] == min(losses)
+
+
+def mixed_loss(objective):
+    _, laws = mixture([objective], [None, None])
+    rows, shares = objective.shares(laws.temperatures)
+    return -rows @ np.log(shares @ laws.shares)
+
+
+@pytest.mark.parametrize(
+    ("given_temperatures", "mixed"), [((0.7, None), 1), ((None, 0.3), 0), ((0.7, 0.3), None)]
+)
+def test_given_temperatures_stay_in_a_mixture(given_temperatures, mixed):
+    X, y = noisy(60, 3)
+    _, laws = mixture([Objective.of(grown(X, y), MEAN, "log_loss")], given_temperatures)
+    for i, value in enumerate(given_temperatures):
+        expected = MIXED_GRID if i == mixed else np.full(len(laws.shares), value)
+        np.testing.assert_array_equal(laws.temperatures[:, i], expected)
+    assert len(laws.shares) == (1 if mixed is None else len(MIXED_GRID))
+
+
+def test_without_folds_all_laws_of_a_mixture_have_equal_shares():
+    _, laws = mixture([Objective.of([], MEAN, "log_loss")], [None, None])
+    np.testing.assert_array_equal(laws.shares, np.full(8, 1 / 8))
+
+
+def test_mixtures_have_the_same_bits_for_any_number_of_threads():
+    X, y = noisy(200, 8, 3)
+    folds = grown(X, y, None, 3)
+    grid = np.stack([np.repeat(LOG_GRID, 2), np.tile([0.0, 1.0], 10)], axis=1)
+    alone = Objective.of(folds, MEAN, "log_loss", 1).shares(grid)
+    for n_threads in (2, 3, 1000):
+        together = Objective.of(folds, MEAN, "log_loss", n_threads).shares(grid)
+        np.testing.assert_array_equal(together[1], alone[1])
+
+
+@pytest.mark.parametrize("shares", [[0.5, 0.4], [1.5, -0.5], [0.5, np.nan], [1.0]])
+def test_a_mixture_has_one_share_for_each_law_and_they_sum_to_one(shares):
+    with pytest.raises(ValueError, match=r"shares must be|temperatures"):
+        Mixture(np.ones((2, 1)), np.array(shares))

@@ -1,5 +1,7 @@
 """Votes against the enumeration of all prunings and of the cells on each path."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,8 +9,8 @@ from hypothesis import strategies as st
 
 import certree
 import reference
-from certree import NodeStats, Tree, Vote
-from strategies import temperatures, trees_and_stats, trees_and_targets
+from certree import NodeStats, Tree, Vote, _core
+from strategies import temperatures, trees, trees_and_stats, trees_and_targets
 
 
 @given(trees_and_stats(largest=1000), temperatures(10))
@@ -124,3 +126,72 @@ def test_bad_input_is_refused():
         certree.vote(one, stats, weights)
     with pytest.raises(ValueError, match="finite"):
         Vote([[np.nan, 1.0]])
+
+
+@given(
+    trees(max_inner=6, max_chain=1), st.integers(0, 2**32), st.sampled_from([[1, 0, 0], [-1, 1, 0]])
+)
+def test_values_are_monotone_in_every_pruning_and_else_stay(tree, seed, slopes):
+    rng = np.random.default_rng(seed)
+    slope = np.array(slopes, dtype=np.int8)
+    values = rng.integers(0, 5, tree.n_nodes).astype(float)
+    moved = _core.make_monotone(tree.left, tree.feature, slope, values)
+    assert monotone_everywhere(tree, slope, moved)
+    if monotone_everywhere(tree, slope, values) and bounded(tree, slope, values):
+        np.testing.assert_array_equal(moved, values)
+
+
+def monotone_everywhere(tree, slope, values):
+    """Rows that differ in one feature alone, in every pruning."""
+    grid = np.stack(np.meshgrid(*[np.arange(-3.5, 4.5)] * 3, indexing="ij"), axis=-1)
+    leaf = tree.apply(grid.reshape(-1, 3)).reshape(grid.shape[:3])
+    for pruning in reference.prunings(tree):
+        held = {v for v, _ in pruning}
+        holder = np.zeros(tree.n_nodes, dtype=int)
+        for v in np.flatnonzero(tree.is_leaf):
+            holder[v] = next(u for u in reference.path(tree, v) if u in held)
+        steps = values[holder[leaf]]
+        for j in np.flatnonzero(slope):
+            if (np.diff(steps, axis=j) * slope[j] < 0).any():
+                return False
+    return True
+
+
+def bounded(tree, slope, values):
+    """Whether all values keep to the middles between the children above them."""
+    for leaf in np.flatnonzero(tree.is_leaf):
+        low, high = -np.inf, np.inf
+        nodes = reference.path(tree, leaf)
+        for v, child in pairwise(nodes):
+            left = int(tree.left[v])
+            middle, sign = (values[left] + values[left + 1]) / 2, slope[tree.feature[v]]
+            if sign and (child == left) == (sign > 0):
+                high = min(high, middle)
+            elif sign:
+                low = max(low, middle)
+            if not low <= values[child] <= high:
+                return False
+    return True
+
+
+def test_the_vote_of_a_constrained_tree_is_monotone():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 2))
+    y = (X[:, 0] + rng.normal(scale=0.5, size=300) > 0.5).astype(np.int32)
+    slopes = np.array([1, 0], dtype=np.int8)
+    tree = certree.grow_cart(X, y, monotonic_cst=slopes)
+    stats = certree.count(tree, X, y, 2)
+    weights = certree.pac_bayes(tree, stats, 0.3, 0.01)
+    line = np.column_stack([np.linspace(0, 1, 200), np.full(200, 0.5)])
+    for kind, smoothing in (("mean", 3.0), ("majority", 0.0)):
+        score = certree.vote(tree, stats, weights, kind, smoothing, slopes).score
+        np.testing.assert_allclose(score.sum(axis=1)[tree.is_leaf], 1)
+        assert (np.diff(score[tree.apply(line), 1]) >= -1e-12).all()
+    free = certree.grow_cart(X, y)
+    stats = certree.count(free, X, y, 2)
+    weights = certree.pac_bayes(free, stats, 0.3, 0.01)
+    score = certree.vote(free, stats, weights, "mean", 3.0).score
+    assert (np.diff(score[free.apply(line), 1]) < -1e-12).any()
+    three = certree.NodeStats(np.ones((free.n_nodes, 3)), np.zeros(free.n_nodes, dtype=int))
+    with pytest.raises(ValueError, match="slopes take numbers or two classes, got 3"):
+        certree.vote(free, three, weights, "mean", 0.0, slopes)

@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 import certree
 import reference
 from certree import NodeStats, Tree
+from certree.weights import pac_bayes_family
 from strategies import temperatures, trees, trees_and_stats
 
 EPS = np.finfo(float).eps
@@ -274,3 +275,18 @@ def test_bad_laws_are_refused():
         certree.average(tree, np.zeros(3, dtype=np.float16))
     with pytest.raises(ValueError, match=r"log_own must have shape \(3\)"):
         certree.average(tree, np.zeros(2))
+
+
+@given(trees_and_stats(), st.lists(st.floats(0, 50), min_size=1, max_size=4), st.integers(0, 99))
+def test_a_mixture_of_laws_has_the_average_of_their_weights(tree_and_stats, temperatures, seed):
+    tree, stats = tree_and_stats
+    shares = np.random.default_rng(seed).dirichlet(np.ones(len(temperatures)))
+    family = pac_bayes_family(tree, stats, "branching")
+    laws = [family.at(value, 0.5) for value in temperatures]
+    mixed = family.mixed(np.array([[value, 0.5] for value in temperatures]), shares)
+    expected = sum(share * law.weight for share, law in zip(shares, laws, strict=True))
+    np.testing.assert_allclose(mixed.weight, expected, rtol=1e-12, atol=1e-300)
+    # The odds of its decisions say the same.
+    stop = 1 / (1 + np.exp(np.minimum(mixed.log_odds, 700)))
+    np.testing.assert_allclose(certree.reached(tree, mixed) * stop, expected, rtol=1e-9, atol=1e-15)
+    assert (mixed.log_odds[tree.is_leaf] == -np.inf).all()

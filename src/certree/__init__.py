@@ -13,8 +13,10 @@ prunings down to the leaves (`Vote`). One pruning is the case in which those pro
 
 The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireClassifier`,
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
+`NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
 """
 
+from certree.categories import Categories
 from certree.certificate import (
     Certificate,
     gibbs_kl,
@@ -57,6 +59,7 @@ from certree.moments import (
     wrong_mass,
     wrong_range,
 )
+from certree.naive_bayes import NaiveBayesClassifier
 from certree.priors import (
     Prior,
     allow_abstention,
@@ -99,11 +102,13 @@ from certree.weights import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Categories",
     "Certificate",
     "HeldOut",
     "HelmboldSchapireClassifier",
     "LabelledWeights",
     "MergePath",
+    "NaiveBayesClassifier",
     "NodeStats",
     "NodeWeights",
     "PACBayesTreeClassifier",

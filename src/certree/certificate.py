@@ -287,6 +287,31 @@ def hold_out_best(
     return _certificate(method, (risk,), risk, n, math.log(len(counted)), delta, share)
 
 
+def hold_out_mean(
+    risk: float, n: int, delta: float = 0.05, share: float = 1.0, *, grouped: bool = False
+) -> Certificate:
+    """Certify a classifier like `hold_out` by its mean loss over rows, or over groups of rows.
+
+    Parameters
+    ----------
+    risk : float
+        Mean loss over the rows, or of the mean losses of the groups, between 0 and 1.
+    n : int
+        Rows, or groups.
+    delta, share : float
+        As in `hold_out`.
+    grouped : bool
+        Whether they are groups.
+
+    Returns
+    -------
+    Certificate
+    """
+    if n < 1 or not 0 <= risk <= 1:
+        raise ValueError(f"expected a risk in 0 .. 1 of n >= 1 rows, got {risk!r}, {n!r}")
+    return _certificate("hold_out_mean", (risk,), risk, n, 0.0, delta, share, grouped)
+
+
 # -- one labelling of the cells --------------------------------------------------------------------
 
 
@@ -297,7 +322,7 @@ def _expect_prior(held: HeldOut, prior: Prior) -> None:
         raise ValueError("prior may be made from the growing rows only, but has seen other rows")
 
 
-def _wrong_share(held: HeldOut, label: Int32) -> float:
+def wrong_share(held: HeldOut, label: Int32) -> float:
     """Share of the observations in leaves with other labels."""
     leaves = held.tree.is_leaf
     counts, named = held.stats.counts[leaves], label[leaves]
@@ -311,7 +336,7 @@ def _of_label(
 ) -> Certificate:
     _expect_prior(held, prior)
     cells = codes("label", label, held.tree.n_nodes, held.n_classes)
-    risk = _wrong_share(held, cells)
+    risk = wrong_share(held, cells)
     complexity = max(-prior.log_mass(cells), 0.0)
     return _certificate(method, (risk,), risk, held.n, complexity, delta, share, held.grouped)
 
@@ -405,7 +430,7 @@ def occam_answers(
     answered = round(held.n - quiet)
     if answered == 0:
         raise ValueError("expected at least one weighing row that is answered")
-    risk = (_wrong_share(held, cells) * held.n - quiet) / answered
+    risk = (wrong_share(held, cells) * held.n - quiet) / answered
     complexity = max(-prior.log_mass(cells), 0.0)
     return _certificate(
         "occam_answers", (risk,), risk, answered, complexity, delta, share, held.grouped
@@ -530,7 +555,7 @@ class _Weighed:
         self, method: str, observed: tuple[float, ...], delta: float, share: float
     ) -> Certificate:
         about_draws = METHODS[method].subject == _DRAWS
-        risk = self.gibbs if about_draws else _wrong_share(self.held, self.ballot.label)
+        risk = self.gibbs if about_draws else wrong_share(self.held, self.ballot.label)
         held = self.held
         return _certificate(
             method, observed, risk, held.n, self.complexity, delta, share, held.grouped
@@ -721,6 +746,15 @@ METHODS: dict[str, Method] = {
         "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
         "held-out rows",
         whole_errors=True,
+    ),
+    "hold_out_mean": Method(
+        hold_out_mean,
+        bounds.occam_mean,
+        lambda risk: risk,
+        "this classifier's error",
+        "the classifier was fixed before the held-out rows were seen",
+        "Hoeffding, JASA 1963",
+        "held-out rows",
     ),
     "occam_vote": Method(
         occam_vote,

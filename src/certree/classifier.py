@@ -10,11 +10,11 @@ from sklearn.utils import Tags, compute_sample_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from certree.columns import Float64
+from certree.columns import Float64, Int32
 from certree.estimator import PACBayesVote, PrunedVote, TreeVoteEstimator
 from certree.grow.partition import Partition
 from certree.grow.stopping import MaxDepth
-from certree.stats import NodeStats, count
+from certree.stats import NodeStats, counted
 from certree.tree import Tree
 from certree.tune import Method, Search
 from certree.votes import Kind
@@ -41,7 +41,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         check_classification_targets(y)
         if self.class_weight is None:
             return sample_weight
-        weight = _class_weights(self.class_weight, y, sample_weight)
+        weight = class_weights(self.class_weight, y, sample_weight)
         return weight if sample_weight is None else sample_weight * weight
 
     def _coded(self, y: NDArray[Any]) -> NDArray[Any]:
@@ -50,15 +50,10 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return codes.astype(np.int32)
 
     def _summarise(
-        self,
-        tree: Tree,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        sample_weight: Float64 | None = None,
+        self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
     ) -> NodeStats:
         # Counting takes two classes at least, so that one class is no special case later.
-        n_classes = max(2, self.n_classes_)
-        return count(tree, X, y, n_classes, sample_weight=sample_weight, n_jobs=self.n_jobs)
+        return counted(tree, leaf, y, weight, max(2, self.n_classes_))
 
     def _set_fitted(self, *columns: Any) -> None:
         super()._set_fitted(*columns)
@@ -105,7 +100,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return normalised
 
 
-def _class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) -> Float64:
+def class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) -> Float64:
     """Weight of each row's class; "balanced" counts rows by their weights, scikit-learn does not."""
     if class_weight != "balanced":
         weights: Float64 = compute_sample_weight(class_weight, y)
@@ -135,6 +130,17 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition: the one with the largest range in it, or all
         in turn.
+    splitter : {"best", "random"}, default="best"
+        Whether the CART partition makes the best cut of a cell, or the best of one random cut for
+        each feature; see `grow_cart`.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories: those of a data frame with a dtype of categories, strings or
+        objects, or those of a mask, of indices or of names; None: none. The CART partition divides
+        categories in two sets, the other partitions take them as numbers in the order of their
+        names. Categories that were not seen go where missing values go.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
+        must not rise, 0 otherwise. For the CART partition and two classes only.
     prior : {"leaves", "branching"} or None, default=None
         See `pac_bayes`; None: chosen by cross-validation with the temperatures, "leaves" if both are
         given.
@@ -147,9 +153,12 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         Weight of an error (nats); None: chosen by cross-validation.
     lambda_penalty : float or None, default=None
         Weight of the square root of a leaf's rows; None: chosen by cross-validation.
-    search : {"joint", "error-first"}, default="joint"
-        Whether the two are chosen together or in turn.
-    cv : int, splitter, iterable or None, default=5
+    search : {"mixture", "joint", "error-first"} or None, default=None
+        "mixture": laws with eight values of `lambda_error`, and `lambda_penalty` 0, vote together,
+        with the shares that give the smallest log loss. "joint", "error-first": one law, the two
+        chosen together or in turn, on the grids of the paper. None: "mixture" by log loss, "joint"
+        by error. A value that is given stays.
+    cv : int, splitter, iterable or None, default=3
         Folds of the cross-validation. A number of folds deals the rows by class and otherwise at
         random, copies of a row apart; anything else means what it means to scikit-learn.
     scoring : {"log_loss", "error"}, default="log_loss"
@@ -158,12 +167,18 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         A cell of at most so many rows is a leaf of the tree.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
+    max_leaves : int or None, default=None
+        The CART partition stops at so many leaves; the cell with the largest gain is cut first.
+    min_gain : float, default=0
+        The CART partition makes no cut that lowers rows times impurity by less.
+    max_features : int, float, "sqrt", "log2" or None, default=None
+        How many features the CART partition looks at in each cell, drawn at random; None: all.
     stop_when_pure : bool, default=True
         Whether a cell whose rows are of one class is a leaf.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None, default=None
-        Decides the folds, and an estimator's own randomness.
+        Decides the folds, random cuts and features, and an estimator's own randomness.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all. The model does not depend on it.
     verbose : int, default=0
@@ -174,7 +189,10 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
     classes_ : ndarray of shape (K,)
         The classes.
     temperatures_ : dict
-        `lambda_error` and `lambda_penalty`, given or chosen.
+        `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
+        laws of a mixture.
+    shares_ : list of float
+        Share of each law in the vote; 1 for a single one.
     tree_ : Tree
         The tree.
     stats_ : NodeStats
@@ -185,6 +203,8 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         The outcome of the vote in every cell.
     n_features_in_ : int
         Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -214,16 +234,22 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         *,
         criterion: str = "entropy",
         axis: str = "spread",
+        splitter: str = "best",
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
         prior: Prior | None = None,
         vote: Kind = "mean",
         smoothing: float = 0.5,
         lambda_error: float | None = None,
         lambda_penalty: float | None = None,
-        search: Search = "joint",
-        cv: Any = 5,
+        search: Search | None = None,
+        cv: Any = 3,
         scoring: Scoring = "log_loss",
         min_rows: float = 1,
         max_depth: MaxDepth = None,
+        max_leaves: int | None = None,
+        min_gain: float = 0.0,
+        max_features: Any = None,
         stop_when_pure: bool = True,
         class_weight: Any = None,
         random_state: Any = None,
@@ -233,16 +259,22 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self.partition = partition
         self.criterion = criterion
         self.axis = axis
+        self.splitter = splitter
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
         self.prior: Prior | None = prior
         self.vote: Kind = vote
         self.smoothing = smoothing
         self.lambda_error = lambda_error
         self.lambda_penalty = lambda_penalty
-        self.search: Search = search
+        self.search: Search | None = search
         self.cv = cv
         self.scoring = scoring
         self.min_rows = min_rows
         self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_gain = min_gain
+        self.max_features = max_features
         self.stop_when_pure = stop_when_pure
         self.class_weight = class_weight
         self.random_state = random_state
@@ -261,6 +293,17 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         What a cut of the CART partition lowers; see `grow_cart`.
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition.
+    splitter : {"best", "random"}, default="best"
+        Whether the CART partition makes the best cut of a cell, or the best of one random cut for
+        each feature; see `grow_cart`.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories: those of a data frame with a dtype of categories, strings or
+        objects, or those of a mask, of indices or of names; None: none. The CART partition divides
+        categories in two sets, the other partitions take them as numbers in the order of their
+        names. Categories that were not seen go where missing values go.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
+        must not rise, 0 otherwise. For the CART partition and two classes only.
     rule : {"cost-complexity", "depth", "sibling-merge"}, default="cost-complexity"
         What a pruning pays besides its errors: a price per leaf, or more for deep leaves; see
         `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the cheapest
@@ -277,12 +320,18 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         A cell of at most so many rows is a leaf of the tree.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
+    max_leaves : int or None, default=None
+        The CART partition stops at so many leaves; the cell with the largest gain is cut first.
+    min_gain : float, default=0
+        The CART partition makes no cut that lowers rows times impurity by less.
+    max_features : int, float, "sqrt", "log2" or None, default=None
+        How many features the CART partition looks at in each cell, drawn at random; None: all.
     stop_when_pure : bool, default=True
         Whether a cell whose rows are of one class is a leaf.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None, default=None
-        Decides the folds, and an estimator's own randomness.
+        Decides the folds, random cuts and features, and an estimator's own randomness.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all. The model does not depend on it.
     verbose : int, default=0
@@ -294,6 +343,8 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         The classes.
     temperatures_ : dict
         `lambda_penalty`, given or chosen.
+    shares_ : list of float
+        [1.0]: a single law is used.
     tree_ : Tree
         The pruned tree.
     stats_ : NodeStats
@@ -304,6 +355,8 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         Class frequencies of its leaves.
     n_features_in_ : int
         Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -324,12 +377,18 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         *,
         criterion: str = "entropy",
         axis: str = "spread",
+        splitter: str = "best",
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
         rule: str = "cost-complexity",
         lambda_penalty: float | None = None,
         cv: Any = 5,
         scoring: Scoring = "error",
         min_rows: float = 1,
         max_depth: MaxDepth = None,
+        max_leaves: int | None = None,
+        min_gain: float = 0.0,
+        max_features: Any = None,
         stop_when_pure: bool = True,
         class_weight: Any = None,
         random_state: Any = None,
@@ -339,12 +398,18 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         self.partition = partition
         self.criterion = criterion
         self.axis = axis
+        self.splitter = splitter
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
         self.rule = rule
         self.lambda_penalty = lambda_penalty
         self.cv = cv
         self.scoring = scoring
         self.min_rows = min_rows
         self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_gain = min_gain
+        self.max_features = max_features
         self.stop_when_pure = stop_when_pure
         self.class_weight = class_weight
         self.random_state = random_state
@@ -363,6 +428,17 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         What a cut of the CART partition lowers; see `grow_cart`.
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition.
+    splitter : {"best", "random"}, default="best"
+        Whether the CART partition makes the best cut of a cell, or the best of one random cut for
+        each feature; see `grow_cart`.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories: those of a data frame with a dtype of categories, strings or
+        objects, or those of a mask, of indices or of names; None: none. The CART partition divides
+        categories in two sets, the other partitions take them as numbers in the order of their
+        names. Categories that were not seen go where missing values go.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
+        must not rise, 0 otherwise. For the CART partition and two classes only.
     temperature : float or None, default=None
         Weight of a unit of absolute loss (nats); None: chosen by cross-validation.
     smoothing : float, default=0.5
@@ -376,12 +452,18 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         A cell of at most so many rows is a leaf of the tree.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
+    max_leaves : int or None, default=None
+        The CART partition stops at so many leaves; the cell with the largest gain is cut first.
+    min_gain : float, default=0
+        The CART partition makes no cut that lowers rows times impurity by less.
+    max_features : int, float, "sqrt", "log2" or None, default=None
+        How many features the CART partition looks at in each cell, drawn at random; None: all.
     stop_when_pure : bool, default=True
         Whether a cell whose rows are of one class is a leaf.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None, default=None
-        Decides the folds, and an estimator's own randomness.
+        Decides the folds, random cuts and features, and an estimator's own randomness.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all. The model does not depend on it.
     verbose : int, default=0
@@ -393,6 +475,8 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         The classes, at most two.
     temperatures_ : dict
         `temperature`, given or chosen.
+    shares_ : list of float
+        [1.0]: a single law is used.
     tree_ : Tree
         The tree.
     stats_ : NodeStats
@@ -403,6 +487,8 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         The averaged class frequencies in every cell.
     n_features_in_ : int
         Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -426,12 +512,18 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         *,
         criterion: str = "entropy",
         axis: str = "spread",
+        splitter: str = "best",
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
         temperature: float | None = None,
         smoothing: float = 0.5,
         cv: Any = 5,
         scoring: Scoring = "error",
         min_rows: float = 1,
         max_depth: MaxDepth = None,
+        max_leaves: int | None = None,
+        min_gain: float = 0.0,
+        max_features: Any = None,
         stop_when_pure: bool = True,
         class_weight: Any = None,
         random_state: Any = None,
@@ -441,12 +533,18 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         self.partition = partition
         self.criterion = criterion
         self.axis = axis
+        self.splitter = splitter
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
         self.temperature = temperature
         self.smoothing = smoothing
         self.cv = cv
         self.scoring = scoring
         self.min_rows = min_rows
         self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_gain = min_gain
+        self.max_features = max_features
         self.stop_when_pure = stop_when_pure
         self.class_weight = class_weight
         self.random_state = random_state
@@ -454,7 +552,7 @@ class HelmboldSchapireClassifier(TreeVoteClassifier):
         self.verbose = verbose
 
     def _methods(self) -> list[Method]:
-        return [Method(helmbold_schapire_family, "mean", self.smoothing)]
+        return [Method(helmbold_schapire_family, "mean", self.smoothing, self._slopes())]
 
     def _coded(self, y: NDArray[Any]) -> NDArray[Any]:
         codes = super()._coded(y)

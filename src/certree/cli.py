@@ -1,6 +1,7 @@
 """The command line: parses, calls, prints."""
 
 import json
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NoReturn
@@ -197,14 +198,18 @@ def fit(
         if method not in estimators:
             raise ValueError(f"{method} votes for classes: it cannot predict a number")
         model = estimators[method](
-            partition.value, random_state=seed, n_jobs=jobs, verbose=int(not quiet)
+            partition.value,
+            categorical_features=table.categorical,
+            random_state=seed,
+            n_jobs=jobs,
+            verbose=int(not quiet),
         )
         model.fit(table.X, table.y)
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
         storage.save(model, output)
     except (OSError, ValueError) as error:
         _fail(error)
-    chosen = ", ".join(f"{name} {value:.4g}" for name, value in model.temperatures_.items())
+    chosen = "; ".join(_laws(model))
     Console().print(
         f"{len(table.X)} rows, {table.X.shape[1]} features{_classes(model)}; tree of "
         f"{model.get_n_leaves()} leaves; {chosen}; written to {output}",
@@ -216,6 +221,15 @@ def fit(
 
 def _classes(model: TreeVoteEstimator) -> str:
     return f", {model.n_classes_} classes" if hasattr(model, "n_classes_") else ""
+
+
+def _laws(model: TreeVoteEstimator) -> Iterator[str]:
+    """The temperatures of each law and, if there are several, its share."""
+    columns = np.broadcast_arrays(model.shares_, *model.temperatures_.values())
+    for share, *values in zip(*columns, strict=True):
+        named = zip(model.temperatures_, values, strict=True)
+        text = ", ".join(f"{name} {value:.4g}" for name, value in named)
+        yield text if len(model.shares_) == 1 else f"{share:.1%} with {text}"
 
 
 @app.command()
@@ -236,7 +250,9 @@ def predict(
     try:
         model = storage.load(model_file)
         columns = tables.read(file)
-        X = tables.split_target(_features(columns, model, file), None).X
+        table = tables.split_target(_features(columns, model, file), None)
+        _expect_numbers(table, model)
+        X = table.X
         # The columns are in the model's order; their names are not needed any more.
         model.__dict__.pop("feature_names_in_", None)
         if isinstance(model, TreeVoteRegressor):
@@ -263,6 +279,14 @@ def _features(columns: pa.Table, model: TreeVoteEstimator, file: Path) -> pa.Tab
     if missing:
         raise ValueError(f"{file} has no column {', '.join(map(repr, missing))}")
     return columns.select(list(names))
+
+
+def _expect_numbers(table: tables.Table, model: TreeVoteEstimator) -> None:
+    """Name a column that holds words where the model was fitted on numbers."""
+    known = model.categories_.names if model.categories_ else [None] * model.n_features_in_
+    for j in table.categorical:
+        if known[j] is None:
+            raise ValueError(f"feature {table.feature_names[j]!r} must hold numbers, got strings")
 
 
 def _write_table(result: pa.Table, output: Path | None) -> None:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
 
 # A dtype that converts to the wanted one without loss; strings, objects and float16 are refused.
 _ACCEPTED: dict[str, Sequence[str]] = {
@@ -23,6 +24,7 @@ _ACCEPTED: dict[str, Sequence[str]] = {
         "uint8",
     ),
     "int32": ("int32", "int64", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
+    "int64": ("int64", "int32", "int16", "int8", "uint32", "uint16", "uint8"),
     "bool": ("bool",),
 }
 
@@ -36,7 +38,7 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
         What error messages call the array.
     values : array-like
         The array.
-    dtype : {"float64", "int32", "bool"}
+    dtype : {"float64", "int32", "int64", "bool"}
         The dtype of the result.
     shape : tuple of int or None
         The shape expected; None stands for any length.

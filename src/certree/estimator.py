@@ -1,7 +1,8 @@
 """What all estimators share: a tree grows, temperatures are chosen, its prunings vote."""
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -12,12 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, _fit_context, is_classifier
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    check_X_y,
+    validate_data,
+)
 
 from certree import _core
+from certree.categories import categories_of
 from certree.columns import Float64, Int32
 from certree.explain import ExplainedCell, Explainer
+from certree.grow.cart import slopes_of
 from certree.grow.partition import Grower, Partition
 from certree.grow.stopping import MaxDepth
 from certree.progress import progress
@@ -30,8 +38,8 @@ from certree.prunings import (
 from certree.rows import Fold, Indices, content_folds
 from certree.stats import Stats
 from certree.tree import LEAF, Tree, threads
-from certree.tune import Method, Objective, Search, grow_fold, tune
-from certree.votes import Kind, Vote, vote
+from certree.tune import Method, Mixture, Objective, Search, grow_fold, mixture, tune
+from certree.votes import Kind, Slopes, Vote, vote
 from certree.weights import NodeWeights, Prior, Scoring, gains_of, pac_bayes_family, reached
 
 
@@ -77,6 +85,63 @@ class _Training:
         return Fold(grow, judge, self.weight[grow], self.weight[judge])
 
 
+# How scikit-learn is to check a matrix of features.
+_NUMBERS: dict[str, Any] = {
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+    "ensure_all_finite": "allow-nan",
+}
+
+
+def checked_rows(
+    model: Any, X: ArrayLike, y: ArrayLike, reset: bool = True
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Check training rows and their target; categories become codes.
+
+    Parameters
+    ----------
+    model : estimator
+        Its ``categories_`` are those of the rows. Number and names of the features are set.
+    X : array-like of shape (n, p)
+        Rows.
+    y : array-like of shape (n,)
+        Target.
+    reset : bool
+        Whether the features are new, or must be those that the model knows.
+
+    Returns
+    -------
+    tuple of two ndarrays
+        A matrix of numbers, NaN where one is missing, and the target.
+    """
+    checks = {**_NUMBERS, "y_numeric": not is_classifier(model)}
+    if model.categories_ is None:
+        rows, target = validate_data(model, X, y, reset=reset, **checks)
+    else:
+        validate_data(model, X, reset=reset, skip_check_array=True)
+        encoded = model.categories_.encode(X)
+        rows, target = check_X_y(encoded, y, estimator=model, **checks)
+    return rows, target
+
+
+def new_rows(model: Any, X: ArrayLike) -> NDArray[Any]:
+    """Check rows to predict against what a fitted model knows; categories become codes."""
+    check_is_fitted(model)
+    if model.categories_ is None:
+        rows: NDArray[Any] = validate_data(model, X, reset=False, **_NUMBERS)
+        return rows
+    validate_data(model, X, reset=False, skip_check_array=True)
+    return np.asarray(model.categories_.encode(X))
+
+
+def one_row(x: ArrayLike) -> ArrayLike:
+    """Give one row of shape (p,) two dimensions; a table stays as it is."""
+    if np.ndim(x) == 2:
+        return x
+    # Numbers beside strings stay numbers.
+    return np.asarray(x, dtype=object if np.asarray(x).dtype.kind == "U" else None)[None]
+
+
 class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     """A tree grows, temperatures are chosen, its prunings vote.
 
@@ -88,9 +153,20 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "partition": [StrOptions({"cart", "dyadic", "kd"}), HasMethods(["fit", "get_params"])],
         "axis": [StrOptions({"cycle", "spread"})],
+        "splitter": [StrOptions({"best", "random"})],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "monotonic_cst": ["array-like", dict, None],
         "cv": ["cv_object"],
         "min_rows": [Interval(Real, 1, None, closed="left")],
         "max_depth": [Interval(Integral, 0, None, closed="left"), StrOptions({"log"}), None],
+        "max_leaves": [Interval(Integral, 1, None, closed="left"), None],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
+            StrOptions({"sqrt", "log2"}),
+            None,
+        ],
+        "min_gain": [Interval(Real, 0, None, closed="left")],
         "stop_when_pure": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -99,6 +175,12 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
 
     partition: Partition
     axis: Any
+    splitter: Any
+    categorical_features: Any
+    monotonic_cst: Any
+    max_leaves: int | None
+    max_features: Any
+    min_gain: float
     cv: Any
     scoring: Scoring
     min_rows: float
@@ -117,14 +199,8 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         """The target as int32 classes or float64 numbers; sets what the target tells of itself."""
 
     @abstractmethod
-    def _summarise(
-        self,
-        tree: Tree,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        sample_weight: Float64 | None = None,
-    ) -> Stats:
-        """The statistics of rows on a tree."""
+    def _summarise(self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None) -> Stats:
+        """The statistics of rows that have been routed to their leaves."""
 
     @abstractmethod
     def _growing_criterion(self) -> Any:
@@ -155,42 +231,61 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         self : object
             The fitted estimator.
         """
+        with self._unchanged_by_failure():
+            self._fit(self._training_rows(X, y, sample_weight))
+        return self
+
+    @contextmanager
+    def _unchanged_by_failure(self) -> Iterator[None]:
+        """A fit that fails leaves the estimator as it was."""
         before = self.__dict__.copy()
         try:
-            self._fit(self._training_rows(X, y, sample_weight))
+            yield
         except BaseException:
             self.__dict__.clear()
-            self.__dict__.update(before)  # a fit that fails leaves the estimator as it was
+            self.__dict__.update(before)
             raise
-        return self
 
     def _fit(self, rows: _Training) -> None:
         random_state = check_random_state(self.random_state)
-        grow = Grower(
+        grow = self._grower(int(random_state.randint(2**31 - 1))).on(rows.X)
+        method, laws = self._tune(rows, grow, random_state)
+        self._vote(rows, grow(rows.X, rows.y, rows.weight), method, laws)
+
+    def _grower(self, seed: int) -> Grower:
+        mask = None if self.categories_ is None else self.categories_.mask
+        return Grower(
             self.partition,
             axis=self.axis,
             criterion=self._growing_criterion(),
+            splitter=self.splitter,
             min_rows=self.min_rows,
             max_depth=self.max_depth,
+            max_leaves=self.max_leaves,
+            min_gain=self.min_gain,
+            max_features=self.max_features,
+            categorical_features=mask,
+            monotonic_cst=self._slopes(),
             stop_when_pure=self.stop_when_pure,
-            seed=int(random_state.randint(2**31 - 1)),
+            seed=seed,
             n_jobs=self.n_jobs,
         )
-        method, self.temperatures_ = self._tune(rows, grow, random_state)
-        self._vote(rows, grow(rows.X, rows.y, rows.weight), method)
+
+    def _slopes(self) -> Slopes:
+        """Along which features predictions rise or fall."""
+        names = getattr(self, "feature_names_in_", None)
+        slopes = slopes_of(self.monotonic_cst, self.n_features_in_, names)
+        if slopes is not None and self.partition != "cart":
+            raise ValueError(
+                f'monotonic_cst takes partition="cart", got partition={self.partition!r}'
+            )
+        return slopes
 
     def _training_rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> _Training:
-        rows, target = validate_data(
-            self,
-            X,
-            y,
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite="allow-nan",
-            y_numeric=not is_classifier(self),
-        )
+        self.categories_ = categories_of(X, self.categorical_features)
+        rows, target = checked_rows(self, X, y)
         weight = number = None
         if sample_weight is not None:
             weight = _check_sample_weight(
@@ -209,35 +304,68 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _tune(
         self, rows: _Training, grow: Grower, random_state: np.random.RandomState
-    ) -> tuple[Method, dict[str, float]]:
-        """Choose a family of laws and its temperatures."""
+    ) -> tuple[Method, Mixture]:
+        """Choose a family of laws, and one of them or a mixture of several."""
         given = [getattr(self, name) for name in self._temperatures]
-        method, *others = self._methods()
-        values = given
-        if None in given:
-            folds = rows.folds(self.cv, random_state, is_classifier(self))
-            steps = len(folds) + 4 * (1 + len(others))
-            with progress(self.verbose > 0, steps, type(self).__name__) as advance:
-                grown = []
-                for fold in folds:
-                    grown.append(grow_fold(fold, grow, self._summarise, rows.X, rows.y))
-                    advance()
-                best = np.inf
-                for candidate in (method, *others):
-                    objective = Objective.of(grown, candidate, self.scoring, threads(self.n_jobs))
-                    chosen = tune(objective, given, self._search(), advance)
-                    loss = objective.losses(np.array([chosen]))[0]
-                    if loss < best:
-                        best, method, values = loss, candidate, list(chosen)
-        return method, dict(zip(self._temperatures, map(float, values), strict=True))
+        methods = self._methods()
+        if None not in given:
+            return methods[0], Mixture.of_one(given)
+        folds = rows.folds(self.cv, random_state, is_classifier(self))
+        steps = len(folds) + 4 * len(methods)
+        with progress(self.verbose > 0, steps, type(self).__name__) as advance:
+            grown = []
+            for fold in folds:
+                grown.append(
+                    grow_fold(
+                        fold, grow.part(fold.grow), self._summarise, rows.X, rows.y, self.n_jobs
+                    )
+                )
+                advance()
+            n_threads = threads(self.n_jobs)
+            objectives = [
+                Objective.of(grown, method, self.scoring, n_threads) for method in methods
+            ]
+            number, laws = self._choose(objectives, given, advance)
+        return methods[number], laws
 
-    def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
-        """Set the fitted attributes, once the temperatures are chosen."""
-        stats = self._summarise(tree, rows.X, rows.y, rows.weight)
-        weights = method.family(tree, stats).at(*self.temperatures_.values())
+    def _choose(
+        self,
+        objectives: list[Objective],
+        given: list[float | None],
+        advance: Callable[[], None],
+    ) -> tuple[int, Mixture]:
+        """The number of the best method, and its laws."""
+        search = self._search()
+        if search == "mixture":
+            return mixture(objectives, given, advance)
+        found = [tune(objective, given, search, advance) for objective in objectives]
+        losses = [
+            objective.losses(np.array([values]))[0]
+            for objective, values in zip(objectives, found, strict=True)
+        ]
+        best = int(np.argmin(losses))
+        return best, Mixture.of_one(found[best])
+
+    def _vote(self, rows: _Training, tree: Tree, method: Method, laws: Mixture) -> None:
+        """Set the fitted attributes, once the laws are chosen."""
+        leaf = tree.route(rows.X, threads(self.n_jobs))
+        stats = self._summarise(tree, leaf, rows.y, rows.weight)
+        weights = laws.law(method.family(tree, stats))
+        self._set_laws(laws)
         self._set_fitted(
-            tree, stats, weights, vote(tree, stats, weights, method.kind, method.smoothing)
+            tree,
+            stats,
+            weights,
+            vote(tree, stats, weights, method.kind, method.smoothing, method.slopes),
         )
+
+    def _set_laws(self, laws: Mixture) -> None:
+        columns = laws.temperatures.T.tolist()
+        self.temperatures_ = {
+            name: column[0] if len(set(column)) == 1 else column
+            for name, column in zip(self._temperatures, columns, strict=True)
+        }
+        self.shares_ = laws.shares.tolist()
 
     def _set_fitted(self, tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote) -> None:
         self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, ballot
@@ -245,15 +373,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     # -- prediction --------------------------------------------------------------------------------
 
     def _leaves(self, X: ArrayLike) -> Int32:
-        check_is_fitted(self)
-        rows = validate_data(
-            self,
-            X,
-            reset=False,
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite="allow-nan",
-        )
+        rows = new_rows(self, X)
         return self.tree_.route(rows, threads(self.n_jobs))
 
     def apply(self, X: ArrayLike) -> Int32:
@@ -334,7 +454,8 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         if names is None:
             names = [f"x[{j}]" for j in range(self.tree_.n_features)]
         rows = self.stats_.n
-        return Explainer(self.tree_, rows, self.weights_, list(names), self._prediction_of)
+        sets = None if self.categories_ is None else self.categories_.names
+        return Explainer(self.tree_, rows, self.weights_, list(names), self._prediction_of, sets)
 
     @abstractmethod
     def _prediction_of(self, node: int) -> Any:
@@ -353,8 +474,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         list of ExplainedCell
             From the root inwards, each with its rule, rows, label and share; shares sum to 1.
         """
-        row = x if np.ndim(x) == 2 else np.asarray(x)[None]
-        leaves = self._leaves(row)
+        leaves = self._leaves(one_row(x))
         if len(leaves) != 1:
             raise ValueError(f"explain takes one row, got {len(leaves)}")
         return self._explainer().path(int(leaves[0]))
@@ -390,22 +510,28 @@ class PACBayesVote(TreeVoteEstimator):
         "lambda_error": [Interval(Real, 0, None, closed="left"), None],
         "lambda_penalty": [Interval(Real, 0, None, closed="left"), None],
         "smoothing": [Interval(Real, 0, None, closed="left")],
-        "search": [StrOptions({"joint", "error-first"})],
+        "search": [StrOptions({"mixture", "joint", "error-first"}), None],
     }
 
     prior: Prior | None
     vote: Kind = "mean"
     smoothing: float
-    search: Search
+    search: Search | None
 
     def _methods(self) -> list[Method]:
         priors: list[Prior] = ["leaves", "branching"] if self.prior is None else [self.prior]
         return [
-            Method(partial(pac_bayes_family, prior=prior), self.vote, self.smoothing)
+            Method(
+                partial(pac_bayes_family, prior=prior), self.vote, self.smoothing, self._slopes()
+            )
             for prior in priors
         ]
 
     def _search(self) -> Search:
+        if self.search is None:
+            return "mixture" if self.scoring == "log_loss" else "joint"
+        if self.search == "mixture" and self.scoring != "log_loss":
+            raise ValueError(f'search="mixture" takes scoring="log_loss", got {self.scoring!r}')
         return self.search
 
 
@@ -429,10 +555,10 @@ class PrunedVote(TreeVoteEstimator):
     rule: str
 
     def _methods(self) -> list[Method]:
-        return [Method(_PRUNING_RULES[self.rule], "mean")]
+        return [Method(_PRUNING_RULES[self.rule], "mean", 0.0, self._slopes())]
 
-    def _vote(self, rows: _Training, tree: Tree, method: Method) -> None:
-        super()._vote(rows, tree, method)
+    def _vote(self, rows: _Training, tree: Tree, method: Method, laws: Mixture) -> None:
+        super()._vote(rows, tree, method, laws)
         self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self.vote_))
 
 
@@ -441,18 +567,7 @@ def collapsed(
 ) -> tuple[Tree, Stats, NodeWeights, Vote]:
     """Cut a tree and its columns down to one pruning, given by weights 0 and 1."""
     kept = np.flatnonzero(_core.reach(tree.left, weights.log_odds) > 0)
-    number = np.zeros(tree.n_nodes, dtype=np.int32)
-    number[kept] = np.arange(len(kept), dtype=np.int32)
-    is_leaf = weights.weight[kept] > 0
-    inner = ~is_leaf
-    pruned = Tree(
-        np.where(inner, tree.feature[kept], 0),
-        np.where(inner, tree.threshold[kept], 0.0),
-        np.where(inner, number[tree.left[kept]], np.int32(LEAF)),
-        # What is left of the chain of a leaf is the cell at which the pruning stops.
-        np.where(inner, tree.chain[kept], 1),
-        tree.n_features,
-        inner & tree.missing_left[kept],
-    )
+    # What is left of the chain of a leaf is the cell at which the pruning stops.
+    pruned = tree.restricted(kept, weights.weight[kept] > 0)
     law = NodeWeights(weights.weight[kept], weights.log_odds[kept], 0.0, *2 * [np.zeros(len(kept))])
     return pruned, stats.at(kept), law, Vote(ballot.score[kept])

@@ -11,6 +11,9 @@ from certree.columns import Float64
 from certree.tree import LEAF, Tree
 from certree.weights import NodeWeights, reached
 
+# So many categories of a set are named.
+_SHOWN = 6
+
 
 @dataclass(frozen=True, slots=True)
 class ExplainedCell:
@@ -65,6 +68,8 @@ class Explainer:
         Names of the features.
     prediction : callable
         What a node, given by its number, predicts.
+    categories : sequence of (sequence or None), or None
+        Names of the categories of each feature, by code; None: the codes themselves.
     """
 
     tree: Tree
@@ -72,14 +77,24 @@ class Explainer:
     weights: NodeWeights
     feature_names: Sequence[str]
     prediction: Callable[[int], Any]
+    categories: Sequence[Sequence[Any] | None] | None = None
 
     def rule(self, node: int, parent: int) -> str:
         """What sends a row from a node to its child."""
         if node == 0:
             return "all rows"
-        side = "<=" if node == self.tree.left[parent] else ">"
-        name = self.feature_names[self.tree.feature[parent]]
-        return f"{name} {side} {self.tree.threshold[parent]:.6g}"
+        feature, is_left = int(self.tree.feature[parent]), node == self.tree.left[parent]
+        name, codes = self.feature_names[feature], self.tree.category_set(parent).tolist()
+        if codes:
+            side = "not in" if is_left == self.tree.missing_left[parent] else "in"
+            return f"{name} {side} {{{self._names(feature, codes)}}}"
+        return f"{name} {'<=' if is_left else '>'} {self.tree.threshold[parent]:.6g}"
+
+    def _names(self, feature: int, codes: list[int]) -> str:
+        known = self.categories[feature] if self.categories is not None else None
+        names = codes[:_SHOWN] if known is None else [known[c] for c in codes[:_SHOWN]]
+        shown = ", ".join(f"{n:.15g}" if isinstance(n, float) else str(n) for n in names)
+        return shown if len(codes) <= _SHOWN else f"{shown}, ... ({len(codes)})"
 
     def cell(self, node: int, parent: int, depth: int) -> ExplainedCell:
         """Describe a node."""

@@ -5,12 +5,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils._param_validation import StrOptions
 
-from certree.columns import Float64
+from certree.columns import Float64, Int32
 from certree.estimator import PACBayesVote, PrunedVote, TreeVoteEstimator
 from certree.grow.partition import Partition
 from certree.grow.stopping import MaxDepth
-from certree.stats import TargetStats, measure
+from certree.stats import TargetStats, measured
 from certree.tree import Tree
 from certree.tune import Search
 from certree.votes import spread
@@ -33,13 +34,9 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         return np.ascontiguousarray(y, dtype=np.float64)
 
     def _summarise(
-        self,
-        tree: Tree,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        sample_weight: Float64 | None = None,
+        self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
     ) -> TargetStats:
-        return measure(tree, X, y, sample_weight, n_jobs=self.n_jobs)
+        return measured(tree, leaf, y, weight)
 
     def _prediction_of(self, node: int) -> Any:
         return float(self.stats_.mean[node])
@@ -79,8 +76,8 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
             units of the target. The second is that of training rows: small leaves make it too small.
         """
         leaves = self._leaves(X)
-        smoothing = self._methods()[0].smoothing
-        parts = spread(self.tree_, self.stats_, self.weights_, smoothing)
+        method = self._methods()[0]
+        parts = spread(self.tree_, self.stats_, self.weights_, method.smoothing, method.slopes)
         return np.sqrt(np.column_stack([parts.between[leaves], parts.within[leaves]]))
 
 
@@ -101,6 +98,17 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition: the one with the largest range in it, or all
         in turn.
+    splitter : {"best", "random"}, default="best"
+        Whether the CART partition makes the best cut of a cell, or the best of one random cut for
+        each feature; see `grow_cart`.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories: those of a data frame with a dtype of categories, strings or
+        objects, or those of a mask, of indices or of names; None: none. The CART partition divides
+        categories in two sets, the other partitions take them as numbers in the order of their
+        names. Categories that were not seen go where missing values go.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
+        must not rise, 0 otherwise. For the CART partition only.
     prior : {"leaves", "branching"} or None, default="leaves"
         See `pac_bayes`; None: chosen by cross-validation with the temperatures, "leaves" if both are
         given.
@@ -119,10 +127,16 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
         A cell of at most so many rows is a leaf of the tree.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
+    max_leaves : int or None, default=None
+        The CART partition stops at so many leaves; the cell with the largest gain is cut first.
+    min_gain : float, default=0
+        The CART partition makes no cut that lowers rows times impurity by less.
+    max_features : int, float, "sqrt", "log2" or None, default=None
+        How many features the CART partition looks at in each cell, drawn at random; None: all.
     stop_when_pure : bool, default=True
         Whether a cell whose rows have one value of the target is a leaf.
     random_state : int, RandomState or None, default=None
-        Decides the folds, and an estimator's own randomness.
+        Decides the folds, random cuts and features, and an estimator's own randomness.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all. The model does not depend on it.
     verbose : int, default=0
@@ -142,6 +156,8 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
         The prediction in every cell.
     n_features_in_ : int
         Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -160,13 +176,19 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
     (2,)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = PACBayesVote._parameter_constraints
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PACBayesVote._parameter_constraints,
+        "search": [StrOptions({"joint", "error-first"})],
+    }
 
     def __init__(
         self,
         partition: Partition = "cart",
         *,
         axis: str = "spread",
+        splitter: str = "best",
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
         prior: Prior | None = "leaves",
         smoothing: float = 2.0,
         lambda_error: float | None = None,
@@ -175,6 +197,9 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
         cv: Any = 5,
         min_rows: float = 1,
         max_depth: MaxDepth = None,
+        max_leaves: int | None = None,
+        min_gain: float = 0.0,
+        max_features: Any = None,
         stop_when_pure: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -182,6 +207,9 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
     ) -> None:
         self.partition = partition
         self.axis = axis
+        self.splitter = splitter
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
         self.prior: Prior | None = prior
         self.smoothing = smoothing
         self.lambda_error = lambda_error
@@ -190,6 +218,9 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
         self.cv = cv
         self.min_rows = min_rows
         self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_gain = min_gain
+        self.max_features = max_features
         self.stop_when_pure = stop_when_pure
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -205,6 +236,17 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
         How the tree is grown; see `PACBayesTreeRegressor`.
     axis : {"spread", "cycle"}, default="spread"
         Which feature cuts a cell of the KD partition.
+    splitter : {"best", "random"}, default="best"
+        Whether the CART partition makes the best cut of a cell, or the best of one random cut for
+        each feature; see `grow_cart`.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories: those of a data frame with a dtype of categories, strings or
+        objects, or those of a mask, of indices or of names; None: none. The CART partition divides
+        categories in two sets, the other partitions take them as numbers in the order of their
+        names. Categories that were not seen go where missing values go.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
+        must not rise, 0 otherwise. For the CART partition only.
     rule : {"cost-complexity", "depth", "sibling-merge"}, default="cost-complexity"
         What a pruning pays besides its sum of squares: a price per leaf, or more for deep leaves;
         see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the
@@ -218,10 +260,16 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
         A cell of at most so many rows is a leaf of the tree.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
+    max_leaves : int or None, default=None
+        The CART partition stops at so many leaves; the cell with the largest gain is cut first.
+    min_gain : float, default=0
+        The CART partition makes no cut that lowers rows times impurity by less.
+    max_features : int, float, "sqrt", "log2" or None, default=None
+        How many features the CART partition looks at in each cell, drawn at random; None: all.
     stop_when_pure : bool, default=True
         Whether a cell whose rows have one value of the target is a leaf.
     random_state : int, RandomState or None, default=None
-        Decides the folds, and an estimator's own randomness.
+        Decides the folds, random cuts and features, and an estimator's own randomness.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all. The model does not depend on it.
     verbose : int, default=0
@@ -241,6 +289,8 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
         Means of its leaves.
     n_features_in_ : int
         Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -256,11 +306,17 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
         partition: Partition = "cart",
         *,
         axis: str = "spread",
+        splitter: str = "best",
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
         rule: str = "cost-complexity",
         lambda_penalty: float | None = None,
         cv: Any = 5,
         min_rows: float = 1,
         max_depth: MaxDepth = None,
+        max_leaves: int | None = None,
+        min_gain: float = 0.0,
+        max_features: Any = None,
         stop_when_pure: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -268,11 +324,17 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
     ) -> None:
         self.partition = partition
         self.axis = axis
+        self.splitter = splitter
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
         self.rule = rule
         self.lambda_penalty = lambda_penalty
         self.cv = cv
         self.min_rows = min_rows
         self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_gain = min_gain
+        self.max_features = max_features
         self.stop_when_pure = stop_when_pure
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -262,11 +262,14 @@ def count(
     rows = matrix(X)
     classes = codes("y", y, len(rows), n_classes)
     weight = row_weights(sample_weight, len(rows))
-    leaf = tree.apply(rows, n_jobs=n_jobs)
-    counts = _core.count(tree.left, leaf, classes, weight, n_classes)
-    if label is None:
-        label = _core.majority(tree.left, counts)
-    return NodeStats(counts, np.asarray(label)).of(tree)
+    stats = counted(tree, tree.apply(rows, n_jobs=n_jobs), classes, weight, n_classes)
+    return stats if label is None else NodeStats(stats.counts, np.asarray(label)).of(tree)
+
+
+def counted(tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, n_classes: int) -> NodeStats:
+    """Do what `count` does, for rows that have been checked and routed to their leaves."""
+    counts = _core.count(tree.left, leaf, y, weight, n_classes)
+    return NodeStats(counts, _core.majority(tree.left, counts))
 
 
 # Cells of so many rows are small enough to be nearly constant in what can be predicted, and large
@@ -342,6 +345,12 @@ def measure(
     if not np.isfinite(target).all():
         raise ValueError("y must be finite")
     weight = row_weights(sample_weight, len(X))
-    leaf = tree.apply(X, n_jobs=n_jobs)
-    rows, mean, sse = _core.moments(tree.left, leaf, target, weight)
+    return measured(tree, tree.apply(X, n_jobs=n_jobs), target, weight, unit)
+
+
+def measured(
+    tree: Tree, leaf: Int32, y: Float64, weight: Float64 | None, unit: float | None = None
+) -> TargetStats:
+    """Do what `measure` does, for rows that have been checked and routed to their leaves."""
+    rows, mean, sse = _core.moments(tree.left, leaf, y, weight)
     return TargetStats(rows, mean, sse, noise_variance(tree, rows, sse) if unit is None else unit)

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from certree.categories import Categories
 from certree.classifier import (
     HelmboldSchapireClassifier,
     PACBayesTreeClassifier,
@@ -24,6 +25,7 @@ from certree.output import write_whole
 from certree.regressor import PACBayesTreeRegressor, PrunedTreeRegressor
 from certree.stats import NodeStats, Stats, TargetStats
 from certree.tree import Tree
+from certree.tune import Mixture
 from certree.votes import Vote
 from certree.weights import NodeWeights
 
@@ -48,7 +50,15 @@ _PARTITIONS = (
 )
 
 _COLUMNS = {
-    "tree": ("feature", "threshold", "left", "chain", "missing_left"),
+    "tree": (
+        "feature",
+        "threshold",
+        "left",
+        "chain",
+        "missing_left",
+        "category_start",
+        "categories",
+    ),
     "weights": ("weight", "log_odds", "chain_entropy", "chain_mode"),
     "vote": ("score",),
 }
@@ -91,7 +101,10 @@ def save(model: TreeVoteEstimator, path: str | os.PathLike[str]) -> None:
             name: _plain(name, value) for name, value in model.get_params(False).items()
         },
         "temperatures": model.temperatures_,
+        "shares": model.shares_,
         "n_features": int(model.n_features_in_),
+        "optimal_splits": model.tree_.optimal_splits,
+        "categories": None if model.categories_ is None else model.categories_.names,
         "feature_names": None if names is None else [str(name) for name in names],
         "log_evidence": float(model.weights_.log_evidence),
     }
@@ -175,9 +188,11 @@ def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteEstimator:
     model._validate_params()
     columns = _columns(type(model))
     parts = {part: [arrays[f"{part}.{name}"] for name in names] for part, names in columns.items()}
-    feature, threshold, left, chain, missing_left = parts["tree"]
-    n_features = _whole("n_features", header["n_features"])
-    tree = Tree(feature, threshold, left, chain, n_features, missing_left)
+    tree = Tree(
+        **dict(zip(_COLUMNS["tree"], parts["tree"], strict=True)),
+        n_features=_whole("n_features", header["n_features"]),
+        optimal_splits=header["optimal_splits"],
+    )
     weight, log_odds, *chains = parts["weights"]
     law = NodeWeights(weight, log_odds, float(header["log_evidence"]), *chains).of(tree)
     ballot = Vote(*parts["vote"])
@@ -196,10 +211,16 @@ def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteEstimator:
     if ballot.score.shape != (tree.n_nodes, n_scores):
         raise ValueError(f"the vote has shape {ballot.score.shape}, not {tree.n_nodes, n_scores}")
     _set_features(model, tree, header["feature_names"])
+    model.categories_ = _categories(header["categories"], tree.n_features)
     temperatures = header["temperatures"]
     if set(temperatures) != set(model._temperatures):
         raise ValueError(f"expected temperatures {model._temperatures}, got {temperatures}")
-    model.temperatures_ = {name: float(temperatures[name]) for name in model._temperatures}
+    shares = np.array(header["shares"], dtype=np.float64)
+    laws = [
+        np.broadcast_to(np.array(temperatures[name], dtype=np.float64), shares.shape)
+        for name in model._temperatures
+    ]
+    model._set_laws(Mixture(np.stack(laws, axis=1), shares))
     model._set_fitted(tree, stats, law, ballot)
     return model
 
@@ -213,6 +234,20 @@ def _set_classes(
         raise ValueError("classes must be sorted and distinct numbers, booleans or strings")
     model.classes_ = classes.astype(object) if as_objects else classes
     model.n_classes_ = len(classes)
+
+
+def _categories(names: Any, n_features: int) -> Categories | None:
+    if names is None:
+        return None
+    if len(names) != n_features:
+        raise ValueError(f"expected categories of {n_features} features, got {len(names)}")
+    for known in names:
+        kinds = {type(name) for name in known or ()}
+        if known is not None and (kinds - {str} and kinds - {float}):
+            raise ValueError(f"categories must be all strings or all numbers, got {known!r}")
+        if known is not None and sorted(set(known)) != known:
+            raise ValueError(f"categories must be sorted and distinct, got {known!r}")
+    return Categories(tuple(None if known is None else tuple(known) for known in names))
 
 
 def _set_features(model: TreeVoteEstimator, tree: Tree, names: list[str] | None) -> None:
@@ -244,6 +279,10 @@ def _plain(name: str, value: Any) -> Any:
         }
     if isinstance(value, dict):
         return {"items": [[_plain(name, key), _plain(name, inner)] for key, inner in value.items()]}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(name, inner) for inner in value]
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -255,6 +294,8 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _restored(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_restored(inner) for inner in value]
     if not isinstance(value, dict):
         return value
     if "items" in value:

@@ -23,27 +23,38 @@ class Table:
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        Features, float64.
+        Features: float64, or objects where some hold strings, which are categories.
     y : ndarray of shape (n,), or None
         Target.
     feature_names : list of str
         Names of the features.
     """
 
-    X: NDArray[np.float64]
+    X: NDArray[Any]
     y: NDArray[Any] | None
     feature_names: list[str]
+
+    @property
+    def categorical(self) -> list[int]:
+        """Numbers of the features that hold strings."""
+        if self.X.dtype != object:
+            return []
+        return [j for j, x in enumerate(self.X.T) if any(isinstance(value, str) for value in x)]
 
 
 # The UCI tables of the paper that OpenML has, by OpenML's data id. Its wine lacks the colour.
 OPENML_IDS = {"spam": 44, "eeg": 1471, "wine": 287, "digit": 28, "letter": 6}
 
 
+def _numbers(X: Any, y: Any, names: Any) -> Table:
+    return Table(np.asarray(X, dtype=np.float64), np.asarray(y), list(map(str, names)))
+
+
 def _bundled(loader: str) -> Table:
     from sklearn import datasets
 
     bunch = getattr(datasets, loader)()
-    return Table(np.asarray(bunch.data, float), bunch.target, list(map(str, bunch.feature_names)))
+    return _numbers(bunch.data, bunch.target, bunch.feature_names)
 
 
 BUNDLED: dict[str, Callable[[], Table]] = {
@@ -107,8 +118,7 @@ def _download(name: str, looked: str) -> Table:
             f"data set {name!r}: {looked}, and data set {number} could not be downloaded from "
             f"OpenML ({error})"
         ) from error
-    X = np.asarray(bunch.data, dtype=np.float64)
-    return Table(X, np.asarray(bunch.target), list(map(str, bunch.feature_names)))
+    return _numbers(bunch.data, bunch.target, bunch.feature_names)
 
 
 def read(path: str | os.PathLike[str]) -> pa.Table:
@@ -153,7 +163,7 @@ def split_target(columns: pa.Table, target: str | None) -> Table:
     Parameters
     ----------
     columns : pyarrow.Table
-        All columns. Nulls in features become NaN.
+        All columns. Strings in features are categories; nulls become NaN, or None among strings.
     target : str or None
         Name of the target; None if there is none.
 
@@ -164,7 +174,7 @@ def split_target(columns: pa.Table, target: str | None) -> Table:
     Raises
     ------
     ValueError
-        If the target is missing or holds nulls, or a feature is not numeric.
+        If the target is missing or holds nulls, or a feature is neither numbers nor strings.
     """
     names = columns.column_names
     if len(set(names)) < len(names):
@@ -180,7 +190,14 @@ def split_target(columns: pa.Table, target: str | None) -> Table:
         if y.dtype == object:
             y = y.astype(str)
         columns = columns.drop_columns([target])
-    return Table(np.column_stack(_numeric(columns)), y, list(columns.column_names))
+    features = [_feature(columns, name) for name in columns.column_names]
+    if not features:
+        raise ValueError("there is no feature column")
+    kind = np.result_type(*features)  # object as soon as one of them is
+    X = np.empty((columns.num_rows, len(features)), dtype=kind)
+    for j, feature in enumerate(features):
+        X[:, j] = feature
+    return Table(X, y, list(columns.column_names))
 
 
 # A column without any value has a type of its own; all of it is NaN.
@@ -190,15 +207,14 @@ _NUMERIC = (
     pa.types.is_boolean,
     pa.types.is_null,
 )
+_NAMES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
 
 
-def _numeric(columns: pa.Table) -> list[NDArray[np.float64]]:
-    if columns.num_columns == 0:
-        raise ValueError("there is no feature column")
-    features = []
-    for name in columns.column_names:
-        kind = columns.schema.field(name).type
-        if not any(accepts(kind) for accepts in _NUMERIC):
-            raise ValueError(f"feature {name!r} must be numeric, got {kind}")
-        features.append(columns.column(name).cast(pa.float64(), safe=False).to_numpy())
-    return features
+def _feature(columns: pa.Table, name: str) -> NDArray[Any]:
+    kind = columns.schema.field(name).type
+    values = columns.column(name)
+    if any(accepts(kind) for accepts in _NAMES):
+        return np.asarray(values.cast(pa.string()).to_numpy(), dtype=object)
+    if not any(accepts(kind) for accepts in _NUMERIC):
+        raise ValueError(f"feature {name!r} must hold numbers or strings, got {kind}")
+    return np.asarray(values.cast(pa.float64(), safe=False).to_numpy())

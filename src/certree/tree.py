@@ -7,9 +7,13 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
 from certree import _core
-from certree.columns import Float64, Int32, column, matrix
+from certree.columns import Float64, Int32, Int64, column, matrix
 
 LEAF = -1
+
+# What a grower of the core returns: the columns of a Tree in the order of its fields, without
+# n_features. `category_start` is empty where no node compares categories.
+Columns = tuple[Int32, Float64, Int32, Int32, NDArray[np.uint8], Int64, Int32, bool | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,7 +22,8 @@ class Tree:
 
     The root is node 0, children come after their parents, siblings are adjacent. A row goes to the
     left child if ``x[feature] <= threshold`` and to the right one otherwise; NaN goes where
-    `missing_left` says.
+    `missing_left` says. A node with a set of categories compares no threshold: the categories of
+    its set go to the side opposite to `missing_left`, all other values go where NaN goes.
 
     Parameters
     ----------
@@ -34,6 +39,15 @@ class Tree:
         Number of features of the rows.
     missing_left : array-like of bool, shape (m,), or None
         Whether NaN goes to the left child; None: it goes right everywhere.
+    category_start : array-like of int, shape (m + 1,), or None
+        Where the set of each node starts in `categories`; it ends where the next one starts. None:
+        no node compares categories.
+    categories : array-like of int, shape (any,), or None
+        The sets of all nodes, one after the other, each ascending. A category is a whole number
+        >= 0.
+    optimal_splits : bool or None
+        Whether every split is known to be the best of its cell; False where a heuristic was used,
+        None for trees that were not grown by maximising something, or where it is not known.
 
     Raises
     ------
@@ -49,6 +63,9 @@ class Tree:
     chain: Int32
     n_features: int
     missing_left: NDArray[np.bool_] = None  # type: ignore[assignment] # set in __post_init__
+    category_start: Int64 = None  # type: ignore[assignment] # the same
+    categories: Int32 = None  # type: ignore[assignment] # the same
+    optimal_splits: bool | None = None
 
     def __post_init__(self) -> None:
         left: Int32 = column("left", self.left, "int32", (None,))
@@ -64,6 +81,17 @@ class Tree:
                 np.zeros(m, dtype=bool) if self.missing_left is None else self.missing_left,
                 "bool",
                 (m,),
+            ),
+            "category_start": column(
+                "category_start",
+                np.zeros(m + 1, dtype=np.int64)
+                if self.category_start is None
+                else self.category_start,
+                "int64",
+                (m + 1,),
+            ),
+            "categories": column(
+                "categories", [] if self.categories is None else self.categories, "int32", (None,)
             ),
         }
         for name, value in columns.items():
@@ -85,12 +113,80 @@ class Tree:
             raise ValueError("threshold must be finite")
         if self.chain.min() < 1:
             raise ValueError("chain must be at least 1")
+        if self.optimal_splits not in (True, False, None):
+            raise ValueError(
+                f"optimal_splits must be True, False or None, got {self.optimal_splits!r}"
+            )
+        self._expect_sets()
+
+    def _expect_sets(self) -> None:
+        start, categories = self.category_start, self.categories
+        sizes = np.diff(start)
+        if start[0] != 0 or start[-1] != len(categories) or (sizes < 0).any():
+            raise ValueError("category_start must ascend from 0 to the number of categories")
+        if not len(categories):
+            return
+        if sizes[self.is_leaf].any():
+            raise ValueError("only inner nodes compare categories, but a leaf has some")
+        ascending = np.ones(len(categories), dtype=bool)
+        ascending[1:] = np.diff(categories) > 0
+        ascending[start[:-1][sizes > 0]] = True
+        if not ascending.all() or categories.min() < 0:
+            raise ValueError("the categories of a node must be >= 0, distinct and ascending")
 
     @classmethod
-    def of(cls, columns: tuple[Int32, Float64, Int32, Int32, NDArray[np.uint8]], p: int) -> "Tree":
+    def of(cls, columns: Columns, p: int) -> "Tree":
         """Make a tree of the columns that a grower of the core returns."""
-        feature, threshold, left, chain, missing_left = columns
-        return cls(feature, threshold, left, chain, p, missing_left.view(np.bool_))
+        feature, threshold, left, chain, missing_left, category_start, categories, optimal = columns
+        return cls(
+            feature,
+            threshold,
+            left,
+            chain,
+            p,
+            missing_left.view(np.bool_),
+            category_start if len(category_start) else None,  # type: ignore[arg-type] # see fields
+            categories,
+            optimal,
+        )
+
+    def category_set(self, node: int) -> Int32:
+        """Categories that a node compares, ascending; empty if it compares its threshold."""
+        subset: Int32 = self.categories[self.category_start[node] : self.category_start[node + 1]]
+        return subset
+
+    def restricted(self, kept: NDArray[np.intp], is_leaf: NDArray[np.bool_]) -> "Tree":
+        """Cut the tree down to some of its nodes.
+
+        Parameters
+        ----------
+        kept : ndarray of int
+            The nodes that stay, ascending: the root and, of every node that stays, both children or
+            none.
+        is_leaf : ndarray of bool, shape (len(kept),)
+            Which of them are leaves then. What is left of their chains is one cell.
+
+        Returns
+        -------
+        Tree
+        """
+        number = np.zeros(self.n_nodes, dtype=np.int32)
+        number[kept] = np.arange(len(kept), dtype=np.int32)
+        inner = ~is_leaf
+        sizes = np.where(inner, np.diff(self.category_start)[kept], 0)
+        stays = np.zeros(self.n_nodes, dtype=bool)
+        stays[kept[inner]] = True
+        return Tree(
+            np.where(inner, self.feature[kept], 0),
+            np.where(inner, self.threshold[kept], 0.0),
+            np.where(inner, number[self.left[kept]], np.int32(LEAF)),
+            np.where(inner, self.chain[kept], 1),
+            self.n_features,
+            inner & self.missing_left[kept],
+            np.concatenate([[0], np.cumsum(sizes)]),
+            self.categories[np.repeat(stays, np.diff(self.category_start))],
+            self.optimal_splits,
+        )
 
     @property
     def n_nodes(self) -> int:
@@ -162,8 +258,16 @@ class Tree:
 
     def route(self, X: NDArray[np.floating], n_threads: int) -> Int32:
         """Do what `apply` does, for rows that have been checked."""
-        missing_left = self.missing_left.view(np.uint8)
-        return _core.apply(self.feature, self.threshold, self.left, missing_left, X, n_threads)
+        return _core.apply(
+            self.feature,
+            self.threshold,
+            self.left,
+            self.missing_left.view(np.uint8),
+            self.category_start,
+            self.categories,
+            X,
+            n_threads,
+        )
 
 
 def threads(n_jobs: int | None) -> int:

@@ -1,7 +1,7 @@
-"""Choosing temperatures by cross-validation.
+"""Choosing temperatures, or a mixture of laws, by cross-validation.
 
-The tree of a fold grows once. All grid points are weighed, voted and judged on it in one call of its
-family of laws or path of prunings, which keeps no array of nodes by grid points.
+The tree of a fold grows once. All laws are weighed, voted and judged on it in one call of their family,
+eight in each sweep over the nodes; a path of prunings judges all its prices at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,17 +11,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.columns import Float64
+from certree import _core
+from certree.columns import Float64, Int32, column
 from certree.prunings import Tunable
 from certree.rows import Fold
 from certree.stats import Stats
-from certree.tree import Tree
-from certree.votes import Ballots, Kind, ballots
-from certree.weights import Scoring
+from certree.tree import Tree, threads
+from certree.votes import Ballots, Kind, Slopes, ballots
+from certree.weights import Family, NodeWeights, Scoring
 
-Search = Literal["joint", "error-first"]
+OneLaw = Literal["joint", "error-first"]
+Search = OneLaw | Literal["mixture"]
 
 LOG_GRID = 2.0 ** np.linspace(-8, 6, 10)
+MIXED_GRID = 2.0 ** np.arange(-8.0, 7.0, 2.0)
+STEPS = 100  # of the EM algorithm; more gain nothing on held-out rows
 
 
 def linear_grid(best: float) -> Float64:
@@ -41,11 +45,14 @@ class Method:
         How its prunings vote.
     smoothing : float
         Of the mean vote; see `vote`.
+    slopes : ndarray of int8, shape (p,), or None
+        Along which features predictions rise or fall; see `vote`.
     """
 
     family: Callable[[Tree, Any], Tunable]
     kind: Kind
     smoothing: float = 0.0
+    slopes: Slopes = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,14 +77,16 @@ class GrownFold:
 def grow_fold(
     fold: Fold,
     grow: Callable[[NDArray[Any], NDArray[Any], Float64 | None], Tree],
-    summarise: Callable[..., Stats],
+    summarise: Callable[[Tree, Int32, NDArray[Any], Float64 | None], Stats],
     X: NDArray[Any],
     y: NDArray[Any],
+    n_jobs: int | None = None,
 ) -> GrownFold:
-    """Grow the tree of a fold and summarise its rows on both sides, by `count` or `measure`."""
+    """Grow the tree of a fold and summarise its rows on both sides, by `counted` or `measured`."""
     tree = grow(X[fold.grow], y[fold.grow], fold.grow_weight)
-    stats = summarise(tree, X[fold.grow], y[fold.grow], sample_weight=fold.grow_weight)
-    judging = summarise(tree, X[fold.judge], y[fold.judge], sample_weight=fold.judge_weight)
+    leaf = tree.route(X, threads(n_jobs))  # of all rows at once: parts of X would be copies
+    stats = summarise(tree, leaf[fold.grow], y[fold.grow], fold.grow_weight)
+    judging = summarise(tree, leaf[fold.judge], y[fold.judge], fold.judge_weight)
     return GrownFold(tree, stats, judging.table)
 
 
@@ -112,7 +121,7 @@ class Objective:
             (
                 fold,
                 method.family(fold.tree, fold.stats),
-                ballots(fold.tree, fold.stats, method.kind, method.smoothing),
+                ballots(fold.tree, fold.stats, method.kind, method.smoothing, method.slopes),
             )
             for fold in folds
         ]
@@ -132,11 +141,101 @@ class Objective:
             )
         return total
 
+    def shares(self, temperatures: Float64) -> tuple[Float64, Float64]:
+        """What each law's vote gives to the right class: weights (a,) of rows, and shares (a, g)."""
+        parts = []
+        for fold, family, votes in self.families:
+            if not isinstance(family, Family):
+                raise TypeError(f"only laws can be mixed, got {type(family).__name__}")
+            parts.append(
+                family.held_out_shares(
+                    temperatures, votes.label, votes.values, fold.holdout, self.n_threads
+                )
+            )
+        rows, shares = zip(*parts, strict=True)
+        return np.concatenate(rows), np.concatenate(shares)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """Laws of one family and the share that each has in what is fitted; one law has all of it.
+
+    Parameters
+    ----------
+    temperatures : ndarray of float64, shape (g, t)
+        Temperatures of each law.
+    shares : ndarray of float64, shape (g,)
+        Shares; they sum to 1.
+    """
+
+    temperatures: Float64
+    shares: Float64
+
+    def __post_init__(self) -> None:
+        shares: Float64 = column("shares", self.shares, "float64", (None,))
+        object.__setattr__(self, "shares", shares)
+        rows = column("temperatures", self.temperatures, "float64", (len(shares), None))
+        object.__setattr__(self, "temperatures", rows)
+        if not ((shares >= 0).all() and np.isclose(shares.sum(), 1)):
+            raise ValueError("shares must be probabilities that sum to 1")
+
+    @classmethod
+    def of_one(cls, temperatures: Sequence[float]) -> "Mixture":
+        """A single law."""
+        return cls(np.array([temperatures], dtype=np.float64), np.ones(1))
+
+    def law(self, family: Tunable) -> NodeWeights:
+        """The single law of a family or a path, or the mixture of several laws."""
+        if len(self.shares) == 1 or not isinstance(family, Family):
+            return family.at(*self.temperatures[0])
+        return family.mixed(self.temperatures, self.shares)
+
+
+def mixture(
+    objectives: Sequence[Objective],
+    temperatures: Sequence[float | None],
+    advance: Callable[[], None] = lambda: None,
+) -> tuple[int, Mixture]:
+    """Mix laws of different temperatures so that the held-out log loss of their vote is small.
+
+    The first temperature that is None takes the eight values of `MIXED_GRID`, the others that are
+    None are 0. Log loss is convex in the shares of the laws, so there is nothing to search.
+
+    Parameters
+    ----------
+    objectives : sequence of Objective
+        One for each method; the one whose mixture is best wins, on ties the first.
+    temperatures : sequence of float or None
+        The given ones, and None for each that is not.
+    advance : callable
+        Called after each method.
+
+    Returns
+    -------
+    method : int
+        Number of the method.
+    laws : Mixture
+        Equal shares if there is no fold to learn them from.
+    """
+    free = [i for i, value in enumerate(temperatures) if value is None]
+    start = [0.0 if value is None else value for value in temperatures]
+    if not free:
+        return 0, Mixture.of_one(start)
+    laws = _product(np.array(start), free[:1], lambda _: MIXED_GRID)
+    if not objectives[0].families:
+        return 0, Mixture(laws, np.full(len(laws), 1 / len(laws)))
+    found = []
+    for objective in objectives:
+        found.append(_core.mix(*objective.shares(laws), STEPS))
+        advance()
+    method = int(np.argmin([loss for _, loss in found]))
+    return method, Mixture(laws, found[method][0])
+
 
 def tune(
     objective: Objective,
     temperatures: Sequence[float | None],
-    search: Search = "joint",
+    search: OneLaw = "joint",
     advance: Callable[[], None] = lambda: None,
 ) -> tuple[float, ...]:
     """Choose the temperatures that are None, first on a log grid, then on a linear one.
@@ -176,9 +275,15 @@ def tune(
     rounds = [free] if search == "joint" else [[i] for i in free]
     for chosen in filter(None, rounds):
         for grid in (lambda _: LOG_GRID, linear_grid):
-            axes = np.meshgrid(*[grid(best[i]) for i in chosen], indexing="ij")
-            candidates = np.tile(best, (axes[0].size, 1))
-            candidates[:, chosen] = np.stack([axis.ravel() for axis in axes], axis=1)
+            candidates = _product(best, chosen, grid)
             best = candidates[np.argmin(objective.losses(candidates))]
             advance()
     return tuple(map(float, best))
+
+
+def _product(start: Float64, chosen: list[int], grid: Callable[[float], Float64]) -> Float64:
+    """All rows that differ from `start` in the chosen temperatures, by their grids; ascending."""
+    axes = np.meshgrid(*[grid(start[i]) for i in chosen], indexing="ij")
+    candidates = np.tile(start, (axes[0].size, 1))
+    candidates[:, chosen] = np.stack([axis.ravel() for axis in axes], axis=1)
+    return candidates

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certree import _core
 from certree.columns import Float64, Int32, column, nonnegative
@@ -50,16 +51,36 @@ class Ballots:
     n_values: int
 
 
-def ballots(tree: Tree, stats: Stats, kind: Kind, smoothing: float = 0.0) -> Ballots:
+Slopes = NDArray[np.int8] | None
+
+
+def ballots(
+    tree: Tree, stats: Stats, kind: Kind, smoothing: float = 0.0, slopes: Slopes = None
+) -> Ballots:
     """Say what every node votes for; see `vote`."""
     if kind == "mean":
-        values = stats.of(tree).averages(tree, nonnegative("smoothing", smoothing))
+        values = _averages(tree, stats, smoothing, slopes)
         return Ballots(None, values, values.shape[1])
     if kind != "majority":
         raise ValueError(f'kind must be "majority" or "mean", got {kind!r}')
     if not isinstance(stats, NodeStats):
         raise ValueError('a numeric target takes kind="mean", got "majority"')
-    return Ballots(stats.of(tree).label, None, stats.n_classes)
+    label = stats.of(tree).label
+    if slopes is not None:
+        label = _averages(tree, stats, 0.0, slopes).argmax(axis=1).astype(np.int32)
+    return Ballots(label, None, stats.n_classes)
+
+
+def _averages(tree: Tree, stats: Stats, smoothing: float, slopes: Slopes) -> Float64:
+    """Means, or shares of classes, that rise or fall along features in every pruning."""
+    values = stats.of(tree).averages(tree, nonnegative("smoothing", smoothing))
+    if slopes is None:
+        return values
+    if values.shape[1] > 2:
+        raise ValueError(f"slopes take numbers or two classes, got {values.shape[1]} classes")
+    last = np.ascontiguousarray(values[:, -1])
+    moved = _core.make_monotone(tree.left, tree.feature, slopes, last)
+    return moved[:, None] if values.shape[1] == 1 else np.column_stack([1 - moved, moved])
 
 
 def vote(
@@ -68,6 +89,7 @@ def vote(
     weights: NodeWeights,
     kind: Kind = "majority",
     smoothing: float = 0.0,
+    slopes: Slopes = None,
 ) -> Vote:
     """Let all prunings vote in every cell.
 
@@ -86,6 +108,10 @@ def vote(
         Rows that are added to those of a node, with classes like its parent's; above the root all
         classes are equally frequent, and numbers have the mean of all rows. A node without rows is
         like its parent in any case. Only the mean vote reads it.
+    slopes : ndarray of int8, shape (p,), or None
+        For every feature 1 or -1 if the mean, or the share of the second of two classes, must not
+        fall or rise along it, else 0. Values are moved as little as it takes to keep to it in every
+        pruning, and so in the vote.
 
     Returns
     -------
@@ -97,7 +123,7 @@ def vote(
         If `kind` is unknown, `smoothing` is negative or not finite, or the sizes differ.
     """
     weight = weights.of(tree).weight
-    votes = ballots(tree, stats, kind, smoothing)
+    votes = ballots(tree, stats, kind, smoothing, slopes)
     return Vote(_core.push_down(tree.left, weight, votes.label, votes.values, votes.n_values))
 
 
@@ -118,7 +144,13 @@ class Spread:
     within: Float64
 
 
-def spread(tree: Tree, stats: TargetStats, weights: NodeWeights, smoothing: float = 0.0) -> Spread:
+def spread(
+    tree: Tree,
+    stats: TargetStats,
+    weights: NodeWeights,
+    smoothing: float = 0.0,
+    slopes: Slopes = None,
+) -> Spread:
     """Split the variance of a numeric target by the law of total variance.
 
     Parameters
@@ -129,7 +161,7 @@ def spread(tree: Tree, stats: TargetStats, weights: NodeWeights, smoothing: floa
         Moments of its nodes.
     weights : NodeWeights
         The law over prunings, or one pruning.
-    smoothing : float
+    smoothing, slopes
         Of the predictions; see `vote`.
 
     Returns
@@ -138,7 +170,7 @@ def spread(tree: Tree, stats: TargetStats, weights: NodeWeights, smoothing: floa
         The rows of the leaves of the tree hold for every x in them.
     """
     # Distances from the overall mean, so that squares do not drown in it.
-    mean = stats.averages(tree, nonnegative("smoothing", smoothing))[:, 0] - stats.mean[0]
+    mean = _averages(tree, stats, smoothing, slopes)[:, 0] - stats.mean[0]
     own = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
     variance = _core.smoothed_means(tree.left, stats.rows, own, smoothing)
     columns = np.column_stack([mean, mean**2, variance])

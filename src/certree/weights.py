@@ -7,11 +7,11 @@ to stop, one of which a pruning picks.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr, log_softmax, logsumexp
+from scipy.special import entr, expit, log_softmax, logsumexp
 
 from certree import _core
 from certree.columns import Float64, Int32, column, nonnegative
@@ -35,7 +35,8 @@ class NodeWeights:
         Log odds that a node is split, once it is reached; -inf at leaves. Says the same as `weight`,
         also where `weight` underflows.
     log_evidence : float
-        Log of the sum of all prunings' unnormalised weights (nats); 0 for one pruning.
+        Log of the sum of all prunings' unnormalised weights (nats); 0 for one pruning and for a
+        mixture of laws, which are normalised.
     chain_entropy : array-like of float, shape (m,)
         Entropy of the cell at which the pruning stops, given that it stops in the node's chain
         (nats).
@@ -169,19 +170,66 @@ class Family:
         ndarray of float64, shape (g,)
             Losses, summed over the judging rows.
         """
-        return _core.score_grid(
-            self.tree.left,
-            self.gains,
-            self.stops.log_total,
-            self.stops.log_split,
-            self.theta(temperatures),
-            self.prune,
-            label,
-            values,
-            holdout,
-            scoring,
-            n_threads,
-        )
+        votes = self._votes(temperatures, label, values, holdout, n_threads)
+        return _core.score_grid(**votes, loss=scoring)
+
+    def held_out_shares(
+        self,
+        temperatures: Float64,
+        label: Int32 | None,
+        values: Float64 | None,
+        holdout: Float64,
+        n_threads: int,
+    ) -> tuple[Float64, Float64]:
+        """What the vote of each law gives to the right class of the judging rows; see `losses`.
+
+        Returns
+        -------
+        rows : ndarray of float64, shape (a,)
+            Weight of the rows of one class in one leaf.
+        shares : ndarray of float64, shape (a, g)
+            Share of that class in each law's vote there.
+        """
+        votes = self._votes(temperatures, label, values, holdout, n_threads)
+        return _core.held_out_shares(**votes)
+
+    def _votes(
+        self,
+        temperatures: Float64,
+        label: Int32 | None,
+        values: Float64 | None,
+        holdout: Float64,
+        n_threads: int,
+    ) -> dict[str, Any]:
+        """The laws and what they vote with, as the core takes them."""
+        return {
+            "left": self.tree.left,
+            "gains": self.gains,
+            "stop": self.stops.log_total,
+            "split": self.stops.log_split,
+            "theta": self.theta(temperatures),
+            "prune": self.prune,
+            "label": label,
+            "frequency": values,
+            "holdout": holdout,
+            "n_threads": n_threads,
+        }
+
+    def mixed(self, temperatures: Float64, shares: Float64) -> NodeWeights:
+        """Average laws, one for each row of temperatures, by their shares.
+
+        A node's probability of being a leaf is the average, so the vote and the Gibbs risk are those
+        of the mixture. The law returned decides at every node for itself, with these odds.
+        """
+        laws = [self.at(*row) for row in temperatures]
+        weight, passed = np.zeros(self.tree.n_nodes), np.zeros(self.tree.n_nodes)
+        for law, share in zip(laws, shares / sum(shares), strict=True):
+            weight += share * law.weight
+            passed += share * _core.reach(self.tree.left, law.log_odds) * expit(law.log_odds)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_odds = np.log(passed) - np.log(weight)
+        log_odds = np.where(weight + passed > 0, log_odds, laws[-1].log_odds)  # never reached
+        return NodeWeights(weight, log_odds, 0.0, self.stops.entropy, self.stops.mode)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

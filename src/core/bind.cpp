@@ -25,7 +25,9 @@ namespace {
 template <class T, int rank>
 using In = nb::ndarray<const T, nb::ndim<rank>, nb::c_contig, nb::device::cpu>;
 using Ints = In<std::int32_t, 1>;
+using Longs = In<std::int64_t, 1>;
 using Bytes = In<std::uint8_t, 1>;
+using Signs = In<std::int8_t, 1>;
 using Doubles = In<double, 1>;
 using Table = In<double, 2>;
 
@@ -33,8 +35,11 @@ template <class T>
 using Out1 = nb::ndarray<nb::numpy, const T, nb::ndim<1>>;
 template <class T>
 using Out2 = nb::ndarray<nb::numpy, const T, nb::ndim<2>>;
-using Columns = std::tuple<Out1<std::int32_t>, Out1<double>, Out1<std::int32_t>, Out1<std::int32_t>,
-                           Out1<std::uint8_t>>;
+// feature, threshold, left, chain, missing_left, category_start (may be empty), categories, and
+// whether every split is the best of its cell (None: nothing was maximised).
+using Columns =
+    std::tuple<Out1<std::int32_t>, Out1<double>, Out1<std::int32_t>, Out1<std::int32_t>,
+               Out1<std::uint8_t>, Out1<std::int64_t>, Out1<std::int32_t>, std::optional<bool>>;
 
 // -- results own their memory and are read-only
 // ----------------------------------------------------------------------
@@ -113,10 +118,11 @@ certree::Matrix<Real> matrix(const In<Real, 2>& X) {
 // -- growing
 // ---------------------------------------------------------------------------------------
 
-Columns columns(certree::TreeColumns&& tree) {
-  return {owned(std::move(tree.feature)), owned(std::move(tree.threshold)),
-          owned(std::move(tree.left)), owned(std::move(tree.chain)),
-          owned(std::move(tree.missing_left))};
+Columns columns(certree::TreeColumns&& tree, std::optional<bool> optimal = std::nullopt) {
+  return {owned(std::move(tree.feature)),      owned(std::move(tree.threshold)),
+          owned(std::move(tree.left)),         owned(std::move(tree.chain)),
+          owned(std::move(tree.missing_left)), owned(std::move(tree.category_start)),
+          owned(std::move(tree.categories)),   optimal};
 }
 
 template <class Real>
@@ -155,56 +161,131 @@ Columns grow_kd(const In<Real, 2>& X, const std::optional<Ints>& y,
   return columns(std::move(tree));
 }
 
-// -- routing and counting
-// --------------------------------------------------------------------------
+certree::Criterion criterion_of(const std::string& name) {
+  if (name == "gini") return certree::Criterion::gini;
+  if (name == "entropy") return certree::Criterion::entropy;
+  if (name == "misclassification") return certree::Criterion::misclassification;
+  if (name == "squared") return certree::Criterion::squared;
+  throw std::invalid_argument("unknown criterion \"" + name + "\"");
+}
+
+// Number of features that hold no categories.
+std::size_t n_numbers(std::size_t n_features, const std::optional<Bytes>& category) {
+  if (!category) return n_features;
+  expect_length("category", category->size(), n_features);
+  return static_cast<std::size_t>(
+      std::count(category->data(), category->data() + n_features, std::uint8_t{0}));
+}
+
+// Ranks and rows take turns.
+using Orders = In<std::uint32_t, 2>;
+
+template <class Real>
+Out2<std::uint32_t> rank_rows(const In<Real, 2>& X, const std::optional<Bytes>& category,
+                              int n_threads) {
+  Result<std::uint32_t> order(n_numbers(X.shape(1), category), 2 * X.shape(0));
+  {
+    const nb::gil_scoped_release release;
+    certree::rank_rows(matrix(X), category ? category->data() : nullptr,
+                       reinterpret_cast<certree::RankedRow*>(order.data()), n_threads);
+  }
+  return std::move(order).table();
+}
+
+certree::Ranked ranked(const std::optional<Orders>& order, const std::optional<Ints>& place,
+                       std::size_t n_rows, std::size_t n_numbers) {
+  if (!order || !place) return {};
+  expect_length("order", order->shape(0), n_numbers);
+  expect_length("order's row", order->shape(1), 2 * place->size());
+  std::int32_t next = 0;
+  for (std::size_t i = 0; i < place->size(); ++i) {
+    const std::int32_t at = place->data()[i];
+    if (at != -1 && at != next++) throw std::invalid_argument("place must count up from 0");
+  }
+  expect_length("place", static_cast<std::size_t>(next), n_rows);
+  const auto* const rows = reinterpret_cast<const certree::RankedRow*>(order->data());
+  if (std::any_of(rows, rows + n_numbers * place->size(),
+                  [&](const certree::RankedRow& r) { return r.row >= place->size(); }))
+    throw std::invalid_argument("order must hold rows of place");
+  return {rows, static_cast<std::int64_t>(place->size()), place->data()};
+}
 
 // y holds classes, or target numbers; the other one is None.
+certree::Response response(std::size_t n_rows, const std::optional<Ints>& y,
+                           const std::optional<Doubles>& target, std::int32_t n_classes,
+                           const std::string& criterion) {
+  const auto kind = criterion_of(criterion);
+  if (kind == certree::Criterion::squared) {
+    if (!target) throw std::invalid_argument("criterion \"squared\" takes a target");
+    expect_length("target", target->size(), n_rows);
+    return {kind, nullptr, n_classes, target->data()};
+  }
+  if (!y) throw std::invalid_argument("criterion \"" + criterion + "\" takes classes y");
+  expect_codes("y", *y, n_classes);
+  return {kind, y->data(), n_classes, nullptr};
+}
+
 template <class Real>
 Columns grow_cart(const In<Real, 2>& X, const std::optional<Ints>& y,
                   const std::optional<Doubles>& target, std::int32_t n_classes,
                   const std::string& criterion, const std::optional<Doubles>& weight,
-                  double min_rows, int max_depth, double min_gain, int n_threads) {
+                  double min_rows, int max_depth, double min_gain, std::int64_t max_leaves,
+                  std::int64_t max_features, bool random_cuts, std::uint64_t key,
+                  const std::optional<Bytes>& category, const std::optional<Signs>& monotonic,
+                  const std::optional<Orders>& order, const std::optional<Ints>& place,
+                  int n_threads) {
   const auto rule = stopping(X, y, weight, min_rows, max_depth);
-  certree::Response response{certree::Criterion::squared, nullptr, n_classes, nullptr};
-  if (criterion == "squared") {
-    if (!target) throw std::invalid_argument("criterion \"squared\" takes a target");
-    expect_length("target", target->size(), X.shape(0));
-    response.target = target->data();
-  } else {
-    if (!y) throw std::invalid_argument("criterion \"" + criterion + "\" takes classes y");
-    expect_codes("y", *y, n_classes);
-    response.y = y->data();
-    if (criterion == "gini")
-      response.criterion = certree::Criterion::gini;
-    else if (criterion == "entropy")
-      response.criterion = certree::Criterion::entropy;
-    else if (criterion == "misclassification")
-      response.criterion = certree::Criterion::misclassification;
-    else
-      throw std::invalid_argument("unknown criterion \"" + criterion + "\"");
+  const auto answer = response(X.shape(0), y, target, n_classes, criterion);
+  if (monotonic) {
+    expect_length("monotonic", monotonic->size(), X.shape(1));
+    if (y && n_classes != 2)
+      throw std::invalid_argument("monotonic takes a target or two classes, got " +
+                                  std::to_string(n_classes) + " classes");
   }
+  const auto given = ranked(order, place, X.shape(0), n_numbers(X.shape(1), category));
+  if (max_features < 1) throw std::invalid_argument("max_features must be at least 1");
+  const certree::Greedy greedy{min_gain,
+                               max_leaves,
+                               max_features,
+                               random_cuts,
+                               key,
+                               category ? category->data() : nullptr,
+                               monotonic ? monotonic->data() : nullptr};
   certree::TreeColumns tree;
   {
     const nb::gil_scoped_release release;
-    tree = certree::grow_cart(matrix(X), response, rule, min_gain, n_threads);
+    tree = certree::grow_cart(matrix(X), given, answer, rule, greedy, n_threads);
   }
-  return columns(std::move(tree));
+  const bool optimal = !tree.heuristic;
+  return columns(std::move(tree), optimal);
 }
 
+// -- routing and counting
+// --------------------------------------------------------------------------
+
+// category_start is empty where no node compares categories.
 template <class Real>
 Out1<std::int32_t> apply(const Ints& feature, const Doubles& threshold, const Ints& left,
-                         const Bytes& missing_left, const In<Real, 2>& X, int n_threads) {
+                         const Bytes& missing_left, const Longs& category_start,
+                         const Ints& categories, const In<Real, 2>& X, int n_threads) {
   // Single rows must be fast, so the columns are not looked through here: Tree has done it.
   expect_length("feature", feature.size(), left.size());
   expect_length("threshold", threshold.size(), left.size());
   expect_length("missing_left", missing_left.size(), left.size());
+  if (categories.size() > 0)
+    expect_length("category_start", category_start.size(), left.size() + 1);
+  const certree::TreeView tree{feature.data(),
+                               threshold.data(),
+                               left.data(),
+                               missing_left.data(),
+                               static_cast<std::int32_t>(left.size()),
+                               categories.size() > 0 ? category_start.data() : nullptr,
+                               categories.data()};
   const auto rows = matrix(X);
   Result<std::int32_t> leaf(X.shape(0));
   {
     const nb::gil_scoped_release release;
-    certree::apply({feature.data(), threshold.data(), left.data(), missing_left.data(),
-                    static_cast<std::int32_t>(left.size())},
-                   rows, leaf.data(), n_threads);
+    certree::apply(tree, rows, leaf.data(), n_threads);
   }
   return std::move(leaf).column();
 }
@@ -281,6 +362,21 @@ Out1<double> smoothed_means(const Ints& left, const Doubles& rows, const Doubles
     certree::smoothed_means(left.data(), m, rows.data(), mean.data(), smoothing, value.data());
   }
   return std::move(value).column();
+}
+
+Out1<double> make_monotone(const Ints& left, const Ints& feature, const In<std::int8_t, 1>& slope,
+                           const Doubles& value) {
+  const std::int32_t m = node_count(left);
+  expect_length("feature", feature.size(), left.size());
+  expect_length("value", value.size(), left.size());
+  expect_codes("feature", feature, static_cast<std::int64_t>(slope.size()));
+  Result<double> moved(left.size());
+  {
+    const nb::gil_scoped_release release;
+    std::copy(value.data(), value.data() + value.size(), moved.data());
+    certree::make_monotone(left.data(), m, feature.data(), slope.data(), moved.data());
+  }
+  return std::move(moved).column();
 }
 
 Out1<std::int64_t> depths(const Ints& left, const Ints& chain) {
@@ -391,32 +487,26 @@ Out1<double> likeliest(const Ints& left, const Doubles& log_odds, const Doubles&
   return std::move(pruning).column();
 }
 
-// Either the label of each node or the values of each node that it votes for.
-struct Ballots {
-  const std::int32_t* label;
-  const double* frequency;
-};
-
-Ballots ballots(const Ints& left, const std::optional<Ints>& label,
-                const std::optional<Table>& frequency, std::int64_t n_classes) {
+certree::Values values(const Ints& left, const std::optional<Ints>& label,
+                       const std::optional<Table>& frequency, std::int64_t n_classes) {
   if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
   if (label.has_value() == frequency.has_value())
     throw std::invalid_argument("expected either label or frequency");
   if (label) {
     expect_length("label", label->size(), left.size());
     expect_codes("label", *label, n_classes);
-    return {label->data(), nullptr};
+    return {label->data(), nullptr, n_classes};
   }
   expect_length("frequency", frequency->shape(0), left.size());
   expect_length("frequency's row", frequency->shape(1), static_cast<std::size_t>(n_classes));
-  return {nullptr, frequency->data()};
+  return {nullptr, frequency->data(), n_classes};
 }
 
 Out2<double> push_down(const Ints& left, const Doubles& weight, const std::optional<Ints>& label,
                        const std::optional<Table>& frequency, std::int64_t n_classes) {
   const std::int32_t m = node_count(left);
   expect_length("weight", weight.size(), left.size());
-  const Ballots votes = ballots(left, label, frequency, n_classes);
+  const auto votes = values(left, label, frequency, n_classes);
   Result<double> score(left.size(), static_cast<std::size_t>(n_classes));
   {
     const nb::gil_scoped_release release;
@@ -433,26 +523,66 @@ certree::Loss loss_named(const std::string& name) {
   throw std::invalid_argument("unknown loss \"" + name + "\"");
 }
 
+certree::Grid grid(const Table& gains, const Table& theta, bool prune) {
+  expect_length("theta's row", theta.shape(1), gains.shape(1));
+  return {theta.data(), static_cast<std::int64_t>(theta.shape(0)),
+          prune ? certree::Rule::prune : certree::Rule::average};
+}
+
 Out1<double> score_grid(const Ints& left, const Table& gains, const Doubles& stop,
                         const Doubles& split, const Table& theta, bool prune,
                         const std::optional<Ints>& label, const std::optional<Table>& frequency,
                         const Table& holdout, const std::string& loss_name, int n_threads) {
   const auto law = terms(left, gains, stop, split);
+  const auto laws = grid(gains, theta, prune);
   const certree::Loss kind = loss_named(loss_name);
   const bool numbers = kind == certree::Loss::squared;
-  expect_length("theta's row", theta.shape(1), gains.shape(1));
   expect_length("holdout", holdout.shape(0), left.size());
   if (numbers) expect_length("holdout's row", holdout.shape(1), 3);
   const auto n_classes = numbers ? 1 : static_cast<std::int64_t>(holdout.shape(1));
-  const Ballots votes = ballots(left, label, frequency, n_classes);
+  const auto votes = values(left, label, frequency, n_classes);
   Result<double> loss(theta.shape(0));
   if (theta.shape(0) > 0) {
     const nb::gil_scoped_release release;
-    certree::score_grid(law, theta.data(), static_cast<std::int64_t>(theta.shape(0)),
-                        prune ? certree::Rule::prune : certree::Rule::average, votes.label,
-                        votes.frequency, n_classes, holdout.data(), kind, loss.data(), n_threads);
+    certree::score_grid(law, laws, votes, holdout.data(), kind, loss.data(), n_threads);
   }
   return std::move(loss).column();
+}
+
+std::tuple<Out1<double>, Out2<double>> held_out_shares(const Ints& left, const Table& gains,
+                                                       const Doubles& stop, const Doubles& split,
+                                                       const Table& theta, bool prune,
+                                                       const std::optional<Ints>& label,
+                                                       const std::optional<Table>& frequency,
+                                                       const Table& holdout, int n_threads) {
+  const auto law = terms(left, gains, stop, split);
+  const auto laws = grid(gains, theta, prune);
+  expect_length("holdout", holdout.shape(0), left.size());
+  const auto votes = values(left, label, frequency, static_cast<std::int64_t>(holdout.shape(1)));
+  if (laws.n == 0) throw std::invalid_argument("theta has no rows");
+  certree::HeldOutShares held_out;
+  {
+    const nb::gil_scoped_release release;
+    held_out = certree::held_out_shares(law, laws, votes, holdout.data(), n_threads);
+  }
+  Result<double> rows(held_out.rows.size()), share(held_out.rows.size(), theta.shape(0));
+  std::copy(held_out.rows.begin(), held_out.rows.end(), rows.data());
+  std::copy(held_out.share.begin(), held_out.share.end(), share.data());
+  return {std::move(rows).column(), std::move(share).table()};
+}
+
+std::tuple<Out1<double>, double> mix(const Doubles& rows, const Table& share,
+                                     std::int64_t n_steps) {
+  expect_length("share", share.shape(0), rows.size());
+  if (share.shape(0) == 0 || share.shape(1) == 0) throw std::invalid_argument("share is empty");
+  Result<double> proportion(share.shape(1));
+  double loss = 0.0;
+  {
+    const nb::gil_scoped_release release;
+    loss = certree::mix(rows.data(), share.data(), static_cast<std::int64_t>(share.shape(0)),
+                        static_cast<std::int64_t>(share.shape(1)), n_steps, proportion.data());
+  }
+  return {std::move(proportion).column(), loss};
 }
 
 Out1<double> critical_prices(const Ints& left, const Doubles& errors, const Doubles& occupied) {
@@ -482,18 +612,23 @@ template <class Real>
 void define_for(nb::module_& core) {
   core.def("grow_dyadic", &grow_dyadic<Real>, "X"_a.noconvert(), "y"_a.noconvert().none(),
            "weight"_a.noconvert().none(), "min_rows"_a, "max_depth"_a, "expand"_a, "n_threads"_a,
-           "Columns (feature, threshold, left, chain, missing_left) of the dyadic tree over the "
-           "rows of X.");
+           "Columns of the dyadic tree over the rows of X.");
   core.def("grow_kd", &grow_kd<Real>, "X"_a.noconvert(), "y"_a.noconvert().none(),
            "weight"_a.noconvert().none(), "min_rows"_a, "max_depth"_a, "spread"_a, "n_threads"_a,
-           "Columns (feature, threshold, left, chain, missing_left) of the median tree over the "
-           "rows of X.");
+           "Columns of the median tree over the rows of X.");
   core.def("grow_cart", &grow_cart<Real>, "X"_a.noconvert(), "y"_a.noconvert().none(),
            "target"_a.noconvert().none(), "n_classes"_a, "criterion"_a,
-           "weight"_a.noconvert().none(), "min_rows"_a, "max_depth"_a, "min_gain"_a, "n_threads"_a,
-           "Columns of the greedy tree over the rows of X.");
+           "weight"_a.noconvert().none(), "min_rows"_a, "max_depth"_a, "min_gain"_a, "max_leaves"_a,
+           "max_features"_a, "random_cuts"_a, "key"_a, "category"_a.noconvert().none(),
+           "monotonic"_a.noconvert().none(), "order"_a.noconvert().none(),
+           "place"_a.noconvert().none(), "n_threads"_a,
+           "Columns of the greedy tree over the rows of X, which may be some of those ranked.");
+  core.def("rank_rows", &rank_rows<Real>, "X"_a.noconvert(), "category"_a.noconvert().none(),
+           "n_threads"_a,
+           "Rows in the order of each feature of numbers: their ranks and numbers take turns.");
   core.def("apply", &apply<Real>, "feature"_a.noconvert(), "threshold"_a.noconvert(),
-           "left"_a.noconvert(), "missing_left"_a.noconvert(), "X"_a.noconvert(), "n_threads"_a,
+           "left"_a.noconvert(), "missing_left"_a.noconvert(), "category_start"_a.noconvert(),
+           "categories"_a.noconvert(), "X"_a.noconvert(), "n_threads"_a,
            "The leaf that each row of X reaches.");
 }
 
@@ -515,6 +650,9 @@ NB_MODULE(_core, core) {
            "(rows, mean, sum of squared distances from it) of the targets in each node.");
   core.def("smoothed_means", &smoothed_means, "left"_a.noconvert(), "rows"_a.noconvert(),
            "mean"_a.noconvert(), "smoothing"_a, "Means that are drawn to those of the parents.");
+  core.def("make_monotone", &make_monotone, "left"_a.noconvert(), "feature"_a.noconvert(),
+           "slope"_a.noconvert(), "value"_a.noconvert(),
+           "Values of nodes that rise or fall along features in every pruning.");
   core.def("depths", &depths, "left"_a.noconvert(), "chain"_a.noconvert(),
            "Number of cells above each node.");
   core.def("error_gains", &error_gains, "left"_a.noconvert(), "counts"_a.noconvert(),
@@ -540,6 +678,13 @@ NB_MODULE(_core, core) {
            "stop"_a.noconvert(), "split"_a.noconvert(), "theta"_a.noconvert(), "prune"_a,
            "label"_a.noconvert().none(), "frequency"_a.noconvert().none(), "holdout"_a.noconvert(),
            "loss"_a, "n_threads"_a, "Held-out loss of the vote under each row of theta.");
+  core.def("held_out_shares", &held_out_shares, "left"_a.noconvert(), "gains"_a.noconvert(),
+           "stop"_a.noconvert(), "split"_a.noconvert(), "theta"_a.noconvert(), "prune"_a,
+           "label"_a.noconvert().none(), "frequency"_a.noconvert().none(), "holdout"_a.noconvert(),
+           "n_threads"_a,
+           "(rows, share): what each law's vote gives to the held-out rows' classes.");
+  core.def("mix", &mix, "rows"_a.noconvert(), "share"_a.noconvert(), "n_steps"_a,
+           "(proportion, loss): of the laws in the mixture with a small held-out log loss.");
   core.def("critical_prices", &critical_prices, "left"_a.noconvert(), "errors"_a.noconvert(),
            "occupied"_a.noconvert(), "Price of a leaf from which on a node is not split.");
   core.def("merge_order", &merge_order, "left"_a.noconvert(), "rise"_a.noconvert(),

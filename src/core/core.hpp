@@ -41,10 +41,39 @@ struct Response {
   const double* target;
 };
 
-// A cut whose decrease, in rows times impurity (nats for entropy), is below min_gain is not made.
+// A row in a feature's list; equal values have equal ranks, missing ones the largest of all.
+struct RankedRow {
+  std::uint32_t rank;
+  std::uint32_t row;
+};
+
+// order: (number of features of numbers, n_rows), the rows in the order of each one's values;
+// category: (n_features,) whether a feature holds categories, or null.
 template <class Real>
-TreeColumns grow_cart(const Matrix<Real>& X, const Response& response, const Stopping& stopping,
-                      double min_gain, int n_threads);
+void rank_rows(const Matrix<Real>& X, const std::uint8_t* category, RankedRow* order,
+               int n_threads);
+
+// Rows ranked beforehand, of which a tree grows on some. Without an order the grower ranks its own.
+struct Ranked {
+  const RankedRow* order = nullptr;  // (number of features of numbers, n_rows)
+  std::int64_t n_rows = 0;
+  const std::int32_t* place = nullptr;  // (n_rows,) ascending, -1: not among the grower's rows
+};
+
+// Which cuts a greedy grower looks at, and which of them it makes.
+struct Greedy {
+  double min_gain;  // a cut whose decrease, rows times impurity (nats), is below is not made
+  std::int64_t max_leaves;       // 0: no limit; else the best leaf is divided first
+  std::int64_t max_features;     // non-constant features that are looked at in a cell, drawn
+  bool random_cuts;              // one random cut of each feature instead of all
+  std::uint64_t key;             // decides what is drawn
+  const std::uint8_t* category;  // (p,) whether a feature holds categories; null: none does
+  const std::int8_t* monotonic;  // (p,) sign of the response's slope, 0 for any; null: all 0
+};
+
+template <class Real>
+TreeColumns grow_cart(const Matrix<Real>& X, const Ranked& ranked, const Response& response,
+                      const Stopping& stopping, const Greedy& greedy, int n_threads);
 
 // -- routing and counting
 // --------------------------------------------------------------------------
@@ -80,6 +109,12 @@ void frequencies(const std::int32_t* left, std::int32_t n_nodes, const double* c
 // parent's value.
 void smoothed_means(const std::int32_t* left, std::int32_t n_nodes, const double* rows,
                     const double* mean, double smoothing, double* value);
+
+// Moves the values of nodes, value float64 (n_nodes,), as little as it takes for the values of
+// every pruning's leaves to rise (slope 1) or fall (slope -1) along each feature: slope int8 (p,).
+// The middle between two children bounds all values below them.
+void make_monotone(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* feature,
+                   const std::int8_t* slope, double* value);
 
 // depth: int64 (n_nodes,) number of cells above the first cell of each node's chain.
 void depths(const std::int32_t* left, const std::int32_t* chain, std::int32_t n_nodes,
@@ -145,12 +180,44 @@ void push_down(const std::int32_t* left, std::int32_t n_nodes, const double* wei
 
 enum class Loss { error, log_loss, squared };
 
-// loss[g]: summed loss of the vote under theta row g on held-out rows, whose weights by node and
-// class are holdout (n_nodes, n_classes), or (rows, mean, squares) by node for the squared loss of
-// one mean; only its leaves' rows are read.
-void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Rule rule,
-                const std::int32_t* label, const double* frequency, std::int64_t n_classes,
-                const double* holdout, Loss kind, double* loss, int n_threads);
+// Laws of one family: theta is (n, n_terms).
+struct Grid {
+  const double* theta;
+  std::int64_t n;
+  Rule rule;
+};
+
+// What nodes vote for: the rows of frequency (n_nodes, n_classes), which sum to 1, or, if it is
+// null, labels. Numbers have one "class", whose frequency is the mean.
+struct Values {
+  const std::int32_t* label;
+  const double* frequency;
+  std::int64_t n_classes;
+  double operator()(std::int64_t v, std::int64_t k) const {
+    return frequency ? frequency[v * n_classes + k] : static_cast<double>(label[v] == k);
+  }
+};
+
+// loss[g]: summed loss of the vote under each law on held-out rows, whose weights by node and class
+// are holdout (n_nodes, n_classes), as count() sums them, or (rows, mean, squares) by node, as
+// moments() does, for the squared loss.
+void score_grid(const Terms& terms, const Grid& grid, const Values& values, const double* holdout,
+                Loss kind, double* loss, int n_threads);
+
+// The vote's share of the right class. Held-out rows that reach the same leaf and are of the same
+// class are one row here; rows: (n,) their weight, share: (n, n_grid), at least the rounding unit.
+struct HeldOutShares {
+  std::vector<double> rows;
+  std::vector<double> share;
+};
+
+HeldOutShares held_out_shares(const Terms& terms, const Grid& grid, const Values& values,
+                              const double* holdout, int n_threads);
+
+// proportion: (n_laws,) of laws in a mixture, from equal ones by so many steps of the EM algorithm,
+// each of which lowers the log loss of the mixture on held-out rows. Returns that loss.
+double mix(const double* rows, const double* share, std::int64_t n_rows, std::int64_t n_laws,
+           std::int64_t n_steps, double* proportion);
 
 // critical[v]: the smallest price of a leaf at which v is not split in the optimal pruning, +inf if
 // it always is, 0 if it never is; -1 at leaves of the tree. Non-increasing from parent to child.

@@ -6,11 +6,10 @@
 
 #include "buffer.hpp"
 #include "core.hpp"
+#include "law.hpp"
 
 namespace certree {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // -- routing
 // ---------------------------------------------------------------------------------------
@@ -21,32 +20,72 @@ struct Step {
   std::int32_t feature;  // its complement where NaN goes left
   std::int32_t left;
 
+  Step() = default;
+  Step(const TreeView& tree, std::int32_t v)
+      : threshold(tree.threshold[v]),
+        feature(tree.missing_left[v] ? ~tree.feature[v] : tree.feature[v]),
+        left(tree.left[v]) {}
+
+  bool missing_left() const { return feature < 0; }
+
+  template <class Real>
+  double value(const Real* x) const {
+    return static_cast<double>(x[feature ^ (feature >> 31)]);
+  }
+
   template <class Real>
   std::int32_t next(const Real* x) const {
-    const std::int32_t complement = feature >> 31;  // all ones where NaN goes left
-    const auto value = static_cast<double>(x[feature ^ complement]);
+    const double here = value(x);
     // No short cuts: a branch here would be guessed wrong half of the time.
-    const int beyond = !(value <= threshold);
-    const int exempt = (complement & 1) & static_cast<int>(value != value);
+    const int beyond = !(here <= threshold);
+    const int exempt = static_cast<int>(missing_left()) & static_cast<int>(here != here);
     return left + (beyond & ~exempt);
+  }
+};
+
+// Steps of a tree in which no node compares categories.
+struct Thresholds {
+  template <class Real>
+  std::int32_t next(const Step& step, std::int32_t, const Real* x) const {
+    return step.next(x);
+  }
+};
+
+// Steps of a tree in which some do.
+struct Sets {
+  const std::int64_t* start;
+  const std::int32_t* categories;
+
+  template <class Real>
+  std::int32_t next(const Step& step, std::int32_t v, const Real* x) const {
+    const std::int32_t* const first = categories + start[v];
+    const std::int32_t* const last = categories + start[v + 1];
+    if (first == last) return step.next(x);
+    return step.left + (holds(first, last, step.value(x)) == step.missing_left());
+  }
+
+  static bool holds(const std::int32_t* first, const std::int32_t* last, double value) {
+    if (!(value >= 0.0 && value <= std::numeric_limits<std::int32_t>::max())) return false;
+    const auto category = static_cast<std::int32_t>(value);
+    return category == value && std::binary_search(first, last, category);
   }
 };
 
 // Rows are walked in groups, so that the memory accesses of one hide behind those of the others.
 constexpr std::int64_t kGroup = 16;
 
-template <class Real>
-void apply_packed(const Step* steps, const Matrix<Real>& X, std::int64_t begin, std::int64_t end,
-                  std::int32_t* leaf) {
+template <class Real, class Steps>
+void apply_packed(const Step* packed, const Steps& steps, const Matrix<Real>& X, std::int64_t begin,
+                  std::int64_t end, std::int32_t* leaf) {
   for (std::int64_t i = begin; i < end; i += kGroup) {
     const std::int64_t width = std::min(kGroup, end - i);
     std::int32_t node[kGroup] = {};
     for (bool walking = true; walking;) {
       walking = false;
       for (std::int64_t w = 0; w < width; ++w) {
-        const Step& step = steps[node[w]];
+        const Step& step = packed[node[w]];
         if (step.left == kLeaf) continue;
-        node[w] = step.next(X.row(i + w));
+        node[w] = steps.next(step, node[w], X.row(i + w));
         walking = true;
       }
     }
@@ -54,33 +93,37 @@ void apply_packed(const Step* steps, const Matrix<Real>& X, std::int64_t begin, 
   }
 }
 
-Step step_of(const TreeView& tree, std::int32_t v) {
-  const std::int32_t feature = tree.missing_left[v] ? ~tree.feature[v] : tree.feature[v];
-  return {tree.threshold[v], feature, tree.left[v]};
+template <class Real, class Steps>
+std::int32_t walk(const TreeView& tree, const Steps& steps, const Real* x) {
+  std::int32_t v = 0;
+  while (tree.left[v] != kLeaf) v = steps.next(Step(tree, v), v, x);
+  return v;
 }
 
-template <class Real>
-std::int32_t walk(const TreeView& tree, const Real* x) {
-  std::int32_t v = 0;
-  while (tree.left[v] != kLeaf) v = step_of(tree, v).next(x);
-  return v;
+template <class Real, class Steps>
+void apply_with(const TreeView& tree, const Steps& steps, const Matrix<Real>& X, std::int32_t* leaf,
+                int n_threads) {
+  if (X.n_rows < tree.n_nodes / 8 + 32) {  // packing the nodes would cost more than it saves
+    for (std::int64_t i = 0; i < X.n_rows; ++i) leaf[i] = walk(tree, steps, X.row(i));
+    return;
+  }
+  const auto packed = make_buffer<Step>(tree.n_nodes);
+  for (std::int32_t v = 0; v < tree.n_nodes; ++v) packed[static_cast<std::size_t>(v)] = {tree, v};
+  constexpr std::int64_t kBlock = 1 << 14;
+  parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
+    const std::int64_t begin = block * kBlock, end = std::min(X.n_rows, begin + kBlock);
+    apply_packed(packed.get(), steps, X, begin, end, leaf);
+  });
 }
 
 }  // namespace
 
 template <class Real>
 void apply(const TreeView& tree, const Matrix<Real>& X, std::int32_t* leaf, int n_threads) {
-  if (X.n_rows < tree.n_nodes / 8 + 32) {  // packing the nodes would cost more than it saves
-    for (std::int64_t i = 0; i < X.n_rows; ++i) leaf[i] = walk(tree, X.row(i));
-    return;
-  }
-  const auto steps = make_buffer<Step>(tree.n_nodes);
-  for (std::int32_t v = 0; v < tree.n_nodes; ++v)
-    steps[static_cast<std::size_t>(v)] = step_of(tree, v);
-  constexpr std::int64_t kBlock = 1 << 14;
-  parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
-    apply_packed(steps.get(), X, block * kBlock, std::min(X.n_rows, (block + 1) * kBlock), leaf);
-  });
+  if (tree.category_start)
+    apply_with(tree, Sets{tree.category_start, tree.categories}, X, leaf, n_threads);
+  else
+    apply_with(tree, Thresholds{}, X, leaf, n_threads);
 }
 
 template void apply(const TreeView&, const Matrix<float>&, std::int32_t*, int);
@@ -183,6 +226,27 @@ void smoothed_means(const std::int32_t* left, std::int32_t n_nodes, const double
   smooth(left, n_nodes, 1, smoothing, rows_of, total, value);
 }
 
+void make_monotone(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* feature,
+                   const std::int8_t* slope, double* value) {
+  struct Bounds {
+    double low, high;
+  };
+  const auto bounds = make_buffer<Bounds>(n_nodes);
+  bounds[0] = {-kInfinity, kInfinity};
+  for (std::int32_t v = 0; v < n_nodes; ++v) {
+    if (left[v] == kLeaf) continue;
+    const Bounds own = bounds[static_cast<std::size_t>(v)];
+    const std::int8_t sign = slope[feature[v]];
+    const std::int32_t lower = left[v] + (sign < 0), upper = left[v] + (sign >= 0);
+    for (const std::int32_t child : {lower, upper})
+      value[child] = std::clamp(value[child], own.low, own.high);
+    const double middle = value[lower] * 0.5 + value[upper] * 0.5;
+    if (sign != 0 && value[lower] > value[upper]) value[lower] = value[upper] = middle;
+    bounds[static_cast<std::size_t>(lower)] = {own.low, sign != 0 ? middle : own.high};
+    bounds[static_cast<std::size_t>(upper)] = {sign != 0 ? middle : own.low, own.high};
+  }
+}
+
 void depths(const std::int32_t* left, const std::int32_t* chain, std::int32_t n_nodes,
             std::int64_t* depth) {
   depth[0] = 0;
@@ -194,117 +258,6 @@ void depths(const std::int32_t* left, const std::int32_t* chain, std::int32_t n_
 // ----------------------------------------------------------------------------
 
 namespace {
-
-// log(1 + e) for 0 <= e <= 1 (Kahan's correction of the rounding of 1 + e): as exact as std::log1p
-// and several times as fast where that is old code.
-double log_one_plus(double e) {
-  const double u = 1.0 + e;
-  return u == 1.0 ? e : std::log(u) * (e / (u - 1.0));
-}
-
-// The up pass. With logbeta(v) = own(v) + b(v), a node of chain 1 has b = log(1 + exp(x)) with
-// x = b(left) + b(right) - theta . D(v), D being the gain in the terms of own = theta . F.
-//
-// b may be as large as lambda n, so it is kept as theta . d + c: d sums the gains over the splits
-// of one pruning below v, which takes the likelier side of every decision, and c >= 0 is the log of
-// what all other prunings add. d holds whole numbers of errors, so nothing is lost when large terms
-// cancel on the way up. A pruning is the case c = 0: the same decisions, and nothing but them.
-class UpPass {
- public:
-  explicit UpPass(const Terms& terms)
-      : terms_(terms),
-        rest_(make_buffer<double>(terms.n_nodes)),
-        total_(make_buffer<double>(std::int64_t{terms.n_nodes} * terms.n_terms)) {}
-
-  // odds: (n_nodes,) exp(-|x|) with the sign of x: see Odds. log_odds may be null.
-  // Returns log beta(root): c of the root, and theta . (F + d), whose large terms may cancel in F +
-  // d.
-  template <Rule rule>
-  double run(const double* theta, const double* root, double* odds, double* log_odds) {
-    switch (terms_.n_terms) {
-      case 1:
-        return run_fixed<rule, 1>(theta, root, odds, log_odds);
-      case 2:
-        return run_fixed<rule, 2>(theta, root, odds, log_odds);
-      case 3:
-        return run_fixed<rule, 3>(theta, root, odds, log_odds);
-      default:
-        return run_fixed<rule, 0>(theta, root, odds, log_odds);
-    }
-  }
-
- private:
-  // kTerms = 0 stands for a number of terms known at run time only.
-  template <Rule rule, int kTerms>
-  double run_fixed(const double* theta, const double* root, double* odds, double* log_odds) {
-    const auto n_terms = static_cast<std::size_t>(kTerms > 0 ? kTerms : terms_.n_terms);
-    double* const total = total_.get();
-    double* const rest = rest_.get();
-    for (std::int64_t node = terms_.n_nodes - 1; node >= 0; --node) {
-      const auto v = static_cast<std::size_t>(node);
-      double* d = total + v * n_terms;
-      const double stop = rule == Rule::average ? terms_.stop[v] : 0.0;
-      if (terms_.left[v] == kLeaf) {
-        for (std::size_t f = 0; f < n_terms; ++f) d[f] = 0.0;
-        rest[v] = stop;
-        odds[v] = -0.0;
-        if (log_odds) log_odds[v] = -kInfinity;
-        continue;
-      }
-      const auto l = static_cast<std::size_t>(terms_.left[v]);
-      const double* gain = terms_.gains + v * n_terms;
-      const double* d_left = total + l * n_terms;
-      // What splitting v as the pruning below does is worth. Whole numbers times one come last, so
-      // the sum up to them is exact and a single rounding follows: ties are seen as ties.
-      double value = 0.0;
-      for (std::size_t f = n_terms; f-- > 0;) {
-        d[f] = gain[f] + (d_left[f] + d_left[n_terms + f]);
-        value = std::fma(theta[f], d[f], value);
-      }
-      if constexpr (rule == Rule::prune) {
-        const bool split = value > 0.0;
-        odds[v] = split ? 0.0 : -0.0;
-        if (log_odds) log_odds[v] = split ? kInfinity : -kInfinity;
-        if (!split)
-          for (std::size_t f = 0; f < n_terms; ++f) d[f] = 0.0;
-        continue;
-      }
-      const double below = (rest[l] + rest[l + 1]) + terms_.split[v];
-      double x = below == -kInfinity ? -kInfinity : value + (below - stop);
-      const double e = std::exp(-std::abs(x));
-      odds[v] = std::copysign(e, x);
-      if (log_odds) log_odds[v] = x;
-      if (x > 0.0) {
-        rest[v] = below + log_one_plus(e);
-      } else {
-        rest[v] = stop + log_one_plus(e);
-        for (std::size_t f = 0; f < n_terms; ++f) d[f] = 0.0;
-      }
-    }
-    if constexpr (rule == Rule::prune) return 0.0;
-    double evidence = rest[0];
-    for (std::size_t f = n_terms; f-- > 0;)
-      evidence = std::fma(theta[f], root[f] + total[f], evidence);
-    return evidence;
-  }
-
-  const Terms& terms_;
-  Buffer<double> rest_;   // (n_nodes,) c
-  Buffer<double> total_;  // (n_nodes, n_terms) d
-};
-
-// A signed exp(-|x|) holds both probabilities of a decision to full precision.
-struct Odds {
-  double likelier, rarer;
-  bool split_likelier;
-  explicit Odds(double odds) : split_likelier(!std::signbit(odds)) {
-    const double e = std::abs(odds);
-    likelier = 1.0 / (1.0 + e);
-    rarer = e * likelier;
-  }
-  double split() const { return split_likelier ? likelier : rarer; }
-  double stop() const { return split_likelier ? rarer : likelier; }
-};
 
 // The down pass: hands the probability of being a leaf to visit(v, weight), parents first.
 // odds: (n_nodes,) of the up pass; visit may overwrite odds[v]. reach: (n_nodes,) scratch.
@@ -318,8 +271,8 @@ void down_pass(const std::int32_t* left, std::int32_t n_nodes, const double* odd
       continue;
     }
     const Odds decision(odds[v]);
-    reach[left[v]] = reach[left[v] + 1] = reach[v] * decision.split();
-    visit(v, reach[v] * decision.stop());
+    reach[left[v]] = reach[left[v] + 1] = reach[v] * decision.split;
+    visit(v, reach[v] * decision.stop);
   }
 }
 
@@ -346,30 +299,9 @@ struct VotePass {
   }
 };
 
-double up_pass(UpPass& pass, Rule rule, const double* theta, const double* root, double* odds,
-               double* log_odds) {
-  return rule == Rule::average ? pass.run<Rule::average>(theta, root, odds, log_odds)
-                               : pass.run<Rule::prune>(theta, root, odds, log_odds);
-}
-
-double loss_of(const double* holdout, const double* score, std::int64_t n_classes, Loss kind) {
-  double loss = 0.0;
-  if (kind == Loss::error) {
-    const std::int64_t label = std::max_element(score, score + n_classes) - score;
-    for (std::int64_t k = 0; k < n_classes; ++k)
-      if (k != label) loss += holdout[k];
-    return loss;
-  }
-  if (kind == Loss::squared) {
-    const double distance = score[0] - holdout[1];
-    return holdout[0] * distance * distance + holdout[2];
-  }
-  constexpr double kSmallest = std::numeric_limits<double>::epsilon();
-  double sum = 0.0;
-  for (std::int64_t k = 0; k < n_classes; ++k) sum += score[k];
-  for (std::int64_t k = 0; k < n_classes; ++k)
-    if (holdout[k] > 0.0) loss -= holdout[k] * std::log(std::max(score[k] / sum, kSmallest));
-  return loss;
+CERTREE_WIDE void decide(UpPass<1>& pass, Rule rule, const double* theta, double* odds,
+                         double* log_odds) {
+  pass.run(rule, theta, odds, log_odds);
 }
 
 }  // namespace
@@ -425,8 +357,11 @@ void squared_gains(const std::int32_t* left, std::int32_t n_nodes, const double*
 
 double weigh(const Terms& terms, const double* theta, const double* root, Rule rule, double* weight,
              double* log_odds) {
-  UpPass pass(terms);
-  const double evidence = up_pass(pass, rule, theta, root, weight, log_odds);
+  for (std::int32_t v = 0; v < terms.n_nodes; ++v)
+    if (terms.left[v] == kLeaf) log_odds[v] = -kInfinity;
+  UpPass<1> pass(terms);
+  decide(pass, rule, theta, weight, log_odds);
+  const double evidence = rule == Rule::average ? pass.evidence(theta, root, 0) : 0.0;
   const auto reach = make_buffer<double>(terms.n_nodes);
   down_pass(terms.left, terms.n_nodes, weight, reach.get(),
             [&](std::int32_t v, double probability) { weight[v] = probability; });
@@ -479,36 +414,6 @@ void push_down(const std::int32_t* left, std::int32_t n_nodes, const double* wei
   std::fill(score, score + n_classes, 0.0);
   const VotePass pass{left, label, frequency, n_classes, score};
   for (std::int32_t v = 0; v < n_nodes; ++v) pass(v, weight[v]);
-}
-
-void score_grid(const Terms& terms, const double* theta, std::int64_t n_grid, Rule rule,
-                const std::int32_t* label, const double* frequency, std::int64_t n_classes,
-                const double* holdout, Loss kind, double* loss, int n_threads) {
-  const std::int64_t n_nodes = terms.n_nodes;
-  const std::int64_t width = kind == Loss::squared ? 3 : n_classes;  // of a row of holdout
-  std::vector<std::int32_t> judged;  // the leaves that hold held-out rows
-  for (std::int32_t v = 0; v < terms.n_nodes; ++v) {
-    const double* row = holdout + v * width;
-    if (terms.left[v] == kLeaf && std::any_of(row, row + width, [](double w) { return w > 0.0; }))
-      judged.push_back(v);
-  }
-  const std::vector<double> root(static_cast<std::size_t>(terms.n_terms),
-                                 0.0);  // evidence is not asked for
-  const std::int64_t parts = std::clamp<std::int64_t>(n_threads, 1, n_grid);
-  parallel_for(parts, n_threads, [&](std::int64_t part) {
-    UpPass pass(terms);
-    const auto odds = make_buffer<double>(n_nodes), reach = make_buffer<double>(n_nodes);
-    const auto score = make_buffer<double>(n_nodes * n_classes);
-    const VotePass vote{terms.left, label, frequency, n_classes, score.get()};
-    for (std::int64_t g = part; g < n_grid; g += parts) {
-      up_pass(pass, rule, theta + g * terms.n_terms, root.data(), odds.get(), nullptr);
-      std::fill(score.get(), score.get() + n_classes, 0.0);
-      down_pass(terms.left, terms.n_nodes, odds.get(), reach.get(), vote);
-      loss[g] = 0.0;
-      for (const std::int32_t v : judged)
-        loss[g] += loss_of(holdout + v * width, score.get() + v * n_classes, n_classes, kind);
-    }
-  });
 }
 
 }  // namespace certree

@@ -18,10 +18,10 @@ from certree.grow.partition import Grower
 from certree.progress import progress
 from certree.prunings import cost_complexity_family, depth_penalised_family
 from certree.rows import content_folds
-from certree.stats import count
+from certree.stats import count, counted
 from certree.tables import Table, load
 from certree.tree import Tree
-from certree.tune import GrownFold, Method, Objective, Search, grow_fold, tune
+from certree.tune import GrownFold, Method, Objective, OneLaw, grow_fold, tune
 from certree.votes import vote
 from certree.weights import helmbold_schapire_family, pac_bayes_family
 
@@ -67,7 +67,7 @@ class Contestant:
     name: str
     method: Method
     n_temperatures: int = 1
-    search: Search = "joint"
+    search: OneLaw = "joint"
     two_classes: bool = False
 
 
@@ -152,10 +152,10 @@ def judge(
     grow = _expanded if partition == EXPANDED else PARTITIONS[partition]
     X, y, n_classes = sample.X, sample.y, sample.n_classes
     rng = np.random.RandomState(repeat)
-    summarise = partial(count, n_classes=n_classes)
+    summarise = partial(counted, n_classes=n_classes)
     folds = [grow_fold(fold, grow, summarise, X, y) for fold in content_folds(X, y, 2, rng)]
     tree = grow(X, y, None)
-    stats = summarise(tree, X, y)
+    stats = count(tree, X, y, n_classes)
     leaf = tree.apply(sample.X_test)
     errors = {UNPRUNED: float(np.mean(stats.label[leaf] != sample.y_test))}
     temperatures = {}

@@ -1,0 +1,303 @@
+"""Which predictor a certified fit deploys, and what certifies it.
+
+Growing rows have grown and labelled the tree and chosen one pruning of it. Weighing rows then weigh all
+prunings. Two candidates stand for election, each with half of delta: the pruning of the growing rows,
+which the weighing rows certify as a hold-out, and the vote, whose labelling of the cells has a prior
+mass. So the winner's bound is never worse than that hold-out with half of delta.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certree import certificate as certificates
+from certree.certificate import METHODS, Certificate
+from certree.columns import Int32
+from certree.heldout import HeldOut
+from certree.priors import (
+    Prior,
+    branching_prior,
+    centred_prior,
+    count_prior,
+    doubted_prior,
+    gibbs_family,
+    mixture,
+    trust_labels,
+)
+from certree.stats import NodeStats
+from certree.votes import Kind, Slopes, Vote, vote
+from certree.weights import NodeWeights, map_pruning
+
+Deploy = Literal["best", "vote"]
+
+# Weights of an error (nats) along the path of Gibbs posteriors; the best ones lie between.
+PATH = 2.0 ** np.linspace(-6, 3, 10)
+
+# Each of the two candidates has one half of delta.
+_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deployed:
+    """A predictor with its certificate, and those of its rivals.
+
+    Parameters
+    ----------
+    weights : NodeWeights
+        The law over prunings; one pruning if that of the growing rows has won.
+    stats : NodeStats
+        Statistics that its nodes vote by.
+    ballot : Vote
+        Its outcome in every cell.
+    certificate : Certificate
+        What holds for it.
+    rivals : tuple of Certificate
+        Those of both candidates; they hold together.
+    others : tuple of Certificate
+        What else can be said, each by itself with half of delta.
+    lambda_error : float or None
+        Temperature of the vote's law; None if it was not chosen by the bound.
+    """
+
+    weights: NodeWeights
+    stats: NodeStats
+    ballot: Vote
+    certificate: Certificate
+    rivals: tuple[Certificate, ...]
+    others: tuple[Certificate, ...]
+    lambda_error: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Election:
+    """What the candidates share.
+
+    Parameters
+    ----------
+    held : HeldOut
+        The tree with its growing and its weighing rows.
+    pruning : NodeWeights
+        Pruning that the growing rows have chosen, weights 0 and 1.
+    delta : float
+        Probability with which the certificates may fail.
+    kind : {"majority", "mean"}
+        How prunings vote.
+    smoothing : float
+        Of the mean vote; see `vote`.
+    slopes : ndarray of int8, shape (p,), or None
+        See `vote`.
+    weighing : NodeStats or None
+        Weighted counts of the weighing rows, which shape the law; None: each row counts once.
+    """
+
+    held: HeldOut
+    pruning: NodeWeights
+    delta: float
+    kind: Kind
+    smoothing: float = 0.0
+    slopes: Slopes = None
+    weighing: NodeStats | None = None
+
+    @property
+    def stats(self) -> NodeStats:
+        """Counts that shape the law."""
+        return self.held.stats if self.weighing is None else self.weighing
+
+    @property
+    def both(self) -> NodeStats:
+        """Counts of growing and weighing rows, with the labels of the former."""
+        counts = self.held.grown.counts + self.stats.counts
+        return NodeStats(counts, self.held.grown.label)
+
+    def priors(self) -> Prior:
+        """The mixture of priors that the growing rows and the tree allow."""
+        tree, grown = self.held.tree, self.held.grown
+        plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
+        centred = doubted_prior(tree, grown, self.pruning)
+        return mixture(plain, count_prior(tree, grown), centred)
+
+    def path(self, prior: Prior) -> Iterable[tuple[float, NodeWeights]]:
+        """Gibbs posteriors of every temperature and of three kinds of priors."""
+        tree, grown = self.held.tree, self.held.grown
+        centre = centred_prior(tree, grown, self.pruning).laws[0]
+        for law in (centre, *prior.laws[:2]):  # the likeliest winner first
+            family = gibbs_family(tree, self.stats, law)
+            for value in PATH:
+                yield float(value), family.at(value, 0.0)
+
+    def ballot(self, weights: NodeWeights) -> Vote:
+        """The vote of a law."""
+        tree = self.held.tree
+        return vote(tree, self.both, weights, self.kind, self.smoothing, self.slopes)
+
+
+def elect(
+    election: Election,
+    laws: Sequence[NodeWeights] = (),
+    deploy: Deploy = "best",
+) -> Deployed:
+    """Certify the pruning of the growing rows and the best vote, and deploy one of them.
+
+    Parameters
+    ----------
+    election : Election
+        The rows and how prunings vote.
+    laws : sequence of NodeWeights
+        Laws of which the one with the lowest bound votes; none: those along the path of Gibbs
+        posteriors. All are covered at once, whatever chose them.
+    deploy : {"best", "vote"}
+        Whether the lower bound wins, or the vote in any case.
+
+    Returns
+    -------
+    Deployed
+
+    Raises
+    ------
+    ValueError
+        If `deploy` is unknown.
+
+    References
+    ----------
+    Langford, "Tutorial on practical prediction theory for classification", JMLR 2005, for both bounds.
+    """
+    if deploy not in ("best", "vote"):
+        raise ValueError(f'deploy must be "best" or "vote", got {deploy!r}')
+    held, prior = election.held, election.priors()
+    alone = vote(held.tree, held.grown, election.pruning, "mean")
+    method = "occam_mean" if held.grouped else "occam_vote"
+    candidates: Iterable[tuple[float | None, NodeWeights]] = (
+        ((None, law) for law in laws) if laws else election.path(prior)
+    )
+    best: tuple[Certificate, float | None, NodeWeights, Vote] | None = None
+    for value, weights in candidates:
+        ballot = election.ballot(weights)
+        if best and _at_least(method, held, ballot.label, election.delta) >= best[0].bound:
+            continue
+        found = METHODS[method].certify(held, ballot.label, prior, election.delta, _SHARE)
+        if best is None or found.bound < best[0].bound:
+            best = found, value, weights, ballot
+    assert best is not None  # the path is never empty
+    voted, value, weights, ballot = best
+    rivals = (_held_out(held, alone.label, election.delta), voted)
+    others = tuple(_others(election, prior, weights))
+    if deploy == "best" and rivals[0].bound <= voted.bound:
+        return Deployed(election.pruning, held.grown, alone, rivals[0], rivals, others, None)
+    return Deployed(weights, election.both, ballot, voted, rivals, others, value)
+
+
+def _at_least(method: str, held: HeldOut, label: Int32, delta: float) -> float:
+    """The bound that a labelling without any complexity would have: much faster to find."""
+    risk = certificates.wrong_share(held, label)
+    return METHODS[method].inequality(risk, held.n, 0.0, float(np.log(delta * _SHARE)))
+
+
+def _held_out(held: HeldOut, label: Int32, delta: float) -> Certificate:
+    """The weighing rows as a hold-out of a labelling that they had no part in."""
+    risk = certificates.wrong_share(held, label)
+    if held.grouped:
+        return certificates.hold_out_mean(risk, held.n, delta, _SHARE, grouped=True)
+    return certificates.hold_out(round(risk * held.n), held.n, delta, _SHARE)
+
+
+def _others(election: Election, prior: Prior, weights: NodeWeights) -> Iterable[Certificate]:
+    """Bounds on prunings and, if they vote by their labels, on their draws and majority."""
+    held, delta = election.held, election.delta
+    if not held.grouped:
+        likeliest = map_pruning(held.tree, weights)
+        yield certificates.occam_pruning(held, likeliest, prior, delta, _SHARE)
+    yield certificates.gibbs_kl(held, weights, prior, delta, _SHARE)
+    if election.kind == "mean":
+        return  # what follows speaks of the majority of labels, which another predictor is
+    bounds: tuple[Callable[..., Certificate], ...] = (
+        certificates.vote_first_order,
+        certificates.vote_first_order_range,
+        certificates.vote_tandem,
+        certificates.vote_either_wrong,
+        certificates.vote_tuples,
+        certificates.vote_c_bound,
+    )
+    for bound in bounds:
+        yield bound(held, weights, prior, delta, _SHARE)
+
+
+def deal(
+    n_rows: int, split: float, random_state: np.random.RandomState, groups: ArrayLike | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Deal rows, or groups of them, to growing and weighing at random, whatever they hold.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    split : float
+        Share of the rows, or groups, that grow, between 0 and 1.
+    random_state : numpy RandomState
+        Source of the order.
+    groups : array-like of shape (n_rows,), or None
+        Group of each row, which stays in one piece.
+
+    Returns
+    -------
+    grow, weigh : ndarray of intp
+        Row numbers, ascending.
+
+    Raises
+    ------
+    ValueError
+        If a side would be empty, or there is not one group for each row.
+    """
+    part = np.arange(n_rows)
+    if groups is not None:
+        given = np.asarray(groups)
+        if given.shape != (n_rows,):
+            raise ValueError(f"groups must have shape ({n_rows},), got {given.shape}")
+        part = np.unique(given, return_inverse=True)[1]
+    n_parts = int(part.max()) + 1 if n_rows else 0
+    n_growing = round(split * n_parts)
+    if not 0 < n_growing < n_parts:
+        units = "rows" if groups is None else "groups"
+        raise ValueError(
+            f"split={split!r} of {n_parts} {units} leaves none to "
+            f"{'grow' if n_growing == 0 else 'weigh'}"
+        )
+    grows = np.zeros(n_parts, dtype=bool)
+    grows[random_state.permutation(n_parts)[:n_growing]] = True
+    return np.flatnonzero(grows[part]), np.flatnonzero(~grows[part])
+
+
+def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certificate:
+    """Certify any fitted classifier by rows that were never used.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+        Of certree, scikit-learn or anybody, with ``predict``.
+    X : array-like of shape (n, p)
+        Rows that neither its fit, nor its choice among others, nor any step before has seen.
+    y : array-like of shape (n,)
+        Their classes.
+    delta : float
+        Probability with which the promise may fail.
+
+    Returns
+    -------
+    Certificate
+        The exact binomial bound.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or not as many classes as rows.
+
+    References
+    ----------
+    Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 1934.
+    """
+    predicted, truth = np.asarray(classifier.predict(X)), np.asarray(y)
+    if truth.ndim != 1 or truth.shape != predicted.shape:
+        raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
+    return certificates.hold_out(int(np.sum(predicted != truth)), len(truth), delta)

@@ -1,0 +1,173 @@
+// The features as the greedy grower reads them: numbers in the order of their values, categories as
+// codes.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "buffer.hpp"
+#include "core.hpp"
+#include "criteria.hpp"
+#include "parallel.hpp"
+
+namespace certree {
+
+inline constexpr std::uint32_t kMissing = 0xFFFFFFFFu;
+
+// A number whose order as an unsigned integer is that of the values; missing ones come last.
+template <class Real>
+auto ordered_bits(Real x) {
+  using Bits = std::conditional_t<sizeof(Real) == 8, std::uint64_t, std::uint32_t>;
+  constexpr Bits sign = Bits{1} << (8 * sizeof(Real) - 1);
+  if (std::isnan(x)) return ~Bits{0};
+  const Bits bits = std::bit_cast<Bits>(x == Real{0} ? Real{0} : x);  // -0.0 equals 0.0
+  return static_cast<Bits>(bits & sign ? ~bits : bits | sign);
+}
+
+// Sorts the rows of one feature into `list`, by radix: eleven bits at a time, passes in which all
+// rows agree left out. Stable, so equal values stand in the order of the rows.
+template <class Real>
+void sort_feature(const Matrix<Real>& X, std::int64_t j, Entry* list) {
+  using Bits = decltype(ordered_bits(Real{}));
+  struct Key {
+    Bits bits;
+    std::uint32_t row;
+  };
+  constexpr int kDigit = 11;
+  constexpr std::size_t kSize = std::size_t{1} << kDigit;
+  constexpr int kPasses = (8 * static_cast<int>(sizeof(Real)) + kDigit - 1) / kDigit;
+  const std::int64_t n = X.n_rows;
+  auto keys = make_buffer<Key>(n), others = make_buffer<Key>(n);
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  for (std::int64_t i = 0; i < n; ++i)
+    keys[at(i)] = {ordered_bits(X.row(i)[j]), static_cast<std::uint32_t>(i)};
+  if (n < 2048) {
+    std::sort(keys.get(), keys.get() + n, [](const Key& a, const Key& b) {
+      return a.bits < b.bits || (a.bits == b.bits && a.row < b.row);
+    });
+  } else {
+    std::vector<std::uint32_t> starts(kSize * kPasses, 0);
+    for (std::int64_t i = 0; i < n; ++i)
+      for (int pass = 0; pass < kPasses; ++pass)
+        ++starts[static_cast<std::size_t>(pass) * kSize +
+                 ((keys[at(i)].bits >> (pass * kDigit)) & (kSize - 1))];
+    for (int pass = 0; pass < kPasses; ++pass) {
+      std::uint32_t* start = starts.data() + static_cast<std::size_t>(pass) * kSize;
+      if (std::any_of(start, start + kSize, [&](std::uint32_t c) { return c == n; })) continue;
+      std::exclusive_scan(start, start + kSize, start, std::uint32_t{0});
+      for (std::int64_t i = 0; i < n; ++i) {
+        const Key key = keys[at(i)];
+        others[start[(key.bits >> (pass * kDigit)) & (kSize - 1)]++] = key;
+      }
+      std::swap(keys, others);
+    }
+  }
+  std::uint32_t rank = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (i > 0 && keys[at(i)].bits != keys[at(i - 1)].bits) ++rank;
+    list[i] = {keys[at(i)].bits == ~Bits{0} ? kMissing : rank, keys[at(i)].row};
+  }
+}
+
+// Which features are categories and which are numbers.
+struct Features {
+  std::vector<std::int64_t> numbers;  // their features, one list each
+  std::vector<std::int64_t> sets;     // the features of categories, one column of codes each
+  std::vector<std::int64_t> place;    // (p,) index in numbers, or the complement of that in sets
+  // The distinct categories of each feature of categories, ascending. A row's code is the index of
+  // its category in them; a missing one has the code behind the last.
+  std::vector<std::vector<std::int32_t>> categories;
+
+  Features(std::int64_t p, const std::uint8_t* is_categorical) {
+    for (std::int64_t j = 0; j < p; ++j) {
+      auto& kind = is_categorical && is_categorical[j] ? sets : numbers;
+      const auto index = static_cast<std::int64_t>(kind.size());
+      place.push_back(&kind == &sets ? ~index : index);
+      kind.push_back(j);
+    }
+    categories.resize(sets.size());
+  }
+
+  bool is_categorical(std::int64_t j) const { return place[static_cast<std::size_t>(j)] < 0; }
+  // Index of a feature's list, or of its column of codes.
+  std::int64_t index(std::int64_t j) const {
+    const std::int64_t at = place[static_cast<std::size_t>(j)];
+    return at < 0 ? ~at : at;
+  }
+  const std::vector<std::int32_t>& categories_of(std::int64_t j) const {
+    return categories[static_cast<std::size_t>(index(j))];
+  }
+  std::uint32_t missing_code(std::int64_t j) const {
+    return static_cast<std::uint32_t>(categories_of(j).size());
+  }
+  std::int64_t n_numbers() const { return static_cast<std::int64_t>(numbers.size()); }
+  std::int64_t n_sets() const { return static_cast<std::int64_t>(sets.size()); }
+  // One per number and, if there are categories, one more that only says which rows a cell has.
+  std::int64_t n_lists() const { return n_numbers() + (sets.empty() ? 0 : 1); }
+};
+
+inline constexpr std::uint32_t kMostCategories = 1u << 24;
+
+template <class Real>
+std::uint32_t category(Real x, std::int64_t j) {
+  if (std::isnan(x)) return kMissing;
+  const bool in_range = x >= Real{0} && x < static_cast<Real>(kMostCategories);
+  const auto whole = in_range ? static_cast<std::uint32_t>(x) : 0u;
+  if (!in_range || static_cast<Real>(whole) != x)
+    throw std::invalid_argument("categories must be whole numbers in 0 .. " +
+                                std::to_string(kMostCategories - 1) + " or NaN, got " +
+                                std::to_string(x) + " in feature " + std::to_string(j));
+  return whole;
+}
+
+// Replaces the categories (n,) of a feature by their codes; returns what the codes stand for.
+inline std::vector<std::int32_t> encode(std::uint32_t* column, std::int64_t n) {
+  std::uint32_t bound = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    if (column[i] != kMissing) bound = std::max(bound, column[i] + 1);
+  std::vector<std::uint32_t> code(bound, 0);
+  for (std::int64_t i = 0; i < n; ++i)
+    if (column[i] != kMissing) code[column[i]] = 1;
+  std::vector<std::int32_t> categories;
+  for (std::uint32_t c = 0; c < bound; ++c)
+    if (code[c] > 0) {
+      code[c] = static_cast<std::uint32_t>(categories.size());
+      categories.push_back(static_cast<std::int32_t>(c));
+    }
+  const auto missing = static_cast<std::uint32_t>(categories.size());
+  if (missing < bound)  // else every code is its category
+    for (std::int64_t i = 0; i < n; ++i)
+      column[i] = column[i] == kMissing ? missing : code[column[i]];
+  else
+    std::replace(column, column + n, kMissing, missing);
+  return categories;
+}
+
+// codes: (number of features of categories, n_rows).
+template <class Real>
+void encode_all(const Matrix<Real>& X, Features& features, std::uint32_t* codes, int n_threads) {
+  const std::int64_t n_sets = features.n_sets();
+  if (n_sets == 0) return;
+  // Blocks of rows stay in the cache while their features are read one after the other.
+  constexpr std::int64_t kBlock = 256;
+  parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
+    const std::int64_t begin = block * kBlock, end = std::min(X.n_rows, begin + kBlock);
+    for (std::int64_t s = 0; s < n_sets; ++s) {
+      const std::int64_t j = features.sets[static_cast<std::size_t>(s)];
+      std::uint32_t* const column = codes + s * X.n_rows;
+      for (std::int64_t i = begin; i < end; ++i) column[i] = category(X.row(i)[j], j);
+    }
+  });
+  parallel_for(n_sets, n_threads, [&](std::int64_t s) {
+    features.categories[static_cast<std::size_t>(s)] = encode(codes + s * X.n_rows, X.n_rows);
+  });
+}
+
+}  // namespace certree

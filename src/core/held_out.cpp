@@ -1,0 +1,293 @@
+// What many laws on one tree say of held-out rows: eight of them in each sweep over its nodes.
+//
+// Held-out rows see a part of the tree only, and the loss asks for a few classes there: the list of
+// those votes is made once, and every sweep runs along it.
+#include <algorithm>
+#include <numeric>
+
+#include "law.hpp"
+
+namespace certree {
+namespace {
+
+constexpr std::size_t kLanes = 8;
+
+// A class that the loss asks for at a node.
+struct Asked {
+  std::int32_t above;  // its place at the parent; 0 if it was not asked for there
+  double value;        // what the node gives to it
+  double rows;         // held-out rows of it, or, for the error, of the other classes
+};
+
+// The held-out numbers at a node.
+struct Held {
+  double mean;
+  double squares;  // sum of squared distances from it
+};
+
+// A node above held-out rows.
+struct Seen {
+  std::int32_t node;
+  std::int32_t parent;  // place of the parent in the list
+  std::size_t end;      // of its votes; they begin where those of the node before end
+  bool is_leaf;
+};
+
+// The share of a class is kept from 0, whose log is infinite.
+CERTREE_INLINE double at_least_smallest(double share) {
+  constexpr double kSmallest = std::numeric_limits<double>::epsilon();
+  return share > kSmallest ? share : kSmallest;
+}
+
+// Log loss asks for the classes of the rows in a cell, error for all that have votes there; squared
+// loss asks for the one mean.
+class Hearing {
+ public:
+  Hearing(const std::int32_t* left, std::int32_t n_nodes, const Values& values,
+          const double* holdout, Loss kind)
+      : kind_(kind), asked_{{0, 0.0, 0.0}} {
+    const std::int64_t n_classes = values.n_classes;
+    const bool numbers = kind == Loss::squared;
+    const std::int64_t width = numbers ? 3 : n_classes;
+    std::vector<std::int32_t> parent(static_cast<std::size_t>(n_nodes), kNone);  // in seen_
+    std::vector<std::int32_t> place(static_cast<std::size_t>(n_classes));
+    seen_.reserve(static_cast<std::size_t>(n_nodes));
+    asked_.reserve(2 * static_cast<std::size_t>(n_nodes));
+    class_.reserve(2 * static_cast<std::size_t>(n_nodes));
+    for (std::int32_t v = 0; v < n_nodes; ++v) {
+      const double* rows = holdout + v * width;
+      const double all = std::accumulate(rows, rows + n_classes, 0.0);
+      if (all <= 0.0) continue;
+      const std::int32_t above = parent[static_cast<std::size_t>(v)];
+      std::fill(place.begin(), place.end(), 0);
+      if (above != kNone)
+        for (std::size_t a = begin(above); a < seen_[static_cast<std::size_t>(above)].end; ++a)
+          place[static_cast<std::size_t>(class_[a - 1])] = static_cast<std::int32_t>(a);
+      for (std::int64_t k = 0; k < n_classes; ++k) {
+        const std::int32_t at = place[static_cast<std::size_t>(k)];
+        const double value = values(v, k);
+        if (kind == Loss::log_loss && rows[k] <= 0.0) continue;
+        if (kind == Loss::error && at == 0 && value <= 0.0) continue;
+        asked_.push_back({at, value, kind == Loss::error ? all - rows[k] : rows[k]});
+        class_.push_back(static_cast<std::int32_t>(k));
+        if (numbers) held_.push_back({rows[1], rows[2]});
+      }
+      const auto here = static_cast<std::int32_t>(seen_.size());
+      seen_.push_back({v, above, asked_.size(), left[v] == kLeaf});
+      if (left[v] == kLeaf) continue;
+      parent[static_cast<std::size_t>(left[v])] = parent[static_cast<std::size_t>(left[v] + 1)] =
+          here;
+    }
+  }
+
+  std::size_t n_seen() const { return seen_.size(); }
+  std::size_t n_asked() const { return asked_.size(); }
+
+  // visit(first, end) gets the places of the votes of every leaf, in the order of the leaves.
+  template <class Visit>
+  CERTREE_INLINE void each_leaf(const Visit& visit) const {
+    std::size_t first = 1;
+    for (const Seen& seen : seen_) {
+      if (seen.is_leaf) visit(first, seen.end);
+      first = seen.end;
+    }
+  }
+
+  // score: (n_asked, kLanes) path sums of the votes, for the odds (n_nodes, kLanes) of an up pass.
+  // reach: (n_seen + 1, kLanes) scratch.
+  CERTREE_INLINE void vote(const double* odds, double* reach, double* score) const {
+    std::fill_n(reach, kLanes, 1.0);
+    std::fill_n(score, kLanes, 0.0);
+    std::size_t first = 1;
+    for (std::size_t s = 0; s < seen_.size(); ++s) {
+      const Seen& seen = seen_[s];
+      const double* reached = reach + static_cast<std::size_t>(seen.parent + 1) * kLanes;
+      const double* odd = odds + static_cast<std::size_t>(seen.node) * kLanes;
+      double* handed_on = reach + (s + 1) * kLanes;
+      double weight[kLanes];
+      for (std::size_t i = 0; i < kLanes; ++i) weight[i] = reached[i];
+      if (!seen.is_leaf) {
+        for (std::size_t i = 0; i < kLanes; ++i) {
+          const Odds decision(odd[i]);
+          handed_on[i] = weight[i] * decision.split;
+          weight[i] *= decision.stop;
+        }
+      }
+      for (std::size_t a = first; a < seen.end; ++a) {
+        const double* above = score + static_cast<std::size_t>(asked_[a].above) * kLanes;
+        for (std::size_t i = 0; i < kLanes; ++i)
+          score[a * kLanes + i] = above[i] + weight[i] * asked_[a].value;
+      }
+      first = seen.end;
+    }
+  }
+
+  // loss: (kLanes,) summed over the held-out rows.
+  CERTREE_INLINE void judge(const double* score, double* loss) const {
+    std::fill_n(loss, kLanes, 0.0);
+    each_leaf([&](std::size_t first, std::size_t end) {
+      if (kind_ == Loss::log_loss)
+        add_log_loss(first, end, score, loss);
+      else if (kind_ == Loss::error)
+        add_errors(first, end, score, loss);
+      else
+        add_squares(first, score, loss);
+    });
+  }
+
+  double rows(std::size_t a) const { return asked_[a].rows; }
+
+ private:
+  static constexpr std::int32_t kNone = -1;
+
+  std::size_t begin(std::int32_t s) const {
+    return s == 0 ? 1 : seen_[static_cast<std::size_t>(s - 1)].end;
+  }
+
+  // Shares of a vote sum to 1, so they are not divided by their sum.
+  CERTREE_INLINE void add_log_loss(std::size_t first, std::size_t end, const double* score,
+                                   double* loss) const {
+    for (std::size_t a = first; a < end; ++a) {
+      const double rows = asked_[a].rows;
+      for (std::size_t i = 0; i < kLanes; ++i)
+        loss[i] -= rows * log_positive(at_least_smallest(score[a * kLanes + i]));
+    }
+  }
+
+  // The class with the largest score, ties to the lowest, is right for its own rows only.
+  CERTREE_INLINE void add_errors(std::size_t first, std::size_t end, const double* score,
+                                 double* loss) const {
+    double largest[kLanes] = {}, wrong[kLanes] = {};
+    for (std::size_t a = first; a < end; ++a) {
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        const bool larger = score[a * kLanes + i] > largest[i];
+        largest[i] = larger ? score[a * kLanes + i] : largest[i];
+        wrong[i] = larger ? asked_[a].rows : wrong[i];
+      }
+    }
+    for (std::size_t i = 0; i < kLanes; ++i) loss[i] += wrong[i];
+  }
+
+  CERTREE_INLINE void add_squares(std::size_t a, const double* score, double* loss) const {
+    const Held& held = held_[a - 1];
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      const double distance = score[a * kLanes + i] - held.mean;
+      loss[i] += asked_[a].rows * (distance * distance) + held.squares;
+    }
+  }
+
+  Loss kind_;
+  std::vector<Asked> asked_;  // the first one stands for no vote
+  std::vector<std::int32_t> class_;
+  std::vector<Held> held_;  // of squared loss
+  std::vector<Seen> seen_;
+};
+
+// The memory of one thread.
+struct Scratch {
+  UpPass<kLanes> pass;
+  Buffer<double> odds, reach, score;
+  std::vector<double> theta;  // (n_terms, kLanes)
+  Scratch(const Terms& terms, const Hearing& hearing)
+      : pass(terms),
+        odds(rows(static_cast<std::size_t>(terms.n_nodes))),
+        reach(rows(hearing.n_seen() + 1)),
+        score(rows(hearing.n_asked())),
+        theta(static_cast<std::size_t>(terms.n_terms) * kLanes) {}
+  static Buffer<double> rows(std::size_t n) {
+    return make_buffer<double>(static_cast<std::int64_t>(n * kLanes));
+  }
+};
+
+CERTREE_WIDE void vote(Scratch& scratch, const Hearing& hearing, Rule rule) {
+  scratch.pass.run(rule, scratch.theta.data(), scratch.odds.get(), nullptr);
+  hearing.vote(scratch.odds.get(), scratch.reach.get(), scratch.score.get());
+}
+
+CERTREE_WIDE void judge(const Scratch& scratch, const Hearing& hearing, double* loss) {
+  hearing.judge(scratch.score.get(), loss);
+}
+
+// Lets kLanes laws vote at a time; visit(scratch, first, n) sees the scores of laws first, ...,
+// first + n - 1. It is called from several threads.
+template <class Visit>
+void each_group(const Terms& terms, const Grid& grid, const Hearing& hearing, int n_threads,
+                const Visit& visit) {
+  const auto n_terms = static_cast<std::size_t>(terms.n_terms);
+  constexpr auto width = static_cast<std::int64_t>(kLanes);
+  const std::int64_t n_groups = (grid.n + width - 1) / width;
+  const std::int64_t parts = std::clamp<std::int64_t>(n_threads, 1, n_groups);
+  parallel_for(parts, n_threads, [&](std::int64_t part) {
+    Scratch scratch(terms, hearing);
+    for (std::int64_t group = part; group < n_groups; group += parts) {
+      const std::int64_t first = group * width, filled = std::min(width, grid.n - first);
+      for (std::int64_t i = 0; i < width; ++i) {
+        const double* row = grid.theta + (first + std::min(i, filled - 1)) * terms.n_terms;
+        for (std::size_t f = 0; f < n_terms; ++f)
+          scratch.theta[f * kLanes + static_cast<std::size_t>(i)] = row[f];
+      }
+      vote(scratch, hearing, grid.rule);
+      visit(scratch, static_cast<std::size_t>(first), static_cast<std::size_t>(filled));
+    }
+  });
+}
+
+}  // namespace
+
+void score_grid(const Terms& terms, const Grid& grid, const Values& values, const double* holdout,
+                Loss kind, double* loss, int n_threads) {
+  const Hearing hearing(terms.left, terms.n_nodes, values, holdout, kind);
+  each_group(terms, grid, hearing, n_threads,
+             [&](const Scratch& scratch, std::size_t first, std::size_t n) {
+               double losses[kLanes];
+               judge(scratch, hearing, losses);
+               std::copy_n(losses, n, loss + first);
+             });
+}
+
+HeldOutShares held_out_shares(const Terms& terms, const Grid& grid, const Values& values,
+                              const double* holdout, int n_threads) {
+  const Hearing hearing(terms.left, terms.n_nodes, values, holdout, Loss::log_loss);
+  HeldOutShares held_out;
+  hearing.each_leaf([&](std::size_t first, std::size_t end) {
+    for (std::size_t a = first; a < end; ++a) held_out.rows.push_back(hearing.rows(a));
+  });
+  const auto n_grid = static_cast<std::size_t>(grid.n);
+  held_out.share.resize(held_out.rows.size() * n_grid);
+  each_group(terms, grid, hearing, n_threads,
+             [&](const Scratch& scratch, std::size_t from, std::size_t n) {
+               double* to = held_out.share.data() + from;
+               hearing.each_leaf([&](std::size_t first, std::size_t end) {
+                 for (std::size_t a = first; a < end; ++a, to += n_grid)
+                   for (std::size_t i = 0; i < n; ++i)
+                     to[i] = at_least_smallest(scratch.score[a * kLanes + i]);
+               });
+             });
+  return held_out;
+}
+
+double mix(const double* rows, const double* share, std::int64_t n_rows, std::int64_t n_laws,
+           std::int64_t n_steps, double* proportion) {
+  const auto n = static_cast<std::size_t>(n_laws);
+  std::fill_n(proportion, n, 1.0 / static_cast<double>(n));
+  std::vector<double> credit(n);
+  const auto mixed = [&](std::int64_t a) {
+    return std::inner_product(proportion, proportion + n, share + a * n_laws, 0.0);
+  };
+  double total = 0.0;
+  for (std::int64_t a = 0; a < n_rows; ++a) total += rows[a];
+  for (std::int64_t step = 0; step < n_steps; ++step) {
+    std::fill(credit.begin(), credit.end(), 0.0);
+    for (std::int64_t a = 0; a < n_rows; ++a) {
+      const double scale = rows[a] / mixed(a);
+      for (std::size_t i = 0; i < n; ++i)
+        credit[i] += scale * share[a * n_laws + static_cast<std::int64_t>(i)];
+    }
+    for (std::size_t i = 0; i < n; ++i) proportion[i] *= credit[i] / total;
+  }
+  double loss = 0.0;
+  for (std::int64_t a = 0; a < n_rows; ++a) loss -= rows[a] * std::log(mixed(a));
+  return loss;
+}
+
+}  // namespace certree

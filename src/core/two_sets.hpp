@@ -1,0 +1,218 @@
+// Dividing the categories of a cell in two sets, so that the response becomes purest.
+//
+// For squared loss, and for two classes under any concave impurity, some prefix of the categories
+// in the order of their means is optimal (Fisher, "On grouping for maximum homogeneity", 1958;
+// Breiman et al., "Classification and Regression Trees", 1984, Theorem 4.5). For more classes every
+// division is looked at where the categories are few, else every prefix of their order along the
+// first principal component of the class shares (Coppersmith, Hong & Hosking, "Partitioning nominal
+// attributes in decision trees", 1999), which need not contain the best one.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace certree {
+
+// So many groups of more than two classes are divided in every way: 2047 ways, which take about as
+// long as sweeping as many rows.
+inline constexpr std::size_t kMostEnumerated = 12;
+
+// The categories that a cell holds, in ascending order, each with the sums of its rows.
+class Groups {
+ public:
+  explicit Groups(std::size_t width) : width_(width) {}
+
+  void clear() {
+    codes_.clear();
+    sums_.clear();
+  }
+  void add(std::uint32_t code, const double* sums) {
+    codes_.push_back(code);
+    sums_.insert(sums_.end(), sums, sums + width_);
+  }
+  void add_to_last(const double* sums) {
+    double* const last = sums_.data() + (size() - 1) * width_;
+    for (std::size_t k = 0; k < width_; ++k) last[k] += sums[k];
+  }
+  std::size_t size() const { return codes_.size(); }
+  std::size_t width() const { return width_; }
+  std::uint32_t code(std::size_t g) const { return codes_[g]; }
+  const double* sums(std::size_t g) const { return sums_.data() + g * width_; }
+  double share(std::size_t g, std::size_t k) const { return sums(g)[1 + k] / sums(g)[0]; }
+
+ private:
+  std::size_t width_;
+  std::vector<std::uint32_t> codes_;
+  std::vector<double> sums_;  // (k, width)
+};
+
+// The projection of each group's class shares on their first principal component, (k,): power
+// iteration from the column of the class that varies most, a fixed number of times.
+inline std::vector<double> principal_scores(const Groups& groups) {
+  constexpr int kIterations = 50;
+  const std::size_t n_classes = groups.width() - 1, n_groups = groups.size();
+  std::vector<double> mean(n_classes), deviation(n_classes), covariance(n_classes * n_classes);
+  double total = 0.0;
+  for (std::size_t g = 0; g < n_groups; ++g) {
+    total += groups.sums(g)[0];
+    for (std::size_t k = 0; k < n_classes; ++k) mean[k] += groups.sums(g)[1 + k];
+  }
+  for (double& share : mean) share /= total;
+  for (std::size_t g = 0; g < n_groups; ++g) {
+    for (std::size_t k = 0; k < n_classes; ++k) deviation[k] = groups.share(g, k) - mean[k];
+    for (std::size_t k = 0; k < n_classes; ++k)
+      for (std::size_t l = 0; l < n_classes; ++l)
+        covariance[k * n_classes + l] += groups.sums(g)[0] * deviation[k] * deviation[l];
+  }
+  std::size_t widest = 0;
+  for (std::size_t k = 1; k < n_classes; ++k)
+    if (covariance[k * n_classes + k] > covariance[widest * n_classes + widest]) widest = k;
+  const auto row = [&](std::size_t k) {
+    return covariance.begin() + static_cast<std::ptrdiff_t>(k * n_classes);
+  };
+  std::vector<double> axis(row(widest), row(widest + 1)), image(n_classes);
+  for (int i = 0; i < kIterations; ++i) {
+    double norm = 0.0;
+    for (std::size_t k = 0; k < n_classes; ++k) {
+      image[k] = std::inner_product(axis.begin(), axis.end(), row(k), 0.0);
+      norm = std::max(norm, std::abs(image[k]));
+    }
+    for (std::size_t k = 0; k < n_classes; ++k) axis[k] = image[k] / norm;
+  }
+  std::vector<double> scores(n_groups, 0.0);
+  for (std::size_t g = 0; g < n_groups; ++g)
+    for (std::size_t k = 0; k < n_classes; ++k) scores[g] += axis[k] * groups.share(g, k);
+  return scores;
+}
+
+// Searches the divisions of groups in two; its memory serves one search after the other.
+template <class Sweep>
+class Divider {
+ public:
+  explicit Divider(std::size_t width) : merged_(width) {}
+
+  // (k,) Whether each group goes left, once a search has found a division.
+  const std::vector<std::uint8_t>& left() const { return left_; }
+  // Whether the last search may have missed the best division.
+  bool heuristic() const { return heuristic_; }
+
+  // Whether a division that is allowed() by the state of the sweep beats `value`, which becomes its
+  // value. Of equal divisions the first in the order or the enumeration is taken.
+  template <class Allowed>
+  bool search(Sweep& sweep, const Groups& groups, const Allowed& allowed, double& value) {
+    heuristic_ = false;
+    if (!sweep.is_ordered()) merge_alike(groups);
+    if (sweep.is_ordered() || merged_.size() == 1) {
+      scores_.resize(groups.size());
+      for (std::size_t g = 0; g < groups.size(); ++g) scores_[g] = sweep.score(groups.sums(g));
+      return best_prefix(sweep, groups, allowed, value);
+    }
+    bool found;
+    if (merged_.size() <= kMostEnumerated) {
+      found = best_of_all(sweep, allowed, value);
+    } else {
+      heuristic_ = true;
+      scores_ = principal_scores(merged_);
+      found = best_prefix(sweep, merged_, allowed, value);
+    }
+    if (found) spread_over(groups.size());
+    return found;
+  }
+
+ private:
+  // Every prefix of the groups in the order of their scores, ties by number.
+  template <class Allowed>
+  bool best_prefix(Sweep& sweep, const Groups& groups, const Allowed& allowed, double& value) {
+    order_.resize(groups.size());
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return scores_[a] < scores_[b] || (scores_[a] == scores_[b] && a < b);
+    });
+    std::size_t best = 0;
+    sweep.restart();
+    for (std::size_t i = 1; i < order_.size(); ++i) {
+      sweep.take(groups.sums(order_[i - 1]), 1.0);
+      if (is_better(sweep, allowed, value)) best = i;
+    }
+    if (best == 0) return false;
+    left_.assign(groups.size(), 0);
+    for (std::size_t i = 0; i < best; ++i) left_[order_[i]] = 1;
+    return true;
+  }
+
+  // Every division of the merged groups. The last one stays right; in a Gray code, one other moves
+  // at a time.
+  template <class Allowed>
+  bool best_of_all(Sweep& sweep, const Allowed& allowed, double& value) {
+    std::uint32_t set = 0, best = 0;
+    sweep.restart();
+    for (std::uint32_t step = 1; step < 1u << (merged_.size() - 1); ++step) {
+      const auto g = static_cast<std::size_t>(std::countr_zero(step));
+      set ^= 1u << g;
+      sweep.take(merged_.sums(g), set >> g & 1u ? 1.0 : -1.0);
+      if (is_better(sweep, allowed, value)) best = set;
+    }
+    if (best == 0) return false;
+    left_.resize(merged_.size());
+    for (std::size_t g = 0; g < merged_.size(); ++g)
+      left_[g] = static_cast<std::uint8_t>(best >> g & 1u);
+    return true;
+  }
+
+  template <class Allowed>
+  static bool is_better(const Sweep& sweep, const Allowed& allowed, double& value) {
+    const double here = sweep.value();
+    if (!(here > value && allowed())) return false;
+    value = here;
+    return true;
+  }
+
+  // Makes one group of those with the same class shares: as impurities are concave, some optimal
+  // division keeps them together.
+  void merge_alike(const Groups& groups) {
+    const std::size_t n_classes = groups.width() - 1;
+    shares_.resize(groups.size() * n_classes);
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      for (std::size_t k = 0; k < n_classes; ++k) shares_[g * n_classes + k] = groups.share(g, k);
+    const auto compare = [&](std::size_t a, std::size_t b) {
+      const auto* x = shares_.data() + a * n_classes;
+      const auto* y = shares_.data() + b * n_classes;
+      return std::lexicographical_compare_three_way(x, x + n_classes, y, y + n_classes);
+    };
+    order_.resize(groups.size());
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const auto ordering = compare(a, b);
+      return ordering < 0 || (ordering == 0 && a < b);
+    });
+    merged_.clear();
+    part_of_.resize(groups.size());
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const std::uint32_t g = order_[i];
+      if (i > 0 && compare(order_[i - 1], g) == 0)
+        merged_.add_to_last(groups.sums(g));
+      else
+        merged_.add(groups.code(g), groups.sums(g));
+      part_of_[g] = static_cast<std::uint32_t>(merged_.size() - 1);
+    }
+  }
+
+  // From the merged groups to those that they were made of.
+  void spread_over(std::size_t n_groups) {
+    const std::vector<std::uint8_t> merged_left = left_;
+    left_.resize(n_groups);
+    for (std::size_t g = 0; g < n_groups; ++g) left_[g] = merged_left[part_of_[g]];
+  }
+
+  bool heuristic_ = false;
+  Groups merged_;
+  std::vector<std::uint32_t> part_of_;  // (k,) merged group of each group
+  std::vector<std::uint32_t> order_;
+  std::vector<double> scores_, shares_;
+  std::vector<std::uint8_t> left_;
+};
+
+}  // namespace certree

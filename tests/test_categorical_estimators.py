@@ -1,0 +1,178 @@
+"""Categories, constraints and the switches of greedy growth, through the estimators."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+import certree
+from certree import (
+    HelmboldSchapireClassifier,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+)
+
+CLASSIFIERS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
+ESTIMATORS = [*CLASSIFIERS, PACBayesTreeRegressor, PrunedTreeRegressor]
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+CITIES = np.array(["Athens", "Bern", "Cairo", "Delhi", "Essen", "Fez"])
+
+
+def mixed(n=400, seed=0):
+    """A data frame with categories that matter, in no order, and two classes or a number."""
+    rng = np.random.default_rng(seed)
+    city = rng.integers(0, 6, n)
+    size = rng.normal(size=n)
+    signal = np.isin(city, [0, 2, 5]) + 0.3 * size + rng.normal(scale=0.3, size=n)
+    names = np.where(rng.random(n) < 0.05, None, CITIES[city])
+    frame = pd.DataFrame({"city": pd.Categorical(names), "size": size})
+    return frame, signal
+
+
+def target(estimator, signal):
+    return signal if estimator in ESTIMATORS[3:] else np.where(signal > 0.5, "yes", "no")
+
+
+@every_estimator
+def test_categories_of_a_frame_are_found_and_used(estimator):
+    frame, signal = mixed()
+    y = target(estimator, signal)
+    model = estimator(random_state=0).fit(frame, y)
+    assert model.categories_.names == (tuple(CITIES), None)
+    assert list(model.feature_names_in_) == ["city", "size"]
+    assert "city in {" in model.export_text() or "city not in {" in model.export_text()
+    score = cross_val_score(estimator(random_state=0), frame, y, cv=3).mean()
+    assert score > (0.6 if estimator in ESTIMATORS[3:] else 0.8)
+
+
+@every_estimator
+def test_the_library_of_the_table_does_not_matter(estimator):
+    frame, signal = mixed(200)
+    y = target(estimator, signal)
+    model = estimator(random_state=0)
+    expected = clone(model).fit(frame, y).predict(frame)
+    as_polars = pl.from_pandas(frame.astype({"city": str}).where(frame.notna(), None))
+    np.testing.assert_array_equal(clone(model).fit(as_polars, y).predict(as_polars), expected)
+    as_objects = frame.astype(object).to_numpy()
+    for chosen in ([0], [True, False]):
+        other = clone(model).set_params(categorical_features=chosen).fit(as_objects, y)
+        np.testing.assert_array_equal(other.predict(as_objects), expected)
+    named = clone(model).set_params(categorical_features=["city"])
+    np.testing.assert_array_equal(named.fit(frame, y).predict(frame), expected)
+
+
+@every_estimator
+def test_unseen_categories_go_where_missing_values_go(estimator):
+    frame, signal = mixed()
+    model = estimator(random_state=0).fit(frame, target(estimator, signal))
+    other = frame.assign(city=pd.Categorical(["Graz"] * len(frame)))
+    missing = frame.assign(city=pd.Categorical([None] * len(frame), categories=CITIES))
+    np.testing.assert_array_equal(model.predict(other), model.predict(missing))
+
+
+@every_estimator
+@pytest.mark.parametrize("partition", ["kd", "dyadic"])
+def test_other_partitions_take_categories_as_numbers(estimator, partition):
+    frame, signal = mixed()
+    model = estimator(partition, random_state=0).fit(frame, target(estimator, signal))
+    assert len(model.tree_.categories) == 0
+    assert set(model.tree_.feature[~model.tree_.is_leaf]) == {0, 1}
+
+
+@every_estimator
+def test_a_model_with_categories_is_saved(estimator, tmp_path):
+    frame, signal = mixed()
+    model = estimator(random_state=0, monotonic_cst={"size": 1})
+    model.set_params(categorical_features=["city"]).fit(frame, target(estimator, signal))
+    certree.save(model, tmp_path / "model.npz")
+    loaded = certree.load(tmp_path / "model.npz")
+    assert loaded.categories_.names == model.categories_.names
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+    assert loaded.export_text() == model.export_text()
+
+
+@every_estimator
+def test_columns_without_information_are_no_trouble(estimator):
+    frame, signal = mixed(120)
+    frame["one"] = pd.Categorical(["same"] * 120)
+    frame["none"] = pd.Categorical([None] * 120)
+    frame["nan"] = np.nan
+    model = estimator(random_state=0).fit(frame, target(estimator, signal))
+    assert set(model.tree_.feature[~model.tree_.is_leaf]) <= {0, 1}
+    assert model.predict(frame).shape == (120,)
+
+
+def test_strings_must_be_declared():
+    frame, signal = mixed(50)
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        PACBayesTreeClassifier().fit(frame.astype(object).to_numpy(), signal > 0)
+    with pytest.raises(ValueError, match=r"must lie in 0 \.\. 1, got 2"):
+        PACBayesTreeClassifier(categorical_features=[2]).fit(frame, signal > 0)
+    with pytest.raises(ValueError, match="must be among the feature names"):
+        PACBayesTreeClassifier(categorical_features=["town"]).fit(frame, signal > 0)
+
+
+@every_estimator
+def test_constraints_hold_for_predictions(estimator):
+    frame, signal = mixed()
+    y = target(estimator, signal)
+    line = pd.DataFrame({"city": pd.Categorical(["Bern"] * 200), "size": np.linspace(-2, 2, 200)})
+    for slope in (1, -1):
+        model = estimator(random_state=0, monotonic_cst=[0, slope]).fit(frame, y)
+        by_name = estimator(random_state=0, monotonic_cst={"size": slope}).fit(frame, y)
+        outcome = model.predict_proba(line)[:, 1] if y.dtype.kind == "U" else model.predict(line)
+        assert (slope * np.diff(outcome) >= -1e-12).all()
+        np.testing.assert_array_equal(by_name.predict(line), model.predict(line))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"monotonic_cst": [0, 2]}, "monotonic_cst must hold -1, 0 or 1"),
+        ({"monotonic_cst": [1]}, r"monotonic_cst must have shape \(2,\)"),
+        ({"monotonic_cst": {"length": 1}}, r"monotonic_cst names \['length'\]"),
+        ({"monotonic_cst": [1, 0]}, "monotonic_cst must be 0 for features of categories"),
+        ({"monotonic_cst": [0, 1], "partition": "kd"}, 'takes partition="cart", got'),
+        ({"max_leaves": 0}, "'max_leaves' parameter"),
+        ({"max_features": 0.0}, "'max_features' parameter"),
+        ({"splitter": "worst"}, "'splitter' parameter"),
+        ({"min_gain": -1.0}, "'min_gain' parameter"),
+    ],
+)
+def test_contradicting_switches_are_refused(changes, message):
+    frame, signal = mixed(50)
+    with pytest.raises(ValueError, match=message):
+        PACBayesTreeClassifier(**changes).fit(frame, signal > 0)
+
+
+def test_constraints_take_two_classes():
+    frame, signal = mixed(60)
+    with pytest.raises(ValueError, match="two classes, got 3"):
+        PACBayesTreeClassifier(monotonic_cst=[0, 1]).fit(frame, np.digitize(signal, [0, 1]))
+
+
+@every_estimator
+def test_the_switches_of_growth_reach_the_tree(estimator):
+    frame, signal = mixed()
+    y = target(estimator, signal)
+    fixed = {"temperature": 1.0} if estimator is HelmboldSchapireClassifier else {}
+    if estimator in (PACBayesTreeClassifier, PACBayesTreeRegressor):
+        fixed = {"lambda_error": 1.0, "lambda_penalty": 0.0}
+    if estimator in (PrunedTreeClassifier, PrunedTreeRegressor):
+        fixed = {"lambda_penalty": 0.0}
+    model = estimator(random_state=3, **fixed)
+    full = clone(model).fit(frame, y).get_n_leaves()
+    assert clone(model).set_params(max_leaves=5).fit(frame, y).get_n_leaves() <= 5 < full
+    assert clone(model).set_params(min_gain=5.0).fit(frame, y).get_n_leaves() < full
+    for changes in ({"splitter": "random"}, {"max_features": 1}):
+        drawn = clone(model).set_params(**changes)
+        first = clone(drawn).fit(frame, y)
+        again = clone(drawn).fit(frame, y)
+        other = clone(drawn).set_params(random_state=4).fit(frame, y)
+        np.testing.assert_array_equal(first.tree_.threshold, again.tree_.threshold)
+        assert not np.array_equal(first.tree_.threshold, other.tree_.threshold)

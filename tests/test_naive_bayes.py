@@ -1,0 +1,485 @@
+"""Naive Bayes agrees with its slow twin and, on their ground, with scikit-learn's."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import CategoricalNB, GaussianNB
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import reference
+from certree import NaiveBayesClassifier
+from certree.densities import (
+    CategoricalTable,
+    Histogram,
+    Moments,
+    best_power,
+    edges_of,
+    left_out_histogram,
+    left_out_normal,
+)
+from strategies import rows
+
+X, Y = load_iris(return_X_y=True)
+CITIES = np.array(["Athens", "Bern", "Cairo", "Delhi"])
+K = 3
+
+
+def mixed(n=300, seed=0):
+    """Numbers that are normal or not, and names; some are missing."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    city = CITIES[(rng.integers(0, 3, n) + y) % 4].astype(object)
+    city[rng.random(n) < 0.1] = None
+    size = rng.normal(y, 1.0)
+    size[rng.random(n) < 0.1] = np.nan
+    return pd.DataFrame({"size": size, "city": city, "gain": rng.exponential(1 + y) ** 3}), y
+
+
+def expected_of_categorical(estimator):
+    if estimator.densities != "categorical":
+        return {}
+    said = "the error is raised in other words"
+    return {"check_dtype_object": said, "check_fit2d_predict1d": said}
+
+
+@parametrize_with_checks(
+    [
+        NaiveBayesClassifier(),
+        NaiveBayesClassifier(power="auto"),
+        *(NaiveBayesClassifier(kind) for kind in ("normal", "histogram", "categorical")),
+    ],
+    expected_failed_checks=expected_of_categorical,
+)
+def test_all_densities_pass_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# -- the slow twin ---------------------------------------------------------------------------------
+
+
+def columns(codes=False):
+    """A feature with ties and missing values, its classes, and whole weights."""
+    values = st.integers(0, 4).map(float) if codes else st.floats(-5, 5).map(lambda v: round(v, 1))
+    values = st.one_of(values, st.just(float("nan")))
+    return st.integers(1, 20).flatmap(
+        lambda n: st.tuples(
+            hnp.arrays(np.float64, n, elements=values),
+            hnp.arrays(np.int32, n, elements=st.integers(0, K - 1)),
+            hnp.arrays(np.int64, n, elements=st.integers(1, 3)),
+        )
+    )
+
+
+def repeated(column):
+    x, y, weight = column
+    return np.repeat(x, weight), np.repeat(y, weight)
+
+
+@given(columns(), st.sampled_from([0.1, 1.0]))
+def test_normal_densities_are_those_of_the_twin(column, floor):
+    x, y = repeated(column)
+    normal = Moments.of(column[0], column[1], column[2].astype(float), K).normal(floor)
+    values = np.append(column[0], [7.5, np.nan])
+    expected = [
+        [reference.normal_log_density(value, x, y, k, floor**2) for k in range(K)]
+        for value in values
+    ]
+    np.testing.assert_allclose(normal.log_density(values), expected, rtol=1e-9, atol=1e-9)
+
+
+@given(columns(codes=True), st.sampled_from([0.1, 1.0, 3.0]))
+def test_tables_are_those_of_the_twin(column, alpha):
+    x, y = repeated(column)
+    table = CategoricalTable.empty(K, 5, alpha).plus(column[0], column[1], column[2])
+    values = np.append(column[0], np.nan)
+    expected = [
+        [reference.table_log_probability(value, x, y, k, 5, alpha) for k in range(K)]
+        for value in values
+    ]
+    np.testing.assert_allclose(table.log_density(values), expected, rtol=1e-12, atol=1e-12)
+
+
+@given(columns(), st.sampled_from([0.1, 1.0]), st.sampled_from([1, 4, "auto", "fd", "sturges"]))
+def test_histograms_are_those_of_the_twin(column, alpha, bins):
+    x, y = repeated(column)
+    weight = column[2].astype(float)
+    edges = edges_of(column[0], weight, bins)
+    np.testing.assert_array_equal(edges, edges_of(x, np.ones(len(x)), bins))
+    histogram = Histogram.empty(edges, K, alpha).plus(column[0], column[1], weight)
+    values = np.append(column[0], [-9.0, 9.0, np.nan])
+    expected = [
+        [reference.histogram_log_density(value, x, y, k, edges, alpha) for k in range(K)]
+        for value in values
+    ]
+    np.testing.assert_allclose(histogram.log_density(values), expected, rtol=1e-9, atol=1e-9)
+
+
+@given(columns())
+def test_left_out_rows_are_left_out_one_by_one(column):
+    x, y = repeated(column)
+    weight, floor, alpha = column[2].astype(float), 0.3, 0.7
+    moments = Moments.of(column[0], column[1], weight, K)
+    expected = reference.left_out(
+        x, y, lambda *row: reference.normal_log_density(*row, added=floor**2)
+    )
+    with np.errstate(all="ignore"):
+        mine = left_out_normal(column[0], column[1], weight, moments, floor)
+    assert mine == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    edges = edges_of(column[0], weight, 4)
+    histogram = Histogram.empty(edges, K, alpha).plus(column[0], column[1], weight)
+    expected = reference.left_out(
+        x, y, lambda *row: reference.histogram_log_density(*row, edges=edges, alpha=alpha)
+    )
+    assert left_out_histogram(histogram) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@given(columns(), columns())
+def test_moments_of_batches_are_those_of_all_rows(first, second):
+    parts = [Moments.of(x, y, w.astype(float), K) for x, y, w in (first, second)]
+    x, y, w = (np.concatenate(both) for both in zip(first, second, strict=True))
+    whole, sum_of_both = Moments.of(x, y, w.astype(float), K), parts[0].plus(parts[1])
+    for name in ("rows", "mean", "deviation"):
+        np.testing.assert_allclose(
+            getattr(sum_of_both, name), getattr(whole, name), rtol=1e-9, atol=1e-9
+        )
+    everything = Moments.of(x, np.zeros_like(y), w.astype(float), 1)
+    np.testing.assert_allclose(
+        whole.pooled(), [everything.mean[0], everything.deviation[0]], rtol=1e-9, atol=1e-9
+    )
+
+
+@given(rows())
+def test_any_rows_give_posteriors(drawn):
+    table, y = drawn
+    for densities in ("auto", "normal", "histogram", "categorical"):
+        for power in (1.0, "auto"):
+            model = NaiveBayesClassifier(densities, power=power).fit(table, y)
+            posterior = model.predict_proba(np.vstack([table, -table]))
+            np.testing.assert_allclose(posterior.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("rule", ["auto", "fd", "sturges"])
+def test_bins_are_those_of_numpy(rule):
+    x = np.random.default_rng(0).normal(size=500)
+    np.testing.assert_allclose(
+        edges_of(x, np.ones(500), rule), np.histogram_bin_edges(x, rule), atol=1e-12
+    )
+
+
+# -- scikit-learn's --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+@pytest.mark.parametrize("var_smoothing", [1e-9, 1e-3])
+@pytest.mark.parametrize("priors", [False, True])
+def test_numbers_have_the_posteriors_of_gaussian_nb(load, var_smoothing, priors):
+    table, y = load(return_X_y=True)
+    given = np.arange(1.0, y.max() + 2) / np.arange(1.0, y.max() + 2).sum() if priors else None
+    theirs = GaussianNB(var_smoothing=var_smoothing, priors=given).fit(table, y)
+    ours = NaiveBayesClassifier("normal", var_smoothing=var_smoothing, priors=given).fit(table, y)
+    np.testing.assert_allclose(ours.predict_proba(table), theirs.predict_proba(table), atol=1e-9)
+    np.testing.assert_allclose(
+        ours.predict_joint_log_proba(table), theirs.predict_joint_log_proba(table), rtol=1e-6
+    )
+    np.testing.assert_array_equal(ours.predict(table), theirs.predict(table))
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_categories_have_the_posteriors_of_categorical_nb(alpha, weighted):
+    rng = np.random.default_rng(1)
+    table, y = rng.integers(0, 4, (200, 3)), rng.integers(0, 3, 200)
+    weight = rng.random(200) if weighted else None
+    theirs = CategoricalNB(alpha=alpha).fit(table, y, sample_weight=weight)
+    expected = theirs.predict_log_proba(table)
+    ours = NaiveBayesClassifier("categorical", alpha=alpha).fit(table, y, sample_weight=weight)
+    np.testing.assert_allclose(ours.predict_log_proba(table), expected, atol=1e-12)
+    frame = pd.DataFrame({f"x{j}": CITIES[table[:, j]] for j in range(3)})
+    ours = NaiveBayesClassifier(alpha=alpha).fit(frame, y, sample_weight=weight)
+    np.testing.assert_allclose(ours.predict_log_proba(frame), expected, atol=1e-12)
+
+
+def test_a_mixed_table_has_the_product_of_both():
+    frame, y = mixed()
+    frame = frame.dropna()
+    y, codes = y[frame.index], np.searchsorted(CITIES, frame[["city"]].astype(str))
+    numbers = GaussianNB().fit(frame[["size", "gain"]], y)
+    names = CategoricalNB().fit(codes, y)
+    joint = numbers.predict_joint_log_proba(frame[["size", "gain"]])
+    joint = joint + names.predict_joint_log_proba(codes) - np.log(numbers.class_prior_)
+    ours = NaiveBayesClassifier({"size": "normal", "gain": "normal"}).fit(frame, y)
+    np.testing.assert_allclose(ours.predict_joint_log_proba(frame), joint, rtol=1e-9)
+
+
+# -- densities -------------------------------------------------------------------------------------
+
+
+def kinds(model):
+    return [density.kind for density in model.densities_]
+
+
+def test_the_density_that_predicts_better_is_chosen():
+    frame, y = mixed(2000)
+    model = NaiveBayesClassifier().fit(frame, y)
+    assert kinds(model) == ["normal", "categorical", "histogram"]
+
+
+@pytest.mark.parametrize(
+    "densities",
+    [["histogram", "auto", "normal"], {"size": "histogram", "gain": "normal"}],
+)
+def test_densities_are_given_by_place_or_by_name(densities):
+    frame, y = mixed()
+    model = NaiveBayesClassifier(densities, bins=7).fit(frame, y)
+    assert kinds(model) == ["histogram", "categorical", "normal"]
+    assert len(model.densities_[0].edges) == 8
+
+
+def test_the_library_of_the_table_does_not_matter():
+    frame, y = mixed()
+    expected = NaiveBayesClassifier().fit(frame, y).predict_proba(frame)
+    for table, chosen in (
+        (pl.from_pandas(frame), "from_dtype"),
+        (frame.to_numpy(dtype=object), [1]),
+        (frame.to_numpy(dtype=object), [False, True, False]),
+        (frame, ["city"]),
+    ):
+        model = NaiveBayesClassifier(categorical_features=chosen).fit(table, y)
+        np.testing.assert_array_equal(model.predict_proba(table), expected)
+
+
+def test_what_is_missing_or_unknown_is_left_out():
+    frame, y = mixed()
+    model = NaiveBayesClassifier().fit(frame, y)
+    without = NaiveBayesClassifier().fit(frame[["size", "gain"]], y)
+    expected = without.predict_joint_log_proba(frame[["size", "gain"]])
+    for city in (None, "Essen"):
+        other = frame.assign(city=pd.Series([city] * len(frame), dtype=object))
+        np.testing.assert_allclose(model.predict_joint_log_proba(other), expected, rtol=1e-12)
+    nothing = pd.DataFrame({"size": [np.nan], "city": [None], "gain": [np.nan]})
+    np.testing.assert_allclose(model.predict_proba(nothing), [model.class_prior_])
+
+
+@pytest.mark.parametrize("densities", ["normal", "histogram", "categorical", "auto"])
+def test_columns_without_information_are_no_trouble(densities):
+    table = np.column_stack([np.full(6, np.nan), np.full(6, 0.1), np.arange(6.0)])
+    y = np.array([0, 1, 1, 0, 1, 1])
+    model = NaiveBayesClassifier(densities).fit(table, y)
+    alone = NaiveBayesClassifier(densities).fit(table[:, 2:], y)
+    np.testing.assert_allclose(model.predict_proba(table), alone.predict_proba(table[:, 2:]))
+    constant = NaiveBayesClassifier(densities).fit(table[:, :2], y)
+    np.testing.assert_allclose(constant.predict_proba(table[:1, :2]), [[1 / 3, 2 / 3]])
+
+
+@pytest.mark.parametrize("densities", ["normal", "histogram", "categorical", "auto"])
+def test_one_class_and_one_row_are_learned(densities):
+    model = NaiveBayesClassifier(densities, power="auto").fit(X, np.full(len(X), "only"))
+    np.testing.assert_array_equal(model.predict_proba(X), np.ones((len(X), 1)))
+    model = NaiveBayesClassifier(densities).fit([[1.0, 2.0]], ["a"])
+    assert model.predict([[3.0, 4.0]]) == ["a"]
+
+
+@pytest.mark.parametrize("densities", ["normal", "histogram", "categorical", "auto"])
+def test_whole_weights_are_repeated_rows(densities):
+    weight = np.random.default_rng(0).integers(0, 4, len(Y))
+    for power in (1.0, "auto"):
+        model = NaiveBayesClassifier(densities, power=power)
+        a = clone(model).fit(X, Y, sample_weight=weight)
+        b = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight))
+        np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), rtol=1e-6, atol=1e-12)
+
+
+def test_class_weights_are_sample_weights():
+    a = NaiveBayesClassifier(class_weight={0: 3, 1: 1, 2: 1}).fit(X, Y)
+    b = NaiveBayesClassifier().fit(X, Y, sample_weight=np.where(Y == 0, 3, 1))
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+    few = np.arange(len(Y)) > 30
+    balanced = NaiveBayesClassifier(class_weight="balanced").fit(X[few], Y[few])
+    np.testing.assert_allclose(balanced.class_prior_, [1 / 3] * 3)
+
+
+# -- power -----------------------------------------------------------------------------------------
+
+
+def test_the_power_makes_copies_of_a_feature_count_once():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 4000)
+    x = rng.normal(y, 1.0)[:, None]
+    once = NaiveBayesClassifier("normal").fit(x, y)
+    fourfold = NaiveBayesClassifier("normal", power="auto").fit(np.tile(x, 4), y)
+    assert fourfold.power_ == pytest.approx(0.25, rel=0.05)
+    np.testing.assert_allclose(
+        fourfold.predict_proba(np.tile(x, 4)), once.predict_proba(x), atol=0.02
+    )
+
+
+@given(hnp.arrays(np.float64, (8, 2), elements=st.floats(-5, 5)), st.integers(0, 255))
+def test_no_other_power_has_a_smaller_log_loss(log_density, bits):
+    y = np.array([bits >> i & 1 for i in range(8)], dtype=np.int32)
+    assume(0 < y.sum() < 8)
+    log_prior, weight = np.log([0.4, 0.6]), np.arange(1.0, 9.0)
+
+    def loss(power):
+        joint = np.exp(log_prior + power * log_density)
+        posterior = joint / joint.sum(axis=1, keepdims=True)
+        return log_loss(y, posterior, sample_weight=weight, labels=[0, 1])
+
+    best = loss(best_power(log_prior, log_density, y, weight))
+    assert all(best <= loss(power) + 1e-12 for power in np.linspace(0, 1, 11))
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+def test_batches_of_normal_densities_give_the_model_of_all_rows():
+    model = NaiveBayesClassifier("normal")
+    for part in np.array_split(np.random.default_rng(0).permutation(len(Y)), 7):
+        model.partial_fit(X[part], Y[part], classes=[0, 1, 2])
+    whole = NaiveBayesClassifier("normal").fit(X, Y)
+    np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-9)
+    np.testing.assert_allclose(model.class_count_, [50, 50, 50])
+
+
+def test_the_first_batch_fixes_edges_categories_and_densities():
+    frame, y = mixed()
+    model = NaiveBayesClassifier().partial_fit(frame[:100], y[:100], classes=[0, 1])
+    edges, names, chosen = model.densities_[2].edges, model.categories_.names, kinds(model)
+    later = frame[100:].assign(city="Essen")
+    model.partial_fit(later, y[100:])
+    np.testing.assert_array_equal(model.densities_[2].edges, edges)
+    assert model.categories_.names == names
+    assert kinds(model) == chosen
+    assert model.densities_[1].counts.sum() == frame["city"][:100].notna().sum()
+    assert model.densities_[2].table.counts.sum() == 300
+    fresh = NaiveBayesClassifier(chosen).partial_fit(frame[:100], y[:100], classes=[0, 1])
+    fresh.partial_fit(later[:50], y[100:150]).partial_fit(later[50:], y[150:])
+    np.testing.assert_allclose(fresh.predict_proba(frame), model.predict_proba(frame), rtol=1e-9)
+
+
+def test_a_class_without_rows_yet_has_no_posterior():
+    model = NaiveBayesClassifier("normal").partial_fit(X[:100], Y[:100], classes=[0, 1, 2])
+    np.testing.assert_array_equal(model.predict_proba(X)[:, 2], 0)
+    model.partial_fit(X[100:], Y[100:])
+    assert model.score(X, Y) > 0.9
+
+
+def test_batches_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        NaiveBayesClassifier().partial_fit(X, Y)
+    with pytest.raises(ValueError, match="needs all rows at once"):
+        NaiveBayesClassifier(class_weight="balanced").partial_fit(X, Y, classes=[0, 1, 2])
+    model = NaiveBayesClassifier().partial_fit(X, Y, classes=[0, 1, 2])
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="y must hold classes among"):
+        model.partial_fit(X, Y + 1)
+    with pytest.raises(ValueError, match="classes must be those of the first call"):
+        model.partial_fit(X, Y, classes=[0, 1])
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+# -- explanations ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_contributions_sum_to_the_posterior(power):
+    frame, y = mixed()
+    model = NaiveBayesClassifier(power=power).fit(frame, np.where(y == 1, "yes", "no"))
+    for i in range(20):
+        parts = model.explain(frame[i : i + 1])
+        assert [part.feature for part in parts] == ["prior", "size", "city", "gain"]
+        total = np.array([sum(part.added[label] for part in parts) for label in model.classes_])
+        posterior = np.exp(total) / np.exp(total).sum()
+        np.testing.assert_allclose(posterior, model.predict_proba(frame[i : i + 1])[0])
+        odds = sum(part.log_odds("yes", "no") for part in parts)
+        assert odds == pytest.approx(total[1] - total[0])
+
+
+def test_contributions_can_be_read():
+    frame, y = mixed()
+    model = NaiveBayesClassifier().fit(frame, y)
+    row = pd.DataFrame({"size": [0.5], "city": ["Bern"], "gain": [np.nan]})
+    prior, size, city, gain = map(str, model.explain(row))
+    assert prior.startswith("prior: 0 -0.")
+    assert size.startswith("size = 0.5 (normal): 0 ")
+    assert city.startswith("city = Bern (categorical): 0 ")
+    assert gain == "gain is missing or unknown: ignored"
+    objects = NaiveBayesClassifier(categorical_features=[1]).fit(frame.to_numpy(dtype=object), y)
+    assert str(objects.explain([0.5, "Bern", np.nan])[2]) == city.replace("city", "x[1]")
+    with pytest.raises(ValueError, match="explain takes one row, got 2"):
+        model.explain(frame[:2])
+
+
+# -- parameters ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"densities": "gamma"}, "'densities' parameter"),
+        ({"densities": ["normal"] * 3 + ["gamma"]}, "densities must be among .* got 'gamma'"),
+        ({"densities": ["normal"]}, "one for each of 4 features, got 1"),
+        ({"densities": {"size": "normal"}}, "X has no feature names"),
+        ({"bins": 0}, "'bins' parameter"),
+        ({"bins": "many"}, "'bins' parameter"),
+        ({"alpha": 0.0}, "'alpha' parameter"),
+        ({"var_smoothing": -1.0}, "'var_smoothing' parameter"),
+        ({"power": 2.0}, "'power' parameter"),
+        ({"priors": [0.5, 0.5]}, r"one for each of 3 classes, got shape \(2,\)"),
+        ({"priors": [0.5, 0.5, 0.5]}, "must sum to 1, got the sum 1.5"),
+        ({"priors": [1.5, -0.5, 0.0]}, "must be non-negative"),
+        ({"priors": [np.nan, 0.5, 0.5]}, "must be non-negative"),
+        ({"priors": [0.5, 0.5, 0.0]}, r"contradict rows of the classes \[2\]"),
+        ({"priors": [1 / 3] * 3, "class_weight": "balanced"}, "contradict each other"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        NaiveBayesClassifier(**parameters).fit(X, Y)
+
+
+def test_bad_densities_of_a_frame_are_refused():
+    frame, y = mixed()
+    with pytest.raises(ValueError, match=r"features among .* got \['length'\]"):
+        NaiveBayesClassifier({"length": "normal"}).fit(frame, y)
+    with pytest.raises(ValueError, match="feature 'city' holds categories"):
+        NaiveBayesClassifier("normal").fit(frame, y)
+
+
+def test_bad_weights_and_rows_are_refused():
+    with pytest.raises(ValueError, match="Negative values"):
+        NaiveBayesClassifier().fit(X, Y, sample_weight=-np.ones(len(Y)))
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        NaiveBayesClassifier().fit(X, Y, sample_weight=np.zeros(len(Y)))
+    with pytest.raises(ValueError, match="positive for at least one row"):
+        NaiveBayesClassifier(class_weight={0: 0, 1: 0, 2: 0}).fit(X, Y)
+    with pytest.raises(ValueError, match="infinity"):
+        NaiveBayesClassifier().fit(np.full_like(X, np.inf), Y)
+    with pytest.raises(NotFittedError):
+        NaiveBayesClassifier().explain(X[0])
+
+
+def test_a_feature_that_does_not_vary_needs_smoothing():
+    table = np.column_stack([X[:, 0], np.where(Y == 1, 1.0, X[:, 1])])
+    with pytest.raises(ValueError, match=r"feature 'x\[1\]' does not vary within class"):
+        NaiveBayesClassifier("normal", var_smoothing=0.0).fit(table, Y)
+    assert NaiveBayesClassifier("normal").fit(table, Y).score(table, Y) > 0.6
+
+
+def test_copies_and_searches():
+    model = NaiveBayesClassifier().fit(X, Y)
+    for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    grid = {"densities": ["auto", "normal"], "power": [1.0, "auto"]}
+    assert GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, Y).best_score_ > 0.9
