@@ -221,6 +221,12 @@ def test_hold_out_is_clopper_pearsons():
     certificate = certree.hold_out(30, 1000, 0.1, 0.5)
     assert certificate.bound == bounds.binomial_upper(30, 1000, LOG_DELTA)
     assert certificate.complexity == 0
+    mean = certree.hold_out_mean(0.03, 1000, 0.1, 0.5)
+    assert certificate.bound < mean.bound == bounds.occam_mean(0.03, 1000, 0, LOG_DELTA)
+    assert certree.hold_out_mean(0.03, 50, grouped=True).grouped
+    for risk, n in ((-0.1, 10), (1.1, 10), (0.5, 0)):
+        with pytest.raises(ValueError, match=r"expected a risk in 0 .. 1 of n >= 1 rows"):
+            certree.hold_out_mean(risk, n)
     best = certree.hold_out_best([45, 30, 60], 1000)
     expected = bounds.binomial_upper(30, 1000, LOG_DELTA - math.log(3))
     assert best.bound == pytest.approx(expected, abs=1e-15)
