@@ -43,6 +43,7 @@ from certree.classifier import (
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
 )
+from certree.deployment import certify
 from certree.divergence import kl_divergence, log_prior_mass, renyi_divergence
 from certree.grow.cart import grow_cart
 from certree.grow.dyadic import grow_dyadic
@@ -126,6 +127,7 @@ __all__ = [
     "average",
     "branching_prior",
     "centred_prior",
+    "certify",
     "cost_complexity",
     "cost_complexity_path",
     "count",

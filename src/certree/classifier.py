@@ -10,7 +10,9 @@ from sklearn.utils import Tags, compute_sample_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
+from certree.certified import CertifiedVote, Tune
 from certree.columns import Float64, Int32
+from certree.deployment import Deploy
 from certree.estimator import PACBayesVote, PrunedVote, TreeVoteEstimator
 from certree.grow.partition import Partition
 from certree.grow.stopping import MaxDepth
@@ -112,7 +114,7 @@ def class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) ->
     return np.where(present, factor, 0)[codes]
 
 
-class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
+class PACBayesTreeClassifier(CertifiedVote, PACBayesVote, TreeVoteClassifier):
     """All prunings of one tree vote, weighed by their errors and their size.
 
     A tree is grown until its cells are pure or small. A pruning whose leaves A hold n(A) rows with
@@ -175,6 +177,19 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         How many features the CART partition looks at in each cell, drawn at random; None: all.
     stop_when_pure : bool, default=True
         Whether a cell whose rows are of one class is a leaf.
+    split : float or None, default=None
+        Share of the rows that grow and label the tree; the others weigh its prunings and certify
+        the error. None: all rows do everything, and there is no certificate.
+    delta : float, default=0.05
+        Probability with which the certificate may fail.
+    deploy : {"best", "vote"}, default="best"
+        With a split, what predicts: the vote or the cross-validated pruning of the growing rows,
+        whichever has the lower bound, or the vote in any case.
+    tune : {"cv", "bound"} or None, default=None
+        How temperatures are chosen: by cross-validation, or by the bound along the path of Gibbs
+        posteriors, which needs a split. None: "bound" with a split, else "cv".
+    preprocessor : transformer or None, default=None
+        Fitted on the rows that grow the tree, and applied to all, before anything else.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None, default=None
@@ -201,6 +216,12 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         The law over its prunings.
     vote_ : Vote
         The outcome of the vote in every cell.
+    certificate_ : Certificate or None
+        What is promised about the error on new rows; None without a split.
+    certificates_ : tuple of Certificate
+        Those of the two candidates, which hold together, and further ones, each by itself.
+    preprocessor_ : transformer or None
+        The fitted preprocessor.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None
@@ -225,6 +246,7 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PACBayesVote._parameter_constraints,
         **TreeVoteClassifier._parameter_constraints,
+        **CertifiedVote._parameter_constraints,
         "vote": [StrOptions({"majority", "mean"})],
     }
 
@@ -251,6 +273,11 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         min_gain: float = 0.0,
         max_features: Any = None,
         stop_when_pure: bool = True,
+        split: float | None = None,
+        delta: float = 0.05,
+        deploy: Deploy = "best",
+        tune: Tune = None,
+        preprocessor: Any = None,
         class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -276,6 +303,11 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self.min_gain = min_gain
         self.max_features = max_features
         self.stop_when_pure = stop_when_pure
+        self.split = split
+        self.delta = delta
+        self.deploy: Deploy = deploy
+        self.tune: Tune = tune
+        self.preprocessor = preprocessor
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs

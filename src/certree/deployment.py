@@ -13,8 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certree import bounds
 from certree import certificate as certificates
-from certree.certificate import METHODS, Certificate
+from certree.certificate import Certificate
 from certree.columns import Int32
 from certree.heldout import HeldOut
 from certree.priors import (
@@ -167,17 +168,21 @@ def elect(
     if deploy not in ("best", "vote"):
         raise ValueError(f'deploy must be "best" or "vote", got {deploy!r}')
     held, prior = election.held, election.priors()
+    log_delta = float(np.log(election.delta * _SHARE))
     alone = vote(held.tree, held.grown, election.pruning, "mean")
-    method = "occam_mean" if held.grouped else "occam_vote"
+    certified = certificates.occam_mean if held.grouped else certificates.occam_vote
+    inequality = bounds.occam_mean if held.grouped else bounds.occam
     candidates: Iterable[tuple[float | None, NodeWeights]] = (
         ((None, law) for law in laws) if laws else election.path(prior)
     )
     best: tuple[Certificate, float | None, NodeWeights, Vote] | None = None
     for value, weights in candidates:
         ballot = election.ballot(weights)
-        if best and _at_least(method, held, ballot.label, election.delta) >= best[0].bound:
+        risk = certificates.wrong_share(held, ballot.label)
+        # Without any complexity a bound is found much faster, and it may be too high already.
+        if best and inequality(risk, held.n, 0.0, log_delta) >= best[0].bound:
             continue
-        found = METHODS[method].certify(held, ballot.label, prior, election.delta, _SHARE)
+        found = certified(held, ballot.label, prior, election.delta, _SHARE)
         if best is None or found.bound < best[0].bound:
             best = found, value, weights, ballot
     assert best is not None  # the path is never empty
@@ -187,12 +192,6 @@ def elect(
     if deploy == "best" and rivals[0].bound <= voted.bound:
         return Deployed(election.pruning, held.grown, alone, rivals[0], rivals, others, None)
     return Deployed(weights, election.both, ballot, voted, rivals, others, value)
-
-
-def _at_least(method: str, held: HeldOut, label: Int32, delta: float) -> float:
-    """The bound that a labelling without any complexity would have: much faster to find."""
-    risk = certificates.wrong_share(held, label)
-    return METHODS[method].inequality(risk, held.n, 0.0, float(np.log(delta * _SHARE)))
 
 
 def _held_out(held: HeldOut, label: Int32, delta: float) -> Certificate:
@@ -212,7 +211,7 @@ def _others(election: Election, prior: Prior, weights: NodeWeights) -> Iterable[
     yield certificates.gibbs_kl(held, weights, prior, delta, _SHARE)
     if election.kind == "mean":
         return  # what follows speaks of the majority of labels, which another predictor is
-    bounds: tuple[Callable[..., Certificate], ...] = (
+    of_majority: tuple[Callable[..., Certificate], ...] = (
         certificates.vote_first_order,
         certificates.vote_first_order_range,
         certificates.vote_tandem,
@@ -220,8 +219,8 @@ def _others(election: Election, prior: Prior, weights: NodeWeights) -> Iterable[
         certificates.vote_tuples,
         certificates.vote_c_bound,
     )
-    for bound in bounds:
-        yield bound(held, weights, prior, delta, _SHARE)
+    for certify_by in of_majority:
+        yield certify_by(held, weights, prior, delta, _SHARE)
 
 
 def deal(

@@ -286,12 +286,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     ) -> _Training:
         self.categories_ = categories_of(X, self.categorical_features)
         rows, target = checked_rows(self, X, y)
-        weight = number = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-            )
-        weight = self._given_weights(target, weight)
+        weight, number = self._row_weights(rows, target, sample_weight), None
         if weight is not None:
             present = weight > 0
             if not present.any():
@@ -301,6 +296,16 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
                 rows, target = np.ascontiguousarray(rows[number]), target[number]
                 weight = weight[number]
         return _Training(rows, self._coded(target), weight, number)
+
+    def _row_weights(
+        self, rows: NDArray[Any], target: NDArray[Any], sample_weight: ArrayLike | None
+    ) -> Float64 | None:
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+            )
+        return self._given_weights(target, weight)
 
     def _tune(
         self, rows: _Training, grow: Grower, random_state: np.random.RandomState

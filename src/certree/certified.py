@@ -1,0 +1,243 @@
+"""A fit that certifies: some rows grow and label the tree, the others weigh and bound the error."""
+
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context, clone
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from certree.categories import categories_of
+from certree.certificate import Certificate
+from certree.columns import Float64, Int32
+from certree.deployment import Deploy, Deployed, Election, certify, deal, elect
+from certree.estimator import TreeVoteEstimator, _Training, checked_rows
+from certree.heldout import held_out
+from certree.prunings import cost_complexity_family
+from certree.stats import NodeStats
+from certree.tree import Tree, threads
+from certree.tune import Method, Mixture, Objective, grow_fold, tune
+from certree.weights import NodeWeights
+
+Tune = Literal["cv", "bound"] | None
+
+_NO_CERTIFICATE = (
+    "There is no certificate: all rows have grown, labelled and weighed the tree. Fit with a split, "
+    "such as split=0.35, or call certify(X, y) with rows that were never used"
+)
+
+
+class CertifiedVote(TreeVoteEstimator):
+    """Classifiers whose fit may keep rows apart that certify what they weigh."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "split": [Interval(Real, 0, 1, closed="neither"), None],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "deploy": [StrOptions({"best", "vote"})],
+        "tune": [StrOptions({"cv", "bound"}), None],
+        "preprocessor": [HasMethods(["fit", "transform"]), None],
+    }
+
+    split: float | None
+    delta: float
+    deploy: Deploy
+    tune: Tune
+    preprocessor: Any
+    n_classes_: int
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Grow the tree, choose the laws, let the prunings vote and, with a split, certify.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN stands for a missing value and goes where the partition sends it.
+        y : array-like of shape (n,)
+            Class of each row.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as. A row of weight w is treated like w copies of it; a
+            certificate counts every row once.
+        groups : array-like of shape (n,), or None
+            Group of each row, such as a patient, where rows of one group depend on each other. A
+            split deals whole groups, and the certificate is about rows of new groups.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        with self._unchanged_by_failure():
+            if self.split is None:
+                if groups is not None or self.tune == "bound":
+                    what = "groups" if groups is not None else 'tune="bound"'
+                    raise ValueError(f"{what} takes a split, got split=None")
+                every_row = np.arange(_num_samples(X))
+                rows = self._preprocessed(X, y, every_row)
+                self._fit(self._training_rows(rows, y, sample_weight))
+                self.certificate_: Certificate | None = None
+                self.certificates_: tuple[Certificate, ...] = ()
+            else:
+                self._fit_certified(X, y, sample_weight, groups)
+        return self
+
+    def _preprocessed(self, X: ArrayLike, y: ArrayLike, seen: NDArray[np.intp]) -> ArrayLike:
+        """Fit the preprocessor on some rows and transform all of them."""
+        self.preprocessor_ = None
+        if self.preprocessor is None:
+            return X
+        step = clone(self.preprocessor)
+        self.preprocessor_ = step.fit(_safe_indexing(X, seen), _safe_indexing(y, seen))
+        transformed: ArrayLike = self.preprocessor_.transform(X)
+        return transformed
+
+    def _fit_certified(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None
+    ) -> None:
+        random_state = check_random_state(self.random_state)
+        grow, weigh = deal(_num_samples(X), float(self.split or 0), random_state, groups)
+        table = self._preprocessed(X, y, grow)
+        self.categories_ = categories_of(_safe_indexing(table, grow), self.categorical_features)
+        rows, target = checked_rows(self, table, y)
+        weight = self._row_weights(rows, target, sample_weight)
+        classes = self._coded(target)
+        growing = _Training(
+            np.ascontiguousarray(rows[grow]),
+            classes[grow],
+            None if weight is None else weight[grow],
+            None,
+        )
+        tree, pruning, laws = self._grown(growing, random_state)
+        n_classes = max(2, self.n_classes_)
+        held = held_out(
+            tree,
+            rows,
+            classes,
+            n_classes,
+            grow=grow,
+            weigh=weigh,
+            groups=groups,
+            n_jobs=self.n_jobs,
+        )
+        weighing = None
+        if weight is not None:
+            leaf = tree.route(rows, threads(self.n_jobs))
+            grown = self._counted(tree, leaf[grow], classes[grow], weight[grow])
+            counts = self._counted(tree, leaf[weigh], classes[weigh], weight[weigh]).counts
+            weighing = NodeStats(counts, grown.label)
+            held = replace(held, grown=grown, stats=NodeStats(held.stats.counts, grown.label))
+        method = self._methods()[0]
+        election = Election(
+            held, pruning, self.delta, method.kind, method.smoothing, method.slopes, weighing
+        )
+        chosen = [] if laws is None else [laws[1].law(laws[0].family(tree, election.stats))]
+        self._deploy(tree, elect(election, chosen, self.deploy), laws)
+
+    def _counted(
+        self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
+    ) -> NodeStats:
+        stats = self._summarise(tree, leaf, y, weight)
+        assert isinstance(stats, NodeStats)  # of classes
+        return stats
+
+    def _grown(
+        self, growing: _Training, random_state: np.random.RandomState
+    ) -> tuple[Tree, NodeWeights, tuple[Method, Mixture] | None]:
+        """Tree and cross-validated pruning of the growing rows and, if asked for, their laws."""
+        grower = self._grower(int(random_state.randint(2**31 - 1))).on(growing.X)
+        tree = grower(growing.X, growing.y, growing.weight)
+        folds = [
+            grow_fold(
+                fold, grower.part(fold.grow), self._summarise, growing.X, growing.y, self.n_jobs
+            )
+            for fold in growing.folds(self.cv, random_state, True)
+        ]
+        objective = Objective.of(folds, Method(cost_complexity_family, "mean"), "error")
+        (price,) = tune(objective, [None])
+        leaf = tree.route(growing.X, threads(self.n_jobs))
+        stats = self._summarise(tree, leaf, growing.y, growing.weight)
+        pruning = cost_complexity_family(tree, stats).at(price)
+        laws = self._tune(growing, grower, random_state) if self.tune == "cv" else None
+        return tree, pruning, laws
+
+    def _deploy(self, tree: Tree, deployed: Deployed, laws: tuple[Method, Mixture] | None) -> None:
+        """Set the fitted attributes."""
+        temperatures = [0.0 if deployed.lambda_error is None else deployed.lambda_error, 0.0]
+        self._set_laws(Mixture.of_one(temperatures) if laws is None else laws[1])
+        self._set_fitted(tree, deployed.stats, deployed.weights, deployed.ballot)
+        self.certificate_ = deployed.certificate
+        self.certificates_ = (*deployed.rivals, *deployed.others)
+
+    def _leaves(self, X: ArrayLike) -> Int32:
+        step = getattr(self, "preprocessor_", None)
+        return super()._leaves(X if step is None else step.transform(X))
+
+    def certify(
+        self, X: ArrayLike | None = None, y: ArrayLike | None = None, delta: float | None = None
+    ) -> Certificate:
+        """Certify the fitted model by rows that were never used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p), or None
+            Rows that no step of the fit or of a search has seen; None: the certificate of the fit.
+        y : array-like of shape (n,), or None
+            Their classes.
+        delta : float or None
+            Probability with which the promise may fail; None: the estimator's `delta`.
+
+        Returns
+        -------
+        Certificate
+            The exact binomial bound, or `certificate_`.
+
+        Raises
+        ------
+        ValueError
+            If there are neither rows nor a certificate of the fit.
+        """
+        check_is_fitted(self)
+        if X is not None and y is not None:
+            return certify(self, X, y, self.delta if delta is None else delta)
+        if (X is None) != (y is None):
+            raise ValueError("certify takes both X and y, or neither")
+        if self.certificate_ is None:
+            raise ValueError(_NO_CERTIFICATE)
+        return self.certificate_
+
+    def report(self) -> str:
+        """Say what was fitted and what is certified.
+
+        Returns
+        -------
+        str
+            Some sentences.
+        """
+        check_is_fitted(self)
+        leaves = self.weights_.expected_leaves
+        size = (
+            f"A tree of {self.get_n_leaves():,} leaves; its prunings have {leaves:,.1f} leaves on "
+            "average."
+        )
+        if self.certificate_ is None:
+            return f"{size} {_NO_CERTIFICATE}."
+        parts = self.certificate_.parts
+        shares = ", ".join(
+            f"{100 * value:.1f} % {name}"
+            for name, value in (
+                ("observed error", parts.observed),
+                ("complexity", parts.complexity),
+                ("confidence", parts.confidence),
+            )
+        )
+        return f"{size} {self.certificate_} The bound is made of {shares}."
