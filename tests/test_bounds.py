@@ -103,7 +103,7 @@ OBSERVED = {
     bounds.first_order_range: lambda p: (p, 0.0, 0.6),
     bounds.tandem: lambda p: (p**2,),
     bounds.either_wrong: lambda p: (1 - (1 - p) ** 2,),
-    bounds.tuples: lambda p: (bounds.at_least_wrong(p, 4, 2), 4, 2),
+    bounds.tuples: lambda p: (bounds.at_least_wrong(p, 4, 2), 4, 2, 15),
     bounds.c_bound: lambda p: (p, 2 * p * (1 - p)),
     bounds.disagreement: lambda p: (p, 2 * p * (1 - p), 2),
     bounds.single_draw: lambda p: (p,),
@@ -133,7 +133,7 @@ def test_who_is_below_whom(p, n, complexity):
     assert p <= kl <= bounds.pac_bayes_lambda(p, *arguments) + 1e-9
     assert bounds.occam_mean(p, *arguments) <= kl
     assert bounds.first_order(p, *arguments) == min(2 * kl, 1)
-    assert bounds.tuples(p, 1, 1, *arguments) == pytest.approx(bounds.first_order(p, *arguments))
+    assert bounds.tuples(p, 1, 1, 1, *arguments) == pytest.approx(bounds.first_order(p, *arguments))
     assert bounds.first_order_range(p, 0, 0.5, *arguments) == min(2 * kl, 1)
     assert bounds.first_order_range(p, 0, 1, *arguments) == kl
     assert bounds.single_draw(p, *arguments) == kl
@@ -180,13 +180,18 @@ def test_second_order_bounds_are_markovs_and_cantellis():
     few = (10**12, 0.0, LOG_DELTA)
     assert bounds.tandem(0.04, *few) == pytest.approx(0.16, abs=1e-4)
     assert bounds.either_wrong(0.3, *few) == pytest.approx(0.4, abs=1e-4)
-    assert bounds.tuples(0.1, 3, 2, *few) == pytest.approx(0.2, abs=1e-4)
+    assert bounds.tuples(0.1, 3, 2, 1, *few) == pytest.approx(0.2, abs=1e-4)
     assert bounds.disagreement(0.2, 0.3, 2, *few) == pytest.approx(0.2, abs=1e-4)
     assert bounds.c_bound(0.2, 0.3, *few) == pytest.approx(1 - 0.36 / 0.4, abs=1e-4)
     for n_draws, n_wrong in ((1, 1), (3, 2), (4, 1), (5, 5)):
         assert bounds.at_least_wrong(0.3, n_draws, n_wrong) == pytest.approx(
             1 - float(reference.binomial_tail(n_wrong - 1, n_draws, 0.3))
         )
+
+
+def test_kinds_of_tuples_share_delta():
+    many = bounds.tuples(0.1, 3, 2, 15, 1000, 5.0, LOG_DELTA)
+    assert many == bounds.tuples(0.1, 3, 2, 1, 1000, 5.0, LOG_DELTA - math.log(15))
 
 
 def test_the_variance_that_no_vote_has_promises_nothing():
@@ -211,4 +216,4 @@ def test_what_is_out_of_range_is_refused():
             function(0.1, 100, 1, 0.05)
     for n_wrong in (0, 3):
         with pytest.raises(ValueError, match=r"n_wrong must lie in 1 .. 2"):
-            bounds.tuples(0.1, 2, n_wrong, 100, 1, LOG_DELTA)
+            bounds.tuples(0.1, 2, n_wrong, 1, 100, 1, LOG_DELTA)

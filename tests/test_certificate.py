@@ -141,6 +141,8 @@ def test_tuples_are_the_best_of_their_list(held, lam):
     singles = [certree.vote_tuples(held, law, prior, share=1 / 15, tuples=[t]) for t in TUPLES]
     assert best.bound == pytest.approx(min(single.bound for single in singles), abs=1e-12)
     assert len(TUPLES) == 15
+    # All of the share is used up, not that of the best kind alone.
+    assert best.share == 1
     alone = certree.vote_tuples(held, law, prior, tuples=[(2, 2)])
     assert alone.bound == certree.vote_tandem(held, law, prior).bound
 
@@ -151,7 +153,7 @@ def typical(name="occam_vote"):
         "vote_first_order_range": (0.1, 0.01, 0.6),
         "vote_tandem": (0.02,),
         "vote_either_wrong": (0.18,),
-        "vote_tuples": (0.2, 3, 1),
+        "vote_tuples": (0.2, 3, 1, 15),
         "vote_c_bound": (0.1, 0.15),
         "vote_disagreement": (0.1, 0.15, 2),
     }.get(name, (0.1,))
@@ -219,6 +221,12 @@ def test_hold_out_is_clopper_pearsons():
     certificate = certree.hold_out(30, 1000, 0.1, 0.5)
     assert certificate.bound == bounds.binomial_upper(30, 1000, LOG_DELTA)
     assert certificate.complexity == 0
+    mean = certree.hold_out_mean(0.03, 1000, 0.1, 0.5)
+    assert certificate.bound < mean.bound == bounds.occam_mean(0.03, 1000, 0, LOG_DELTA)
+    assert certree.hold_out_mean(0.03, 50, grouped=True).grouped
+    for risk, n in ((-0.1, 10), (1.1, 10), (0.5, 0)):
+        with pytest.raises(ValueError, match=r"expected a risk in 0 .. 1 of n >= 1 rows"):
+            certree.hold_out_mean(risk, n)
     best = certree.hold_out_best([45, 30, 60], 1000)
     expected = bounds.binomial_upper(30, 1000, LOG_DELTA - math.log(3))
     assert best.bound == pytest.approx(expected, abs=1e-15)

@@ -237,7 +237,7 @@ def tandem(both_wrong: float, n: float, complexity: float, log_delta: float) -> 
     Masegosa, Lorenzen, Igel and Seldin, "Second order PAC-Bayesian bounds for the weighted majority
     vote", NeurIPS 2020.
     """
-    return tuples(both_wrong, 2, 2, n, complexity, log_delta)
+    return tuples(both_wrong, 2, 2, 1, n, complexity, log_delta)
 
 
 def either_wrong(one_wrong: float, n: float, complexity: float, log_delta: float) -> float:
@@ -245,7 +245,7 @@ def either_wrong(one_wrong: float, n: float, complexity: float, log_delta: float
 
     Where the vote errs a draw errs with probability 1/2 or more, so one of two with 3/4 or more.
     """
-    return tuples(one_wrong, 2, 1, n, complexity, log_delta)
+    return tuples(one_wrong, 2, 1, 1, n, complexity, log_delta)
 
 
 def at_least_wrong(p: float, n_draws: int, n_wrong: int) -> float:
@@ -254,12 +254,29 @@ def at_least_wrong(p: float, n_draws: int, n_wrong: int) -> float:
 
 
 def tuples(
-    share: float, n_draws: int, n_wrong: int, n: float, complexity: float, log_delta: float
+    share: float,
+    n_draws: int,
+    n_wrong: int,
+    n_kinds: int,
+    n: float,
+    complexity: float,
+    log_delta: float,
 ) -> float:
     """Bound on the risk of a majority vote from tuples of draws.
 
     The risk that at least `n_wrong` of `n_draws` draws are wrong, over what it is when each is wrong
     with probability 1/2. (1, 1) is `first_order`, (2, 2) `tandem` and (2, 1) `either_wrong`.
+
+    Parameters
+    ----------
+    share : float
+        Observed risk that at least `n_wrong` of `n_draws` draws are wrong.
+    n_draws, n_wrong : int
+        The kind of tuple.
+    n_kinds : int
+        Kinds of tuples that are tried; each has its part of delta.
+    n, complexity, log_delta : float
+        As above.
 
     References
     ----------
@@ -268,7 +285,7 @@ def tuples(
     """
     if not 1 <= n_wrong <= n_draws:
         raise ValueError(f"n_wrong must lie in 1 .. {n_draws}, got {n_wrong!r}")
-    risk = pac_bayes_kl(share, n, n_draws * complexity, log_delta)
+    risk = pac_bayes_kl(share, n, n_draws * complexity, log_delta - math.log(n_kinds))
     return min(risk / at_least_wrong(0.5, n_draws, n_wrong), 1.0)
 
 

@@ -660,7 +660,7 @@ def vote_tuples(
         As in `gibbs_kl`.
     tuples : sequence of (int, int)
         Numbers of draws and of wrong ones, written down before the rows were seen; they have equal
-        parts of the share.
+        parts of delta.
 
     Returns
     -------
@@ -669,13 +669,8 @@ def vote_tuples(
     """
     weighed = _Weighed.by(held, law, prior)
     certificates = [
-        weighed.certify(
-            "vote_tuples",
-            (weighed.tuples(n_draws, n_wrong), n_draws, n_wrong),
-            delta,
-            share / len(tuples),
-        )
-        for n_draws, n_wrong in tuples
+        weighed.certify("vote_tuples", (weighed.tuples(*kind), *kind, len(tuples)), delta, share)
+        for kind in tuples
     ]
     return min(certificates, key=lambda certificate: certificate.bound)
 
@@ -857,7 +852,7 @@ METHODS: dict[str, Method] = {
     "vote_tuples": Method(
         vote_tuples,
         bounds.tuples,
-        lambda share, n_draws, n_wrong: share / bounds.at_least_wrong(0.5, n_draws, n_wrong),
+        lambda share, n_draws, n_wrong, _: share / bounds.at_least_wrong(0.5, n_draws, n_wrong),
         _VOTE,
         f"{_BEFORE}, and so was the list of tuples",
         "Lacasse, Laviolette, Marchand and Turgeon-Boutin, ECML 2010",

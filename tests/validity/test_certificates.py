@@ -144,14 +144,17 @@ def by_label(name):
     return certify
 
 
-def hold_out(draw):
-    """The pruning that the growing rows choose."""
-    held = draw.held()
-    pruning = certree.cost_complexity(held.tree, held.grown, 2.0)
-    errors = round(pruning.weight @ held.stats.errors)
-    label = certree.vote(held.tree, held.stats, pruning).label
-    bound = certree.hold_out(errors, held.n, DELTA).bound
-    return bound, draw.world.risk_of_labels(held.tree, label)
+def of_one_pruning(certify):
+    """Bound and true risk of the pruning that the growing rows choose."""
+
+    def certified(draw):
+        held = draw.held()
+        pruning = certree.cost_complexity(held.tree, held.grown, 2.0)
+        label = certree.vote(held.tree, held.stats, pruning).label
+        risk = pruning.weight @ held.stats.errors / held.n
+        return certify(held, risk).bound, draw.world.risk_of_labels(held.tree, label)
+
+    return certified
 
 
 def hold_out_mean(draw):
@@ -212,7 +215,12 @@ def single_draw(draw):
 
 
 CERTIFY = {
-    "hold_out": hold_out,
+    "hold_out": of_one_pruning(
+        lambda held, risk: certree.hold_out(round(risk * held.n), held.n, DELTA)
+    ),
+    "hold_out_mean": of_one_pruning(
+        lambda held, risk: certree.hold_out_mean(risk, held.n, DELTA, grouped=held.grouped)
+    ),
     "hold_out_best": hold_out_best,
     "hold_out_mean": hold_out_mean,
     "occam_vote": by_label("occam_vote"),
