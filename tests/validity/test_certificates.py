@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 import certree
 from certree import HeldOut, Tree
-from certree.certificate import METHODS, wrong_share
+from certree.certificate import METHODS
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -157,15 +157,6 @@ def of_one_pruning(certify):
     return certified
 
 
-def hold_out_mean(draw):
-    """The same by the mean loss of rows or groups."""
-    held = draw.held()
-    pruning = certree.cost_complexity(held.tree, held.grown, 2.0)
-    label = certree.vote(held.tree, held.stats, pruning).label
-    bound = certree.hold_out_mean(wrong_share(held, label), held.n, DELTA).bound
-    return bound, draw.world.risk_of_labels(held.tree, label)
-
-
 def hold_out_best(draw):
     """The best of the prunings that the growing rows choose at several prices."""
     held = draw.held()
@@ -222,7 +213,6 @@ CERTIFY = {
         lambda held, risk: certree.hold_out_mean(risk, held.n, DELTA, grouped=held.grouped)
     ),
     "hold_out_best": hold_out_best,
-    "hold_out_mean": hold_out_mean,
     "occam_vote": by_label("occam_vote"),
     "occam_mean": by_label("occam_mean"),
     "occam_answers": occam_answers,
