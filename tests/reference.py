@@ -305,6 +305,16 @@ def mix(rows, shares, n_steps):
     return np.array(proportion), loss
 
 
+def cell_of_grid(low, high, depth, x):
+    """The cell of a box, halved `depth` times, that holds x: its corners."""
+    low, high = list(low), list(high)
+    for level in range(depth):
+        j = level % len(low)
+        middle = (low[j] + high[j]) / 2
+        (high if x[j] <= middle else low)[j] = middle
+    return low, high
+
+
 # -- divergences, moments and prior masses ---------------------------------------------------------
 
 

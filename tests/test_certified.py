@@ -232,3 +232,51 @@ def test_the_same_seed_gives_the_same_certificate_for_any_number_of_threads():
     assert one.certificates_ == two.certificates_
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     assert certified(random_state=1).fit(X, y).certificates_ != one.certificates_
+
+
+BOX = [[-4.0] * 2, [4.0] * 2]
+
+
+def test_with_a_box_all_rows_weigh_and_certify():
+    X, y = noisy()
+    X = X[:, :2]
+    model = PACBayesTreeClassifier("dyadic", box=BOX).fit(X, y)
+    assert model.get_n_leaves() == 2**9
+    certificate = model.certificate_
+    assert (certificate.n, certificate.share, certificate.method) == (600, 1.0, "occam_vote")
+    assert round(certificate.risk * 600) == (model.predict(X) != y).sum()
+    assert "halves the given box" in model.report()
+    # The tree and its cells do not depend on the rows.
+    other = PACBayesTreeClassifier("dyadic", box=BOX).fit(X[::-1] / 2, 1 - y)
+    np.testing.assert_array_equal(model.tree_.threshold, other.tree_.threshold)
+    shallow = PACBayesTreeClassifier("dyadic", box=BOX, max_depth=3).fit(X, y)
+    assert shallow.get_n_leaves() == 8
+
+
+def test_a_model_with_a_box_is_saved(tmp_path):
+    X, y = noisy()
+    model = PACBayesTreeClassifier("dyadic", box=BOX).fit(X[:, :2], y)
+    certree.save(model, tmp_path / "model.npz")
+    loaded = certree.load(tmp_path / "model.npz")
+    assert loaded.report() == model.report()
+    np.testing.assert_array_equal(loaded.predict(X[:, :2]), model.predict(X[:, :2]))
+
+
+@pytest.mark.parametrize(
+    ("switches", "fit", "message"),
+    [
+        ({"partition": "cart"}, {}, 'partition must be "dyadic"'),
+        ({"split": 0.3}, {}, "split must be None"),
+        ({"preprocessor": StandardScaler()}, {}, "it would see the rows"),
+        ({"class_weight": "balanced"}, {}, "class_weight must be None"),
+        ({}, {"sample_weight": np.ones(40)}, "sample_weight must be None"),
+        ({}, {"groups": np.arange(40)}, "groups must be None"),
+        ({"max_depth": "log"}, {}, "max_depth must be a whole number"),
+        ({"box": [[0.0], [1.0]]}, {}, "has 2 features, but the tree has 1"),
+    ],
+)
+def test_a_box_takes_nothing_that_sees_rows(switches, fit, message):
+    X, y = noisy(40)
+    model = PACBayesTreeClassifier(**{"partition": "dyadic", "box": BOX, **switches})
+    with pytest.raises(ValueError, match=message):
+        model.fit(X[:, :2], y, **fit)

@@ -274,3 +274,36 @@ def test_a_scikit_learn_tree_keeps_its_cells():
 def test_what_is_no_fitted_tree_is_refused():
     with pytest.raises(TypeError, match="expected a fitted scikit-learn decision tree"):
         certree.from_sklearn(DecisionTreeClassifier())
+
+
+@given(st.integers(1, 3), st.integers(0, 6), st.integers(0, 2**32))
+def test_the_grid_halves_the_box_whatever_the_rows_are(p, depth, seed):
+    rng = np.random.default_rng(seed)
+    low = rng.integers(-8, 0, p).astype(float)
+    high = low + 2.0 ** rng.integers(0, 4, p)
+    tree = certree.dyadic_grid(low, high, depth)
+    assert tree.n_leaves == 2**depth
+    assert set(tree.node_depth[tree.is_leaf]) == {depth}
+    X = rng.uniform(low - 1, high + 1, (40, p))
+    leaf = tree.apply(X)
+    cells = {}
+    for x, v in zip(X, leaf, strict=True):
+        corners = reference.cell_of_grid(low, high, depth, x)
+        assert cells.setdefault(v, corners) == corners
+    assert len({str(corners) for corners in cells.values()}) == len(cells)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "depth", "message"),
+    [
+        ([0.0], [1.0, 2.0], 1, "the same length, got 1 and 2"),
+        ([], [], 1, "the same length, got 0 and 0"),
+        ([0.0], [0.0], 1, "low below high"),
+        ([0.0], [np.inf], 1, "must be finite"),
+        ([0.0], [1.0], 21, r"depth must lie in 0 .. 20, got 21"),
+        ([0.0], [1.0], -1, "depth must lie in"),
+    ],
+)
+def test_bad_boxes_are_refused(low, high, depth, message):
+    with pytest.raises(ValueError, match=message):
+        certree.dyadic_grid(low, high, depth)

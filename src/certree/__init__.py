@@ -46,7 +46,7 @@ from certree.classifier import (
 from certree.deployment import certify
 from certree.divergence import kl_divergence, log_prior_mass, renyi_divergence
 from certree.grow.cart import grow_cart
-from certree.grow.dyadic import grow_dyadic
+from certree.grow.dyadic import dyadic_grid, grow_dyadic
 from certree.grow.kd import grow_kd
 from certree.grow.sklearn_tree import from_sklearn
 from certree.heldout import HeldOut, held_out
@@ -135,6 +135,7 @@ __all__ = [
     "depth_penalised",
     "disagreement",
     "doubted_prior",
+    "dyadic_grid",
     "entropy",
     "from_sklearn",
     "gibbs_kl",

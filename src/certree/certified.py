@@ -14,8 +14,17 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from certree.categories import categories_of
 from certree.certificate import Certificate
 from certree.columns import Float64, Int32
-from certree.deployment import Deploy, Deployed, Election, certify, deal, elect
+from certree.deployment import (
+    Deploy,
+    Deployed,
+    Election,
+    certify,
+    deal,
+    elect,
+    elect_labelled,
+)
 from certree.estimator import TreeVoteEstimator, _Training, checked_rows
+from certree.grow.dyadic import DEEPEST_GRID, dyadic_grid
 from certree.heldout import held_out
 from certree.prunings import cost_complexity_family
 from certree.stats import NodeStats
@@ -35,6 +44,7 @@ class CertifiedVote(TreeVoteEstimator):
     """Classifiers whose fit may keep rows apart that certify what they weigh."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "box": ["array-like", None],
         "split": [Interval(Real, 0, 1, closed="neither"), None],
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "deploy": [StrOptions({"best", "vote"})],
@@ -42,6 +52,7 @@ class CertifiedVote(TreeVoteEstimator):
         "preprocessor": [HasMethods(["fit", "transform"]), None],
     }
 
+    box: Any
     split: float | None
     delta: float
     deploy: Deploy
@@ -78,7 +89,9 @@ class CertifiedVote(TreeVoteEstimator):
             The fitted estimator.
         """
         with self._unchanged_by_failure():
-            if self.split is None:
+            if self.box is not None:
+                self._fit_box(X, y, sample_weight, groups)
+            elif self.split is None:
                 if groups is not None or self.tune == "bound":
                     what = "groups" if groups is not None else 'tune="bound"'
                     raise ValueError(f"{what} takes a split, got split=None")
@@ -145,6 +158,35 @@ class CertifiedVote(TreeVoteEstimator):
         )
         chosen = [] if laws is None else [laws[1].law(laws[0].family(tree, election.stats))]
         self._deploy(tree, elect(election, chosen, self.deploy), laws)
+
+    def _fit_box(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None
+    ) -> None:
+        """Let all rows weigh and certify a tree in which none of them has had a part."""
+        wanted = {
+            "partition": (self.partition == "dyadic", '"dyadic"'),
+            "split": (self.split is None, "None"),
+            "preprocessor": (self.preprocessor is None, "None: it would see the rows"),
+            "class_weight": (self.class_weight is None, "None"),
+            "sample_weight": (sample_weight is None, "None"),
+            "groups": (groups is None, "None"),
+        }
+        for name, (holds, value) in wanted.items():
+            if not holds:
+                raise ValueError(f"with a box, {name} must be {value}")
+        self.preprocessor_ = self.categories_ = None
+        rows, target = checked_rows(self, X, y)
+        classes = self._coded(target)
+        depth = int(np.log2(len(rows))) if self.max_depth is None else self.max_depth
+        if isinstance(depth, str):
+            raise ValueError(f"with a box, max_depth must be a whole number or None, got {depth!r}")
+        low, high = np.asarray(self.box, dtype=np.float64)
+        tree = dyadic_grid(low, high, min(depth, DEEPEST_GRID))
+        every = np.arange(len(rows))
+        held = held_out(
+            tree, rows, classes, max(2, self.n_classes_), grow=[], weigh=every, n_jobs=self.n_jobs
+        )
+        self._deploy(tree, elect_labelled(held, self.delta), None)
 
     def _counted(
         self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
@@ -234,6 +276,8 @@ class CertifiedVote(TreeVoteEstimator):
         )
         if self.certificate_ is None:
             return f"{size} {_NO_CERTIFICATE}."
+        if self.box is not None:
+            size += " It halves the given box, and is the same whatever the rows are."
         parts = self.certificate_.parts
         shares = ", ".join(
             f"{100 * value:.1f} % {name}"

@@ -177,6 +177,11 @@ class PACBayesTreeClassifier(CertifiedVote, PACBayesVote, TreeVoteClassifier):
         How many features the CART partition looks at in each cell, drawn at random; None: all.
     stop_when_pure : bool, default=True
         Whether a cell whose rows are of one class is a leaf.
+    box : array-like of shape (2, p), or None, default=None
+        Lower and upper corner of a box that is known without the rows. With the partition "dyadic"
+        the tree then halves that box `max_depth` times (log2 n if None), whatever rows there are,
+        and all rows weigh labelled prunings and certify the vote: no split is needed. For few
+        features.
     split : float or None, default=None
         Share of the rows that grow and label the tree; the others weigh its prunings and certify
         the error. None: all rows do everything, and there is no certificate.
@@ -273,6 +278,7 @@ class PACBayesTreeClassifier(CertifiedVote, PACBayesVote, TreeVoteClassifier):
         min_gain: float = 0.0,
         max_features: Any = None,
         stop_when_pure: bool = True,
+        box: Any = None,
         split: float | None = None,
         delta: float = 0.05,
         deploy: Deploy = "best",
@@ -303,6 +309,7 @@ class PACBayesTreeClassifier(CertifiedVote, PACBayesVote, TreeVoteClassifier):
         self.min_gain = min_gain
         self.max_features = max_features
         self.stop_when_pure = stop_when_pure
+        self.box = box
         self.split = split
         self.delta = delta
         self.deploy: Deploy = deploy

@@ -18,6 +18,7 @@ from certree import certificate as certificates
 from certree.certificate import Certificate
 from certree.columns import Int32
 from certree.heldout import HeldOut
+from certree.labelled import LabelledWeights, ballot_of, labelled_posterior
 from certree.priors import (
     Prior,
     branching_prior,
@@ -192,6 +193,40 @@ def elect(
     if deploy == "best" and rivals[0].bound <= voted.bound:
         return Deployed(election.pruning, held.grown, alone, rivals[0], rivals, others, None)
     return Deployed(weights, election.both, ballot, voted, rivals, others, value)
+
+
+def elect_labelled(held: HeldOut, delta: float) -> Deployed:
+    """Certify the best vote over labelled prunings of a tree that no row has grown or labelled.
+
+    Parameters
+    ----------
+    held : HeldOut
+        The tree, without growing rows.
+    delta : float
+        Probability with which the certificate may fail.
+
+    Returns
+    -------
+    Deployed
+        The vote with the lowest bound of those along the path of Gibbs posteriors.
+
+    References
+    ----------
+    Langford, "Tutorial on practical prediction theory for classification", JMLR 2005.
+    """
+    prior = branching_prior(held.tree, held.n_classes)
+    best: tuple[Certificate, float, LabelledWeights, Vote] | None = None
+    for value in map(float, PATH):
+        law = labelled_posterior(held.tree, held.stats, prior, value)
+        ballot = ballot_of(held.tree, held.stats, law)
+        found = certificates.occam_vote(held, ballot.label, prior, delta)
+        if best is None or found.bound < best[0].bound:
+            best = found, value, law, ballot
+    assert best is not None  # the path is never empty
+    voted, value, law, ballot = best
+    others = (certificates.gibbs_kl(held, law, prior, delta),)
+    stats = NodeStats(held.stats.counts, ballot.label)
+    return Deployed(law.weights, stats, ballot, voted, (voted,), others, value)
 
 
 def _held_out(held: HeldOut, label: Int32, delta: float) -> Certificate:

@@ -275,6 +275,19 @@ def test_fits_keep_their_promise(n_classes, switches):
     expect_valid(*np.array(outcomes).T, worth=0.3)
 
 
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_fits_in_a_box_keep_their_promise(n_classes):
+    box = [[-0.5, -0.5], [SIDE - 0.5, SIDE - 0.5]]
+    outcomes = []
+    for seed in range(REPEATS):
+        world = World(n_classes)
+        X, y, _, _ = Draw(world, seed).rows()
+        model = certree.PACBayesTreeClassifier("dyadic", box=box, max_depth=8).fit(X, y)
+        right = world.classes[np.arange(len(GRID)), model.predict(GRID)]
+        outcomes.append((model.certificate_.bound, 1 - right.mean()))
+    expect_valid(*np.array(outcomes).T, worth=0.3)
+
+
 def test_fits_keep_their_promise_for_new_groups():
     outcomes = [fitted(Draw(World(2), seed, group_size=5)) for seed in range(REPEATS)]
     expect_valid(*np.array(outcomes).T, worth=0.35)

@@ -1,10 +1,15 @@
 """Dyadic cells: depth d halves feature d mod p of the box that the rows span."""
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from certree import _core
+from certree.columns import column
 from certree.grow.stopping import MaxDepth, growing_rows
-from certree.tree import Tree, threads
+from certree.tree import LEAF, Tree, threads
+
+# A million leaves; what is kept of a node takes some hundred bytes.
+DEEPEST_GRID = 20
 
 
 def grow_dyadic(
@@ -65,3 +70,64 @@ def grow_dyadic(
     y = rows.y if stop_when_pure else None
     columns = _core.grow_dyadic(rows.X, y=y, **rows.rules, expand=expand, n_threads=threads(n_jobs))
     return Tree.of(columns, rows.X.shape[1])
+
+
+def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
+    """Halve a box again and again, whatever rows there are: the complete dyadic tree.
+
+    Cells at depth d are halved at the midpoint of their side along feature d mod p. No row has a part
+    in the tree, so that all rows may weigh and certify its prunings.
+
+    Parameters
+    ----------
+    low, high : array-like of shape (p,)
+        Corners of the box. Rows outside it belong to the nearest cells.
+    depth : int
+        Depth of all leaves, 0 .. 20.
+
+    Returns
+    -------
+    Tree
+        ``2^(depth + 1) - 1`` nodes.
+
+    Raises
+    ------
+    ValueError
+        If the corners are not finite or do not span a box, or the depth is out of range.
+
+    References
+    ----------
+    Scott and Nowak, "Minimax-optimal classification with dyadic decision trees", IEEE Trans.
+    Information Theory 2006.
+    """
+    corners = [
+        column(name, side, "float64", (None,)) for name, side in (("low", low), ("high", high))
+    ]
+    if corners[0].shape != corners[1].shape or not len(corners[0]):
+        raise ValueError(
+            f"low and high must have the same length, got {len(corners[0])} and {len(corners[1])}"
+        )
+    if not np.isfinite(corners).all() or not (corners[0] < corners[1]).all():
+        raise ValueError("low and high must be finite, and low below high in every feature")
+    if not 0 <= depth <= DEEPEST_GRID:
+        raise ValueError(f"depth must lie in 0 .. {DEEPEST_GRID}, got {depth!r}")
+    p = len(corners[0])
+    bottoms, tops = (corner[None].copy() for corner in corners)  # of the cells of one level
+    feature, threshold = [], []
+    for level in range(depth):
+        j = level % p
+        middle = bottoms[:, j] / 2 + tops[:, j] / 2
+        feature.append(np.full(len(middle), j))
+        threshold.append(middle)
+        bottoms, tops = np.repeat(bottoms, 2, axis=0), np.repeat(tops, 2, axis=0)
+        tops[::2, j] = bottoms[1::2, j] = middle
+    n_inner, n_leaves = 2**depth - 1, 2**depth
+    none = np.zeros(n_leaves)
+    left = np.concatenate([2 * np.arange(n_inner) + 1, np.full(n_leaves, LEAF)])
+    return Tree(
+        np.concatenate([*feature, none]).astype(np.int32),
+        np.concatenate([*threshold, none]),
+        left,
+        np.ones(n_inner + n_leaves, dtype=np.int32),
+        p,
+    )
