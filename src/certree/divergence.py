@@ -152,6 +152,11 @@ def log_prior_mass(tree: Tree, prior: NodeWeights, log_label: ArrayLike, label: 
     """
     log_prior: Float64 = column("log_label", log_label, "float64", (tree.n_nodes, None))
     common = common_label(tree, codes("label", label, *log_prior.shape), log_prior.shape[1])
+    return log_mass_of_common(tree, prior, log_prior, common)
+
+
+def log_mass_of_common(tree: Tree, prior: NodeWeights, log_label: Float64, common: Int32) -> float:
+    """Do what `log_prior_mass` does, given the label that all leaves below each node share."""
     log_stop, log_split = log_decisions(tree, prior)
-    own = np.take_along_axis(log_prior, np.maximum(common, 0)[:, None], axis=1)[:, 0]
+    own = np.take_along_axis(log_label, np.maximum(common, 0)[:, None], axis=1)[:, 0]
     return log_sum(tree, np.where(common < 0, -np.inf, log_stop + own), log_split)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logsumexp
 
-from certree.columns import Float64, column, nonnegative
-from certree.divergence import kl_divergence, log_decisions, log_prior_mass
+from certree.columns import Float64, codes, column, nonnegative
+from certree.divergence import common_label, kl_divergence, log_decisions, log_mass_of_common
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights import ChainStops, Family, NodeWeights, branching, reached
@@ -72,9 +72,11 @@ class Prior:
 
     def log_mass(self, label: ArrayLike) -> float:
         """Log of the mass of all labelled prunings that label the tree's leaves so (nats)."""
+        cells = codes("label", label, self.tree.n_nodes, self.n_labels)
+        common = common_label(self.tree, cells, self.n_labels)
         return self._mix(
             [
-                log_prior_mass(self.tree, law, log_label, label)
+                log_mass_of_common(self.tree, law, log_label, common)
                 for law, log_label in zip(self.laws, self.log_label, strict=True)
             ]
         )
