@@ -41,6 +41,7 @@ ORDER = [
     "certified",
     "classifier",
     "regressor",
+    "decorated",
     "densities",
     "naive_bayes",
     "output",

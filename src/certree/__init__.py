@@ -43,6 +43,7 @@ from certree.classifier import (
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
 )
+from certree.decorated import DecoratedTreeClassifier, DecoratedTreeRegressor
 from certree.deployment import certify
 from certree.divergence import kl_divergence, log_prior_mass, renyi_divergence
 from certree.grow.cart import grow_cart
@@ -106,6 +107,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Categories",
     "Certificate",
+    "DecoratedTreeClassifier",
+    "DecoratedTreeRegressor",
     "HeldOut",
     "HelmboldSchapireClassifier",
     "LabelledWeights",

@@ -1,0 +1,499 @@
+"""Trees whose leaves hold a model: pruned by what the models would lose on rows they have not seen."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import has_fit_parameter
+
+from certree.classifier import TreeVoteClassifier
+from certree.columns import Float64, Int32
+from certree.estimator import TreeVoteEstimator, _Training, collapsed, new_rows
+from certree.grow.partition import Partition
+from certree.grow.stopping import MaxDepth
+from certree.prunings import prune
+from certree.regressor import TreeVoteRegressor
+from certree.rows import Indices
+from certree.stats import Stats
+from certree.tree import LEAF, Tree, threads
+from certree.tune import Method
+from certree.votes import vote
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Node:
+    """The rows of a node, and how they may be divided to judge a model."""
+
+    number: int
+    rows: Indices
+    is_modelled: bool
+
+
+def _rows_of_nodes(tree: Tree, leaf: Int32) -> list[Indices]:
+    """Numbers of the rows in each node, ascending."""
+    order = np.argsort(leaf, kind="stable")
+    ends = np.searchsorted(leaf[order], np.arange(tree.n_nodes + 1))
+    rows: list[Indices] = [order[ends[v] : ends[v + 1]] for v in range(tree.n_nodes)]
+    for v in range(tree.n_nodes - 1, -1, -1):
+        if tree.left[v] != LEAF:
+            below = int(tree.left[v])
+            rows[v] = np.sort(np.concatenate([rows[below], rows[below + 1]]))
+    return rows
+
+
+class DecoratedTree(TreeVoteEstimator):
+    """What decorated trees share: a small tree, judged models in its nodes, the best pruning.
+
+    Every node of the tree is judged as a leaf once: by the loss of its model on rows that were left
+    out of its fit, or of the majority or mean where that is less. The pruning with the smallest sum
+    is kept, and models are fitted in its leaves.
+    """
+
+    _temperatures = ()
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TreeVoteEstimator._parameter_constraints,
+        "leaf_estimator": [HasMethods(["fit", "predict"]), None],
+        "min_model_rows": [Interval(Integral, 2, None, closed="left")],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "scale": ["boolean"],
+    }
+
+    leaf_estimator: Any
+    min_model_rows: int
+    scale: bool
+
+    # What greedy growth can do besides, at its defaults: a few large cells are all that is needed.
+    splitter = "best"
+    max_features = None
+    min_gain = 0.0
+    monotonic_cst = None
+    stop_when_pure = True
+
+    @abstractmethod
+    def _default_leaf(self) -> Any:
+        """The model of a leaf, if none is given."""
+
+    @abstractmethod
+    def _constant_losses(self, stats: Stats) -> Float64:
+        """Loss of every node without a model, as if each row were left out, (m,)."""
+
+    @abstractmethod
+    def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
+        """Loss of a model on rows that it has not seen."""
+
+    @abstractmethod
+    def _can_be_modelled(self, y: NDArray[Any]) -> bool:
+        """Whether there is anything to model in a node."""
+
+    def _methods(self) -> list[Method]:
+        return []
+
+    def _leaf_model(self) -> Any:
+        model = self._default_leaf() if self.leaf_estimator is None else self.leaf_estimator
+        expected = "classifier" if is_classifier(self) else "regressor"
+        if not (is_classifier if is_classifier(self) else is_regressor)(model):
+            raise ValueError(f"leaf_estimator must be a {expected}, got {model!r}")
+        return make_pipeline(StandardScaler(), clone(model)) if self.scale else clone(model)
+
+    def _fit(self, rows: _Training) -> None:
+        random_state = check_random_state(self.random_state)
+        template = self._leaf_model()
+        if rows.weight is not None and not has_fit_parameter(_last(template), "sample_weight"):
+            raise ValueError(f"leaf_estimator {_last(template)!r} takes no sample_weight")
+        tree = self._grower(int(random_state.randint(2**31 - 1)))(rows.X, rows.y, rows.weight)
+        leaf = tree.route(rows.X, threads(self.n_jobs))
+        stats = self._summarise(tree, leaf, rows.y, rows.weight)
+        nodes = self._nodes(tree, leaf, rows)
+        seed = int(random_state.randint(2**31 - 1))
+        losses, constant = self._judged(nodes, template, rows, stats, seed)
+        pruning = prune(tree, losses)
+        ballot = vote(tree, stats, pruning, "mean")
+        kept = [nodes[v] for v in np.flatnonzero(pruning.weight) if losses[v] < constant[v]]
+        fitted = self._parallel(self._fitted_model, template, kept, rows)
+        place = {node.number: model for node, model in zip(kept, fitted, strict=True)}
+        numbers = np.flatnonzero(pruning.weight)
+        small = collapsed(tree, stats, pruning, ballot)
+        self.temperatures_, self.shares_ = {}, [1.0]
+        self._set_fitted(*small)
+        leaves = np.flatnonzero(self.tree_.is_leaf)
+        # Nodes that stay keep their order.
+        self.models_ = {
+            int(new): place[int(old)]
+            for new, old in zip(leaves, numbers, strict=True)
+            if int(old) in place
+        }
+
+    def _nodes(self, tree: Tree, leaf: Int32, rows: _Training) -> list[_Node]:
+        smallest = max(self.min_model_rows, self.cv)
+        return [
+            _Node(number, inside, len(inside) >= smallest and self._can_be_modelled(rows.y[inside]))
+            for number, inside in enumerate(_rows_of_nodes(tree, leaf))
+        ]
+
+    def _judged(
+        self, nodes: list[_Node], template: Any, rows: _Training, stats: Stats, seed: int
+    ) -> tuple[Float64, Float64]:
+        """Loss of each node as a leaf, with the better of its model and a constant; that alone."""
+        constant = self._constant_losses(stats)
+        modelled = [node for node in nodes if node.is_modelled]
+        found = self._parallel(self._left_out_loss, template, modelled, rows, seed)
+        losses = constant.copy()
+        for node, loss in zip(modelled, found, strict=True):
+            losses[node.number] = min(loss, constant[node.number])
+        return losses, constant
+
+    def _parallel(self, task: Any, template: Any, nodes: list[_Node], *others: Any) -> list[Any]:
+        jobs = (delayed(task)(template, node, *others) for node in nodes)
+        results: list[Any] = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+        return results
+
+    def _left_out_loss(self, template: Any, node: _Node, rows: _Training, seed: int) -> float:
+        X, y = rows.X[node.rows], rows.y[node.rows]
+        weight = None if rows.weight is None else rows.weight[node.rows]
+        deal = StratifiedKFold if is_classifier(self) else KFold
+        folds = deal(self.cv, shuffle=True, random_state=seed)
+        loss = 0.0
+        for grow, judge in folds.split(X, y):
+            model = _fit_model(template, X[grow], y[grow], None if weight is None else weight[grow])
+            loss += self._loss(model, X[judge], y[judge], None if weight is None else weight[judge])
+        return loss
+
+    def _fitted_model(self, template: Any, node: _Node, rows: _Training) -> Any:
+        weight = None if rows.weight is None else rows.weight[node.rows]
+        return _fit_model(template, rows.X[node.rows], rows.y[node.rows], weight)
+
+    def _by_leaf(self, X: ArrayLike) -> tuple[NDArray[Any], Int32, list[tuple[int, Indices]]]:
+        """New rows, their leaves, and those of each leaf with a model."""
+        rows = new_rows(self, X)
+        leaf = self.tree_.route(rows, threads(self.n_jobs))
+        order = np.argsort(leaf, kind="stable")
+        starts = np.searchsorted(leaf[order], np.arange(self.tree_.n_nodes + 1))
+        groups = [
+            (v, order[starts[v] : starts[v + 1]]) for v in self.models_ if starts[v] < starts[v + 1]
+        ]
+        return rows, leaf, groups
+
+
+def _last(template: Any) -> Any:
+    return template.steps[-1][1] if hasattr(template, "steps") else template
+
+
+def _fit_model(template: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> Any:
+    model = clone(template)
+    if weight is None:
+        return model.fit(X, y)
+    if hasattr(model, "steps"):
+        return model.fit(X, y, **{f"{model.steps[-1][0]}__sample_weight": weight})
+    return model.fit(X, y, sample_weight=weight)
+
+
+class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
+    """A pruned tree with a classifier in each leaf.
+
+    Parameters
+    ----------
+    leaf_estimator : classifier or None, default=None
+        What is fitted in the leaves, such as ``SVC(kernel="poly", degree=2)`` or a naive Bayes; None:
+        logistic regression. Without ``predict_proba`` its predictions have the probability 1.
+    partition : {"kd", "cart", "dyadic"} or scikit-learn decision tree, default="kd"
+        How the tree is grown; see `PACBayesTreeClassifier`. Greedy cuts look for cells that need no
+        model, so that medians leave better ones to the models.
+    criterion : {"entropy", "gini", "misclassification"}, default="entropy"
+        What a cut of the CART partition lowers; see `grow_cart`.
+    axis : {"spread", "cycle"}, default="spread"
+        Which feature cuts a cell of the KD partition.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
+        them as numbers in the order of their names.
+    min_model_rows : int, default=50
+        A cell with fewer rows, or of one class, predicts its class frequencies.
+    scale : bool, default=True
+        Whether the features are standardised in each leaf.
+    scoring : {"error", "log_loss"}, default="error"
+        Loss by which nodes are judged.
+    cv : int, default=3
+        Folds of the rows of a node, by class, on which its model is judged.
+    min_rows : float, default=50
+        A cell of at most so many rows is not cut.
+    max_depth : int, "log" or None, default=7
+        Depth at which cells are leaves. Every node costs `cv` fits.
+    max_leaves : int or None, default=None
+        The CART partition stops at so many leaves.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn.
+    random_state : int, RandomState or None, default=None
+        Decides the folds.
+    n_jobs : int or None, default=None
+        Number of threads, of growth and over the nodes.
+    verbose : int, default=0
+        Not used.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes.
+    models_ : dict
+        The fitted model of each leaf of `tree_` that has one, by number.
+    tree_ : Tree
+        The pruned tree.
+    stats_ : NodeStats
+        Class counts and labels of its nodes.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+
+    References
+    ----------
+    Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS 2003,
+    Section 4. Kohavi, "Scaling up the accuracy of naive-Bayes classifiers: a decision-tree hybrid",
+    KDD 1996, for judging nodes by cross-validation.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TreeVoteClassifier._parameter_constraints,
+        **DecoratedTree._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        leaf_estimator: Any = None,
+        *,
+        partition: Partition = "kd",
+        criterion: str = "entropy",
+        axis: str = "spread",
+        categorical_features: Any = "from_dtype",
+        min_model_rows: int = 50,
+        scale: bool = True,
+        scoring: Any = "error",
+        cv: int = 3,
+        min_rows: float = 50,
+        max_depth: MaxDepth = 7,
+        max_leaves: int | None = None,
+        class_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.leaf_estimator = leaf_estimator
+        self.partition = partition
+        self.criterion = criterion
+        self.axis = axis
+        self.categorical_features = categorical_features
+        self.min_model_rows = min_model_rows
+        self.scale = scale
+        self.scoring = scoring
+        self.cv = cv
+        self.min_rows = min_rows
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _default_leaf(self) -> Any:
+        return LogisticRegression(max_iter=1000)
+
+    def _can_be_modelled(self, y: NDArray[Any]) -> bool:
+        counts = np.bincount(y)
+        # Each class in every fold: a model of fewer classes would be judged on others.
+        return bool((counts > 0).sum() > 1 and counts[counts > 0].min() >= self.cv)
+
+    def _constant_losses(self, stats: Any) -> Float64:
+        if self.scoring == "error":
+            errors: Float64 = stats.errors
+            return errors
+        # Each row by the frequencies of the others, with one more of each class.
+        counts, n = stats.counts, stats.n[:, None]
+        shares = np.maximum(counts, 1) / np.maximum(n - 1 + counts.shape[1], 1)
+        losses: Float64 = -(counts * np.log(shares)).sum(axis=1)
+        return losses
+
+    def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
+        one = np.ones(len(y)) if weight is None else weight
+        if self.scoring == "error":
+            return float(one @ (model.predict(X) != y))
+        shares = _shares(model, X, max(2, self.n_classes_))[np.arange(len(y)), y]
+        return float(-(one @ np.log(np.maximum(shares, np.finfo(np.float64).eps))))
+
+    def predict_proba(self, X: ArrayLike) -> Float64:
+        """Predict the probability of each class by the model of the leaf.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            In the order of `classes_`; rows sum to 1.
+        """
+        rows, leaf, groups = self._by_leaf(X)
+        shares = self.vote_.score[leaf]
+        for v, inside in groups:
+            shares[inside] = _shares(self.models_[v], rows[inside], shares.shape[1])
+        known: Float64 = shares[:, : self.n_classes_]
+        return known
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class that the model of the leaf predicts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Classes.
+        """
+        rows, leaf, groups = self._by_leaf(X)
+        codes = self._label[leaf].copy()
+        for v, inside in groups:
+            codes[inside] = self.models_[v].predict(rows[inside])
+        labels: NDArray[Any] = self.classes_.take(codes)
+        return labels
+
+
+def _shares(model: Any, X: NDArray[Any], n_classes: int) -> Float64:
+    """Probabilities of all classes; 1 for what a model without probabilities predicts."""
+    shares = np.zeros((len(X), n_classes))
+    if hasattr(model, "predict_proba"):
+        shares[:, model.classes_] = model.predict_proba(X)
+    else:
+        shares[np.arange(len(X)), model.predict(X)] = 1.0
+    return shares
+
+
+class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
+    """A pruned tree with a regressor in each leaf.
+
+    Parameters
+    ----------
+    leaf_estimator : regressor or None, default=None
+        What is fitted in the leaves; None: ridge regression.
+    partition : {"kd", "cart", "dyadic"} or scikit-learn decision tree, default="kd"
+        How the tree is grown; see `DecoratedTreeClassifier`.
+    axis : {"spread", "cycle"}, default="spread"
+        Which feature cuts a cell of the KD partition.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
+        them as numbers in the order of their names.
+    min_model_rows : int, default=50
+        A cell with fewer rows predicts its mean.
+    scale : bool, default=True
+        Whether the features are standardised in each leaf.
+    cv : int, default=3
+        Folds of the rows of a node on which its model is judged, by squared error.
+    min_rows : float, default=50
+        A cell of at most so many rows is not cut.
+    max_depth : int, "log" or None, default=7
+        Depth at which cells are leaves. Every node costs `cv` fits.
+    max_leaves : int or None, default=None
+        The CART partition stops at so many leaves.
+    random_state : int, RandomState or None, default=None
+        Decides the folds.
+    n_jobs : int or None, default=None
+        Number of threads, of growth and over the nodes.
+    verbose : int, default=0
+        Not used.
+
+    Attributes
+    ----------
+    models_ : dict
+        The fitted model of each leaf of `tree_` that has one, by number.
+    tree_ : Tree
+        The pruned tree.
+    stats_ : TargetStats
+        Moments of the target in its nodes.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+
+    References
+    ----------
+    Quinlan, "Learning with continuous classes", AI 1992, for linear models in leaves.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = DecoratedTree._parameter_constraints
+
+    def __init__(
+        self,
+        leaf_estimator: Any = None,
+        *,
+        partition: Partition = "kd",
+        axis: str = "spread",
+        categorical_features: Any = "from_dtype",
+        min_model_rows: int = 50,
+        scale: bool = True,
+        cv: int = 3,
+        min_rows: float = 50,
+        max_depth: MaxDepth = 7,
+        max_leaves: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.leaf_estimator = leaf_estimator
+        self.partition = partition
+        self.axis = axis
+        self.categorical_features = categorical_features
+        self.min_model_rows = min_model_rows
+        self.scale = scale
+        self.cv = cv
+        self.min_rows = min_rows
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _default_leaf(self) -> Any:
+        return Ridge()
+
+    def _can_be_modelled(self, y: NDArray[Any]) -> bool:
+        return bool(y.min() < y.max())
+
+    def _constant_losses(self, stats: Any) -> Float64:
+        # The mean of the other rows is farther from a row by this factor.
+        factor = stats.rows / np.maximum(stats.rows - 1, 1)
+        losses: Float64 = stats.sse * factor**2
+        return losses
+
+    def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
+        one = np.ones(len(y)) if weight is None else weight
+        return float(one @ (model.predict(X) - y) ** 2)
+
+    def predict(self, X: ArrayLike) -> Float64:
+        """Predict by the model of the leaf.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Predictions, in units of the target.
+        """
+        rows, leaf, groups = self._by_leaf(X)
+        predicted: Float64 = self.vote_.score[leaf, 0]
+        for v, inside in groups:
+            predicted[inside] = self.models_[v].predict(rows[inside])
+        return predicted
