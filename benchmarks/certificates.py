@@ -6,12 +6,12 @@ kinds of votes. "vote" is the bound on the vote by its prior mass with delta in 
 certificate of what is deployed, for which each candidate has half of delta. The goals are one half or
 less of bounds on forests that were at hand when they were set, and stand for one split of each table.
 
-The peer is scikit-learn's tree on the same growing rows, pruned by cost-complexity with 15 prices from
+The peer is scikit-learn's tree on the same growing rows, pruned by cost-complexity with 15 prices of
 its own path, whose places from the root on are spaced geometrically, and three folds; strings are
 categories, to scikit-learn numbers in the order of their names. Its hold-out is the exact binomial
-bound of the same weighing rows: with half of delta against the rule at the same split, and with delta in full
-at the split of the lowest mean against the rule at its goal's split. The time is that of a fit with a
-split over one without. Needs CERTREE_DATA for all tables but the first; takes some minutes.
+bound by the same weighing rows: with half of delta against the rule at the same split, and with delta
+in full at its best split against the rule at the split of the goal. The time is that of a fit with a
+split over that of one without. All tables but the first need CERTREE_DATA; takes some minutes.
 """
 
 import math
