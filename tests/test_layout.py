@@ -25,6 +25,7 @@ ORDER = [
     "stats",
     "weights",
     "prunings",
+    "adaptive",
     "votes",
     "progress",
     "tune",

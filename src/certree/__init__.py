@@ -12,6 +12,11 @@ prunings down to the leaves (`Vote`). One pruning is the case in which those pro
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
 """
 
+from certree.adaptive import (
+    polynomial_penalised,
+    spatially_adaptive,
+    square_root_penalised,
+)
 from certree.categories import Categories
 from certree.classifier import (
     HelmboldSchapireClassifier,
@@ -19,7 +24,7 @@ from certree.classifier import (
     PrunedTreeClassifier,
 )
 from certree.grow.cart import grow_cart
-from certree.grow.dyadic import grow_dyadic
+from certree.grow.dyadic import dyadic_resolution, grow_dyadic
 from certree.grow.kd import grow_kd
 from certree.grow.sklearn_tree import from_sklearn
 from certree.prunings import (
@@ -28,7 +33,10 @@ from certree.prunings import (
     cost_complexity,
     cost_complexity_path,
     depth_penalised,
+    minimum_description_length,
+    pessimistic,
     prune,
+    reduced_error,
     sibling_merge_path,
 )
 from certree.regressor import PACBayesTreeRegressor, PrunedTreeRegressor
@@ -71,6 +79,7 @@ __all__ = [
     "cost_complexity_path",
     "count",
     "depth_penalised",
+    "dyadic_resolution",
     "entropy",
     "from_sklearn",
     "gibbs_risk",
@@ -81,13 +90,19 @@ __all__ = [
     "load",
     "map_pruning",
     "measure",
+    "minimum_description_length",
     "pac_bayes",
+    "pessimistic",
+    "polynomial_penalised",
     "prune",
     "reached",
+    "reduced_error",
     "sample_pruning",
     "save",
     "sibling_merge_path",
+    "spatially_adaptive",
     "spread",
+    "square_root_penalised",
     "theorem_posterior",
     "vote",
 ]

@@ -497,16 +497,35 @@ Out1<double> score_grid(const Ints& left, const Table& gains, const Doubles& sto
   return std::move(loss).column();
 }
 
-Out1<double> critical_prices(const Ints& left, const Doubles& errors, const Doubles& occupied) {
+Out1<double> critical_prices(const Ints& left, const Doubles& cost_gain, const Doubles& leaf_gain) {
   const std::int32_t m = node_count(left);
-  expect_length("errors", errors.size(), left.size());
-  expect_length("occupied", occupied.size(), left.size());
+  expect_length("cost_gain", cost_gain.size(), left.size());
+  expect_length("leaf_gain", leaf_gain.size(), left.size());
   Result<double> critical(left.size());
   {
     const nb::gil_scoped_release release;
-    certree::critical_prices(left.data(), m, errors.data(), occupied.data(), critical.data());
+    certree::critical_prices(left.data(), m, cost_gain.data(), leaf_gain.data(), critical.data());
   }
   return std::move(critical).column();
+}
+
+Out1<std::uint8_t> fragment_pruning(const Ints& left, const Doubles& cost_gain,
+                                    const Doubles& leaf_gain, const Doubles& chain_leaves,
+                                    const Doubles& size_penalty, const Doubles& cell_penalty) {
+  const std::int32_t m = node_count(left);
+  expect_length("cost_gain", cost_gain.size(), left.size());
+  expect_length("leaf_gain", leaf_gain.size(), left.size());
+  expect_length("chain_leaves", chain_leaves.size(), left.size());
+  expect_length("size_penalty", size_penalty.size(), left.size());
+  expect_length("cell_penalty", cell_penalty.size(), left.size());
+  const certree::FragmentPenalty penalty{cost_gain.data(), leaf_gain.data(), chain_leaves.data(),
+                                         size_penalty.data(), cell_penalty.data()};
+  Result<std::uint8_t> division(left.size());
+  {
+    const nb::gil_scoped_release release;
+    certree::fragment_pruning(left.data(), m, penalty, division.data());
+  }
+  return std::move(division).column();
 }
 
 Out1<std::int32_t> merge_order(const Ints& left, const Doubles& rise) {
@@ -583,8 +602,12 @@ NB_MODULE(_core, core) {
            "stop"_a.noconvert(), "split"_a.noconvert(), "theta"_a.noconvert(), "prune"_a,
            "label"_a.noconvert().none(), "frequency"_a.noconvert().none(), "holdout"_a.noconvert(),
            "loss"_a, "n_threads"_a, "Held-out loss of the vote under each row of theta.");
-  core.def("critical_prices", &critical_prices, "left"_a.noconvert(), "errors"_a.noconvert(),
-           "occupied"_a.noconvert(), "Price of a leaf from which on a node is not split.");
+  core.def("critical_prices", &critical_prices, "left"_a.noconvert(), "cost_gain"_a.noconvert(),
+           "leaf_gain"_a.noconvert(), "Price of a leaf from which on a node is not split.");
+  core.def("fragment_pruning", &fragment_pruning, "left"_a.noconvert(), "cost_gain"_a.noconvert(),
+           "leaf_gain"_a.noconvert(), "chain_leaves"_a.noconvert(), "size_penalty"_a.noconvert(),
+           "cell_penalty"_a.noconvert(),
+           "Whether the pruning with the least penalty divides a node (1), its fragment too (2).");
   core.def("merge_order", &merge_order, "left"_a.noconvert(), "rise"_a.noconvert(),
            "Number of the merge of sibling leaves that makes each node a leaf.");
 }
