@@ -152,17 +152,24 @@ def leaves_inside_nodes(tree, weights):
     return leaves
 
 
+def deep(X):
+    """A tree with long paths: dyadic cells of values that crowd at 0."""
+    return grow_dyadic(np.exp(4 * X))
+
+
 @pytest.mark.parametrize("log_cells", [0.0, 0.003, 4.0])
 @pytest.mark.parametrize("numeric", [False, True])
-def test_large_rows_of_bends_are_searched_to_the_best(numeric, log_cells):
+@pytest.mark.parametrize("grow", [grow_kd, deep])
+def test_long_rows_of_bends_are_searched_to_the_best(grow, numeric, log_cells):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(500, 2))
-    noise = rng.normal(size=500)
-    tree = grow_kd(X)
+    X = rng.normal(size=(400, 2))
+    noise = rng.normal(size=400)
+    tree = grow(X)
+    rows = np.exp(4 * X) if grow is deep else X
     if numeric:
-        stats = measure(tree, X, X[:, 0] + noise, unit=0.5)
+        stats = measure(tree, rows, X[:, 0] + noise, unit=0.5)
     else:
-        stats = count(tree, X, (X[:, 0] + noise > 0).astype(int), 2)
+        stats = count(tree, rows, (X[:, 0] + noise > 0).astype(int), 2)
     sizes = set()
     for constant in (0.001, 0.003, 0.01, 0.02, 0.03, 0.04, 0.06, 0.1):
         penalties = literal_penalties(tree, stats, constant, None, log_cells)
@@ -257,9 +264,10 @@ def test_the_penalty_of_an_empty_leaf_beside_a_chain():
     for count_empty, n_leaves in ((False, 2), (True, 1)):
         weights = certree.square_root_penalised(tree, stats, between, count_empty=count_empty)
         assert weights.expected_leaves == n_leaves
-    # The root fragment goes through the chain for free: the adaptive rule is the same with it.
+    # A root fragment of many features does not divide, but goes through the chain for free.
     for count_empty in (False, True):
-        rule = fragment_rule(tree, stats, log_cells=1e-9, count_empty=count_empty)
+        rule = fragment_rule(tree, stats, log_cells=50.0, count_empty=count_empty)
+        assert rule.fragment(0.1).expected_leaves == 1
         unit = math.sqrt(48 * 200 * math.log(400))
         assert rule.at(0.999 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 2
         assert rule.at(1.001 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 1

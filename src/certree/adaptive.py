@@ -138,7 +138,7 @@ class FragmentRule:
     cell_penalty: Float64
 
     def at(self, constant: float) -> NodeWeights:
-        """The best pruning: weights 0 and 1. O(m log m) for balanced trees, O(m depth) at worst."""
+        """The best pruning: weights 0 and 1."""
         return _decided(self.tree, self._division(constant) > 0)
 
     def fragment(self, constant: float) -> NodeWeights:
@@ -216,8 +216,8 @@ def spatially_adaptive(
 
     A root fragment R of a pruning T is a pruning of T. Its leaves v hold n(v) rows and T(v) of T's
     leaves. The penalty is the smallest over all R of ``constant / n * sum over leaves v of R of
-    (sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log_cells))``. T and R are found together, exactly:
-    O(m log m) for balanced trees, O(m depth) at worst.
+    (sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log_cells))``. T and R are found together, exactly, in
+    one pass that takes nearly linear time.
 
     Parameters
     ----------
