@@ -16,7 +16,7 @@ from certree.weights import NodeWeights, Scoring, _decided, gains_of
 
 
 def _rows(stats: Stats) -> float:
-    """Rows in all, n; at least 1, below which the logarithms of the penalties have no sense."""
+    """Rows in all, n; at least 1, below which the logarithms of the penalties are negative."""
     return max(float(stats.n[0]), 1.0)
 
 

@@ -523,7 +523,8 @@ Out1<std::uint8_t> fragment_pruning(const Ints& left, const Doubles& cost_gain,
   Result<std::uint8_t> division(left.size());
   {
     const nb::gil_scoped_release release;
-    certree::fragment_pruning(left.data(), m, penalty, division.data());
+    certree::fragment_pruning(left.data(), m, penalty,
+                              reinterpret_cast<certree::Division*>(division.data()));
   }
   return std::move(division).column();
 }

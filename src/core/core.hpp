@@ -180,13 +180,13 @@ struct FragmentPenalty {
   const double* cell_penalty;  // (n_nodes,)
 };
 
-enum Division : std::uint8_t { whole, divided, divided_in_fragment };
+enum class Division : std::uint8_t { none, pruning, fragment };
 
 // division: Division (n_nodes,), whether the pruning that pays least divides a node, and whether
 // its cheapest root fragment does. The leaves beside a chain hold no rows, so that a fragment goes
 // through it for free.
 void fragment_pruning(const std::int32_t* left, std::int32_t n_nodes,
-                      const FragmentPenalty& penalty, std::uint8_t* division);
+                      const FragmentPenalty& penalty, Division* division);
 
 // step: int32 (n_nodes,) number of the merge that makes the node a leaf, -1 at leaves of the tree.
 // Sibling leaves merge one pair at a time, always those below the node v with the smallest rise[v],

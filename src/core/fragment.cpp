@@ -148,7 +148,7 @@ class RootSearch {
         pruning.leaves += above.leaves;
       }
       const double value = pruning.cost + (factor * std::sqrt(pruning.leaves) + constant);
-      if (value < best.value) best = {value, divided, price};
+      if (value < best.value) best = {value, Division::pruning, price};
       return pruning;
     };
     const Excess last = look_at(std::numeric_limits<double>::max());
@@ -177,13 +177,13 @@ class RootSearch {
 }  // namespace
 
 void fragment_pruning(const std::int32_t* left, std::int32_t n_nodes,
-                      const FragmentPenalty& penalty, std::uint8_t* division) {
+                      const FragmentPenalty& penalty, Division* division) {
   const auto choices = make_buffer<Choice>(n_nodes);
   const auto critical = make_buffer<double>(n_nodes);
   BendRows bends(n_nodes);
   RootSearch search;
   const auto as_leaf = [&](std::int32_t v) {
-    return Choice{penalty.size_penalty[v] + penalty.cell_penalty[v], whole, 0.0};
+    return Choice{penalty.size_penalty[v] + penalty.cell_penalty[v], Division::none, 0.0};
   };
   for (std::int32_t v = 0; v < n_nodes; ++v)
     if (left[v] == kLeaf) choices[static_cast<std::size_t>(v)] = as_leaf(v);
@@ -191,7 +191,7 @@ void fragment_pruning(const std::int32_t* left, std::int32_t n_nodes,
     const auto l = static_cast<std::size_t>(left[v]);
     Choice best = as_leaf(v);
     const double apart = choices[l].value + choices[l + 1].value + penalty.cost_gain[v];
-    if (apart < best.value) best = {apart, divided_in_fragment, 0.0};
+    if (apart < best.value) best = {apart, Division::fragment, 0.0};
     const Excess smallest{below.cost, 1.0 + below.leaves - penalty.chain_leaves[v]};
     choices[static_cast<std::size_t>(v)] =
         search.below(bends[v], smallest, penalty.size_penalty[v], penalty.cell_penalty[v], best);
@@ -203,9 +203,11 @@ void fragment_pruning(const std::int32_t* left, std::int32_t n_nodes,
   for (std::int32_t v = 0; v < n_nodes; ++v) {
     const auto u = static_cast<std::size_t>(v);
     const bool ended = price[u] >= 0.0;
-    division[v] = ended ? critical[u] > price[u] ? divided : whole : choices[u].division;
+    const Division by_price = critical[u] > price[u] ? Division::pruning : Division::none;
+    division[v] = ended ? by_price : choices[u].division;
     if (left[v] == kLeaf) continue;
-    const double below = ended || division[v] != divided ? price[u] : choices[u].price;
+    const bool ends = !ended && division[v] == Division::pruning;
+    const double below = ends ? choices[u].price : price[u];
     price[static_cast<std::size_t>(left[v])] = price[static_cast<std::size_t>(left[v]) + 1] = below;
   }
 }

@@ -6,7 +6,6 @@
 // gone for good, as the node has collapsed there.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
