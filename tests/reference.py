@@ -216,6 +216,78 @@ def smallest_cost(tree, cost):
     return best, totals[best]
 
 
+def cells_above(tree, cell):
+    """The cells that contain a cell, itself included."""
+    v, j = cell
+    above = [(u, i) for u in path(tree, v)[:-1] for i in range(int(tree.chain[u]))]
+    return above + [(v, i) for i in range(j + 1)]
+
+
+def leaves_inside(tree, pruning, cell, n, count_empty):
+    """How many leaves of a pruning a cell contains: those with rows, or all.
+
+    A cell that is split inside a chain has a leaf without rows beside the chain.
+    """
+    inside = [v for v, j in pruning if cell in cells_above(tree, (v, j))]
+    if not count_empty:
+        return sum(int(n[v] > 0) for v in inside)
+    split = [(v, j) for v, j in internal_cells(tree, pruning) if j < tree.chain[v] - 1]
+    return len(inside) + sum(cell in cells_above(tree, (v, j)) for v, j in split)
+
+
+def size(tree, pruning, n, count_empty):
+    return leaves_inside(tree, pruning, (0, 0), n, count_empty)
+
+
+def root_fragments(tree, pruning):
+    """All prunings of a pruning."""
+    split = internal_cells(tree, pruning)
+    return [other for other in prunings(tree) if internal_cells(tree, other) <= split]
+
+
+def fragment_penalty(tree, pruning, fragment, n, size_penalty, cell_penalty, count_empty):
+    """What the leaves of a root fragment pay; those beside a chain hold no rows."""
+    return sum(
+        size_penalty[v] * math.sqrt(leaves_inside(tree, pruning, (v, j), n, count_empty))
+        + cell_penalty[v]
+        for v, j in fragment
+    )
+
+
+def costs_by_size(tree, cost, n, count_empty):
+    """For every node and number of leaves, the smallest cost of a pruning that splits the node.
+
+    The halvings inside the node's own chain do not count. Also the same for all prunings below the
+    node, with its chain.
+    """
+    split, every = {}, {}
+    for v in range(len(tree.left) - 1, -1, -1):
+        split[v], every[v] = {}, {1 if count_empty else int(n[v] > 0): float(cost[v])}
+        if tree.left[v] == LEAF:
+            continue
+        beside = int(tree.chain[v]) - 1 if count_empty else 0
+        left = int(tree.left[v])
+        for (a, x), (b, y) in product(every[left].items(), every[left + 1].items()):
+            split[v][a + b] = min(x + y, split[v].get(a + b, math.inf))
+        for leaves, total in split[v].items():
+            every[v][leaves + beside] = min(total, every[v].get(leaves + beside, math.inf))
+    return split, every
+
+
+def smallest_fragment_cost(tree, cost, n, size_penalty, cell_penalty, count_empty):
+    """The smallest cost and penalty of a pruning and its root fragment, over all numbers of leaves."""
+    split, _ = costs_by_size(tree, cost, n, count_empty)
+    best = {}
+    for v in range(len(tree.left) - 1, -1, -1):
+        ways = [cost[v] + size_penalty[v] + cell_penalty[v]]
+        for leaves, total in split[v].items():
+            ways.append(total + size_penalty[v] * math.sqrt(leaves) + cell_penalty[v])
+        if tree.left[v] != LEAF:
+            ways.append(best[tree.left[v]] + best[tree.left[v] + 1])
+        best[v] = min(ways)
+    return best[0]
+
+
 def merges(tree, rise):
     """The inner nodes in the order in which they become leaves.
 

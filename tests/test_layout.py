@@ -27,6 +27,7 @@ ORDER = [
     "heldout",
     "weights",
     "prunings",
+    "adaptive",
     "votes",
     "divergence",
     "moments",

@@ -1,5 +1,6 @@
 """Optimal prunings against the enumeration of all prunings, merges against literal ones."""
 
+import math
 from fractions import Fraction
 from itertools import pairwise
 
@@ -13,7 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 import certree
 import reference
 from certree import NodeStats, Tree, _core
-from certree.prunings import impurity_cost
+from certree.prunings import impurity_cost, upper_errors
 from strategies import sums, temperatures, trees, trees_and_stats, trees_and_targets
 
 
@@ -361,3 +362,98 @@ def test_the_path_of_sums_of_squares_is_scikit_learn_s():
     np.testing.assert_allclose(path.prices / 200, alphas, rtol=1e-6, atol=1e-12)
     with pytest.raises(ValueError, match="cost must be None or one of squared"):
         certree.cost_complexity_path(tree, certree.measure(tree, X, y), "gini")
+
+
+# -- rules that are compared with ------------------------------------------------------------------
+
+
+@given(trees_and_stats(n_classes=3, max_inner=6, largest=50), st.data())
+def test_reduced_error_pruning_is_the_smallest_with_the_fewest_validation_errors(
+    tree_and_stats, data
+):
+    tree, stats = tree_and_stats
+    table = data.draw(hnp.arrays(np.int64, (tree.n_nodes, 3), elements=st.integers(0, 9)))
+    counts = sums(tree, table)
+    wrong = [counts[v].sum() - counts[v, stats.label[v]] for v in range(tree.n_nodes)]
+    weights = certree.reduced_error(tree, stats, NodeStats(counts, counts.argmin(axis=1)))
+    best, fewest = reference.smallest_cost(tree, wrong)
+    assert total(wrong, weights) == best
+    assert weights.expected_leaves == fewest
+
+
+@pytest.mark.parametrize(
+    ("errors", "n", "limit", "within"),
+    # C4.5 takes an approximation where there are errors.
+    [(0, 6, 0.206, 5e-4), (0, 9, 0.143, 5e-4), (0, 1, 0.75, 1e-9), (1, 16, 0.157, 3e-3)],
+)
+def test_pessimistic_limits_are_those_of_the_book(errors, n, limit, within):
+    upper = upper_errors(NodeStats([[n - errors, errors]], [0]), 0.25)
+    assert upper[0] / n == pytest.approx(limit, abs=within)
+
+
+@given(st.integers(0, 30), st.integers(1, 30), st.floats(0.01, 0.99))
+def test_at_the_pessimistic_limit_so_few_errors_have_the_confidence_s_probability(
+    errors, right, confidence
+):
+    n = errors + right
+    share = upper_errors(NodeStats([[right, errors]], [0]), confidence)[0] / n
+    few = sum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(errors + 1))
+    assert few == pytest.approx(confidence, rel=1e-6)
+
+
+def test_pessimistic_pruning_does_what_the_book_does():
+    # Leaves of 6, 9 and 1 rows without errors expect 3.273 of them, one leaf of 16 rows with one
+    # error 2.512: the subtree goes.
+    tree = Tree([0] * 5, [0.0] * 5, [1, -1, 3, -1, -1], [1] * 5, 1)
+    stats = NodeStats(sums(tree, [[0, 0], [6, 0], [0, 0], [9, 0], [0, 1]]), [0, 0, 0, 0, 1])
+    np.testing.assert_array_equal(certree.pessimistic(tree, stats).weight, [1, 0, 0, 0, 0])
+    unpruned = certree.pessimistic(tree, stats, confidence=0.999)
+    np.testing.assert_array_equal(unpruned.weight, [0, 1, 0, 1, 1])
+    assert upper_errors(NodeStats([[0, 7], [0, 0]], [0, 0]), 0.25).tolist() == [7, 0]
+    for confidence in (0, 1, float("nan")):
+        with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
+            certree.pessimistic(tree, stats, confidence=confidence)
+
+
+@given(trees_and_stats(max_inner=6, largest=1000), temperatures(100))
+def test_pessimistic_pruning_is_optimal(tree_and_stats, constant):
+    tree, stats = tree_and_stats
+    added = upper_errors(stats, 0.25) - stats.errors
+    cost = stats.errors + constant * added
+    weights = certree.pessimistic(tree, stats, constant)
+    best = float(reference.smallest_cost(tree, cost)[0])
+    assert float(total(cost, weights)) == pytest.approx(best, rel=1e-12, abs=1e-9)
+
+
+@given(trees_and_stats(max_inner=6, largest=1000), temperatures(100), st.booleans())
+def test_the_shortest_description_is_found(tree_and_stats, constant, free_splits):
+    tree, stats = tree_and_stats
+    k = stats.n_classes
+
+    def length(leaves):
+        inner = {u for v in leaves for u in reference.path(tree, v)[:-1]}
+        nats = (len(leaves) + len(inner)) * math.log(2)
+        if not free_splits:
+            cuts = (max(stats.n[v] - 1, 1) for v in inner)
+            nats += sum(math.log(tree.n_features) + math.log(n_cuts) for n_cuts in cuts)
+        nats *= constant
+        for v in leaves:
+            n = stats.n[v]
+            if n > 0:
+                nats += sum(c * math.log(n / c) for c in stats.counts[v] if c > 0)
+                nats += (k - 1) / 2 * math.log(n / 2)
+                nats += math.log(math.pi ** (k / 2) / math.gamma(k / 2))
+        return nats
+
+    weights = certree.minimum_description_length(tree, stats, constant, free_splits=free_splits)
+    best = min(length([v for v, _ in pruning]) for pruning in reference.prunings(tree))
+    assert length(np.flatnonzero(weights.weight)) == pytest.approx(best, rel=1e-11, abs=1e-9)
+
+
+def test_validation_rows_of_other_trees_or_classes_are_refused():
+    tree = Tree([0], [0.0], [-1], [1], 1)
+    stats = NodeStats([[1, 2]], [1])
+    with pytest.raises(ValueError, match="validation has 3 classes, but stats has 2"):
+        certree.reduced_error(tree, stats, NodeStats([[1, 2, 3]], [1]))
+    with pytest.raises(ValueError, match="stats has 2 nodes, but the tree has 1 nodes"):
+        certree.reduced_error(tree, stats, NodeStats([[1, 2], [1, 2]], [1, 1]))

@@ -76,6 +76,25 @@ def test_all_prunings_are_better_than_the_full_tree_and_one_pruning():
     assert score["full"] < score["pruned"] < score["PAC-Bayes"]
 
 
+@pytest.mark.parametrize("rule", ["square-root", "spatially-adaptive", "polynomial"])
+def test_rules_that_read_losses_and_rows_prune_numbers(rule):
+    X, y = noisy(400)
+    sizes = [
+        PrunedTreeRegressor(rule=rule, lambda_penalty=penalty, random_state=0)
+        .fit(X, y)
+        .get_n_leaves()
+        for penalty in (0.0, None, 1e6)
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[1] > sizes[2] == 1
+
+
+def test_rules_that_read_classes_are_refused_for_numbers():
+    X, y = noisy(20)
+    with pytest.raises(ValueError, match="The 'rule' parameter of PrunedTreeRegressor"):
+        PrunedTreeRegressor(rule="pessimistic").fit(X, y)
+
+
 @every_estimator
 def test_the_spread_is_that_of_the_law(estimator):
     X, y = noisy(800)

@@ -25,6 +25,7 @@ from certree import (
     grow_cart,
     sibling_merge_path,
 )
+from certree.estimator import CLASS_RULES
 from certree.tune import MIXED_GRID
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
@@ -821,7 +822,7 @@ def test_an_estimator_s_cells_are_its_own(estimator):
         assert model.get_n_leaves() <= 6
 
 
-@pytest.mark.parametrize("rule", ["cost-complexity", "depth", "sibling-merge"])
+@pytest.mark.parametrize("rule", sorted(CLASS_RULES))
 def test_a_pruning_has_weights_zero_and_one_and_shrinks_with_its_penalty(rule):
     X, y = two_classes(n=400)
     sizes = []
@@ -847,6 +848,14 @@ def test_sibling_merge_takes_the_pruning_of_its_price_given_or_tuned():
         assert len(cells) == model.get_n_leaves()
         sizes.add(model.get_n_leaves())
     assert len(sizes) == 3
+
+
+@pytest.mark.parametrize("rule", sorted(set(CLASS_RULES) - {"depth"}))
+def test_every_rule_tunes_its_penalty_to_a_tree_that_is_not_a_leaf(rule):
+    X, y = two_classes(n=400)
+    model = PrunedTreeClassifier("dyadic", rule=rule, random_state=0).fit(X, y)
+    full = PrunedTreeClassifier("dyadic", rule=rule, lambda_penalty=0).fit(X, y)
+    assert 1 < model.get_n_leaves() <= full.get_n_leaves()
 
 
 def path_leaves(tree, weights, X):

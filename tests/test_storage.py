@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 import certree
 from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from certree.estimator import CLASS_RULES
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
 X, Y = load_iris(return_X_y=True)
@@ -177,7 +178,7 @@ def test_classes_of_every_kind_come_back(estimator, classes, tmp_path):
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)
 
 
-@pytest.mark.parametrize("rule", ["cost-complexity", "depth", "sibling-merge"])
+@pytest.mark.parametrize("rule", sorted(CLASS_RULES))
 def test_every_rule_comes_back(rule, tmp_path):
     model = PrunedTreeClassifier(rule=rule, random_state=0).fit(X, Y)
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)

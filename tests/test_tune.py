@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 
 import reference
 from certree import _core
+from certree.adaptive import fragment_rule, square_root_rule
 from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import grow_kd
 from certree.prunings import (
     cost_complexity_family,
     cost_complexity_path,
     depth_penalised_family,
+    description_length_family,
+    pessimistic_family,
     sibling_merge_path,
 )
 from certree.rows import Fold, content_folds
@@ -46,9 +49,22 @@ METHODS = {
     "weakest links": Method(cost_complexity_path, "mean"),
     "sibling-merge": Method(sibling_merge_path, "majority"),
     "sibling-merge, mean": Method(sibling_merge_path, "mean"),
+    "square root": Method(square_root_rule, "mean"),
+    "adaptive": Method(fragment_rule, "majority"),
+    "adaptive, mean": Method(partial(fragment_rule, count_empty=True), "mean"),
+    "pessimistic": Method(pessimistic_family, "majority"),
+    "description length": Method(description_length_family, "mean"),
     "Helmbold-Schapire": Method(helmbold_schapire_family, "mean"),
 }
-PATHS = ["weakest links", "sibling-merge", "sibling-merge, mean"]
+# What is no law, so that it cannot be mixed.
+RULES = [
+    "weakest links",
+    "sibling-merge",
+    "sibling-merge, mean",
+    "square root",
+    "adaptive",
+    "adaptive, mean",
+]
 N_TEMPERATURES = {name: 2 if name.startswith("PAC") else 1 for name in METHODS}
 
 
@@ -357,7 +373,7 @@ def literal_shares(folds, method, temperatures):
 
 @given(
     st.integers(0, 2**32),
-    st.sampled_from(sorted(set(METHODS) - set(PATHS))),
+    st.sampled_from(sorted(set(METHODS) - set(RULES))),
     st.sampled_from([kd, dyadic]),
     st.integers(1, 20),
 )

@@ -16,6 +16,11 @@ The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapi
 `NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
 """
 
+from certree.adaptive import (
+    polynomial_penalised,
+    spatially_adaptive,
+    square_root_penalised,
+)
 from certree.categories import Categories
 from certree.certificate import (
     Certificate,
@@ -47,7 +52,7 @@ from certree.decorated import DecoratedTreeClassifier, DecoratedTreeRegressor
 from certree.deployment import certify
 from certree.divergence import kl_divergence, log_prior_mass, renyi_divergence
 from certree.grow.cart import grow_cart
-from certree.grow.dyadic import dyadic_grid, grow_dyadic
+from certree.grow.dyadic import dyadic_grid, dyadic_resolution, grow_dyadic
 from certree.grow.kd import grow_kd
 from certree.grow.sklearn_tree import from_sklearn
 from certree.heldout import HeldOut, held_out
@@ -81,7 +86,10 @@ from certree.prunings import (
     cost_complexity,
     cost_complexity_path,
     depth_penalised,
+    minimum_description_length,
+    pessimistic,
     prune,
+    reduced_error,
     sibling_merge_path,
 )
 from certree.regressor import PACBayesTreeRegressor, PrunedTreeRegressor
@@ -139,6 +147,7 @@ __all__ = [
     "disagreement",
     "doubted_prior",
     "dyadic_grid",
+    "dyadic_resolution",
     "entropy",
     "from_sklearn",
     "gibbs_kl",
@@ -162,6 +171,7 @@ __all__ = [
     "map_pruning",
     "margin_moments",
     "measure",
+    "minimum_description_length",
     "mixture",
     "occam_answers",
     "occam_mean",
@@ -169,15 +179,20 @@ __all__ = [
     "occam_vote",
     "one_wrong",
     "pac_bayes",
+    "pessimistic",
+    "polynomial_penalised",
     "prune",
     "reached",
+    "reduced_error",
     "renyi_divergence",
     "sample_pruning",
     "save",
     "sibling_merge_path",
     "single_draw",
     "size_prior",
+    "spatially_adaptive",
     "spread",
+    "square_root_penalised",
     "theorem_posterior",
     "tightest",
     "trust_labels",

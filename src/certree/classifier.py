@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from certree.certified import CertifiedVote, Tune
 from certree.columns import Float64, Int32
 from certree.deployment import Deploy
-from certree.estimator import PACBayesVote, PrunedVote, TreeVoteEstimator
+from certree.estimator import CLASS_RULES, PACBayesVote, PrunedVote, Rules, TreeVoteEstimator
 from certree.grow.partition import Partition
 from certree.grow.stopping import MaxDepth
 from certree.stats import NodeStats, counted
@@ -343,14 +343,16 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
         must not rise, 0 otherwise. For the CART partition and two classes only.
-    rule : {"cost-complexity", "depth", "sibling-merge"}, default="cost-complexity"
-        What a pruning pays besides its errors: a price per leaf, or more for deep leaves; see
-        `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the cheapest
-        first, as long as the errors that a merge adds are within its price; see
-        `sibling_merge_path`.
+    rule : str, default="cost-complexity"
+        What a pruning pays besides its errors. "cost-complexity": a price per leaf, "depth": more
+        for deep leaves; see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves
+        merge, the cheapest first, as long as the errors that a merge adds are within its price; see
+        `sibling_merge_path`. "square-root", "spatially-adaptive", "polynomial" (of smoothness 2):
+        see `square_root_penalised`, `spatially_adaptive` and `polynomial_penalised`. "pessimistic",
+        "description-length": see `pessimistic` and `minimum_description_length`.
     lambda_penalty : float or None, default=None
-        Weight of that penalty (errors per leaf or merge, or Scott and Nowak's constant); None:
-        chosen by cross-validation.
+        Weight of that penalty (errors per leaf or merge, else the rule's constant, 1 being as
+        published); None: chosen by cross-validation.
     cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation; see `PACBayesTreeClassifier`.
     scoring : {"error", "log_loss"}, default="error"
@@ -405,9 +407,11 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
     "Minimax-optimal classification with dyadic decision trees", IEEE Trans. Information Theory 2006.
     """
 
+    _rules: ClassVar[Rules] = CLASS_RULES
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrunedVote._parameter_constraints,
         **TreeVoteClassifier._parameter_constraints,
+        "rule": [StrOptions(set(CLASS_RULES))],
     }
 
     def __init__(

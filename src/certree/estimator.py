@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from certree import _core
+from certree.adaptive import fragment_rule, square_root_rule
 from certree.categories import categories_of
 from certree.columns import Float64, Int32
 from certree.explain import ExplainedCell, Explainer
@@ -33,6 +34,8 @@ from certree.prunings import (
     Tunable,
     cost_complexity_family,
     depth_penalised_family,
+    description_length_family,
+    pessimistic_family,
     sibling_merge_path,
 )
 from certree.rows import Fold, Indices, content_folds
@@ -540,10 +543,21 @@ class PACBayesVote(TreeVoteEstimator):
         return self.search
 
 
-_PRUNING_RULES: dict[str, Callable[[Tree, Stats], Tunable]] = {
+Rules = dict[str, Callable[[Tree, Any], Tunable]]
+
+_PRUNING_RULES: Rules = {
     "cost-complexity": cost_complexity_family,
     "depth": depth_penalised_family,
+    "polynomial": partial(fragment_rule, smoothness=2),
     "sibling-merge": sibling_merge_path,
+    "spatially-adaptive": fragment_rule,
+    "square-root": square_root_rule,
+}
+# These read the counts of classes.
+CLASS_RULES: Rules = {
+    **_PRUNING_RULES,
+    "description-length": description_length_family,
+    "pessimistic": pessimistic_family,
 }
 
 
@@ -551,6 +565,7 @@ class PrunedVote(TreeVoteEstimator):
     """Estimators that keep one pruning, whatever the target is."""
 
     _temperatures = ("lambda_penalty",)
+    _rules: ClassVar[Rules] = _PRUNING_RULES
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteEstimator._parameter_constraints,
         "rule": [StrOptions(set(_PRUNING_RULES))],
@@ -560,7 +575,7 @@ class PrunedVote(TreeVoteEstimator):
     rule: str
 
     def _methods(self) -> list[Method]:
-        return [Method(_PRUNING_RULES[self.rule], "mean", 0.0, self._slopes())]
+        return [Method(self._rules[self.rule], "mean", 0.0, self._slopes())]
 
     def _vote(self, rows: _Training, tree: Tree, method: Method, laws: Mixture) -> None:
         super()._vote(rows, tree, method, laws)

@@ -1,11 +1,12 @@
 """Prunings: the 0/1 case of a law over prunings, optimal ones and nested paths of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import entr
+from scipy.special import betaincinv, entr, gammaln
 
 from certree import _core
 from certree.columns import Float64, Int32, column, nonnegative
@@ -14,9 +15,15 @@ from certree.tree import Tree
 from certree.weights import Family, NodeWeights, Scoring, _decided, chain_stops, gains_of
 
 
-def _family(tree: Tree, terms: list[Float64], fixed: list[float]) -> Family:
-    """Prunings that maximise a sum of terms over leaves; see `Family`."""
+def _family(
+    tree: Tree, terms: list[Float64], fixed: list[float], split: Float64 | float = 0.0
+) -> Family:
+    """Prunings that maximise a sum of terms over leaves; see `Family`.
+
+    What splitting a node costs goes to the first term.
+    """
     gains = np.stack([gains_of(tree, term) for term in terms], axis=1)
+    gains[:, 0] += np.where(tree.is_leaf, 0.0, split)
     root = np.array([term[0] for term in terms])
     return Family(tree, gains, root, np.array(fixed), chain_stops(tree), prune=True)
 
@@ -125,6 +132,150 @@ def depth_penalised(tree: Tree, stats: Stats, lambda_penalty: float) -> NodeWeig
     return depth_penalised_family(tree, stats).at(nonnegative("lambda_penalty", lambda_penalty))
 
 
+def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWeights:
+    """Find the smallest of the prunings that get the fewest validation rows wrong, O(m).
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Labels of its nodes, from the rows that grew it.
+    validation : NodeStats
+        Counts of rows that did not grow it; their labels are not read.
+
+    Returns
+    -------
+    NodeWeights
+        Weights 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If the two differ in their nodes or classes.
+
+    References
+    ----------
+    Quinlan, "Simplifying decision trees", International Journal of Man-Machine Studies 1987.
+    """
+    counts = validation.of(tree).counts
+    if validation.n_classes != stats.of(tree).n_classes:
+        raise ValueError(
+            f"validation has {validation.n_classes} classes, but stats has {stats.n_classes}"
+        )
+    return prune(tree, NodeStats(counts, stats.label).errors)
+
+
+def upper_errors(stats: NodeStats, confidence: float) -> Float64:
+    """Errors among as many new rows as each node has, at the upper limit of a binomial, (m,)."""
+    n, errors = stats.n, stats.errors
+    right = n - errors
+    some = right > 0
+    # The limit p has P(at most so many errors | p) = confidence, a beta integral in p.
+    limit = betaincinv(errors + 1, np.where(some, right, 1.0), 1 - confidence)
+    upper: Float64 = np.where(some, n * limit, n)
+    return upper
+
+
+def pessimistic_family(tree: Tree, stats: NodeStats, confidence: float = 0.25) -> Family:
+    """The pessimistic prunings of a tree, by their constant; see `pessimistic`."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    added = upper_errors(stats.of(tree), confidence) - stats.errors
+    return _family(tree, [added, stats.errors], [-1.0])
+
+
+def pessimistic(
+    tree: Tree, stats: NodeStats, constant: float = 1.0, *, confidence: float = 0.25
+) -> NodeWeights:
+    """Find the pruning with the fewest errors where each leaf has more than it shows, O(m).
+
+    A leaf with e errors among n rows counts ``e + constant (n U - e)``, where a binomial share U of
+    errors would give at most e with probability `confidence`.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Errors and rows of its nodes.
+    constant : float
+        Factor of the errors that are added, >= 0; 1 as in C4.5.
+    confidence : float
+        Between 0 and 1; the smaller, the smaller the tree.
+
+    Returns
+    -------
+    NodeWeights
+        Weights 0 and 1. On ties the smaller tree.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range or not finite.
+
+    Notes
+    -----
+    The limit is exact, where C4.5 takes an approximation; nodes become leaves, but no subtree takes
+    the place of its parent.
+
+    References
+    ----------
+    Quinlan, "C4.5: Programs for Machine Learning", 1993, Section 4.2, error-based pruning.
+    """
+    return pessimistic_family(tree, stats, confidence).at(nonnegative("constant", constant))
+
+
+def description_length_family(tree: Tree, stats: NodeStats, free_splits: bool = False) -> Family:
+    """Prunings by the weight of the tree's own length; see `minimum_description_length`."""
+    n, k = stats.of(tree).n, stats.n_classes
+    parameters = (k - 1) / 2 * np.log(np.maximum(n, 1) / 2)
+    volume = k / 2 * np.log(np.pi) - gammaln(k / 2)
+    rows = np.where(n > 0, impurity_cost(stats, "entropy") + parameters + volume, 0.0)
+    kind = np.full(tree.n_nodes, np.log(2))  # one bit: a leaf or not
+    split = 0.0 if free_splits else np.log(tree.n_features) + np.log(np.maximum(n - 1, 1))
+    # The node that is split keeps its bit.
+    return _family(tree, [kind, rows], [-1.0], split + np.log(2))
+
+
+def minimum_description_length(
+    tree: Tree, stats: NodeStats, constant: float = 1.0, *, free_splits: bool = False
+) -> NodeWeights:
+    """Find the pruning with which tree and classes together are described in the fewest nats, O(m).
+
+    A node takes a bit for whether it is a leaf, a split ``log p`` for its feature and ``log(n(v) -
+    1)`` for its cut, a leaf the stochastic complexity of its classes, ``sum over k of n_k log(n /
+    n_k) + (K - 1) / 2 log(n / 2) + log(pi^(K / 2) / Gamma(K / 2))``.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Class counts of its nodes.
+    constant : float
+        Weight of the nodes and the splits, >= 0; 1 for the description length.
+    free_splits : bool
+        Whether splits take nothing, as where they do not depend on the classes.
+
+    Returns
+    -------
+    NodeWeights
+        Weights 0 and 1. On ties the smaller tree.
+
+    Raises
+    ------
+    ValueError
+        If the constant is negative or not finite.
+
+    References
+    ----------
+    Mehta, Rissanen and Agrawal, "MDL-based decision tree pruning", KDD 1995; the cost of a split is
+    that of Rastogi and Shim, "PUBLIC", VLDB 1998.
+    """
+    return description_length_family(tree, stats, free_splits).at(nonnegative("constant", constant))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PruningPath:
     """Nested prunings of a tree by their price, from the largest to the smallest.
@@ -161,18 +312,25 @@ class PruningPath:
         n_threads: int,  # noqa: ARG002 -- the paths are tuned like the laws, but need no threads
     ) -> Float64:
         """Held-out loss of the prunings of all prices, (g, 1) -> (g,), O(m log m); see `Family`."""
-        loss = _losses_as_leaf(label, values, holdout, scoring)
+        loss = losses_as_leaf(label, values, holdout, scoring)
+        whole = loss[self.tree.is_leaf].sum()
+        return self.totals(whole, gains_of(self.tree, loss), temperatures[:, 0])
+
+    def totals(self, whole: float, gains: Float64, prices: Float64) -> Float64:
+        """What the prunings of some prices add up to, if T0 does to `whole`: (s,) -> (s,).
+
+        Each node adds its gain, (m,), where it is split.
+        """
         inner = np.flatnonzero(~self.tree.is_leaf)
         inner = inner[np.argsort(self.critical[inner], kind="stable")]
-        # At its critical price a node takes the place of its children, whose losses it makes up for.
-        rises = -gains_of(self.tree, loss)[inner]
-        total = np.cumsum(np.concatenate([[loss[self.tree.is_leaf].sum()], rises]))
-        n_merged = np.searchsorted(self.critical[inner], temperatures[:, 0], side="right")
-        losses: Float64 = total[n_merged]
-        return losses
+        # At its critical price a node takes the place of its children, whose sum it makes up for.
+        total = np.cumsum(np.concatenate([[whole], -gains[inner]]))
+        n_merged = np.searchsorted(self.critical[inner], prices, side="right")
+        totals: Float64 = total[n_merged]
+        return totals
 
 
-def _losses_as_leaf(
+def losses_as_leaf(
     label: Int32 | None, values: Float64 | None, holdout: Float64, scoring: Scoring
 ) -> Float64:
     """Held-out loss of every node as the leaf of a pruning, (m,), as the core judges a vote."""
@@ -219,8 +377,23 @@ class MergePath(PruningPath):
         return _decided(self.tree, self.order >= n_merges)
 
 
-# What temperatures choose from.
-Tunable = Family | PruningPath
+class Tunable(Protocol):
+    """What temperatures choose from: a law or a pruning for each tuple of them."""
+
+    @property
+    def at(self) -> Callable[..., NodeWeights]:
+        """The law of one tuple of temperatures."""
+
+    def losses(
+        self,
+        temperatures: Float64,
+        label: Int32 | None,
+        values: Float64 | None,
+        holdout: Float64,
+        scoring: Scoring,
+        n_threads: int,
+    ) -> Float64:
+        """Held-out loss of the vote of each law; see `Family`."""
 
 
 Cost = Literal["error", "gini", "entropy", "squared"] | None
@@ -243,7 +416,19 @@ def impurity_cost(stats: Stats, cost: Cost = None) -> Float64:
     return total
 
 
-def cost_complexity_path(tree: Tree, stats: Stats, cost: Cost = None) -> PruningPath:
+def leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:
+    """How many leaves splitting a node adds, (m,): those that hold rows, or all.
+
+    Each halving inside a chain leaves one cell without rows beside it.
+    """
+    if count_empty:
+        return np.where(tree.is_leaf, 0.0, tree.chain)
+    return gains_of(tree, (stats.n > 0).astype(np.float64))
+
+
+def cost_complexity_path(
+    tree: Tree, stats: Stats, cost: Cost = None, *, count_empty: bool = False
+) -> PruningPath:
     """Find every price of a leaf at which the cost-complexity pruning changes, O(m log m).
 
     Parameters
@@ -256,6 +441,8 @@ def cost_complexity_path(tree: Tree, stats: Stats, cost: Cost = None) -> Pruning
         What leaves cost besides the price: errors, rows times impurity (nats for entropy), or sums
         of squares; None: the loss, which is errors, or sums of squares over the unit of loss.
         scikit-learn's ``ccp_alpha`` is the price for the criterion's own impurity over all rows.
+    count_empty : bool
+        Whether leaves without rows pay the price too, also those inside chains.
 
     Returns
     -------
@@ -270,9 +457,8 @@ def cost_complexity_path(tree: Tree, stats: Stats, cost: Cost = None) -> Pruning
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
-    rows = stats.of(tree).n
-    costs = impurity_cost(stats, cost)
-    critical = _core.critical_prices(tree.left, costs, (rows > 0).astype(np.float64))
+    costs = gains_of(tree, impurity_cost(stats.of(tree), cost))
+    critical = _core.critical_prices(tree.left, costs, leaf_gains(tree, stats, count_empty))
     return PruningPath(tree, _steps(critical), critical)
 
 

@@ -247,11 +247,13 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
         must not rise, 0 otherwise. For the CART partition only.
-    rule : {"cost-complexity", "depth", "sibling-merge"}, default="cost-complexity"
-        What a pruning pays besides its sum of squares: a price per leaf, or more for deep leaves;
-        see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves merge, the
-        cheapest first, as long as the squares that a merge adds are within its price; see
-        `sibling_merge_path`.
+    rule : str, default="cost-complexity"
+        What a pruning pays besides its sum of squares. "cost-complexity": a price per leaf, "depth":
+        more for deep leaves; see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling
+        leaves merge, the cheapest first, as long as the squares that a merge adds are within its
+        price; see `sibling_merge_path`. "square-root", "spatially-adaptive", "polynomial" (of
+        smoothness 2): see `square_root_penalised`, `spatially_adaptive` and `polynomial_penalised`,
+        whose constants were meant for errors.
     lambda_penalty : float or None, default=None
         Weight of that penalty, in noise variances; None: chosen by cross-validation.
     cv : int, splitter, iterable or None, default=5

@@ -585,16 +585,36 @@ std::tuple<Out1<double>, double> mix(const Doubles& rows, const Table& share,
   return {std::move(proportion).column(), loss};
 }
 
-Out1<double> critical_prices(const Ints& left, const Doubles& errors, const Doubles& occupied) {
+Out1<double> critical_prices(const Ints& left, const Doubles& cost_gain, const Doubles& leaf_gain) {
   const std::int32_t m = node_count(left);
-  expect_length("errors", errors.size(), left.size());
-  expect_length("occupied", occupied.size(), left.size());
+  expect_length("cost_gain", cost_gain.size(), left.size());
+  expect_length("leaf_gain", leaf_gain.size(), left.size());
   Result<double> critical(left.size());
   {
     const nb::gil_scoped_release release;
-    certree::critical_prices(left.data(), m, errors.data(), occupied.data(), critical.data());
+    certree::critical_prices(left.data(), m, cost_gain.data(), leaf_gain.data(), critical.data());
   }
   return std::move(critical).column();
+}
+
+Out1<std::uint8_t> fragment_pruning(const Ints& left, const Doubles& cost_gain,
+                                    const Doubles& leaf_gain, const Doubles& chain_leaves,
+                                    const Doubles& size_penalty, const Doubles& cell_penalty) {
+  const std::int32_t m = node_count(left);
+  expect_length("cost_gain", cost_gain.size(), left.size());
+  expect_length("leaf_gain", leaf_gain.size(), left.size());
+  expect_length("chain_leaves", chain_leaves.size(), left.size());
+  expect_length("size_penalty", size_penalty.size(), left.size());
+  expect_length("cell_penalty", cell_penalty.size(), left.size());
+  const certree::FragmentPenalty penalty{cost_gain.data(), leaf_gain.data(), chain_leaves.data(),
+                                         size_penalty.data(), cell_penalty.data()};
+  Result<std::uint8_t> division(left.size());
+  {
+    const nb::gil_scoped_release release;
+    certree::fragment_pruning(left.data(), m, penalty,
+                              reinterpret_cast<certree::Division*>(division.data()));
+  }
+  return std::move(division).column();
 }
 
 Out1<std::int32_t> merge_order(const Ints& left, const Doubles& rise) {
@@ -685,8 +705,12 @@ NB_MODULE(_core, core) {
            "(rows, share): what each law's vote gives to the held-out rows' classes.");
   core.def("mix", &mix, "rows"_a.noconvert(), "share"_a.noconvert(), "n_steps"_a,
            "(proportion, loss): of the laws in the mixture with a small held-out log loss.");
-  core.def("critical_prices", &critical_prices, "left"_a.noconvert(), "errors"_a.noconvert(),
-           "occupied"_a.noconvert(), "Price of a leaf from which on a node is not split.");
+  core.def("critical_prices", &critical_prices, "left"_a.noconvert(), "cost_gain"_a.noconvert(),
+           "leaf_gain"_a.noconvert(), "Price of a leaf from which on a node is not split.");
+  core.def("fragment_pruning", &fragment_pruning, "left"_a.noconvert(), "cost_gain"_a.noconvert(),
+           "leaf_gain"_a.noconvert(), "chain_leaves"_a.noconvert(), "size_penalty"_a.noconvert(),
+           "cell_penalty"_a.noconvert(),
+           "Whether the pruning with the least penalty divides a node (1), its fragment too (2).");
   core.def("merge_order", &merge_order, "left"_a.noconvert(), "rise"_a.noconvert(),
            "Number of the merge of sibling leaves that makes each node a leaf.");
 }

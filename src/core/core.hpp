@@ -221,8 +221,28 @@ double mix(const double* rows, const double* share, std::int64_t n_rows, std::in
 
 // critical[v]: the smallest price of a leaf at which v is not split in the optimal pruning, +inf if
 // it always is, 0 if it never is; -1 at leaves of the tree. Non-increasing from parent to child.
-void critical_prices(const std::int32_t* left, std::int32_t n_nodes, const double* errors,
-                     const double* occupied, double* critical);
+// cost_gain, leaf_gain: (n_nodes,) by how much splitting a node raises costs and leaves; 0 at
+// leaves.
+void critical_prices(const std::int32_t* left, std::int32_t n_nodes, const double* cost_gain,
+                     const double* leaf_gain, double* critical);
+
+// A pruning pays its cost, and for each leaf v of some root fragment of it
+//   size_penalty[v] sqrt(its leaves in v) + cell_penalty[v].
+struct FragmentPenalty {
+  const double* cost_gain;     // (n_nodes,) what splitting a node adds to the cost; 0 at leaves
+  const double* leaf_gain;     // (n_nodes,) what splitting a node adds to the leaves
+  const double* chain_leaves;  // (n_nodes,) how many of those lie beside the node's chain
+  const double* size_penalty;  // (n_nodes,)
+  const double* cell_penalty;  // (n_nodes,)
+};
+
+enum class Division : std::uint8_t { none, pruning, fragment };
+
+// division: Division (n_nodes,), whether the pruning that pays least divides a node, and whether
+// its cheapest root fragment does. The leaves beside a chain hold no rows, so that a fragment goes
+// through it for free.
+void fragment_pruning(const std::int32_t* left, std::int32_t n_nodes,
+                      const FragmentPenalty& penalty, Division* division);
 
 // step: int32 (n_nodes,) number of the merge that makes the node a leaf, -1 at leaves of the tree.
 // Sibling leaves merge one pair at a time, always those below the node v with the smallest rise[v],

@@ -1,15 +1,59 @@
 """Dyadic cells: depth d halves feature d mod p of the box that the rows span."""
 
+from math import floor, log
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from certree import _core
-from certree.columns import column
-from certree.grow.stopping import MaxDepth, growing_rows
+from certree.columns import column, nonnegative
+from certree.grow.stopping import GrowingRows, MaxDepth, growing_rows
 from certree.tree import LEAF, Tree, threads
 
 # A million leaves; what is kept of a node takes some hundred bytes.
 DEEPEST_GRID = 20
+
+Resolution = Literal["paper"] | None
+
+
+def dyadic_resolution(n_rows: float, n_features: int, exponent: float | None = None) -> int:
+    """How often the dyadic tree of Scott and Nowak's theorems halves every side.
+
+    Parameters
+    ----------
+    n_rows : float
+        Rows, n.
+    n_features : int
+        Features, p.
+    exponent : float or None
+        Of ``n / log n``, the number of cells a side; None: 1 / p.
+
+    Returns
+    -------
+    int
+        The whole part of ``log2((n / log n)^exponent)``, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If there are so few rows that no side is halved.
+
+    References
+    ----------
+    Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
+    2003: the exponent is 1 / (p + 1) for the square-root rule, 1 / p for the spatially adaptive one
+    and 1 / (p + 2 smoothness - 2) for that of polynomials.
+    """
+    power = nonnegative("exponent", 1 / n_features if exponent is None else exponent)
+    # The logarithm of one row is 0.
+    halvings = floor(power * log(n_rows / log(n_rows)) / log(2)) if n_rows >= 2 else 0
+    if halvings < 1:
+        raise ValueError(
+            f'resolution="paper" halves no side of {n_features} features for {n_rows:g} rows: '
+            "expected more rows or fewer features"
+        )
+    return halvings
 
 
 def grow_dyadic(
@@ -20,6 +64,8 @@ def grow_dyadic(
     max_depth: MaxDepth = None,
     stop_when_pure: bool = True,
     expand: bool = False,
+    resolution: Resolution = None,
+    exponent: float | None = None,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Tree:
@@ -46,6 +92,12 @@ def grow_dyadic(
     expand : bool
         Whether to store every cell, those without rows too (as leaves), in a node of its own. The
         tree may then be as large as n times its depth.
+    resolution : "paper" or None
+        "paper": all sides are halved equally often, as Scott and Nowak's theorems have it, whether
+        cells are pure or not; takes the place of `max_depth` and `stop_when_pure`. See
+        `dyadic_resolution`.
+    exponent : float or None
+        Of that resolution.
     sample_weight : array-like of shape (n,), or None
         How many rows each row counts as. A row of weight 0 is as if absent; a smaller weight than 1
         counts as one row where rows are counted.
@@ -67,8 +119,10 @@ def grow_dyadic(
     classification with dyadic decision trees", IEEE Trans. Information Theory 2006.
     """
     rows = growing_rows(X, y, sample_weight, min_rows, max_depth)
-    y = rows.y if stop_when_pure else None
-    columns = _core.grow_dyadic(rows.X, y=y, **rows.rules, expand=expand, n_threads=threads(n_jobs))
+    rules = rows.rules | {"y": rows.y if stop_when_pure else None}
+    if resolution is not None:
+        rules |= {"y": None, "max_depth": _even_depth(rows, resolution, max_depth, exponent)}
+    columns = _core.grow_dyadic(rows.X, **rules, expand=expand, n_threads=threads(n_jobs))
     return Tree.of(columns, rows.X.shape[1])
 
 
@@ -131,3 +185,16 @@ def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
         np.ones(n_inner + n_leaves, dtype=np.int32),
         p,
     )
+
+
+def _even_depth(
+    rows: GrowingRows, resolution: object, max_depth: MaxDepth, exponent: float | None
+) -> int:
+    """Depth at which all sides have been halved as often as the resolution says."""
+    if resolution != "paper":
+        raise ValueError(f'resolution must be None or "paper", got {resolution!r}')
+    if max_depth is not None:
+        raise ValueError(f'resolution="paper" takes max_depth=None, got {max_depth!r}')
+    n, p = rows.X.shape
+    weight = rows.rules["weight"]
+    return int(p) * dyadic_resolution(n if weight is None else float(weight.sum()), p, exponent)

@@ -1,0 +1,360 @@
+"""The prunings of Scott and Nowak against all prunings with all root fragments, and by their sizes."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import certree
+import reference
+from certree import NodeStats, TargetStats, Tree, count, grow_dyadic, grow_kd, measure
+from certree.adaptive import fragment_rule, square_root_rule
+from strategies import temperatures, trees_and_stats, trees_and_targets
+from test_prunings import deep_tree_and_stats, is_pruning
+
+constants = st.sampled_from([0.0, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
+any_target = st.one_of(trees_and_stats(max_inner=14, max_chain=2, largest=500), trees_and_targets())
+
+
+def pruning_of(weights):
+    return tuple((int(v), 0) for v in np.flatnonzero(weights.weight))
+
+
+def close(value, expected, scale):
+    assert value == pytest.approx(expected, rel=1e-11, abs=1e-11 * (1 + scale))
+
+
+# -- the square-root rule --------------------------------------------------------------------------
+
+
+def square_root_penalty(stats, constant, leaves):
+    n = max(stats.n[0], 1)
+    return n * constant * math.sqrt(32 * math.log(math.e * n) / n) * math.sqrt(leaves)
+
+
+@given(trees_and_stats(max_inner=5, max_chain=2, largest=300), constants, st.booleans())
+def test_square_root_rule_finds_the_best_of_all_prunings(tree_and_stats, constant, count_empty):
+    tree, stats = tree_and_stats
+    every = [
+        stats.errors[[v for v, _ in pruning]].sum()
+        + square_root_penalty(stats, constant, reference.size(tree, pruning, stats.n, count_empty))
+        for pruning in reference.prunings(tree)
+    ]
+    weights = certree.square_root_penalised(tree, stats, constant, count_empty=count_empty)
+    assert is_pruning(tree, weights)
+    leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
+    value = weights.weight @ stats.errors + square_root_penalty(stats, constant, leaves)
+    close(value, min(every), stats.n[0])
+
+
+@given(any_target, constants, st.booleans())
+def test_square_root_rule_finds_the_best_of_all_sizes(tree_and_stats, constant, count_empty):
+    tree, stats = tree_and_stats
+    _, every = reference.costs_by_size(tree, stats.loss, stats.n, count_empty)
+    best = min(
+        loss + square_root_penalty(stats, constant, leaves) for leaves, loss in every[0].items()
+    )
+    weights = certree.square_root_penalised(tree, stats, constant, count_empty=count_empty)
+    leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
+    value = weights.weight @ stats.loss + square_root_penalty(stats, constant, leaves)
+    close(value, best, stats.loss.max())
+
+
+# -- the spatially adaptive rules ------------------------------------------------------------------
+
+
+def literal_penalties(tree, stats, constant, smoothness, log_cells):
+    n, p = max(stats.n[0], 1), tree.n_features
+    coefficients = 1 if smoothness is None else math.comb(p + smoothness - 1, smoothness - 1)
+    cells = log_cells if smoothness is None else (p + smoothness) * log_cells / p
+    return (
+        [constant * math.sqrt(48 * a * coefficients * math.log(2 * n)) for a in stats.n],
+        [constant * math.sqrt(48 * a * cells) for a in stats.n],
+    )
+
+
+def paid(tree, stats, rule, constant, penalties, count_empty):
+    """What the rule's pruning costs with the rule's fragment, by the literal penalty."""
+    weights, fragment = rule.at(constant), rule.fragment(constant)
+    assert is_pruning(tree, weights)
+    assert is_pruning(tree, fragment)
+    assert (certree.reached(tree, fragment) <= certree.reached(tree, weights)).all()
+    # Where the pruning goes on below the fragment, the fragment goes through the chain.
+    cells = tuple(
+        (v, 0 if weights.weight[v] else int(tree.chain[v]) - 1) for v, _ in pruning_of(fragment)
+    )
+    pruning = pruning_of(weights)
+    penalty = reference.fragment_penalty(tree, pruning, cells, stats.n, *penalties, count_empty)
+    return weights.weight @ stats.loss + penalty
+
+
+@given(
+    trees_and_stats(max_inner=4, max_chain=2, largest=300),
+    constants,
+    st.sampled_from([None, 1, 2]),
+    st.booleans(),
+)
+def test_adaptive_rule_finds_the_best_of_all_prunings_with_all_root_fragments(
+    tree_and_stats, constant, smoothness, count_empty
+):
+    tree, stats = tree_and_stats
+    penalties = literal_penalties(tree, stats, constant, smoothness, 2.5)
+    best = min(
+        stats.errors[[v for v, _ in pruning]].sum()
+        + reference.fragment_penalty(tree, pruning, fragment, stats.n, *penalties, count_empty)
+        for pruning in reference.prunings(tree)
+        for fragment in reference.root_fragments(tree, pruning)
+    )
+    rule = fragment_rule(tree, stats, smoothness=smoothness, log_cells=2.5, count_empty=count_empty)
+    close(paid(tree, stats, rule, constant, penalties, count_empty), best, stats.n[0])
+
+
+@given(any_target, constants, st.sampled_from([0.0, 0.01, 2.5]), st.booleans())
+def test_adaptive_rule_finds_the_best_of_all_sizes(
+    tree_and_stats, constant, log_cells, count_empty
+):
+    tree, stats = tree_and_stats
+    penalties = literal_penalties(tree, stats, constant, None, log_cells)
+    best = reference.smallest_fragment_cost(tree, stats.loss, stats.n, *penalties, count_empty)
+    rule = fragment_rule(tree, stats, log_cells=log_cells, count_empty=count_empty)
+    close(paid(tree, stats, rule, constant, penalties, count_empty), best, stats.loss.max())
+
+
+def by_the_sizes(tree, stats, size_penalty, cell_penalty):
+    """The same three cases over arrays by number of leaves, for trees of some hundred leaves."""
+    table, best = {}, {}
+    for v in range(tree.n_nodes - 1, -1, -1):
+        leaf = np.array([np.inf, stats.loss[v]])
+        table[v], best[v] = leaf, stats.loss[v] + size_penalty[v] + cell_penalty[v]
+        if tree.left[v] < 0:
+            continue
+        left, right = table.pop(tree.left[v]), table.pop(tree.left[v] + 1)
+        sums = np.full(len(left) + len(right) - 1, np.inf)
+        for leaves, loss in enumerate(left):
+            inside = slice(leaves, leaves + len(right))
+            sums[inside] = np.minimum(sums[inside], loss + right)
+        sums[1] = np.inf
+        penalised = sums + size_penalty[v] * np.sqrt(np.arange(len(sums))) + cell_penalty[v]
+        apart = best[tree.left[v]] + best[tree.left[v] + 1]
+        best[v] = min(best[v], penalised.min(), apart)
+        sums[1] = stats.loss[v]
+        table[v] = sums
+    return best[0]
+
+
+def leaves_inside_nodes(tree, weights):
+    """Leaves of a pruning in each node."""
+    leaves = weights.weight.copy()
+    for v in np.flatnonzero(~tree.is_leaf)[::-1]:
+        leaves[v] += leaves[tree.left[v]] + leaves[tree.left[v] + 1]
+    return leaves
+
+
+def deep(X):
+    """A tree with long paths: dyadic cells of values that crowd at 0."""
+    return grow_dyadic(np.exp(4 * X))
+
+
+@pytest.mark.parametrize("log_cells", [0.0, 0.003, 4.0])
+@pytest.mark.parametrize("numeric", [False, True])
+@pytest.mark.parametrize("grow", [grow_kd, deep])
+def test_long_rows_of_bends_are_searched_to_the_best(grow, numeric, log_cells):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    noise = rng.normal(size=400)
+    tree = grow(X)
+    rows = np.exp(4 * X) if grow is deep else X
+    if numeric:
+        stats = measure(tree, rows, X[:, 0] + noise, unit=0.5)
+    else:
+        stats = count(tree, rows, (X[:, 0] + noise > 0).astype(int), 2)
+    sizes = set()
+    for constant in (0.001, 0.003, 0.01, 0.02, 0.03, 0.04, 0.06, 0.1):
+        penalties = literal_penalties(tree, stats, constant, None, log_cells)
+        rule = fragment_rule(tree, stats, log_cells=log_cells)
+        weights, fragment = rule.at(constant), rule.fragment(constant)
+        inside = leaves_inside_nodes(tree, weights)
+        value = weights.weight @ stats.loss
+        value += fragment.weight @ (penalties[0] * np.sqrt(inside) + penalties[1])
+        close(value, by_the_sizes(tree, stats, *penalties), stats.loss[0])
+        sizes.add(weights.expected_leaves)
+    assert len(sizes) >= 3
+
+
+# -- ends ------------------------------------------------------------------------------------------
+
+
+def rules(tree, stats, constant, **options):
+    yield certree.square_root_penalised(tree, stats, constant, **options)
+    yield certree.spatially_adaptive(tree, stats, constant, **options)
+    yield certree.polynomial_penalised(tree, stats, 2, constant, **options)
+
+
+@given(trees_and_stats(max_inner=8), st.booleans())
+def test_without_a_penalty_the_smallest_tree_with_the_fewest_errors_is_left(
+    tree_and_stats, count_empty
+):
+    tree, stats = tree_and_stats
+    fewest, leaves = reference.smallest_cost(tree, stats.errors)
+    for weights in rules(tree, stats, 0.0, count_empty=count_empty):
+        assert weights.weight @ stats.errors == fewest
+        assert weights.expected_leaves == leaves
+
+
+@given(trees_and_stats(max_inner=8, largest=1000), st.booleans())
+def test_a_large_constant_leaves_the_root(tree_and_stats, count_empty):
+    tree, stats = tree_and_stats
+    if count_empty or (stats.n > 0).all():
+        for weights in rules(tree, stats, 1e6, count_empty=count_empty):
+            leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
+            assert leaves == 1
+
+
+@given(trees_and_stats(max_inner=8, max_chain=1, largest=50), temperatures(1))
+def test_without_chains_and_empty_leaves_all_leaves_are_those_with_rows(tree_and_stats, constant):
+    tree, stats = tree_and_stats
+    whole = certree.prune(tree, np.where(tree.is_leaf, 0.0, 1.0))
+    stats = NodeStats(stats.counts + leaves_inside_nodes(tree, whole)[:, None], stats.label)
+    counted = rules(tree, stats, constant), rules(tree, stats, constant, count_empty=True)
+    for occupied, every in zip(*counted, strict=True):
+        np.testing.assert_array_equal(occupied.weight, every.weight)
+
+
+def test_a_single_node_and_no_rows_are_their_own_prunings():
+    single = Tree([0], [0.0], [-1], [3], 1)
+    split = Tree([0, 0, 0], [0.0] * 3, [1, -1, -1], [2, 1, 1], 1)
+    for count_empty in (False, True):
+        for weights in rules(single, NodeStats([[2, 1]], [0]), 1.0, count_empty=count_empty):
+            np.testing.assert_array_equal(weights.weight, [1])
+        empty = NodeStats(np.zeros((3, 2)), [0, 0, 0])
+        for weights in rules(split, empty, 1.0, count_empty=count_empty):
+            np.testing.assert_array_equal(weights.weight, [1, 0, 0])
+        nothing = TargetStats([0.0] * 3, [0.0] * 3, [0.0] * 3)
+        for weights in rules(split, nothing, 1.0, count_empty=count_empty):
+            np.testing.assert_array_equal(weights.weight, [1, 0, 0])
+
+
+def test_weights_count_like_copies():
+    rng = np.random.default_rng(1)
+    X, y, w = rng.normal(size=(60, 2)), rng.integers(0, 2, 60), rng.integers(1, 4, 60)
+    tree = grow_kd(X)
+    weighted = count(tree, X, y, 2, sample_weight=w.astype(float))
+    repeated = count(tree, np.repeat(X, w, axis=0), np.repeat(y, w), 2)
+    for constant in (0.01, 0.02, 1.0):
+        both = rules(tree, weighted, constant), rules(tree, repeated, constant)
+        for ours, theirs in zip(*both, strict=True):
+            np.testing.assert_array_equal(ours.weight, theirs.weight)
+
+
+def test_deep_trees_take_no_recursion():
+    tree, stats = deep_tree_and_stats()
+    sizes = [fragment_rule(tree, stats).at(c).expected_leaves for c in (0.0, 0.03, 0.1, 1.0)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 1
+
+
+def test_the_penalty_of_an_empty_leaf_beside_a_chain():
+    # The split of the root saves all 100 errors. With six empty leaves it has eight in all.
+    tree = Tree([0, 0, 0], [0.0] * 3, [1, -1, -1], [7, 1, 1], 1)
+    stats = NodeStats([[100, 100], [100, 0], [0, 100]], [0, 0, 1])
+    unit = math.sqrt(32 * 200 * math.log(math.e * 200))
+    between = 100 / (math.sqrt(5) - 1) / unit
+    for count_empty, n_leaves in ((False, 2), (True, 1)):
+        weights = certree.square_root_penalised(tree, stats, between, count_empty=count_empty)
+        assert weights.expected_leaves == n_leaves
+    # A root fragment of many features does not divide, but goes through the chain for free.
+    for count_empty in (False, True):
+        rule = fragment_rule(tree, stats, log_cells=50.0, count_empty=count_empty)
+        assert rule.fragment(0.1).expected_leaves == 1
+        unit = math.sqrt(48 * 200 * math.log(400))
+        assert rule.at(0.999 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 2
+        assert rule.at(1.001 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 1
+
+
+# -- the tree of the paper -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_the_paper_s_tree_halves_all_sides_equally_often(p):
+    rng = np.random.default_rng(p)
+    X = rng.random((3000, p))
+    for exponent in (None, 1 / (p + 1), 1 / (p + 2)):
+        halvings = certree.dyadic_resolution(3000, p, exponent)
+        power = 1 / p if exponent is None else exponent
+        assert 2**halvings <= (3000 / math.log(3000)) ** power < 2 ** (halvings + 1)
+        tree = grow_dyadic(X, np.zeros(3000, int), resolution="paper", exponent=exponent)
+        assert tree.depth == p * halvings
+        same = grow_dyadic(X, max_depth=p * halvings)
+        np.testing.assert_array_equal(tree.left, same.left)
+
+
+def test_the_paper_s_tree_counts_weights_as_rows():
+    X = np.random.default_rng(0).random((40, 1))
+    heavy = grow_dyadic(X, resolution="paper", sample_weight=np.full(40, 100.0))
+    np.testing.assert_array_equal(
+        heavy.left, grow_dyadic(np.repeat(X, 100, axis=0), resolution="paper").left
+    )
+    assert heavy.n_leaves > grow_dyadic(X, resolution="paper").n_leaves
+
+
+@pytest.mark.parametrize("constant", [0.005, 0.01, 0.02, 0.05])
+def test_chains_are_the_empty_cells_that_are_not_stored(constant):
+    rng = np.random.default_rng(4)
+    X = rng.random((60, 2)) ** 3
+    y = (X[:, 0] > X[:, 1] * rng.random(60)).astype(int)
+    found = []
+    for expand in (False, True):
+        tree = grow_dyadic(X, y, resolution="paper", exponent=1.0, expand=expand)
+        stats = count(tree, X, y, 2)
+        rule = fragment_rule(tree, stats, log_cells=5.0, count_empty=True)
+        penalties = literal_penalties(tree, stats, constant, None, 5.0)
+        value = paid(tree, stats, rule, constant, penalties, True)
+        search = square_root_rule(tree, stats, count_empty=True)
+        step = search.step(constant)
+        found.append((value, search.costs[step] + constant * search.penalties[step]))
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("constant", [-0.5, float("nan"), float("inf")])
+def test_bad_constants_are_refused(constant):
+    tree = Tree([0], [0.0], [-1], [1], 1)
+    stats = NodeStats([[1, 2]], [1])
+    for rule in (
+        certree.square_root_penalised,
+        certree.spatially_adaptive,
+        lambda *given: certree.polynomial_penalised(*given[:2], 1, given[2]),
+        certree.pessimistic,
+        certree.minimum_description_length,
+    ):
+        with pytest.raises(ValueError, match="constant must be a finite number >= 0"):
+            rule(tree, stats, constant)
+    with pytest.raises(ValueError, match="log_cells must be a finite number >= 0"):
+        certree.spatially_adaptive(tree, stats, log_cells=constant)
+
+
+def test_other_bad_input_is_refused():
+    tree = Tree([0], [0.0], [-1], [1], 1)
+    stats = NodeStats([[1, 2]], [1])
+    for smoothness in (0, 1.5, "2"):
+        with pytest.raises(ValueError, match="smoothness must be a whole number >= 1"):
+            certree.polynomial_penalised(tree, stats, smoothness)
+    two = NodeStats([[1, 2], [1, 1]], [1, 0])
+    for rule in (certree.square_root_penalised, certree.spatially_adaptive):
+        with pytest.raises(ValueError, match="stats has 2 nodes, but the tree has 1 nodes"):
+            rule(tree, two)
+    X = np.zeros((20, 12))
+    with pytest.raises(ValueError, match='resolution="paper" halves no side of 12 features'):
+        grow_dyadic(X, resolution="paper")
+    with pytest.raises(ValueError, match="halves no side of 1 features for 1 rows"):
+        certree.dyadic_resolution(1, 1)
+    with pytest.raises(ValueError, match="resolution must be None or"):
+        grow_dyadic(X, resolution="fine")
+    with pytest.raises(ValueError, match='resolution="paper" takes max_depth=None, got 3'):
+        grow_dyadic(X, resolution="paper", max_depth=3)
+    with pytest.raises(ValueError, match="exponent must be a finite number >= 0"):
+        certree.dyadic_resolution(100, 2, float("nan"))
