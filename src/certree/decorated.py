@@ -10,10 +10,9 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, assert_all_finite, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import has_fit_parameter
 
@@ -22,22 +21,36 @@ from certree.columns import Float64, Int32
 from certree.estimator import TreeVoteEstimator, _Training, collapsed, new_rows
 from certree.grow.partition import Partition
 from certree.grow.stopping import MaxDepth
-from certree.prunings import prune
+from certree.prunings import losses_as_leaf, prune
 from certree.regressor import TreeVoteRegressor
-from certree.rows import Indices
-from certree.stats import Stats
+from certree.rows import Fold, Indices
 from certree.tree import LEAF, Tree, threads
 from certree.tune import Method
 from certree.votes import vote
 
+# Rows like its parent's that a cell without a model is given.
+_SMOOTHING = 1.0
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Node:
-    """The rows of a node, and how they may be divided to judge a model."""
+    """The rows of a node, and whether they are enough for a model."""
 
     number: int
     rows: Indices
     is_modelled: bool
+
+    def part(self, fold: Fold, n_rows: int) -> Fold:
+        """What a fold of all rows is in this node."""
+        inside = np.zeros(n_rows, dtype=bool)
+        inside[self.rows] = True
+        grow, judge = inside[fold.grow], inside[fold.judge]
+        return Fold(
+            fold.grow[grow],
+            fold.judge[judge],
+            None if fold.grow_weight is None else fold.grow_weight[grow],
+            None if fold.judge_weight is None else fold.judge_weight[judge],
+        )
 
 
 def _rows_of_nodes(tree: Tree, leaf: Int32) -> list[Indices]:
@@ -65,7 +78,6 @@ class DecoratedTree(TreeVoteEstimator):
         **TreeVoteEstimator._parameter_constraints,
         "leaf_estimator": [HasMethods(["fit", "predict"]), None],
         "min_model_rows": [Interval(Integral, 2, None, closed="left")],
-        "cv": [Interval(Integral, 2, None, closed="left")],
         "scale": ["boolean"],
     }
 
@@ -85,16 +97,8 @@ class DecoratedTree(TreeVoteEstimator):
         """The model of a leaf, if none is given."""
 
     @abstractmethod
-    def _constant_losses(self, stats: Stats) -> Float64:
-        """Loss of every node without a model, as if each row were left out, (m,)."""
-
-    @abstractmethod
     def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
         """Loss of a model on rows that it has not seen."""
-
-    @abstractmethod
-    def _can_be_modelled(self, y: NDArray[Any]) -> bool:
-        """Whether there is anything to model in a node."""
 
     def _methods(self) -> list[Method]:
         return []
@@ -106,7 +110,21 @@ class DecoratedTree(TreeVoteEstimator):
             raise ValueError(f"leaf_estimator must be a {expected}, got {model!r}")
         return make_pipeline(StandardScaler(), clone(model)) if self.scale else clone(model)
 
+    def _takes_missing_values(self) -> bool:
+        model = self._default_leaf() if self.leaf_estimator is None else self.leaf_estimator
+        return hasattr(model, "__sklearn_tags__") and bool(get_tags(model).input_tags.allow_nan)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_missing_values()
+        return tags
+
+    def _expect_values(self, X: NDArray[Any]) -> None:
+        if not self._takes_missing_values():
+            assert_all_finite(X, input_name="X")
+
     def _fit(self, rows: _Training) -> None:
+        self._expect_values(rows.X)
         random_state = check_random_state(self.random_state)
         template = self._leaf_model()
         if rows.weight is not None and not has_fit_parameter(_last(template), "sample_weight"):
@@ -115,10 +133,11 @@ class DecoratedTree(TreeVoteEstimator):
         leaf = tree.route(rows.X, threads(self.n_jobs))
         stats = self._summarise(tree, leaf, rows.y, rows.weight)
         nodes = self._nodes(tree, leaf, rows)
-        seed = int(random_state.randint(2**31 - 1))
-        losses, constant = self._judged(nodes, template, rows, stats, seed)
+        folds = rows.folds(self.cv, random_state, is_classifier(self))
+        constant = self._constant_losses(tree, leaf, rows, folds)
+        losses = self._judged(nodes, template, rows, constant, folds)
         pruning = prune(tree, losses)
-        ballot = vote(tree, stats, pruning, "mean")
+        ballot = vote(tree, stats, pruning, "mean", _SMOOTHING)
         kept = [nodes[v] for v in np.flatnonzero(pruning.weight) if losses[v] < constant[v]]
         fitted = self._parallel(self._fitted_model, template, kept, rows)
         place = {node.number: model for node, model in zip(kept, fitted, strict=True)}
@@ -135,38 +154,67 @@ class DecoratedTree(TreeVoteEstimator):
         }
 
     def _nodes(self, tree: Tree, leaf: Int32, rows: _Training) -> list[_Node]:
-        smallest = max(self.min_model_rows, self.cv)
+        # A row of weight w counts like w copies of it.
+        copies = np.ones(len(rows.y)) if rows.weight is None else np.maximum(rows.weight, 1)
         return [
-            _Node(number, inside, len(inside) >= smallest and self._can_be_modelled(rows.y[inside]))
+            _Node(
+                number,
+                inside,
+                bool(copies[inside].sum() >= self.min_model_rows) and _varies(rows.y[inside]),
+            )
             for number, inside in enumerate(_rows_of_nodes(tree, leaf))
         ]
 
+    def _constant_losses(
+        self, tree: Tree, leaf: Int32, rows: _Training, folds: list[Fold]
+    ) -> Float64:
+        """Loss of every node without a model on rows left out, (m,)."""
+        losses = np.zeros(tree.n_nodes)
+        for fold in folds:
+            sides = ((fold.grow, fold.grow_weight), (fold.judge, fold.judge_weight))
+            grown, judged = (
+                self._summarise(tree, leaf[part], rows.y[part], weight) for part, weight in sides
+            )
+            values = grown.averages(tree, _SMOOTHING)
+            losses += losses_as_leaf(None, values, judged.table, self.scoring)
+        return losses
+
     def _judged(
-        self, nodes: list[_Node], template: Any, rows: _Training, stats: Stats, seed: int
-    ) -> tuple[Float64, Float64]:
-        """Loss of each node as a leaf, with the better of its model and a constant; that alone."""
-        constant = self._constant_losses(stats)
+        self,
+        nodes: list[_Node],
+        template: Any,
+        rows: _Training,
+        constant: Float64,
+        folds: list[Fold],
+    ) -> Float64:
+        """Loss of every node as a leaf, by its model or by a constant, whichever is better, (m,)."""
         modelled = [node for node in nodes if node.is_modelled]
-        found = self._parallel(self._left_out_loss, template, modelled, rows, seed)
+        found = self._parallel(self._left_out_loss, template, modelled, rows, folds)
         losses = constant.copy()
         for node, loss in zip(modelled, found, strict=True):
             losses[node.number] = min(loss, constant[node.number])
-        return losses, constant
+        return losses
 
     def _parallel(self, task: Any, template: Any, nodes: list[_Node], *others: Any) -> list[Any]:
         jobs = (delayed(task)(template, node, *others) for node in nodes)
         results: list[Any] = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
         return results
 
-    def _left_out_loss(self, template: Any, node: _Node, rows: _Training, seed: int) -> float:
-        X, y = rows.X[node.rows], rows.y[node.rows]
-        weight = None if rows.weight is None else rows.weight[node.rows]
-        deal = StratifiedKFold if is_classifier(self) else KFold
-        folds = deal(self.cv, shuffle=True, random_state=seed)
-        loss = 0.0
-        for grow, judge in folds.split(X, y):
-            model = _fit_model(template, X[grow], y[grow], None if weight is None else weight[grow])
-            loss += self._loss(model, X[judge], y[judge], None if weight is None else weight[judge])
+    def _left_out_loss(
+        self, template: Any, node: _Node, rows: _Training, folds: list[Fold]
+    ) -> float:
+        """Loss of models of a node on rows left out; infinite where they cannot be fitted."""
+        loss = 0.0 if folds else np.inf
+        for whole in folds:
+            fold = node.part(whole, len(rows.y))
+            if not len(fold.judge):
+                continue
+            y = rows.y[fold.grow]
+            if not len(y) or not _varies(y):
+                return np.inf
+            model = _fit_model(template, rows.X[fold.grow], y, fold.grow_weight)
+            judged = rows.X[fold.judge], rows.y[fold.judge]
+            loss += self._loss(model, *judged, fold.judge_weight)
         return loss
 
     def _fitted_model(self, template: Any, node: _Node, rows: _Training) -> Any:
@@ -176,6 +224,7 @@ class DecoratedTree(TreeVoteEstimator):
     def _by_leaf(self, X: ArrayLike) -> tuple[NDArray[Any], Int32, list[tuple[int, Indices]]]:
         """New rows, their leaves, and those of each leaf with a model."""
         rows = new_rows(self, X)
+        self._expect_values(rows)
         leaf = self.tree_.route(rows, threads(self.n_jobs))
         order = np.argsort(leaf, kind="stable")
         starts = np.searchsorted(leaf[order], np.arange(self.tree_.n_nodes + 1))
@@ -185,17 +234,26 @@ class DecoratedTree(TreeVoteEstimator):
         return rows, leaf, groups
 
 
+def _varies(y: NDArray[Any]) -> bool:
+    """Whether there is anything to model."""
+    return bool(y.min() < y.max())
+
+
 def _last(template: Any) -> Any:
-    return template.steps[-1][1] if hasattr(template, "steps") else template
+    return template.steps[-1][1] if isinstance(template, Pipeline) else template
 
 
 def _fit_model(template: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> Any:
     model = clone(template)
     if weight is None:
         return model.fit(X, y)
-    if hasattr(model, "steps"):
-        return model.fit(X, y, **{f"{model.steps[-1][0]}__sample_weight": weight})
-    return model.fit(X, y, sample_weight=weight)
+    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
+    names = [
+        f"{name}__sample_weight" if name else "sample_weight"
+        for name, step in steps
+        if has_fit_parameter(step, "sample_weight")
+    ]
+    return model.fit(X, y, **dict.fromkeys(names, weight))
 
 
 class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
@@ -222,8 +280,8 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         Whether the features are standardised in each leaf.
     scoring : {"error", "log_loss"}, default="error"
         Loss by which nodes are judged.
-    cv : int, default=3
-        Folds of the rows of a node, by class, on which its model is judged.
+    cv : int, splitter, iterable or None, default=3
+        Folds on which the models of all nodes are judged; see `PACBayesTreeClassifier`.
     min_rows : float, default=50
         A cell of at most so many rows is not cut.
     max_depth : int, "log" or None, default=7
@@ -277,7 +335,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         min_model_rows: int = 50,
         scale: bool = True,
         scoring: Any = "error",
-        cv: int = 3,
+        cv: Any = 3,
         min_rows: float = 50,
         max_depth: MaxDepth = 7,
         max_leaves: int | None = None,
@@ -305,21 +363,6 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
 
     def _default_leaf(self) -> Any:
         return LogisticRegression(max_iter=1000)
-
-    def _can_be_modelled(self, y: NDArray[Any]) -> bool:
-        counts = np.bincount(y)
-        # Each class in every fold: a model of fewer classes would be judged on others.
-        return bool((counts > 0).sum() > 1 and counts[counts > 0].min() >= self.cv)
-
-    def _constant_losses(self, stats: Any) -> Float64:
-        if self.scoring == "error":
-            errors: Float64 = stats.errors
-            return errors
-        # Each row by the frequencies of the others, with one more of each class.
-        counts, n = stats.counts, stats.n[:, None]
-        shares = np.maximum(counts, 1) / np.maximum(n - 1 + counts.shape[1], 1)
-        losses: Float64 = -(counts * np.log(shares)).sum(axis=1)
-        return losses
 
     def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
         one = np.ones(len(y)) if weight is None else weight
@@ -397,8 +440,8 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         A cell with fewer rows predicts its mean.
     scale : bool, default=True
         Whether the features are standardised in each leaf.
-    cv : int, default=3
-        Folds of the rows of a node on which its model is judged, by squared error.
+    cv : int, splitter, iterable or None, default=3
+        Folds on which the models of all nodes are judged, by squared error.
     min_rows : float, default=50
         A cell of at most so many rows is not cut.
     max_depth : int, "log" or None, default=7
@@ -441,7 +484,7 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         categorical_features: Any = "from_dtype",
         min_model_rows: int = 50,
         scale: bool = True,
-        cv: int = 3,
+        cv: Any = 3,
         min_rows: float = 50,
         max_depth: MaxDepth = 7,
         max_leaves: int | None = None,
@@ -465,15 +508,6 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
 
     def _default_leaf(self) -> Any:
         return Ridge()
-
-    def _can_be_modelled(self, y: NDArray[Any]) -> bool:
-        return bool(y.min() < y.max())
-
-    def _constant_losses(self, stats: Any) -> Float64:
-        # The mean of the other rows is farther from a row by this factor.
-        factor = stats.rows / np.maximum(stats.rows - 1, 1)
-        losses: Float64 = stats.sse * factor**2
-        return losses
 
     def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
         one = np.ones(len(y)) if weight is None else weight
