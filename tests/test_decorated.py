@@ -53,7 +53,7 @@ def test_small_cells_pass_the_checks_of_scikit_learn(estimator):
         weights = "check_sample_weight_equivalence_on_dense_data"
         expected[weights] = "logistic regression stops within a tolerance"
     check_estimator(
-        estimator(min_model_rows=4, min_rows=4, partition="cart"),
+        estimator(min_model_rows=4, min_rows=4, max_depth=2, partition="cart"),
         expected_failed_checks=expected,
         on_skip=None,
     )
@@ -129,11 +129,11 @@ def test_leaf_models_are_fitted_on_the_rows_of_their_leaves():
 
 
 def test_models_in_leaves_are_better_than_constants_on_smooth_boundaries():
-    X, y, _ = curved(4000)
+    X, y, _ = curved(3000)
     X_new, _, clean = curved(20000, 1)
     quadratic = make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1000))
     plain = PACBayesTreeClassifier(random_state=0).fit(X, y)
-    decorated = DecoratedTreeClassifier(quadratic, random_state=0).fit(X, y)
+    decorated = DecoratedTreeClassifier(quadratic, max_depth=4, random_state=0).fit(X, y)
     one = quadratic.fit(X, y)
     error = {
         name: np.mean(model.predict(X_new) != clean)

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, assert_all_finite, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
 
 from certree.classifier import TreeVoteClassifier
 from certree.columns import Float64, Int32
@@ -197,7 +198,9 @@ class DecoratedTree(TreeVoteEstimator):
 
     def _parallel(self, task: Any, template: Any, nodes: list[_Node], *others: Any) -> list[Any]:
         jobs = (delayed(task)(template, node, *others) for node in nodes)
-        results: list[Any] = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+        # Models of few rows gain nothing from threads within them, which get into each other's way.
+        with threadpool_limits(1):
+            results: list[Any] = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
         return results
 
     def _left_out_loss(
