@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 import certree
-from certree import HeldOut, Tree
+from certree import HeldOut, Tree, bounds
 from certree.certificate import METHODS
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -291,6 +291,23 @@ def test_fits_in_a_box_keep_their_promise(n_classes):
 def test_fits_keep_their_promise_for_new_groups():
     outcomes = [fitted(Draw(World(2), seed, group_size=5)) for seed in range(REPEATS)]
     expect_valid(*np.array(outcomes).T, worth=0.35)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_the_excess_of_a_vote_is_at_most_k_times_that_of_its_draws(n_classes):
+    """It holds for every law and every sample: the Bayes risk is the noise here."""
+    world = World(n_classes, noise=0.3)
+    closest = np.inf
+    for seed in range(REPEATS):
+        held = Draw(world, seed).held()
+        for law in laws(held, priors(held)):
+            ballot = certree.vote(held.tree, held.stats, law)
+            gibbs = world.gibbs_risk(held.tree, ballot) - world.noise
+            excess = world.risk_of_labels(held.tree, ballot.label) - world.noise
+            bound = bounds.oracle_excess(max(gibbs, 0.0), n_classes)
+            assert excess <= bound + 1e-12
+            closest = min(closest, (bound + 1e-12) / (excess + 1e-12))
+    assert closest < n_classes  # the vote is no better than its draws somewhere
 
 
 def test_the_simulation_sees_violations():
