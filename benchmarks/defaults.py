@@ -59,6 +59,7 @@ def classifiers(categorical: np.ndarray) -> dict[str, Any]:
         "mixture, cv 2": {**mixed, **entropy, "cv": 2},
         "mixture, cv 5": {**mixed, **entropy, "cv": 5},
         "mixture, not smoothed": {**mixed, **entropy, "smoothing": 0.0},
+        "mixture, smoothing 0.5": {**mixed, **entropy, "smoothing": 0.5},
         "mixture, smoothing 2": {**mixed, **entropy, "smoothing": 2.0},
         "mixture, leaves": {**mixed, **entropy, "prior": "leaves"},
         "mixture, branching": {**mixed, **entropy, "prior": "branching"},

@@ -149,7 +149,7 @@ class PACBayesTreeClassifier(CertifiedVote, PACBayesVote, TreeVoteClassifier):
     vote : {"majority", "mean"}, default="mean"
         Whether a pruning votes for the majority class of the leaf that x is in, or spreads its vote
         like the classes there.
-    smoothing : float, default=0.5
+    smoothing : float, default=0.1
         Rows with the classes of its parent that every cell is given in the mean vote; see `vote`.
     lambda_error : float or None, default=None
         Weight of an error (nats); None: chosen by cross-validation.
@@ -266,7 +266,7 @@ class PACBayesTreeClassifier(CertifiedVote, PACBayesVote, TreeVoteClassifier):
         monotonic_cst: Any = None,
         prior: Prior | None = None,
         vote: Kind = "mean",
-        smoothing: float = 0.5,
+        smoothing: float = 0.1,
         lambda_error: float | None = None,
         lambda_penalty: float | None = None,
         search: Search | None = None,
