@@ -55,7 +55,7 @@ class Mean:
 
     def rounded(self, digits: int) -> str:
         """Both with so many digits, the value alone if there is no error."""
-        text = f"{self.value:.{digits}f}"
+        text = f"{self.value:z.{digits}f}"
         if np.isnan(self.standard_error):
             return text
         return f"{text} ±{self.standard_error:.{digits}f}"
