@@ -66,7 +66,12 @@ def tuple_risk(
     if not 1 <= n_wrong <= n_draws:
         raise ValueError(f"n_wrong must lie in 1 .. {n_draws}, got {n_wrong!r}")
     wrong = wrong_mass(ballot)
-    table = betaincc(n_draws - n_wrong + 1, n_wrong, 1 - wrong) if n_draws > 1 else wrong
+    if n_draws == 1:
+        return _mean_over_rows(tree, stats, wrong)
+    # Most classes have no row in most leaves, and the incomplete beta function takes its time.
+    held = np.where(tree.is_leaf[:, None], stats.of(tree).counts, 0) > 0
+    table = np.zeros_like(wrong)
+    table[held] = betaincc(n_draws - n_wrong + 1, n_wrong, 1 - wrong[held])
     return _mean_over_rows(tree, stats, table)
 
 
