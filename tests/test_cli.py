@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import certree
 from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
 from certree.cli import app
+from certree.experiments import rates
 from certree.experiments.figure2 import SHARES
 from certree.experiments.protocol import EXPANDED, PARTITIONS, PRUNING, run
 from certree.experiments.table2 import METHODS
@@ -101,7 +102,7 @@ def read(path):
 
 def test_help_lists_the_commands():
     text = succeeds("--help")
-    for command in ("table2", "figure2", "fit", "predict"):
+    for command in ("table2", "figure2", "rates", "fit", "predict"):
         assert re.search(rf"\b{command}\b", text)
 
 
@@ -110,6 +111,10 @@ def test_help_lists_the_commands():
     [
         ("table2", ["--data", "--datasets", "--partitions", "--repeats", "--jobs", "--json"]),
         ("figure2", ["--data", "--datasets", "--partitions", "--repeats", "--jobs", "--plot"]),
+        (
+            "rates",
+            ["--dimensions", "--sizes", "--repeats", "--noise", "--jobs", "--json", "--plot"],
+        ),
         ("fit", ["--target", "--output", "--method", "--partition", "--seed", "--quiet"]),
         ("predict", ["--output", "MODEL", "FILE"]),
     ],
@@ -301,6 +306,45 @@ def test_an_unknown_kind_of_picture_leaves_no_file(tmp_path):
     )
     assert result.exit_code == 1
     assert "xyz" in result.stderr
+    assert names(tmp_path) == []
+
+
+def test_rates_prints_and_writes_what_the_simulation_gives(tmp_path):
+    json_file, picture = tmp_path / "rates.json", tmp_path / "rates.png"
+    text = succeeds(
+        *("rates", "--dimensions", 2, "--sizes", "128,256", "--sizes", 512, "--sizes", 1024),
+        *("--repeats", 1, "--jobs", 1, "--quiet", "--json", json_file, "--plot", picture),
+    )
+    trials = rates.simulate([2], [128, 256, 512, 1024], 1)
+    content = strict_json(json_file)
+    assert content["experiment"] == "rates"
+    assert [trial["excess"] for trial in content["trials"]] == [trial.excess for trial in trials]
+    found = rates.rates(trials)
+    for boundary in ("Lipschitz", "smooth"):
+        assert f"{boundary} boundary, 2 features: excess error" in text
+    row = next(line.split() for line in text.splitlines() if line.split()[:1] == ["1024"])
+    assert row[1:] == [f"{rate.excess[-1].value:.2g}" for rate in found[:4]]
+    row = next(line.split() for line in text.splitlines() if line.split()[:1] == ["exponent"])
+    assert row[1:] == [f"{rate.fitted.value:.2f}" for rate in found[:4]]
+    row = next(line.split() for line in text.splitlines() if line.split()[:2] == ["in", "theory"])
+    assert row[2:] == ["0.33", "0.50", "-", "0.50"]
+    assert kind_of(picture) == ".png"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dimensions", "1"], "dimensions must be at least 2"),
+        (["--dimensions", "two"], "dimensions must be whole numbers, got two"),
+        (["--sizes", "256,2^9"], "sizes must be whole numbers, got 256, 2^9"),
+        (["--sizes", ","], "sizes must name at least one number of rows"),
+        (["--sizes", "4"], "halves no side"),
+        (["--noise", "0.7"], "noise must lie in 0 .. 0.5"),
+    ],
+)
+def test_rates_that_cannot_be_simulated_leave_no_file(tmp_path, arguments, message):
+    files = ("--json", tmp_path / "out.json", "--plot", tmp_path / "out.png")
+    assert message in fails("rates", "--quiet", *arguments, *files)
     assert names(tmp_path) == []
 
 

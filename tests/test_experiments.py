@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import certree
-from certree.experiments import figure2, table2
+from certree.experiments import figure2, rates, table2
 from certree.experiments.protocol import (
     EXPANDED,
     EXPANDED_FEATURES,
@@ -438,6 +438,140 @@ def test_curves_are_means_by_training_size():
     curves = {curve.method: curve for curve in figure2.curves(outcomes)}
     assert curves[PRUNING].rows == (10, 20)
     assert curves[PRUNING].errors[0].value == pytest.approx(0.15)
+
+
+# -- rates -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trials():
+    return rates.simulate([2, 3], [512, 128], repeats=2, noise=0.1)
+
+
+def test_every_rule_is_tried_on_every_sample(trials):
+    cases = [(t.dimension, t.boundary, t.rows, t.repeat, t.rule) for t in trials]
+    assert cases == [
+        (dimension, boundary.name, n, repeat, rule.name)
+        for dimension in (2, 3)
+        for boundary in rates.BOUNDARIES
+        for n in (128, 512)
+        for repeat in range(2)
+        for rule in rates.RULES
+    ]
+    assert all(0 <= trial.excess <= 0.8 and trial.leaves >= 1 for trial in trials)
+
+
+def test_trials_repeat_themselves_whatever_the_threads(trials):
+    assert rates.simulate([3, 2], [128], 1, 0.1, n_jobs=2) == [
+        trial
+        for dimension in (3, 2)
+        for trial in trials
+        if (trial.dimension, trial.rows, trial.repeat) == (dimension, 128, 0)
+    ]
+
+
+def test_the_excess_is_what_the_rule_errs_beyond_the_noise(trials):
+    boundary = rates.BOUNDARIES[1]
+    _, y = rates.draw_rows(boundary, 2, 512, 1, 0.1)
+    # As printed the root alone is left: it gets the rarer class wrong, but for the noise.
+    (trial,) = (
+        t
+        for t in trials
+        if (t.dimension, t.boundary, t.rows, t.repeat, t.rule)
+        == (2, "smooth", 512, 1, "(2) as printed")
+    )
+    assert trial.leaves == 1
+    X_new, y_new = rates.draw_rows(boundary, 2, 200_000, 5, 0.1)
+    error = np.mean(y_new != np.bincount(y).argmax())
+    bayes = np.mean(y_new != boundary.above(X_new))
+    assert bayes == pytest.approx(0.1, abs=0.003)
+    assert trial.excess == pytest.approx(error - bayes, abs=0.005)
+
+
+def test_the_boundaries_are_as_steep_and_as_smooth_as_they_say():
+    u = np.linspace(0, 1, 10_001)[:, None]
+    for boundary in rates.BOUNDARIES:
+        heights = boundary.wave(u)[:, 0]
+        assert (heights.min(), heights.max()) == pytest.approx((-1, 1), abs=1e-6)
+        slopes = np.diff(heights) / 1e-4
+        # Where it bends at once, the slope jumps.
+        jump = np.abs(np.diff(slopes)).max()
+        assert (jump > 1) == (boundary.smoothness == 1)
+        X = np.column_stack([u[:, 0], np.full(len(u), 0.48)])
+        assert 0.3 < boundary.above(X).mean() < 0.7
+        assert not boundary.above(np.zeros((1, 3))).any()
+        assert boundary.above(np.ones((1, 3))).all()
+
+
+def test_even_points_fill_every_cell():
+    for dimension in (2, 3):
+        points = rates.even_points(dimension, 4096)
+        cells, counts = np.unique(np.floor(points * 8), axis=0, return_counts=True)
+        assert len(cells) == 8**dimension
+        assert counts.max() <= 2 * 4096 / 8**dimension
+
+
+def test_exponents_are_those_of_exact_powers():
+    sizes = [256, 1024, 4096, 16384]
+    errors = 3 * rates.shrinking(sizes) ** 0.4
+    fitted = rates.fitted_exponent(sizes, errors)
+    assert fitted.value == pytest.approx(0.4)
+    assert fitted.standard_error == pytest.approx(0, abs=1e-9)
+    assert math.isnan(rates.fitted_exponent(sizes[:2], errors[:2]).standard_error)
+    for case in ((sizes[:1], errors[:1]), (sizes, errors * [1, 1, 1, 0])):
+        assert math.isnan(rates.fitted_exponent(*case).value)
+    noisy = errors * [1.0, 1.2, 0.9, 1.1]
+    x, y = np.log(rates.shrinking(sizes)), np.log(noisy)
+    slope, covariance = np.polyfit(x, y, 1, cov=True)
+    fitted = rates.fitted_exponent(sizes, noisy)
+    assert fitted.value == pytest.approx(slope[0])
+    assert fitted.standard_error == pytest.approx(covariance[0, 0] ** 0.5)
+
+
+def test_rates_are_means_and_exponents_of_the_larger_sizes(trials):
+    found = rates.rates(trials)
+    assert len(found) == 2 * 2 * len(rates.RULES)
+    theory = {}
+    for rate in found:
+        group = [
+            trial
+            for trial in trials
+            if (trial.dimension, trial.boundary, trial.rule)
+            == (rate.dimension, rate.boundary, rate.rule)
+        ]
+        assert rate.rows == (128, 512)
+        assert rate.larger == (512,)
+        assert math.isnan(rate.fitted.value)
+        for n, excess, leaves in zip(rate.rows, rate.excess, rate.leaves, strict=True):
+            values = [trial.excess for trial in group if trial.rows == n]
+            assert excess.value == pytest.approx(np.mean(values))
+            assert leaves == np.mean([trial.leaves for trial in group if trial.rows == n])
+        theory[rate.dimension, rate.boundary, rate.rule] = rate.theory
+    assert theory[2, "smooth", "(1) square root"] == pytest.approx(1 / 3)
+    assert theory[3, "smooth", "(2) spatially adaptive"] == pytest.approx(1 / 3)
+    assert theory[3, "Lipschitz", "decorated"] == pytest.approx(1 / 3)
+    assert theory[3, "smooth", "decorated"] == pytest.approx(3 / 7)
+    content = json.loads(json.dumps(rates.as_json(trials, found)))
+    assert content["experiment"] == "rates"
+    assert content["trials"][0]["excess"] == trials[0].excess
+    assert content["rates"][0]["rows"] == [128, 512]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1], [256], 1), "dimensions must be at least 2"),
+        (([], [256], 1), "dimensions must be at least 2"),
+        (([2], [], 1), "sizes must name"),
+        (([2], [256], 0), "repeats must be at least 1"),
+        (([2], [256], 1, 0.5), "noise must lie in"),
+        (([2], [256], 1, float("nan")), "noise must lie in"),
+        (([3], [16, 256], 1), "halves no side of 3 features for 16 rows"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        rates.simulate(*arguments)
 
 
 @pytest.mark.data

@@ -51,6 +51,7 @@ ORDER = [
     "experiments.protocol",
     "experiments.table2",
     "experiments.figure2",
+    "experiments.rates",
     "plot",
     "cli",
 ]

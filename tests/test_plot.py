@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ import certree
 from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
 from certree.experiments.figure2 import Curve
 from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
+from certree.experiments.rates import RULES, Rate, shrinking
 from certree.experiments.table2 import PAPER, Line, Mean
-from certree.plot import COLOURS, plot_figure2, plot_table2, plot_tree
+from certree.plot import COLOURS, plot_figure2, plot_rates, plot_table2, plot_tree
 
 X, Y = load_iris(return_X_y=True, as_frame=True)
 
@@ -157,6 +159,61 @@ def test_the_legend_of_figure2_names_every_method_that_is_drawn():
     shown = {each.get_label() for ax in figure.axes for each in ax.lines}
     assert "HS-vote" in shown
     assert sorted(legend_of(figure)) == sorted(shown)
+
+
+# -- rates -----------------------------------------------------------------------------------------
+
+
+def rate(dimension, boundary, rule):
+    rows = (256, 1024, 4096, 16384)
+    power = 0.2 + 0.1 * [each.name for each in RULES].index(rule)
+    excess = tuple(Mean(float(error), 0.001) for error in shrinking(rows) ** power)
+    theory = NO_ERROR if rule == "(2) as printed" else 0.5
+    fitted = Mean(power, NO_ERROR if dimension == 2 else 0.01)
+    return Rate(dimension, boundary, rule, rows, excess, (1.0,) * 4, theory, fitted)
+
+
+RATES = [
+    rate(dimension, boundary, rule.name)
+    for dimension in (2, 3)
+    for boundary in ("Lipschitz", "smooth")
+    for rule in RULES
+]
+
+
+def test_rates_have_a_panel_per_dimension_and_boundary():
+    figure = plot_rates(RATES)
+    assert [ax.get_title() for ax in figure.axes] == [
+        f"{boundary} boundary, {dimension} features"
+        for dimension in (2, 3)
+        for boundary in ("Lipschitz", "smooth")
+    ]
+    assert all((ax.get_xscale(), ax.get_yscale()) == ("log", "log") for ax in figure.axes)
+    assert drawn(figure)
+    assert len(plot_rates(RATES[:4]).axes) == 1
+
+
+def test_rates_name_exponents_and_draw_those_of_the_theory():
+    figure = plot_rates(RATES)
+    for ax, spread in zip(figure.axes, ["", "", " ±0.01", " ±0.01"], strict=True):
+        shown = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert shown == [f"{power}{spread} (0.50)" for power in ("0.20", "0.30", "0.50")]
+        dotted = [mark for mark in ax.lines if mark.get_linestyle() == ":"]
+        assert len(dotted) == 3
+        for mark in dotted:
+            x, y = mark.get_data()
+            assert list(x) == [4096, 16384]
+            assert np.diff(np.log(y)) == pytest.approx(0.5 * np.diff(np.log(shrinking(x))))
+    (legend,) = figure.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == [*(rule.name for rule in RULES), "theory's rate"]
+
+
+def test_a_rate_that_could_not_be_fitted_has_no_exponent():
+    few = [replace(each, fitted=Mean(NO_ERROR, NO_ERROR)) for each in RATES[:4]]
+    figure = plot_rates(few)
+    assert figure.axes[0].get_legend() is None
+    assert drawn(figure)
 
 
 # -- a tree ----------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from certree.classifier import (
 from certree.deployment import certify as certify_rows
 from certree.estimator import TreeVoteEstimator
 from certree.experiments import figure2 as figure2_experiment
+from certree.experiments import rates as rates_experiment
 from certree.experiments import table2 as table2_experiment
 from certree.experiments.protocol import EXPANDED, PAPER_SETS, PARTITIONS, PRUNING, run
 from certree.experiments.table2 import METHODS, Line
@@ -90,6 +91,13 @@ def _split(values: list[str] | None, default: tuple[str, ...]) -> list[str]:
     if not values:
         return list(default)
     return [name.strip() for value in values for name in value.split(",") if name.strip()]
+
+
+def _whole_numbers(name: str, values: list[str] | None, default: tuple[int, ...]) -> list[int]:
+    words = _split(values, tuple(map(str, default)))
+    if not all(word.isdecimal() for word in words):
+        raise ValueError(f"{name} must be whole numbers, got {', '.join(words)}")
+    return list(map(int, words))
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
@@ -174,6 +182,45 @@ def figure2(
             from certree.plot import plot_figure2
 
             _write_figure(plot, plot_figure2(curves))
+    except (OSError, ValueError) as error:
+        _fail(error)
+
+
+@app.command()
+def rates(
+    dimensions: Annotated[
+        list[str] | None, typer.Option(help="Numbers of features, from 2; repeat or use commas.")
+    ] = None,
+    sizes: Annotated[
+        list[str] | None, typer.Option(help="Numbers of training rows; repeat or use commas.")
+    ] = None,
+    repeats: Repeats = 2,
+    noise: Annotated[
+        float, typer.Option(help="Share of wrong labels, which is the Bayes error.")
+    ] = rates_experiment.NOISE,
+    jobs: Jobs = -1,
+    json_file: Json = None,
+    plot: Plot = None,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate how fast prunings come close to the Bayes error, and print the rates."""
+    try:
+        trials = rates_experiment.simulate(
+            _whole_numbers("dimensions", dimensions, rates_experiment.DIMENSIONS),
+            _whole_numbers("sizes", sizes, rates_experiment.SIZES),
+            repeats,
+            noise,
+            n_jobs=jobs,
+            verbose=not quiet,
+        )
+        found = rates_experiment.rates(trials)
+        _print_rates(found)
+        if json_file:
+            _write_json(json_file, rates_experiment.as_json(trials, found))
+        if plot:
+            from certree.plot import plot_rates
+
+            _write_figure(plot, plot_rates(found))
     except (OSError, ValueError) as error:
         _fail(error)
 
@@ -412,3 +459,31 @@ def _print_figure2(curves: list[figure2_experiment.Curve]) -> None:
         for curve in rows:
             grid.add_row(curve.method, *map(str, curve.errors))
         console.print(grid)
+
+
+def _print_rates(found: list[rates_experiment.Rate]) -> None:
+    console = Console()
+    for dimension, boundary in dict.fromkeys((rate.dimension, rate.boundary) for rate in found):
+        group = [r for r in found if (r.dimension, r.boundary) == (dimension, boundary)]
+        title = f"{boundary} boundary, {dimension} features: excess error"
+        grid = _grid(title, "training rows")
+        for rate in group:
+            # In 80 columns there is room for some twelve letters a rule.
+            grid.add_column(rate.rule.replace(" ", "\n"), justify="right", no_wrap=True)
+        for n in sorted({n for rate in group for n in rate.rows}):
+            grid.add_row(str(n), *(_excess(rate, n) for rate in group))
+        grid.add_section()
+        grid.add_row("exponent", *(_exponent(rate.fitted) for rate in group))
+        grid.add_row("in theory", *(_exponent(rate.theory) for rate in group))
+        console.print(grid, highlight=False)
+    console.print("Excess: beyond the Bayes error. Exponents of (log n) / n, by the larger sizes.")
+
+
+def _excess(rate: rates_experiment.Rate, rows: int) -> str:
+    return f"{rate.excess[rate.rows.index(rows)].value:.2g}" if rows in rate.rows else "-"
+
+
+def _exponent(exponent: table2_experiment.Mean | float) -> str:
+    if isinstance(exponent, float):
+        return "-" if np.isnan(exponent) else f"{exponent:.2f}"
+    return "-" if np.isnan(exponent.value) else exponent.rounded(2)

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from certree.experiments.figure2 import Curve
 from certree.experiments.protocol import EXPANDED, PRUNING
+from certree.experiments.rates import Rate, shrinking
 from certree.experiments.table2 import Line
 from certree.explain import Branch, ExplainedCell
 
@@ -26,6 +27,10 @@ COLOURS = {
     "HS-vote": "#CC79A7",
     "unpruned": "#999999",
     "Gibbs": "#009E73",
+    "(1) square root": "#E69F00",
+    "(2) spatially adaptive": "#0072B2",
+    "(2) as printed": "#999999",
+    "decorated": "#009E73",
 }
 _RATIOS = ("SN-pruning", "PAC-Bayes joint", "PAC-Bayes error-first", "HS-vote")
 _CURVES = (PRUNING, "SN-pruning", "PAC-Bayes joint", "HS-vote", "unpruned")
@@ -122,6 +127,65 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
     handles = _legend(axes.ravel())
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
     return figure
+
+
+def plot_rates(rates: Sequence[Rate]) -> Figure:
+    """Draw excess error against training rows, both in logarithms, beside the rates of the theory.
+
+    Bars are standard errors. Dotted lines fall at the theory's rate, through the middle of the sizes
+    that the exponent is fitted to.
+
+    Parameters
+    ----------
+    rates : sequence of Rate
+        The curves.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    dimensions = list(dict.fromkeys(rate.dimension for rate in rates))
+    boundaries = list(dict.fromkeys(rate.boundary for rate in rates))
+    size = (0.8 + 4.2 * len(boundaries), 0.9 + 3.4 * len(dimensions))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(
+        len(dimensions), len(boundaries), squeeze=False, sharex=True, sharey="row"
+    )
+    for rate in rates:
+        _draw_rate(axes[dimensions.index(rate.dimension), boundaries.index(rate.boundary)], rate)
+    for (row, column), ax in np.ndenumerate(axes):
+        ax.set_title(f"{boundaries[column]} boundary, {dimensions[row]} features", fontsize=10)
+        ax.set_xscale("log", base=2)
+        ax.set_yscale("log")
+        # Room for the exponents below the curves.
+        ax.set_ylim(bottom=ax.get_ylim()[0] / 6)
+        ax.grid(alpha=0.3)
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(loc="lower left", fontsize=7.5, title="exponent (theory)", title_fontsize=7.5)
+    for ax in axes[-1]:
+        ax.set_xlabel("training rows")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("error beyond the Bayes error")
+    names = dict.fromkeys(rate.rule for rate in rates)
+    handles = [Line2D([], [], color=COLOURS[name], marker=".") for name in names]
+    handles.append(Line2D([], [], color="0.3", ls=":"))
+    labels = [*names, "theory's rate"]
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
+
+
+def _draw_rate(ax: Any, rate: Rate) -> None:
+    colour = COLOURS[rate.rule]
+    mean = np.array([excess.value for excess in rate.excess])
+    spread = np.nan_to_num([excess.standard_error for excess in rate.excess])
+    ax.errorbar(rate.rows, mean, spread, fmt=".-", color=colour, elinewidth=1, linewidth=1.2)
+    if np.isnan(rate.theory) or np.isnan(rate.fitted.value):
+        return
+    label = f"{rate.fitted.rounded(2)} ({rate.theory:.2f})"
+    ratio = shrinking(rate.larger)
+    # Through the middle of what is fitted.
+    height = np.exp(np.mean(np.log(mean[-len(ratio) :]) - rate.theory * np.log(ratio)))
+    ax.plot(rate.larger, height * ratio**rate.theory, ":", color=colour, linewidth=2, label=label)
 
 
 def plot_tree(model: "TreeVoteEstimator", max_leaves: int = 8) -> Figure:

@@ -51,9 +51,14 @@ class Mean:
     standard_error: float
 
     def __str__(self) -> str:
+        return self.rounded(3)
+
+    def rounded(self, digits: int) -> str:
+        """Both with so many digits, the value alone if there is no error."""
+        text = f"{self.value:z.{digits}f}"
         if np.isnan(self.standard_error):
-            return f"{self.value:.3f}"
-        return f"{self.value:.3f} ±{self.standard_error:.3f}"
+            return text
+        return f"{text} ±{self.standard_error:.{digits}f}"
 
 
 def mean_of(values: ArrayLike) -> Mean:
