@@ -206,7 +206,8 @@ def test_without_a_penalty_the_smallest_tree_with_the_fewest_errors_is_left(
 @given(trees_and_stats(max_inner=8, largest=1000), st.booleans())
 def test_a_large_constant_leaves_the_root(tree_and_stats, count_empty):
     tree, stats = tree_and_stats
-    if count_empty or (stats.n > 0).all():
+    # Cells without rows cost the adaptive rules nothing: to cut them off may save an error for free.
+    if (stats.n > 0).all():
         for weights in rules(tree, stats, 1e6, count_empty=count_empty):
             leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
             assert leaves == 1
