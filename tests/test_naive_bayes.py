@@ -170,6 +170,12 @@ def test_any_rows_give_posteriors(drawn):
             np.testing.assert_allclose(posterior.sum(axis=1), 1)
 
 
+def test_quartiles_next_to_each_other_leave_room_for_far_rows():
+    x = np.array([-1e300, *[0.0] * 8, 5e-131, 1.0, 1.0])
+    edges = edges_of(x, np.ones(len(x)), "auto")
+    assert (edges[0], edges[-1]) == (-1e300, 1.0)
+
+
 @pytest.mark.parametrize("rule", ["auto", "fd", "sturges"])
 def test_bins_are_those_of_numpy(rule):
     x = np.random.default_rng(0).normal(size=500)

@@ -291,7 +291,8 @@ def _number_of_bins(x: Float64, weight: Float64, rule: str) -> int:
     n = float(weight.sum())
     lower, upper = _quartiles(x, weight)
     within = upper / 2 - lower / 2
-    spread = float((x.max() / 2 - x.min() / 2) / within) if within > 0 else np.inf
+    with np.errstate(over="ignore"):  # rows may lie farther apart than a number can say
+        spread = float((x.max() / 2 - x.min() / 2) / within) if within > 0 else np.inf
     return max(1, int(np.ceil(_RULES[rule](n, spread))))
 
 
