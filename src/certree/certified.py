@@ -29,7 +29,7 @@ from certree.heldout import held_out
 from certree.prunings import cost_complexity_family
 from certree.stats import NodeStats
 from certree.tree import Tree, threads
-from certree.tune import Method, Mixture, Objective, grow_fold, tune
+from certree.tune import Method, Mixture, Objective, tune
 from certree.weights import NodeWeights
 
 Tune = Literal["cv", "bound"] | None
@@ -201,12 +201,7 @@ class CertifiedVote(TreeVoteEstimator):
         """Tree and cross-validated pruning of the growing rows and, if asked for, their laws."""
         grower = self._grower(int(random_state.randint(2**31 - 1))).on(growing.X)
         tree = grower(growing.X, growing.y, growing.weight)
-        folds = [
-            grow_fold(
-                fold, grower.part(fold.grow), self._summarise, growing.X, growing.y, self.n_jobs
-            )
-            for fold in growing.folds(self.cv, random_state, True)
-        ]
+        folds = self._grown_folds(growing, growing.folds(self.cv, random_state, True), grower)
         objective = Objective.of(folds, Method(cost_complexity_family, "mean"), "error")
         (price,) = tune(objective, [None])
         leaf = tree.route(growing.X, threads(self.n_jobs))

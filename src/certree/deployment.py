@@ -130,10 +130,9 @@ class Election:
             for value in PATH:
                 yield float(value), family.at(value, 0.0)
 
-    def ballot(self, weights: NodeWeights) -> Vote:
-        """The vote of a law."""
-        tree = self.held.tree
-        return vote(tree, self.both, weights, self.kind, self.smoothing, self.slopes)
+    def ballot(self, weights: NodeWeights, both: NodeStats) -> Vote:
+        """The vote of a law, by the counts of both sides."""
+        return vote(self.held.tree, both, weights, self.kind, self.smoothing, self.slopes)
 
 
 def elect(
@@ -168,7 +167,7 @@ def elect(
     """
     if deploy not in ("best", "vote"):
         raise ValueError(f'deploy must be "best" or "vote", got {deploy!r}')
-    held, prior = election.held, election.priors()
+    held, prior, both = election.held, election.priors(), election.both
     log_delta = float(np.log(election.delta * _SHARE))
     alone = vote(held.tree, held.grown, election.pruning, "mean")
     certified = certificates.occam_mean if held.grouped else certificates.occam_vote
@@ -178,7 +177,7 @@ def elect(
     )
     best: tuple[Certificate, float | None, NodeWeights, Vote] | None = None
     for value, weights in candidates:
-        ballot = election.ballot(weights)
+        ballot = election.ballot(weights, both)
         risk = certificates.wrong_share(held, ballot.label)
         # Without any complexity a bound is found much faster, and it may be too high already.
         if best and inequality(risk, held.n, 0.0, log_delta) >= best[0].bound:
@@ -192,7 +191,7 @@ def elect(
     others = tuple(_others(election, prior, weights))
     if deploy == "best" and rivals[0].bound <= voted.bound:
         return Deployed(election.pruning, held.grown, alone, rivals[0], rivals, others, None)
-    return Deployed(weights, election.both, ballot, voted, rivals, others, value)
+    return Deployed(weights, both, ballot, voted, rivals, others, value)
 
 
 def elect_labelled(held: HeldOut, delta: float) -> Deployed:

@@ -41,7 +41,7 @@ from certree.prunings import (
 from certree.rows import Fold, Indices, content_folds
 from certree.stats import Stats
 from certree.tree import LEAF, Tree, threads
-from certree.tune import Method, Mixture, Objective, Search, grow_fold, mixture, tune
+from certree.tune import GrownFold, Method, Mixture, Objective, Search, grow_fold, mixture, tune
 from certree.votes import Kind, Slopes, Vote, vote
 from certree.weights import NodeWeights, Prior, Scoring, gains_of, pac_bayes_family, reached
 
@@ -321,20 +321,28 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         folds = rows.folds(self.cv, random_state, is_classifier(self))
         steps = len(folds) + 4 * len(methods)
         with progress(self.verbose > 0, steps, type(self).__name__) as advance:
-            grown = []
-            for fold in folds:
-                grown.append(
-                    grow_fold(
-                        fold, grow.part(fold.grow), self._summarise, rows.X, rows.y, self.n_jobs
-                    )
-                )
-                advance()
+            grown = self._grown_folds(rows, folds, grow, advance)
             n_threads = threads(self.n_jobs)
             objectives = [
                 Objective.of(grown, method, self.scoring, n_threads) for method in methods
             ]
             number, laws = self._choose(objectives, given, advance)
         return methods[number], laws
+
+    def _grown_folds(
+        self,
+        rows: _Training,
+        folds: list[Fold],
+        grow: Grower,
+        advance: Callable[[], None] = lambda: None,
+    ) -> list[GrownFold]:
+        """The tree of each fold with the statistics of its two sides."""
+        grown = []
+        for fold in folds:
+            part = grow.part(fold.grow)
+            grown.append(grow_fold(fold, part, self._summarise, rows.X, rows.y, self.n_jobs))
+            advance()
+        return grown
 
     def _choose(
         self,
