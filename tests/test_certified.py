@@ -280,3 +280,15 @@ def test_a_box_takes_nothing_that_sees_rows(switches, fit, message):
     model = PACBayesTreeClassifier(**{"partition": "dyadic", "box": BOX, **switches})
     with pytest.raises(ValueError, match=message):
         model.fit(X[:, :2], y, **fit)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_rows_are_dealt_at_random(grouped):
+    # Rows in the order of their classes are the usual case: the first ones must not all grow.
+    groups = np.arange(1000) // 5 if grouped else None
+    sides = [deal(1000, 0.5, np.random.RandomState(seed), groups) for seed in range(3)]
+    for grow, weigh in sides:
+        assert sorted([*grow, *weigh]) == list(range(1000))
+        assert 190 < (grow < 500).sum() < 310
+        assert 190 < (weigh < 500).sum() < 310
+    assert len({tuple(grow) for grow, _ in sides}) == 3
