@@ -292,3 +292,14 @@ def test_rows_are_dealt_at_random(grouped):
         assert 190 < (grow < 500).sum() < 310
         assert 190 < (weigh < 500).sum() < 310
     assert len({tuple(grow) for grow, _ in sides}) == 3
+
+
+def test_given_temperatures_are_kept():
+    X, y = noisy()
+    model = certified(lambda_error=0.7, lambda_penalty=0.02, deploy="vote").fit(X, y)
+    assert model.temperatures_ == {"lambda_error": 0.7, "lambda_penalty": 0.02}
+    other = certified(lambda_error=70.0, lambda_penalty=0.0, deploy="vote").fit(X, y)
+    assert model.weights_.expected_leaves < other.weights_.expected_leaves
+    assert model.certificate_.bound < 0.5
+    half = certified(lambda_error=0.7, deploy="vote").fit(X, y)
+    assert half.temperatures_["lambda_error"] == 0.7

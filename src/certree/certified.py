@@ -207,7 +207,9 @@ class CertifiedVote(TreeVoteEstimator):
         leaf = tree.route(growing.X, threads(self.n_jobs))
         stats = self._summarise(tree, leaf, growing.y, growing.weight)
         pruning = cost_complexity_family(tree, stats).at(price)
-        laws = self._tune(growing, grower, random_state) if self.tune == "cv" else None
+        given = any(getattr(self, name) is not None for name in self._temperatures)
+        by_bound = self.tune == "bound" or (self.tune is None and not given)
+        laws = None if by_bound else self._tune(growing, grower, random_state)
         return tree, pruning, laws
 
     def _deploy(self, tree: Tree, deployed: Deployed, laws: tuple[Method, Mixture] | None) -> None:

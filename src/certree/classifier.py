@@ -192,7 +192,8 @@ class PACBayesTreeClassifier(CertifiedVote, PACBayesVote, TreeVoteClassifier):
         whichever has the lower bound, or the vote in any case.
     tune : {"cv", "bound"} or None, default=None
         How temperatures are chosen: by cross-validation, or by the bound along the path of Gibbs
-        posteriors, which needs a split. None: "bound" with a split, else "cv".
+        posteriors, which needs a split. None: "bound" with a split and no temperature given, else
+        "cv".
     preprocessor : transformer or None, default=None
         Fitted on the rows that grow the tree, and applied to all, before anything else.
     class_weight : dict, "balanced" or None, default=None
