@@ -59,6 +59,17 @@ def test_binomial_upper_takes_a_delta_far_below_the_smallest_double():
     assert bounds.binomial_upper(3, 10, -math.inf) == 1
 
 
+@given(rows, shares, st.floats(0, 40), log_deltas)
+def test_whether_a_bound_holds_is_whether_it_is_found_to(n, share, complexity, log_delta):
+    for risk, inverse, holds in (
+        (round(share * n) / n, bounds.occam, bounds.occam_holds),
+        (share, bounds.occam_mean, bounds.occam_mean_holds),
+    ):
+        bound = inverse(risk, n, complexity, log_delta)
+        assert holds(min(bound * (1 + 1e-9), 1), risk, n, complexity, log_delta)
+        assert not holds(bound * (1 - 1e-9), risk, n, complexity, log_delta)
+
+
 @given(shares, nats)
 def test_kl_inverses_are_those_in_many_digits(q, eps):
     assert bounds.kl_upper(q, eps) == pytest.approx(reference.kl_inverse(q, eps, 1), rel=1e-10)

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 import certree
 import reference
 from certree import NodeStats, Tree
-from certree.divergence import common_label, log_prior_mass
+from certree.divergence import log_prior_mass
 from certree.priors import independent_decisions
 from strategies import temperatures, trees, trees_and_stats
 
@@ -135,17 +135,6 @@ def test_masses_of_all_labellings_sum_to_one(data, tree, n_labels):
         label[leaves] = labels
         total += math.exp(log_prior_mass(tree, prior, log_label, label))
     assert total == pytest.approx(1, abs=1e-9)
-
-
-@given(st.data(), trees(), st.integers(1, 3))
-def test_common_label_is_that_of_all_leaves_below(data, tree, n_labels):
-    label = data.draw(hnp.arrays(np.int32, tree.n_nodes, elements=st.integers(0, n_labels - 1)))
-    below = [set() for _ in range(tree.n_nodes)]
-    for leaf in np.flatnonzero(tree.is_leaf):
-        for v in reference.path(tree, leaf):
-            below[v].add(int(label[leaf]))
-    expected = [labels.pop() if len(labels) == 1 else -1 for labels in below]
-    np.testing.assert_array_equal(common_label(tree, label, n_labels), expected)
 
 
 def test_a_labelling_that_no_label_prior_allows_has_no_mass():

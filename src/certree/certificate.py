@@ -19,7 +19,6 @@ from certree.divergence import kl_divergence
 from certree.heldout import HeldOut
 from certree.labelled import Law, ballot_of, divergence
 from certree.priors import Prior
-from certree.votes import Vote
 from certree.weights import NodeWeights, sample_pruning
 
 # At least so many of so many draws wrong, as tried by `vote_tuples` with equal shares of delta.
@@ -522,44 +521,99 @@ def single_draw(
 # -- a law over prunings, and its majority vote ----------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Weighed:
-    """A law over prunings of a tree, what it votes and how far it is from its prior."""
+class Weighed:
+    """A law over prunings, what it votes and how far it is from its prior, for several bounds.
 
-    held: HeldOut
-    ballot: Vote
-    complexity: float
+    Parameters
+    ----------
+    held : HeldOut
+        The tree and the weighing rows, which may come in groups.
+    law : NodeWeights or LabelledWeights
+        The law over prunings, whatever chose it.
+    prior : Prior
+        A prior made without the weighing rows.
 
-    @classmethod
-    def by(cls, held: HeldOut, law: Law, prior: Prior) -> "_Weighed":
+    Raises
+    ------
+    ValueError
+        If the prior has seen other rows than the growing ones.
+    """
+
+    def __init__(self, held: HeldOut, law: Law, prior: Prior) -> None:
         _expect_prior(held, prior)
-        return cls(held, ballot_of(held.tree, held.stats, law), divergence(law, prior))
+        self.held = held
+        self.ballot = ballot_of(held.tree, held.stats, law)
+        self.complexity = divergence(law, prior)
+        self._judged = moments.Judged.of(held.tree, held.stats, self.ballot)
+
+    def certificate(self, method: str, delta: float = 0.05, share: float = 1.0) -> Certificate:
+        """Certify the law, or its majority vote, by one row of `METHODS`."""
+        return self._by(method, _OBSERVED[method](self), delta, share)
+
+    def best_of_tuples(
+        self, tuples: Sequence[tuple[int, int]], delta: float = 0.05, share: float = 1.0
+    ) -> Certificate:
+        """Certify the majority vote by the best of several kinds of tuples; see `vote_tuples`."""
+        certificates = [
+            self._by("vote_tuples", (self.tuples(*kind), *kind, len(tuples)), delta, share)
+            for kind in tuples
+        ]
+        return min(certificates, key=lambda certificate: certificate.bound)
+
+    def tuples(self, n_draws: int, n_wrong: int) -> float:
+        """Share of the rows that so many of so many draws get wrong."""
+        return self._judged.tuple_risk(n_draws, n_wrong)
 
     @property
     def gibbs(self) -> float:
+        """Share of the rows that a draw gets wrong."""
         return self.tuples(1, 1)
 
     @property
     def one_wrong(self) -> float:
-        return moments.one_wrong(self.held.tree, self.held.stats, self.ballot)
+        """Share of the rows that one of two draws gets wrong."""
+        return self._judged.one_wrong()
 
     @property
     def differing(self) -> float:
+        """Share of the rows that two draws label differently."""
         return moments.disagreement(self.held.tree, self.held.stats, self.ballot)
 
-    def tuples(self, n_draws: int, n_wrong: int) -> float:
-        held = self.held
-        return moments.tuple_risk(held.tree, held.stats, self.ballot, n_draws, n_wrong)
+    @property
+    def least(self) -> moments.WrongRange:
+        """How little is voted against what wins, and against what loses."""
+        return moments.wrong_range(self.held.tree, self.ballot)
 
-    def certify(
+    def _by(
         self, method: str, observed: tuple[float, ...], delta: float, share: float
     ) -> Certificate:
-        about_draws = METHODS[method].subject == _DRAWS
-        risk = self.gibbs if about_draws else wrong_share(self.held, self.ballot.label)
         held = self.held
+        about_draws = METHODS[method].subject == _DRAWS
+        risk = self.gibbs if about_draws else wrong_share(held, self.ballot.label)
         return _certificate(
             method, observed, risk, held.n, self.complexity, delta, share, held.grouped
         )
+
+
+# What each bound takes besides the rows, the complexity and delta.
+_OBSERVED: dict[str, Callable[[Weighed], tuple[float, ...]]] = {
+    "gibbs_kl": lambda weighed: (weighed.gibbs,),
+    "gibbs_lambda": lambda weighed: (weighed.gibbs,),
+    "vote_first_order": lambda weighed: (weighed.gibbs,),
+    "vote_first_order_range": lambda weighed: (
+        weighed.gibbs,
+        weighed.least.right,
+        weighed.least.wrong,
+    ),
+    "vote_tandem": lambda weighed: (weighed.tuples(2, 2),),
+    "vote_either_wrong": lambda weighed: (weighed.tuples(2, 1),),
+    "vote_c_bound": lambda weighed: (weighed.gibbs, weighed.one_wrong),
+    "vote_disagreement": lambda weighed: (
+        weighed.gibbs,
+        weighed.differing,
+        weighed.held.n_classes,
+    ),
+}
 
 
 def gibbs_kl(
@@ -587,24 +641,21 @@ def gibbs_kl(
     ValueError
         If the prior has seen other rows than the growing ones.
     """
-    weighed = _Weighed.by(held, law, prior)
-    return weighed.certify("gibbs_kl", (weighed.gibbs,), delta, share)
+    return Weighed(held, law, prior).certificate("gibbs_kl", delta, share)
 
 
 def gibbs_lambda(
     held: HeldOut, law: Law, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
     """Certify the same by a bound in closed form, which `gibbs_kl` is never above; see there."""
-    weighed = _Weighed.by(held, law, prior)
-    return weighed.certify("gibbs_lambda", (weighed.gibbs,), delta, share)
+    return Weighed(held, law, prior).certificate("gibbs_lambda", delta, share)
 
 
 def vote_first_order(
     held: HeldOut, law: Law, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
     """Certify the majority vote by twice the risk of its prunings; parameters as in `gibbs_kl`."""
-    weighed = _Weighed.by(held, law, prior)
-    return weighed.certify("vote_first_order", (weighed.gibbs,), delta, share)
+    return Weighed(held, law, prior).certificate("vote_first_order", delta, share)
 
 
 def vote_first_order_range(
@@ -614,10 +665,7 @@ def vote_first_order_range(
 
     Parameters as in `gibbs_kl`.
     """
-    weighed = _Weighed.by(held, law, prior)
-    least = moments.wrong_range(held.tree, weighed.ballot)
-    observed = (weighed.gibbs, least.right, least.wrong)
-    return weighed.certify("vote_first_order_range", observed, delta, share)
+    return Weighed(held, law, prior).certificate("vote_first_order_range", delta, share)
 
 
 def vote_tandem(
@@ -627,8 +675,7 @@ def vote_tandem(
 
     Parameters as in `gibbs_kl`.
     """
-    weighed = _Weighed.by(held, law, prior)
-    return weighed.certify("vote_tandem", (weighed.tuples(2, 2),), delta, share)
+    return Weighed(held, law, prior).certificate("vote_tandem", delta, share)
 
 
 def vote_either_wrong(
@@ -639,8 +686,7 @@ def vote_either_wrong(
     Below `vote_tandem` if prunings err together, as those of one tree do. Parameters as in
     `gibbs_kl`.
     """
-    weighed = _Weighed.by(held, law, prior)
-    return weighed.certify("vote_either_wrong", (weighed.tuples(2, 1),), delta, share)
+    return Weighed(held, law, prior).certificate("vote_either_wrong", delta, share)
 
 
 def vote_tuples(
@@ -667,20 +713,14 @@ def vote_tuples(
     Certificate
         The one with the lowest bound.
     """
-    weighed = _Weighed.by(held, law, prior)
-    certificates = [
-        weighed.certify("vote_tuples", (weighed.tuples(*kind), *kind, len(tuples)), delta, share)
-        for kind in tuples
-    ]
-    return min(certificates, key=lambda certificate: certificate.bound)
+    return Weighed(held, law, prior).best_of_tuples(tuples, delta, share)
 
 
 def vote_c_bound(
     held: HeldOut, law: Law, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
     """Certify the majority vote by mean and variance of the wrong mass; parameters as in `gibbs_kl`."""
-    weighed = _Weighed.by(held, law, prior)
-    return weighed.certify("vote_c_bound", (weighed.gibbs, weighed.one_wrong), delta, share)
+    return Weighed(held, law, prior).certificate("vote_c_bound", delta, share)
 
 
 def vote_disagreement(
@@ -690,9 +730,7 @@ def vote_disagreement(
 
     Parameters as in `gibbs_kl`.
     """
-    weighed = _Weighed.by(held, law, prior)
-    observed = (weighed.gibbs, weighed.differing, held.n_classes)
-    return weighed.certify("vote_disagreement", observed, delta, share)
+    return Weighed(held, law, prior).certificate("vote_disagreement", delta, share)
 
 
 def tightest(*certificates: Certificate) -> Certificate:

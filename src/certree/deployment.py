@@ -6,7 +6,7 @@ which the weighing rows certify as a hold-out, and the vote, whose labelling of 
 mass. So the winner's bound is never worse than that hold-out with half of delta.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -171,7 +171,7 @@ def elect(
     log_delta = float(np.log(election.delta * _SHARE))
     alone = vote(held.tree, held.grown, election.pruning, "mean")
     certified = certificates.occam_mean if held.grouped else certificates.occam_vote
-    inequality = bounds.occam_mean if held.grouped else bounds.occam
+    holds = bounds.occam_mean_holds if held.grouped else bounds.occam_holds
     candidates: Iterable[tuple[float | None, NodeWeights]] = (
         ((None, law) for law in laws) if laws else election.path(prior)
     )
@@ -179,9 +179,13 @@ def elect(
     for value, weights in candidates:
         ballot = election.ballot(weights, both)
         risk = certificates.wrong_share(held, ballot.label)
-        # Without any complexity a bound is found much faster, and it may be too high already.
-        if best and inequality(risk, held.n, 0.0, log_delta) >= best[0].bound:
-            continue
+        # Most are no better than the best so far, many of them not even without any complexity.
+        if best is not None:
+            lower = np.nextafter(best[0].bound, 0.0)
+            if not holds(lower, risk, held.n, 0.0, log_delta):
+                continue
+            if not holds(lower, risk, held.n, -prior.log_mass(ballot.label), log_delta):
+                continue
         found = certified(held, ballot.label, prior, election.delta, _SHARE)
         if best is None or found.bound < best[0].bound:
             best = found, value, weights, ballot
@@ -242,19 +246,19 @@ def _others(election: Election, prior: Prior, weights: NodeWeights) -> Iterable[
     if not held.grouped:
         likeliest = map_pruning(held.tree, weights)
         yield certificates.occam_pruning(held, likeliest, prior, delta, _SHARE)
-    yield certificates.gibbs_kl(held, weights, prior, delta, _SHARE)
+    weighed = certificates.Weighed(held, weights, prior)
+    yield weighed.certificate("gibbs_kl", delta, _SHARE)
     if election.kind == "mean":
         return  # what follows speaks of the majority of labels, which another predictor is
-    of_majority: tuple[Callable[..., Certificate], ...] = (
-        certificates.vote_first_order,
-        certificates.vote_first_order_range,
-        certificates.vote_tandem,
-        certificates.vote_either_wrong,
-        certificates.vote_tuples,
-        certificates.vote_c_bound,
-    )
-    for certify_by in of_majority:
-        yield certify_by(held, weights, prior, delta, _SHARE)
+    for method in (
+        "vote_first_order",
+        "vote_first_order_range",
+        "vote_tandem",
+        "vote_either_wrong",
+        "vote_c_bound",
+    ):
+        yield weighed.certificate(method, delta, _SHARE)
+    yield weighed.best_of_tuples(certificates.TUPLES, delta, _SHARE)
 
 
 def deal(

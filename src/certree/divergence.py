@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from certree import _core
-from certree.columns import Float64, Int32, codes, column
+from certree.columns import Float64, codes, column
 from certree.tree import Tree
 from certree.weights import NodeWeights, reached
 
@@ -112,15 +112,6 @@ def renyi_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights, order: fl
     return max(log_sum(tree, *factors) / (order - 1), 0.0)
 
 
-def common_label(tree: Tree, label: Int32, n_labels: int) -> Int32:
-    """The label that all leaves below each node share, -1 if they differ: (m,)."""
-    leaves = np.flatnonzero(tree.is_leaf).astype(np.int32)
-    tally = _core.count(tree.left, leaves, label[leaves], None, n_labels)
-    common: Int32 = tally.argmax(axis=1).astype(np.int32)
-    common[tally.max(axis=1) < tally.sum(axis=1)] = -1
-    return common
-
-
 def log_prior_mass(tree: Tree, prior: NodeWeights, log_label: ArrayLike, label: ArrayLike) -> float:
     """Log of the prior mass of all labelled prunings that predict the same (nats), O(m L).
 
@@ -151,12 +142,7 @@ def log_prior_mass(tree: Tree, prior: NodeWeights, log_label: ArrayLike, label: 
     Trans. Information Theory 1995, over the prunings that are constant where the labelling is.
     """
     log_prior: Float64 = column("log_label", log_label, "float64", (tree.n_nodes, None))
-    common = common_label(tree, codes("label", label, *log_prior.shape), log_prior.shape[1])
-    return log_mass_of_common(tree, prior, log_prior, common)
-
-
-def log_mass_of_common(tree: Tree, prior: NodeWeights, log_label: Float64, common: Int32) -> float:
-    """Do what `log_prior_mass` does, given the label that all leaves below each node share."""
-    log_stop, log_split = log_decisions(tree, prior)
-    own = np.take_along_axis(log_label, np.maximum(common, 0)[:, None], axis=1)[:, 0]
-    return log_sum(tree, np.where(common < 0, -np.inf, log_stop + own), log_split)
+    cells = codes("label", label, *log_prior.shape)
+    stop, split = log_decisions(tree, prior)
+    mass = _core.log_masses(tree.left, cells, stop[None], split[None], log_prior[None])
+    return float(mass[0])

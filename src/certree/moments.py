@@ -28,14 +28,43 @@ def wrong_mass(ballot: Vote) -> Float64:
     return np.minimum(before + after, 1.0)
 
 
-def _mean_over_rows(tree: Tree, stats: NodeStats, table: Float64) -> float:
-    """Mean of a value by leaf and class, over the counted rows."""
-    stats.of(tree)
-    rows = float(stats.n[0])
-    if rows == 0:
-        raise ValueError("stats must count at least one row")
-    leaves = tree.is_leaf
-    return float((stats.counts[leaves] * table[leaves]).sum()) / rows
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """The rows of each leaf and class that has any, and the votes against and for that class.
+
+    Parameters
+    ----------
+    rows, wrong, right : ndarray of float64, shape (a,)
+        Number of rows, wrong mass and votes for the class.
+    """
+
+    rows: Float64
+    wrong: Float64
+    right: Float64
+
+    @classmethod
+    def of(cls, tree: Tree, stats: NodeStats, ballot: Vote) -> "Judged":
+        """Judge the counted rows by the majority vote of a law."""
+        held = np.where(tree.is_leaf[:, None], stats.of(tree).counts, 0) > 0
+        if not held.any():
+            raise ValueError("stats must count at least one row")
+        return cls(stats.counts[held], wrong_mass(ballot)[held], ballot.score[held])
+
+    def mean(self, value: Float64) -> float:
+        """Mean of a value over the rows."""
+        return float(self.rows @ value / self.rows.sum())
+
+    def tuple_risk(self, n_draws: int, n_wrong: int) -> float:
+        """See the function of this name."""
+        if not 1 <= n_wrong <= n_draws:
+            raise ValueError(f"n_wrong must lie in 1 .. {n_draws}, got {n_wrong!r}")
+        if n_draws == 1:
+            return self.mean(self.wrong)
+        return self.mean(betaincc(n_draws - n_wrong + 1, n_wrong, 1 - self.wrong))
+
+    def one_wrong(self) -> float:
+        """See the function of this name."""
+        return self.mean(2 * self.wrong * self.right)
 
 
 def tuple_risk(
@@ -63,21 +92,12 @@ def tuple_risk(
     Lacasse, Laviolette, Marchand and Turgeon-Boutin, "Learning with randomized majority votes", ECML
     2010.
     """
-    if not 1 <= n_wrong <= n_draws:
-        raise ValueError(f"n_wrong must lie in 1 .. {n_draws}, got {n_wrong!r}")
-    wrong = wrong_mass(ballot)
-    if n_draws == 1:
-        return _mean_over_rows(tree, stats, wrong)
-    # Most classes have no row in most leaves, and the incomplete beta function takes its time.
-    held = np.where(tree.is_leaf[:, None], stats.of(tree).counts, 0) > 0
-    table = np.zeros_like(wrong)
-    table[held] = betaincc(n_draws - n_wrong + 1, n_wrong, 1 - wrong[held])
-    return _mean_over_rows(tree, stats, table)
+    return Judged.of(tree, stats, ballot).tuple_risk(n_draws, n_wrong)
 
 
 def one_wrong(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
     """Share of rows that exactly one of two drawn prunings gets wrong, expected, O(m K)."""
-    return _mean_over_rows(tree, stats, 2 * wrong_mass(ballot) * ballot.score)
+    return Judged.of(tree, stats, ballot).one_wrong()
 
 
 def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
@@ -85,8 +105,11 @@ def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
 
     Their classes are not read. With two classes this is `one_wrong`.
     """
-    differing = (wrong_mass(ballot) * ballot.score).sum(axis=1, keepdims=True)
-    return _mean_over_rows(tree, stats, np.broadcast_to(differing, ballot.score.shape))
+    differing = (wrong_mass(ballot) * ballot.score).sum(axis=1)
+    rows = np.where(tree.is_leaf, stats.of(tree).n, 0.0)
+    if not rows.any():
+        raise ValueError("stats must count at least one row")
+    return float(rows @ differing / rows.sum())
 
 
 def margin_moments(tree: Tree, stats: NodeStats, ballot: Vote) -> tuple[float, float]:

@@ -1,13 +1,15 @@
 """Priors over labelled prunings: what may be said of them before the weighing rows are seen."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
+from certree import _core
 from certree.columns import Float64, codes, column, nonnegative
-from certree.divergence import common_label, kl_divergence, log_decisions, log_mass_of_common
+from certree.divergence import kl_divergence, log_decisions
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights import ChainStops, Family, NodeWeights, branching, reached
@@ -18,7 +20,7 @@ TRUST = 0.9
 DOUBTS = (0.1, 0.03, 0.01, 0.003, 0.001)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Prior:
     """A prior over prunings and over labels for their leaves, or a mixture of such priors.
 
@@ -51,7 +53,9 @@ class Prior:
         shape = (len(self.laws), self.tree.n_nodes, None)
         for name, expected in (("log_label", shape), ("log_share", shape[:1])):
             values: Float64 = column(name, getattr(self, name), "float64", expected)
-            if np.isnan(values).any() or (logsumexp(values, axis=-1) > 1e-9).any():
+            with np.errstate(over="ignore"):
+                totals = np.exp(values).sum(axis=-1)
+            if not (totals <= 1 + 1e-9).all():  # NaN is not, either
                 raise ValueError(f"{name} must hold logs of probabilities that sum to at most 1")
             object.__setattr__(self, name, values)
         for law in self.laws:
@@ -73,21 +77,22 @@ class Prior:
     def log_mass(self, label: ArrayLike) -> float:
         """Log of the mass of all labelled prunings that label the tree's leaves so (nats)."""
         cells = codes("label", label, self.tree.n_nodes, self.n_labels)
-        common = common_label(self.tree, cells, self.n_labels)
-        return self._mix(
-            [
-                log_mass_of_common(self.tree, law, log_label, common)
-                for law, log_label in zip(self.laws, self.log_label, strict=True)
-            ]
-        )
+        return self._mix(_core.log_masses(self.tree.left, cells, *self._decisions, self.log_label))
+
+    @cached_property
+    def _decisions(self) -> tuple[Float64, Float64]:
+        """Logs of the probabilities of stopping and of going on, (J, m) each."""
+        stop, split = zip(*(log_decisions(self.tree, law) for law in self.laws), strict=True)
+        return np.stack(stop), np.stack(split)
 
     def log_mass_of_pruning(self, pruning: NodeWeights) -> float:
         """Log of the mass of one pruning, with weights 0 and 1, whatever its labels (nats)."""
-        return self._mix([-kl_divergence(self.tree, pruning, law) for law in self.laws])
+        logs = [-kl_divergence(self.tree, pruning, law) for law in self.laws]
+        return self._mix(np.array(logs))
 
-    def _mix(self, logs: list[float]) -> float:
+    def _mix(self, logs: Float64) -> float:
         """Log of the mean of the parts' masses, by their shares."""
-        return float(logsumexp(self.log_share + np.array(logs)))
+        return float(np.logaddexp.reduce(self.log_share + logs))
 
     def divergence(self, weights: NodeWeights) -> float:
         """Divergence of a law over prunings from the prior, at most (nats).
@@ -187,7 +192,7 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
     with np.errstate(divide="ignore"):
         log_odds = np.log(grown.of(tree).n / rows)
     law = independent_decisions(tree, log_odds)
-    return trust_labels(_uniform(tree, grown.n_classes, law), grown, trust)
+    return _trusting(tree, (law,), grown, np.array([trust]))
 
 
 def centred_prior(
@@ -221,23 +226,29 @@ def centred_prior(
     Priors that another part of the rows has chosen: Ambroladze, Parrado-Hernandez and Shawe-Taylor,
     "Tighter PAC-Bayes bounds", NeurIPS 2006.
     """
-    for name, value in (("doubt", doubt), ("stop_below", stop_below)):
+    return doubted_prior(tree, grown, pruning, (doubt,), stop_below)
+
+
+def doubted_prior(
+    tree: Tree,
+    grown: NodeStats,
+    pruning: NodeWeights,
+    doubts: tuple[float, ...] = DOUBTS,
+    stop_below: float = 0.6,
+) -> Prior:
+    """The mixture of centred priors of several doubts; see `centred_prior`."""
+    for name, value in (*(("doubt", doubt) for doubt in doubts), ("stop_below", stop_below)):
         if not 0 < value < 1:
             raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
     if not np.isin(pruning.of(tree).weight, (0, 1)).all():
         raise ValueError("pruning must have weights 0 and 1")
     leaf = pruning.weight == 1
     inside = (reached(tree, pruning) == 1) & ~leaf
-    stop = np.where(inside, doubt, np.where(leaf, 1 - doubt, stop_below))
-    law = independent_decisions(tree, np.log1p(-stop) - np.log(stop))
-    return trust_labels(_uniform(tree, grown.n_classes, law), grown, 1 - doubt)
-
-
-def doubted_prior(
-    tree: Tree, grown: NodeStats, pruning: NodeWeights, doubts: tuple[float, ...] = DOUBTS
-) -> Prior:
-    """The mixture of centred priors of several doubts; see `centred_prior`."""
-    return mixture(*(centred_prior(tree, grown, pruning, doubt) for doubt in doubts))
+    laws = []
+    for doubt in doubts:
+        stop = np.where(inside, doubt, np.where(leaf, 1 - doubt, stop_below))
+        laws.append(independent_decisions(tree, np.log1p(-stop) - np.log(stop)))
+    return _trusting(tree, tuple(laws), grown, 1 - np.array(doubts))
 
 
 def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
@@ -257,13 +268,23 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
     -------
     Prior
     """
-    if not 0 < trust <= 1:
-        raise ValueError(f"trust must lie in (0, 1], got {trust!r}")
-    label = (1 - trust) * grown.of(prior.tree).averages(prior.tree, 1.0)
-    label[np.arange(len(label)), grown.label] += trust
+    trusts = np.full(len(prior.laws), trust)
+    trusting = _trusting(prior.tree, prior.laws, grown, trusts)
+    seen = _one_source(prior.seen, grown)
+    return replace(trusting, log_share=prior.log_share, seen=seen)
+
+
+def _trusting(
+    tree: Tree, laws: tuple[NodeWeights, ...], grown: NodeStats, trusts: Float64
+) -> Prior:
+    """Laws of equal shares with labels like those of the growing rows; see `trust_labels`."""
+    if not ((trusts > 0) & (trusts <= 1)).all():
+        raise ValueError(f"trust must lie in (0, 1], got {trusts[0]!r}")
+    label = (1 - trusts)[:, None, None] * grown.of(tree).averages(tree, 1.0)
+    label[:, np.arange(tree.n_nodes), grown.label] += trusts[:, None]
     with np.errstate(divide="ignore"):
-        log_label = np.broadcast_to(np.log(label), (len(prior.laws), *label.shape))
-    return replace(prior, log_label=log_label, seen=_one_source(prior.seen, grown))
+        log_label = np.log(label)
+    return Prior(tree, laws, log_label, np.full(len(laws), -np.log(len(laws))), grown)
 
 
 def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:

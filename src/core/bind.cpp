@@ -475,6 +475,28 @@ Out1<double> sums_below(const Ints& left, const Doubles& log_odds, const Doubles
   return std::move(sum).column();
 }
 
+Out1<double> log_masses(const Ints& left, const Ints& label, const Table& log_stop,
+                        const Table& log_split, const In<double, 3>& log_label) {
+  const std::int32_t m = node_count(left);
+  const std::size_t n_priors = log_label.shape(0);
+  for (const Table* decisions : {&log_stop, &log_split}) {
+    expect_length("decisions", decisions->shape(0), n_priors);
+    expect_length("decisions' row", decisions->shape(1), left.size());
+  }
+  expect_length("log_label's row", log_label.shape(1), left.size());
+  expect_length("label", label.size(), left.size());
+  expect_codes("label", label, static_cast<std::int64_t>(log_label.shape(2)));
+  Result<double> mass(n_priors);
+  {
+    const nb::gil_scoped_release release;
+    const certree::LabelledPriors priors{log_stop.data(), log_split.data(), log_label.data(),
+                                         static_cast<std::int64_t>(n_priors)};
+    certree::log_masses(left.data(), m, label.data(), static_cast<std::int64_t>(log_label.shape(2)),
+                        priors, mass.data());
+  }
+  return std::move(mass).column();
+}
+
 Out1<double> likeliest(const Ints& left, const Doubles& log_odds, const Doubles& chain_mode) {
   const std::int32_t m = node_count(left);
   expect_length("log_odds", log_odds.size(), left.size());
@@ -689,6 +711,9 @@ NB_MODULE(_core, core) {
   core.def("sums_below", &sums_below, "left"_a.noconvert(), "log_odds"_a.noconvert(),
            "value"_a.noconvert(),
            "Expected sum over the leaves of the pruning below each node that is reached.");
+  core.def("log_masses", &log_masses, "left"_a.noconvert(), "label"_a.noconvert(),
+           "log_stop"_a.noconvert(), "log_split"_a.noconvert(), "log_label"_a.noconvert(),
+           "Log mass of the labelled prunings that label the leaves so, under each prior.");
   core.def("likeliest", &likeliest, "left"_a.noconvert(), "log_odds"_a.noconvert(),
            "chain_mode"_a.noconvert(), "Log odds (infinite) of the likeliest single pruning.");
   core.def("push_down", &push_down, "left"_a.noconvert(), "weight"_a.noconvert(),

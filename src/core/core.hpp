@@ -166,6 +166,18 @@ void reach(const std::int32_t* left, std::int32_t n_nodes, const double* log_odd
 void sums_below(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds,
                 const double* value, double* sum);
 
+// Priors over prunings with labels for their leaves, all as logs.
+struct LabelledPriors {
+  const double* log_stop;   // (n_priors, n_nodes) that a node which is reached is a leaf
+  const double* log_split;  // (n_priors, n_nodes) that it is not
+  const double* log_label;  // (n_priors, n_nodes, n_labels) of the labels of a leaf
+  std::int64_t n_priors;
+};
+
+// mass: (n_priors,) log mass of all labelled prunings that label the tree's leaves like label.
+void log_masses(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* label,
+                std::int64_t n_labels, const LabelledPriors& priors, double* mass);
+
 // log_odds_of_pruning: (n_nodes,) +inf where the likeliest single pruning splits a node, else -inf.
 // chain_mode: (n_nodes,) log probability of the likeliest cell, given a stop in the node's chain.
 void likeliest(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds,

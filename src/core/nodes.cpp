@@ -386,6 +386,38 @@ void sums_below(const std::int32_t* left, std::int32_t n_nodes, const double* lo
   }
 }
 
+void log_masses(const std::int32_t* left, std::int32_t n_nodes, const std::int32_t* label,
+                std::int64_t n_labels, const LabelledPriors& priors, double* mass) {
+  constexpr std::int32_t kMixed = -1;
+  const auto common = make_buffer<std::int32_t>(n_nodes);  // the label of all leaves below
+  for (std::int32_t v = n_nodes - 1; v >= 0; --v) {
+    const auto u = static_cast<std::size_t>(v), l = static_cast<std::size_t>(left[v]);
+    if (left[v] == kLeaf)
+      common[u] = label[v];
+    else
+      common[u] = common[l] == common[l + 1] ? common[l] : kMixed;
+  }
+  const auto below = make_buffer<double>(n_nodes);
+  for (std::int64_t j = 0; j < priors.n_priors; ++j) {
+    const double* const log_stop = priors.log_stop + j * n_nodes;
+    const double* const log_split = priors.log_split + j * n_nodes;
+    const double* const log_label = priors.log_label + j * n_nodes * n_labels;
+    for (std::int32_t v = n_nodes - 1; v >= 0; --v) {
+      const auto u = static_cast<std::size_t>(v), l = static_cast<std::size_t>(left[v]);
+      const bool leaf = left[v] == kLeaf;
+      const double split = leaf ? -kInfinity : log_split[u] + (below[l] + below[l + 1]);
+      if (common[u] == kMixed) {
+        below[u] = split;
+        continue;
+      }
+      const double stop = log_stop[u] + log_label[v * n_labels + common[u]];
+      const double larger = std::max(stop, split), smaller = std::min(stop, split);
+      below[u] = smaller == -kInfinity ? larger : larger + std::log1p(std::exp(smaller - larger));
+    }
+    mass[j] = below[0];
+  }
+}
+
 void likeliest(const std::int32_t* left, std::int32_t n_nodes, const double* log_odds,
                const double* chain_mode, double* log_odds_of_pruning) {
   // log(1 + exp(x)), so that a decision's log probabilities are -softplus(x) and -softplus(-x).
