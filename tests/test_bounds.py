@@ -228,10 +228,3 @@ def test_what_is_out_of_range_is_refused():
     for n_wrong in (0, 3):
         with pytest.raises(ValueError, match=r"n_wrong must lie in 1 .. 2"):
             bounds.tuples(0.1, 2, n_wrong, 1, 100, 1, LOG_DELTA)
-
-
-def test_the_oracle_bound_takes_an_excess_of_several_classes():
-    assert bounds.oracle_excess(0.25, 3) == 0.75
-    for wrong in ((-0.1, 2), (np.nan, 2), (0.1, 1)):
-        with pytest.raises(ValueError, match="expected an excess >= 0"):
-            bounds.oracle_excess(*wrong)

@@ -34,6 +34,7 @@ ORDER = [
     "priors",
     "labelled",
     "certificate",
+    "oracle",
     "progress",
     "tune",
     "explain",

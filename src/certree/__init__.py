@@ -68,6 +68,7 @@ from certree.moments import (
     wrong_range,
 )
 from certree.naive_bayes import NaiveBayesClassifier
+from certree.oracle import OracleBound, hoelder_rate, oracle_bound, oracle_excess
 from certree.priors import (
     Prior,
     allow_abstention,
@@ -124,6 +125,7 @@ __all__ = [
     "NaiveBayesClassifier",
     "NodeStats",
     "NodeWeights",
+    "OracleBound",
     "PACBayesTreeClassifier",
     "PACBayesTreeRegressor",
     "Prior",
@@ -159,6 +161,7 @@ __all__ = [
     "grow_kd",
     "held_out",
     "helmbold_schapire",
+    "hoelder_rate",
     "hold_out",
     "hold_out_best",
     "hold_out_mean",
@@ -178,6 +181,8 @@ __all__ = [
     "occam_pruning",
     "occam_vote",
     "one_wrong",
+    "oracle_bound",
+    "oracle_excess",
     "pac_bayes",
     "pessimistic",
     "polynomial_penalised",

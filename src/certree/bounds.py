@@ -404,34 +404,6 @@ def disagreement(
     return min(max(4 * highest - 2 * lowest, 0.0), 1.0)
 
 
-def oracle_excess(gibbs_excess: float, n_classes: int) -> float:
-    """Bound on the excess risk of a vote over the Bayes risk, by that of its draws.
-
-    A rate, and no certificate: the Bayes risk is known on simulated problems only.
-
-    Parameters
-    ----------
-    gibbs_excess : float
-        Risk of a drawn hypothesis less the Bayes risk, >= 0.
-    n_classes : int
-        Number of classes, K.
-
-    Returns
-    -------
-    float
-        K times as much.
-
-    References
-    ----------
-    Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Proposition 2.
-    """
-    if not gibbs_excess >= 0 or n_classes < 2:
-        raise ValueError(
-            f"expected an excess >= 0 of 2 or more classes, got {gibbs_excess!r}, {n_classes!r}"
-        )
-    return n_classes * gibbs_excess
-
-
 def single_draw(risk: float, n: float, log_ratio: float, log_delta: float) -> float:
     """Bound on the risk of one hypothesis that was drawn once from a law.
 

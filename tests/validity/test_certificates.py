@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 import certree
-from certree import HeldOut, Tree, bounds
+from certree import HeldOut, Tree
 from certree.certificate import METHODS
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -304,10 +304,36 @@ def test_the_excess_of_a_vote_is_at_most_k_times_that_of_its_draws(n_classes):
             ballot = certree.vote(held.tree, held.stats, law)
             gibbs = world.gibbs_risk(held.tree, ballot) - world.noise
             excess = world.risk_of_labels(held.tree, ballot.label) - world.noise
-            bound = bounds.oracle_excess(max(gibbs, 0.0), n_classes)
+            bound = certree.oracle_excess(max(gibbs, 0.0), n_classes)
             assert excess <= bound + 1e-12
             closest = min(closest, (bound + 1e-12) / (excess + 1e-12))
     assert closest < n_classes  # the vote is no better than its draws somewhere
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_oracle_bounds_hold(n_classes):
+    world = World(n_classes, noise=0.1)
+    outcomes = []
+    for seed in range(REPEATS):
+        held = Draw(world, seed).held()
+        points, y = np.repeat(GRID, n_classes, axis=0), np.tile(np.arange(n_classes), len(GRID))
+        population = certree.NodeStats(
+            certree.count(
+                held.tree, points, y, n_classes, sample_weight=world.classes.ravel() / len(GRID)
+            ).counts,
+            held.grown.label,
+        )
+        prior = certree.branching_prior(held.tree, n_classes).laws[0]
+        promise = certree.oracle_bound(held.tree, population, prior, held.n, world.noise, DELTA)
+        law = certree.gibbs_posterior(held.tree, held.stats, prior, promise.lambda_error)
+        ballot = certree.vote(held.tree, held.stats, law)
+        excess = world.risk_of_labels(held.tree, ballot.label) - world.noise
+        gibbs = world.gibbs_risk(held.tree, ballot)
+        assert promise.risk == pytest.approx(promise.pruning.weight @ population.errors, rel=1e-12)
+        outcomes.append((promise.excess, excess, promise.gibbs_risk, gibbs))
+    excess_bound, excess, gibbs_bound, gibbs = np.array(outcomes).T
+    expect_valid(gibbs_bound, gibbs, worth=0.5)
+    expect_valid(excess_bound, excess, worth=np.inf)
 
 
 def test_the_simulation_sees_violations():
