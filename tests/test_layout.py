@@ -38,6 +38,7 @@ ORDER = [
     "progress",
     "tune",
     "explain",
+    "selective",
     "deployment",
     "estimator",
     "certified",

@@ -94,6 +94,7 @@ from certree.prunings import (
     sibling_merge_path,
 )
 from certree.regressor import PACBayesTreeRegressor, PrunedTreeRegressor
+from certree.selective import Selective, selective_certificates
 from certree.stats import NodeStats, TargetStats, count, measure
 from certree.storage import load, save
 from certree.tree import Tree
@@ -132,6 +133,7 @@ __all__ = [
     "PrunedTreeClassifier",
     "PrunedTreeRegressor",
     "PruningPath",
+    "Selective",
     "Spread",
     "TargetStats",
     "Tree",
@@ -192,6 +194,7 @@ __all__ = [
     "renyi_divergence",
     "sample_pruning",
     "save",
+    "selective_certificates",
     "sibling_merge_path",
     "single_draw",
     "size_prior",

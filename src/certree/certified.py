@@ -12,12 +12,13 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from certree.categories import categories_of
-from certree.certificate import Certificate
+from certree.certificate import Certificate, Drawn, occam_pruning, single_draw
 from certree.columns import Float64, Int32
 from certree.deployment import (
     Deploy,
     Deployed,
     Election,
+    LabelledElection,
     certify,
     deal,
     elect,
@@ -27,6 +28,7 @@ from certree.estimator import TreeVoteEstimator, _Training, checked_rows
 from certree.grow.dyadic import DEEPEST_GRID, dyadic_grid
 from certree.heldout import held_out
 from certree.prunings import cost_complexity_family
+from certree.selective import Selective, margins, selective_certificates
 from certree.stats import NodeStats
 from certree.tree import Tree, threads
 from certree.tune import Method, Mixture, Objective, tune
@@ -98,6 +100,7 @@ class CertifiedVote(TreeVoteEstimator):
                 every_row = np.arange(_num_samples(X))
                 rows = self._preprocessed(X, y, every_row)
                 self._fit(self._training_rows(rows, y, sample_weight))
+                self.election_: Election | LabelledElection | None = None
                 self.certificate_: Certificate | None = None
                 self.certificates_: tuple[Certificate, ...] = ()
             else:
@@ -157,6 +160,7 @@ class CertifiedVote(TreeVoteEstimator):
             held, pruning, self.delta, method.kind, method.smoothing, method.slopes, weighing
         )
         chosen = [] if laws is None else [laws[1].law(laws[0].family(tree, election.stats))]
+        self.election_ = election
         self._deploy(tree, elect(election, chosen, self.deploy), laws)
 
     def _fit_box(
@@ -186,7 +190,8 @@ class CertifiedVote(TreeVoteEstimator):
         held = held_out(
             tree, rows, classes, max(2, self.n_classes_), grow=[], weigh=every, n_jobs=self.n_jobs
         )
-        self._deploy(tree, elect_labelled(held, self.delta), None)
+        self.election_ = LabelledElection(held, self.delta)
+        self._deploy(tree, elect_labelled(self.election_), None)
 
     def _counted(
         self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
@@ -256,6 +261,123 @@ class CertifiedVote(TreeVoteEstimator):
         if self.certificate_ is None:
             raise ValueError(_NO_CERTIFICATE)
         return self.certificate_
+
+    def selective_certificates(self, delta: float | None = None) -> tuple[Selective, ...]:
+        """Certify the fitted vote where it answers, for several margins below which it is silent.
+
+        Parameters
+        ----------
+        delta : float or None
+            Probability with which any of these promises may fail, apart from that of the fit; None:
+            the estimator's `delta`.
+
+        Returns
+        -------
+        tuple of Selective
+            By rising margin; take any of them, such as the first whose bound is low enough, and its
+            margin for `predict_selective`.
+
+        Raises
+        ------
+        ValueError
+            If the model was fitted without a split or a box, by groups, or was loaded from a file.
+        """
+        election = self._elected()
+        chosen = self.delta if delta is None else delta
+        return selective_certificates(election.held, self.vote_, election.prior(), chosen)
+
+    def predict_selective(
+        self, X: ArrayLike, margin: float
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Predict, and say where the vote is sure enough to answer.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        margin : float
+            The vote answers where its first class is at least so far before the second.
+
+        Returns
+        -------
+        label : ndarray of shape (n,)
+            Predicted classes, also where the vote does not answer.
+        answered : ndarray of bool, shape (n,)
+            Whether it does.
+        """
+        check_is_fitted(self)
+        leaf = self._leaves(X)
+        label: NDArray[Any] = self.classes_.take(self._label.take(leaf))
+        return label, margins(self.vote_)[leaf] >= margin
+
+    def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
+        """Certify any pruning of the tree with the labels of the growing rows, edited by hand, too.
+
+        All prunings are covered at once, so that the lowest bound of any number of them holds.
+
+        Parameters
+        ----------
+        pruning : NodeWeights
+            Weights 0 and 1 over the nodes of `tree_`, such as ``map_pruning(tree_, weights_)``.
+        delta : float or None
+            As in `selective_certificates`.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ValueError
+            As in `selective_certificates`, if the weights are not 0 and 1, or with a box: labels are
+            weighed there, and a pruning has none of its own.
+        """
+        election = self._of_growing_rows()
+        chosen = self.delta if delta is None else delta
+        return occam_pruning(election.held, pruning, election.prior(), chosen)
+
+    def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
+        """Draw a single pruning from the law of the fit, once, and certify it.
+
+        To draw again and keep the better one breaks the promise; see `single_draw`.
+
+        Parameters
+        ----------
+        random_state : int, RandomState or None
+            Source of the draw, which must not depend on the rows.
+        delta : float or None
+            As in `selective_certificates`.
+
+        Returns
+        -------
+        Drawn
+            The pruning and its certificate.
+
+        Raises
+        ------
+        ValueError
+            As in `certify_pruning`.
+        """
+        election = self._of_growing_rows()
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        chosen = self.delta if delta is None else delta
+        return single_draw(election.held, self.weights_, election.prior(), chosen, rng=seed)
+
+    def _elected(self) -> Election | LabelledElection:
+        check_is_fitted(self)
+        if self.certificate_ is None:
+            raise ValueError(_NO_CERTIFICATE)
+        if self.election_ is None:
+            raise ValueError(
+                "A model file does not keep the rows of the fit. Certify before saving"
+            )
+        return self.election_
+
+    def _of_growing_rows(self) -> Election:
+        election = self._elected()
+        if not isinstance(election, Election):
+            raise ValueError("with a box no growing rows label the prunings: expected a split")
+        return election
 
     def report(self) -> str:
         """Say what was fitted and what is certified.

@@ -211,7 +211,7 @@ class PACBayesTreeClassifier(CertifiedVote, PACBayesVote, TreeVoteClassifier):
         The classes.
     temperatures_ : dict
         `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
-        laws of a mixture.
+        laws of a mixture. 0 if the bound chose and a single pruning predicts.
     shares_ : list of float
         Share of each law in the vote; 1 for a single one.
     tree_ : Tree
@@ -226,6 +226,8 @@ class PACBayesTreeClassifier(CertifiedVote, PACBayesVote, TreeVoteClassifier):
         What is promised about the error on new rows; None without a split.
     certificates_ : tuple of Certificate
         Those of the two candidates, which hold together, and further ones, each by itself.
+    election_ : Election, LabelledElection or None
+        The rows that certify, and what may be certified by them; None without a split or a box.
     preprocessor_ : transformer or None
         The fitted preprocessor.
     n_features_in_ : int

@@ -114,7 +114,7 @@ class Election:
         counts = self.held.grown.counts + self.stats.counts
         return NodeStats(counts, self.held.grown.label)
 
-    def priors(self) -> Prior:
+    def prior(self) -> Prior:
         """The mixture of priors that the growing rows and the tree allow."""
         tree, grown = self.held.tree, self.held.grown
         plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
@@ -133,6 +133,26 @@ class Election:
     def ballot(self, weights: NodeWeights, both: NodeStats) -> Vote:
         """The vote of a law, by the counts of both sides."""
         return vote(self.held.tree, both, weights, self.kind, self.smoothing, self.slopes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledElection:
+    """The same for labelled prunings of a tree that no row has grown or labelled.
+
+    Parameters
+    ----------
+    held : HeldOut
+        The tree, without growing rows.
+    delta : float
+        Probability with which the certificate may fail.
+    """
+
+    held: HeldOut
+    delta: float
+
+    def prior(self) -> Prior:
+        """Stops anywhere with the same probability, and all labels alike."""
+        return branching_prior(self.held.tree, self.held.n_classes)
 
 
 def elect(
@@ -167,7 +187,7 @@ def elect(
     """
     if deploy not in ("best", "vote"):
         raise ValueError(f'deploy must be "best" or "vote", got {deploy!r}')
-    held, prior, both = election.held, election.priors(), election.both
+    held, prior, both = election.held, election.prior(), election.both
     log_delta = float(np.log(election.delta * _SHARE))
     alone = vote(held.tree, held.grown, election.pruning, "mean")
     certified = certificates.occam_mean if held.grouped else certificates.occam_vote
@@ -198,15 +218,13 @@ def elect(
     return Deployed(weights, both, ballot, voted, rivals, others, value)
 
 
-def elect_labelled(held: HeldOut, delta: float) -> Deployed:
+def elect_labelled(election: LabelledElection) -> Deployed:
     """Certify the best vote over labelled prunings of a tree that no row has grown or labelled.
 
     Parameters
     ----------
-    held : HeldOut
-        The tree, without growing rows.
-    delta : float
-        Probability with which the certificate may fail.
+    election : LabelledElection
+        The tree and the rows.
 
     Returns
     -------
@@ -217,7 +235,7 @@ def elect_labelled(held: HeldOut, delta: float) -> Deployed:
     ----------
     Langford, "Tutorial on practical prediction theory for classification", JMLR 2005.
     """
-    prior = branching_prior(held.tree, held.n_classes)
+    held, delta, prior = election.held, election.delta, election.prior()
     best: tuple[Certificate, float, LabelledWeights, Vote] | None = None
     for value in map(float, PATH):
         law = labelled_posterior(held.tree, held.stats, prior, value)

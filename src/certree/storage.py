@@ -240,7 +240,7 @@ def _set_certificates(model: CertifiedVote, saved: list[dict[str, Any]], deploye
         if one["method"] not in METHODS:
             raise ValueError(f"unknown method {one['method']!r}")
         certificates.append(Certificate(**{**one, "observed": tuple(one["observed"])}))
-    model.preprocessor_ = None
+    model.preprocessor_ = model.election_ = None
     model.certificates_ = tuple(certificates)
     model.certificate_ = None if deployed is None else model.certificates_[deployed]
 

@@ -293,6 +293,22 @@ def test_fits_keep_their_promise_for_new_groups():
     expect_valid(*np.array(outcomes).T, worth=0.35)
 
 
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_selective_votes_keep_their_promise_at_all_margins(n_classes):
+    outcomes = []
+    for seed in range(REPEATS):
+        draw = Draw(World(n_classes), seed)
+        X, y, _, _ = draw.rows()
+        model = certree.PACBayesTreeClassifier(split=0.1, cv=2, deploy="vote", random_state=seed)
+        worst = []
+        for each in model.fit(X, y).selective_certificates():
+            label, answered = model.predict_selective(GRID, each.margin)
+            right = draw.world.classes[np.arange(len(GRID)), label][answered]
+            worst.append((each.certificate.bound, 1 - right.mean()))
+        outcomes.append(max(worst, key=lambda pair: pair[1] - pair[0]))
+    expect_valid(*np.array(outcomes).T, worth=0.5)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_the_excess_of_a_vote_is_at_most_k_times_that_of_its_draws(n_classes):
     """It holds for every law and every sample: the Bayes risk is the noise here."""

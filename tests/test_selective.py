@@ -1,0 +1,135 @@
+"""Votes that stay silent where they are not sure: what is answered, and what is certified of it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from sklearn.datasets import make_classification
+
+import certree
+from certree import PACBayesTreeClassifier, bounds
+from certree.deployment import deal
+from certree.selective import margins, selective_certificates
+from strategies import trees_and_stats
+
+
+def fitted(n_classes=2, n=1500, **switches):
+    X, y = make_classification(
+        n, 6, n_informative=4, n_classes=n_classes, flip_y=0.2, random_state=0
+    )
+    y = np.array(["a", "b", "c", "d"])[y]
+    switches = {"split": 0.3, "deploy": "vote", "random_state": 0, **switches}
+    return PACBayesTreeClassifier(**switches).fit(X, y), X, y
+
+
+@pytest.mark.parametrize("vote", ["mean", "majority"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vote):
+    model, X, y = fitted(n_classes, vote=vote)
+    _, weigh = deal(len(y), 0.3, np.random.RandomState(0))
+    found = model.selective_certificates()
+    assert [each.margin for each in found] == sorted({each.margin for each in found})
+    assert found[0].margin == 0
+    assert found[0].coverage == 1
+    assert 1 < len(found) <= 20
+    for each in found:
+        label, answered = model.predict_selective(X[weigh], each.margin)
+        np.testing.assert_array_equal(label, model.predict(X[weigh]))
+        wrong = int((label != y[weigh])[answered].sum())
+        certificate = each.certificate
+        assert certificate.n == answered.sum()
+        assert each.coverage == pytest.approx(answered.mean())
+        assert round(certificate.risk * certificate.n) == wrong
+        assert certificate.bound >= bounds.binomial_upper(wrong, certificate.n, np.log(0.05))
+        assert f"margin is at least {each.margin:.4g}" in str(each)
+        assert str(certificate) in str(each)
+    # Less is answered with a larger margin, and less of it is wrong.
+    coverage = [each.coverage for each in found]
+    assert coverage == sorted(coverage, reverse=True)
+    if vote == "mean":  # a majority is as sure of noisy cells as of others
+        assert found[-1].certificate.risk < found[0].certificate.risk / 2
+        assert min(each.certificate.bound for each in found) < found[0].certificate.bound
+
+
+def test_delta_is_that_of_the_fit_or_another():
+    model, _, _ = fitted(delta=0.1)
+    own, strict = model.selective_certificates(), model.selective_certificates(0.01)
+    for a, b in zip(own, strict, strict=True):
+        assert (a.certificate.delta, b.certificate.delta) == (0.1, 0.01)
+        assert a.certificate.bound < b.certificate.bound
+
+
+def test_a_vote_in_a_box_may_stay_silent_too():
+    X, y = np.random.default_rng(0).random((2000, 2)), None
+    y = (X.sum(axis=1) > 1).astype(int)
+    box = [[0, 0], [1, 1]]
+    model = PACBayesTreeClassifier("dyadic", box=box, max_depth=8).fit(X, y)
+    found = model.selective_certificates()
+    assert found[-1].certificate.risk < found[0].certificate.risk / 2
+    for refused in (lambda: model.certify_pruning(model.weights_), model.draw_pruning):
+        with pytest.raises(ValueError, match="no growing rows label the prunings"):
+            refused()
+
+
+@given(trees_and_stats(max_inner=4, labels=("majority",)))
+def test_margins_are_those_of_the_first_two(tree_and_stats):
+    tree, stats = tree_and_stats
+    ballot = certree.vote(tree, stats, certree.pac_bayes(tree, stats, 0.1, 0.0), "mean")
+    expected = []
+    for row in ballot.score:
+        first, *others = sorted(row, reverse=True)
+        expected.append(first - others[0] if others else 1.0)
+    np.testing.assert_allclose(margins(ballot), expected, atol=1e-15)
+
+
+def test_rows_in_groups_and_foreign_priors_are_refused():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
+    tree = certree.grow_kd(X[:50], y[:50])
+    sides = {"grow": np.arange(50), "weigh": np.arange(50, 200)}
+    held = certree.held_out(tree, X, y, 2, **sides, groups=np.arange(200) // 5)
+    ballot = certree.vote(tree, held.grown, certree.cost_complexity(tree, held.grown, 1.0))
+    prior = certree.count_prior(tree, held.grown)
+    with pytest.raises(ValueError, match="occam_answers counts whole errors"):
+        selective_certificates(held, ballot, prior)
+    plain = certree.held_out(tree, X, y, 2, **sides)
+    with pytest.raises(ValueError, match="has seen other rows"):
+        selective_certificates(plain, ballot, prior)
+
+
+def test_any_pruning_of_a_fit_is_certified():
+    model, _, _ = fitted()
+    held = model.election_.held
+    likeliest = certree.map_pruning(model.tree_, model.weights_)
+    certificate = model.certify_pruning(likeliest)
+    assert certificate == certree.occam_pruning(held, likeliest, model.election_.prior())
+    assert certificate.method == "occam_pruning"
+    risk = float(likeliest.weight @ held.stats.errors) / held.n
+    assert certificate.risk == pytest.approx(risk)
+    assert certificate.bound > model.certify_pruning(likeliest, delta=0.5).bound
+    with pytest.raises(ValueError, match="weights 0 and 1"):
+        model.certify_pruning(model.weights_)
+
+
+def test_a_drawn_pruning_is_certified():
+    model, _, _ = fitted()
+    first, again = model.draw_pruning(0), model.draw_pruning(0)
+    np.testing.assert_array_equal(first.pruning.weight, again.pruning.weight)
+    assert first.certificate == again.certificate
+    assert first.certificate.method == "single_draw"
+    sizes = {model.draw_pruning(seed).pruning.expected_leaves for seed in range(20)}
+    assert len(sizes) > 1
+
+
+def test_without_the_rows_of_the_fit_nothing_is_certified(tmp_path):
+    model, X, _ = fitted()
+    certree.save(model, tmp_path / "model")
+    loaded = certree.load(tmp_path / "model")
+    margin = model.selective_certificates()[1].margin
+    for got, expected in zip(
+        loaded.predict_selective(X, margin), model.predict_selective(X, margin), strict=True
+    ):
+        np.testing.assert_array_equal(got, expected)
+    with pytest.raises(ValueError, match="model file does not keep the rows"):
+        loaded.selective_certificates()
+    with pytest.raises(ValueError, match="There is no certificate"):
+        fitted(split=None, deploy="best")[0].draw_pruning()
