@@ -752,10 +752,10 @@ def decrease(y, w, left, criterion):
     return impurity(y, w, criterion) - parts
 
 
-def means_in_order(y, w, left, slope, lower, upper):
+def means_in_order(y, w, left, slope, lower, upper, slack):
     """Whether the means of both sides lie within bounds and differ in the direction of the slope."""
     means = [(w[side] * y[side]).sum() / w[side].sum() for side in (left, ~left)]
-    within = lower <= min(means) and max(means) <= upper
+    within = lower - slack <= min(means) and max(means) <= upper + slack
     return within and slope * (means[1] - means[0]) >= 0
 
 
