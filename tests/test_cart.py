@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -43,6 +43,9 @@ def test_every_cut_is_the_best_of_all_cuts(X_y, criterion, weighted):
     weight = weight if weighted else np.ones(len(X))
     response = y * 1.5 if criterion == "squared" else y
     tree = grow_cart(X, response, criterion=criterion, sample_weight=weight)
+    worth = np.full(X.shape[1], -np.inf)  # of each feature at the root
+    for gain, j, *_ in reference.cart_cuts(X, response, weight, criterion):
+        worth[j] = max(worth[j], gain)
     for v, inside in cells(tree, X).items():
         cuts = list(reference.cart_cuts(X[inside], response[inside], weight[inside], criterion))
         if tree.left[v] < 0:
@@ -58,8 +61,27 @@ def test_every_cut_is_the_best_of_all_cuts(X_y, criterion, weighted):
         )
         assert made[0] >= best - 1e-9 * (1 + abs(best))
         if criterion in ("gini", "misclassification") and not weighted:
-            # Exact counts: of equal cuts that of the first feature, and there of the first sweep.
-            assert made[1] == min(cut[1] for cut in tied)
+            # Exact counts: of equal cuts that of the feature worth most at the root, then the first.
+            assert made[1] == min((cut[1] for cut in tied), key=lambda j: (-round(worth[j], 9), j))
+
+
+@given(rows(max_rows=40), st.permutations(range(3)), st.sampled_from(["gini", "entropy"]))
+def test_the_tree_does_not_depend_on_the_order_of_features(X_y, order, criterion):
+    X, y = X_y
+    X = np.where(abs(X) > 1e200, 17.0, X)
+    order = [j for j in order if j < X.shape[1]]
+    tree, other = (grow_cart(each, y, criterion=criterion) for each in (X, X[:, order]))
+    worth = [
+        max(
+            (cut[0] for cut in reference.cart_cuts(X[:, [j]], y, np.ones(len(y)), criterion)),
+            default=0,
+        )
+        for j in range(X.shape[1])
+    ]
+    assume(len(set(np.round(worth, 9))) == len(worth))
+    np.testing.assert_array_equal(tree.apply(X), other.apply(X[:, order]))
+    inner = ~tree.is_leaf
+    np.testing.assert_array_equal(tree.feature[inner], np.array(order)[other.feature[inner]])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -76,22 +76,43 @@ struct Workspace {
       : sweep(rows.y, rows.weight, rows.n_classes), groups(sweep.width()), divider(sweep.width()) {}
 };
 
+// The order in which cells look at all features, so that of equal cuts the first wins: features
+// whose best cut of the root is better come first, as they are more likely to mean something in
+// small cells, where many cuts are equal. Written while the root is searched, before there are
+// other cells.
+class Precedence {
+ public:
+  explicit Precedence(std::int64_t n_features) : features_(static_cast<std::size_t>(n_features)) {
+    std::iota(features_.begin(), features_.end(), std::int64_t{0});
+  }
+
+  const std::vector<std::int64_t>& features() const { return features_; }
+
+  // worth: of each feature, by number.
+  void set(const std::vector<double>& worth) {
+    std::stable_sort(features_.begin(), features_.end(), [&](std::int64_t i, std::int64_t j) {
+      return worth[static_cast<std::size_t>(i)] > worth[static_cast<std::size_t>(j)];
+    });
+  }
+
+ private:
+  std::vector<std::int64_t> features_;
+};
+
 template <class Real, class Y, class Sweep>
 class CartRule {
  public:
   using Cut = certree::Cut;
 
   CartRule(const CartRows<Real, Y>& rows, const Stopping& stopping, const Greedy& greedy,
-           int n_threads)
+           Precedence& precedence, int n_threads)
       : rows_(rows),
         stopping_(stopping),
         greedy_(greedy),
+        precedence_(precedence),
         n_threads_(n_threads),
-        all_features_(static_cast<std::size_t>(rows.X.n_features)),
         workspace_(rows),
-        goes_left_(make_buffer<std::uint8_t>(rows.n)) {
-    std::iota(all_features_.begin(), all_features_.end(), std::int64_t{0});
-  }
+        goes_left_(make_buffer<std::uint8_t>(rows.n)) {}
 
   bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
     const Cut cut = search(cell);
@@ -100,13 +121,15 @@ class CartRule {
     return true;
   }
 
-  // The best cut of the cell: of equal ones, that of the first feature, then the lowest.
+  // The best cut of the cell: of equal ones, that of the feature with precedence, then the lowest.
   Cut search(const Cell& cell) const {
     // Only the root comes here without having been looked at by its parent.
     if (cell.cursor == kUnseen && is_leaf(cell)) return Cut();
     if (cell.cursor == kLeafSeen) return Cut();
     const bool all = greedy_.max_features >= rows_.X.n_features;
-    Cut winner = all ? best_of(cell, all_features_) : best_of(cell, drawn_features(cell));
+    Cut winner = !all              ? best_of(cell, drawn_features(cell))
+                 : cell.depth == 0 ? best_of_root(cell)
+                                   : best_of(cell, precedence_.features());
     winner.heuristic |= greedy_.random_cuts || !all;
     if (greedy_.min_gain > 0.0 && winner.gain < greedy_.min_gain) return Cut();
     return winner;
@@ -240,7 +263,8 @@ class CartRule {
 
   // Features in a random order, constant ones left out, until there are max_features; ascending.
   std::vector<std::int64_t> drawn_features(const Cell& cell) const {
-    std::vector<std::int64_t> features = all_features_, drawn;
+    std::vector<std::int64_t> features(static_cast<std::size_t>(rows_.X.n_features)), drawn;
+    std::iota(features.begin(), features.end(), std::int64_t{0});
     Random random(cell.key);
     for (auto n = static_cast<std::int64_t>(features.size());
          n > 0 && static_cast<std::int64_t>(drawn.size()) < greedy_.max_features; --n) {
@@ -265,13 +289,23 @@ class CartRule {
                         [&](const Entry& e) { return codes[e.row] == codes[first->row]; });
   }
 
-  Cut best_of(const Cell& cell, const std::vector<std::int64_t>& features) const {
+  Cut best_of_root(const Cell& cell) const {
+    std::vector<double> worth(precedence_.features().size());
+    Cut winner = best_of(cell, precedence_.features(), &worth);
+    if (!greedy_.random_cuts) precedence_.set(worth);
+    return winner;
+  }
+
+  // worth: if not null, the value of each feature's best cut, -HUGE_VAL if there is none.
+  Cut best_of(const Cell& cell, const std::vector<std::int64_t>& features,
+              std::vector<double>* worth = nullptr) const {
     const Entry* const first = rows_.members() + cell.begin;
     const Entry* const last = rows_.members() + cell.end;
     Cut winner;
     bool heuristic = false;
-    const auto challenge = [&](Cut&& cut) {
+    const auto challenge = [&](std::int64_t j, Cut&& cut) {
       heuristic |= cut.heuristic;
+      if (worth) (*worth)[static_cast<std::size_t>(j)] = cut.value;
       if (cut.is_made() && cut.value > winner.value) winner = std::move(cut);
     };
     if (threads_for(cell) > 1) {
@@ -282,11 +316,11 @@ class CartRule {
         const auto at = static_cast<std::size_t>(i);
         cuts[at] = best_of_feature(workspace, cell, features[at], -HUGE_VAL);
       });
-      for (Cut& cut : cuts) challenge(std::move(cut));
+      for (std::size_t i = 0; i < cuts.size(); ++i) challenge(features[i], std::move(cuts[i]));
     } else {
       workspace_.sweep.start(first, last);
       for (const std::int64_t j : features)
-        challenge(best_of_feature(workspace_, cell, j, winner.value));
+        challenge(j, best_of_feature(workspace_, cell, j, worth ? -HUGE_VAL : winner.value));
     }
     winner.heuristic = heuristic;
     return winner;
@@ -462,8 +496,8 @@ class CartRule {
   CartRows<Real, Y> rows_;
   Stopping stopping_;
   Greedy greedy_;
+  Precedence& precedence_;
   int n_threads_;
-  std::vector<std::int64_t> all_features_;
   mutable Workspace<Sweep> workspace_;  // of cells that are searched by one thread
   Buffer<std::uint8_t> goes_left_;      // (n,) of the cell being split; cells are disjoint
 };
@@ -525,7 +559,8 @@ template <class Real, class Y, class Sweep>
 TreeColumns grow_presorted(const CartRows<Real, Y>& rows, const Stopping& stopping,
                            const Greedy& greedy, int n_threads) {
   using Rule = CartRule<Real, Y, Sweep>;
-  const Rule rule(rows, stopping, greedy, n_threads);
+  Precedence precedence(rows.X.n_features);
+  const Rule rule(rows, stopping, greedy, precedence, n_threads);
   Cell root{0, rows.n, 0, Rule::kUnseen};
   root.key = greedy.key;
   if (greedy.max_leaves > 0) return grow_best_first(rule, root, greedy.max_leaves);
@@ -533,7 +568,7 @@ TreeColumns grow_presorted(const CartRows<Real, Y>& rows, const Stopping& stoppi
   const auto grow_part = [&](const Cell& cell) {
     if (cell.cursor == Rule::kLeafSeen) return Growth<Rule>::whole(rule, cell);
     const Part<Real, Y> part(rows, cell, number.get());
-    const Rule part_rule(part.rows(), stopping, greedy, 1);
+    const Rule part_rule(part.rows(), stopping, greedy, precedence, 1);
     Cell part_cell = cell;
     part_cell.begin = 0;
     part_cell.end = part.rows().n;

@@ -78,8 +78,11 @@ def grow_cart(
     """Grow the greedy tree of the rows.
 
     Every cut between two distinct values of every feature is looked at, in the middle of its gap, and
-    the one that lowers the impurity most is made; of equal ones that of the first feature, then the
-    lowest. A cell of one class, or with one value of y, is a leaf.
+    the one that lowers the impurity most is made. Of equal ones it is that of the feature whose best
+    cut of the root is better, then that of the first feature, then the lowest: small cells have many
+    equal cuts, and a feature that says something of all rows is likelier to mean something there.
+    (Where cuts or features are drawn, it is that of the first feature.) A cell of one class, or with
+    one value of y, is a leaf.
 
     The categories of a feature are divided in two sets. For numbers and for two classes the best of
     all divisions is found; so it is for more classes where a cell holds at most 12 groups of
