@@ -91,12 +91,12 @@ def selective_certificates(
     answered = np.cumsum(held.stats.n[leaves]) / held.stats.n[0]
     last = np.searchsorted(answered, _COVERAGES[1:] * (1 + 1e-12), side="right") - 1
     # Rounded down: margins that differ by rounding alone are not to be told apart.
-    tried = np.floor(1e4 * lead[leaves][last[last >= 0]] + 1e-9) / 1e4
+    tried = np.maximum(np.floor(1e4 * lead[leaves][last[last >= 0]] - 1e-6), 0) / 1e4
     found = []
     for margin in np.unique([0.0, *tried]):
-        label = np.where(lead >= margin, ballot.label, held.n_classes)
-        coverage = float(answered[np.sum(lead[leaves] >= margin) - 1])
-        if coverage > 0:
-            certificate = occam_answers(held, label, silent, delta, share)
-            found.append(Selective(float(margin), coverage, certificate))
+        answers = lead >= margin
+        coverage = float(held.stats.n[leaves] @ answers[leaves]) / float(held.stats.n[0])
+        label = np.where(answers, ballot.label, held.n_classes)
+        certificate = occam_answers(held, label, silent, delta, share)
+        found.append(Selective(float(margin), coverage, certificate))
     return tuple(found)
