@@ -116,11 +116,8 @@ def test_adaptive_rule_finds_the_best_of_all_prunings_with_all_root_fragments(
 ):
     tree, stats = tree_and_stats
     penalties = literal_penalties(tree, stats, constant, smoothness, 2.5)
-    best = min(
-        stats.errors[[v for v, _ in pruning]].sum()
-        + reference.fragment_penalty(tree, pruning, fragment, stats.n, *penalties, count_empty)
-        for pruning in reference.prunings(tree)
-        for fragment in reference.root_fragments(tree, pruning)
+    best = reference.smallest_fragment_cost_of_all(
+        tree, stats.errors, stats.n, *penalties, count_empty
     )
     rule = fragment_rule(tree, stats, smoothness=smoothness, log_cells=2.5, count_empty=count_empty)
     close(paid(tree, stats, rule, constant, penalties, count_empty), best, stats.n[0])
@@ -158,12 +155,7 @@ def test_any_costs_of_nodes_are_pruned_to_the_best_of_all_prunings_with_all_root
     tree, stats = tree_and_stats
     cost = any_costs(tree, data.draw)
     penalties = literal_penalties(tree, stats, constant, smoothness, 2.5)
-    best = min(
-        cost[[v for v, _ in pruning]].sum()
-        + reference.fragment_penalty(tree, pruning, fragment, stats.n, *penalties, count_empty)
-        for pruning in reference.prunings(tree)
-        for fragment in reference.root_fragments(tree, pruning)
-    )
+    best = reference.smallest_fragment_cost_of_all(tree, cost, stats.n, *penalties, count_empty)
     options = {"log_cells": 2.5, "count_empty": count_empty, "cost": cost}
     rule = fragment_rule(tree, stats, smoothness=smoothness, **options)
     close(paid(tree, stats, rule, constant, penalties, count_empty, cost), best, cost.max())

@@ -1,7 +1,7 @@
 """What all estimators share: a tree grows, temperatures are chosen, its prunings vote."""
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -572,6 +572,16 @@ CLASS_RULES: Rules = {
 _SETTINGS = {"count_empty": False, "resolution": None, "smoothness": 2}
 
 
+def given_settings(model: Any, defaults: dict[str, Any], taken: Collection[str]) -> list[str]:
+    """Names of the settings that are not left at their defaults: the model's rule must take them."""
+    given = [name for name, default in defaults.items() if getattr(model, name) != default]
+    for name in given:
+        if name not in taken:
+            value = getattr(model, name)
+            raise ValueError(f"rule={model.rule!r} takes no {name}, got {name}={value!r}")
+    return given
+
+
 class PrunedVote(TreeVoteEstimator):
     """Estimators that keep one pruning, whatever the target is."""
 
@@ -595,12 +605,7 @@ class PrunedVote(TreeVoteEstimator):
         """The rule with its settings."""
         rule = self._rules[self.rule]
         taken = rule.settings if isinstance(rule, PublishedRule) else ()
-        for name, default in _SETTINGS.items():
-            value = getattr(self, name)
-            if value == default:
-                continue
-            if name not in taken:
-                raise ValueError(f"rule={self.rule!r} takes no {name}, got {name}={value!r}")
+        for name in given_settings(self, _SETTINGS, taken):
             if name != "smoothness" and self.partition != "dyadic":
                 raise ValueError(
                     f'{name} takes partition="dyadic", got partition={self.partition!r}'

@@ -4,9 +4,9 @@ The tree of a fold grows once. All laws are weighed, voted and judged on it in o
 eight in each sweep over the nodes; a path of prunings judges all its prices at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,8 +232,19 @@ def mixture(
     return method, Mixture(laws, found[method][0])
 
 
+class HeldOutLoss(Protocol):
+    """What `tune` minimises."""
+
+    @property
+    def families(self) -> Sized:
+        """What the temperatures choose from, for each fold."""
+
+    def losses(self, temperatures: Float64) -> Float64:
+        """Loss of each row of temperatures, (g, t) -> (g,)."""
+
+
 def tune(
-    objective: Objective,
+    objective: HeldOutLoss,
     temperatures: Sequence[float | None],
     search: OneLaw = "joint",
     advance: Callable[[], None] = lambda: None,
@@ -242,8 +253,8 @@ def tune(
 
     Parameters
     ----------
-    objective : Objective
-        What is minimised; on ties the smallest temperatures win.
+    objective : HeldOutLoss
+        Such as an `Objective`; on ties the smallest temperatures win.
     temperatures : sequence of float or None
         The given ones, and None for each to choose.
     search : {"joint", "error-first"}
