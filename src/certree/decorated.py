@@ -28,7 +28,7 @@ from certree.prunings import losses_as_leaf, prune
 from certree.regressor import TreeVoteRegressor
 from certree.rows import Fold, Indices
 from certree.tree import LEAF, Tree, threads
-from certree.tune import GrownFold, Method, tune
+from certree.tune import GrownFold, Method, both_sides, tune
 from certree.votes import vote
 from certree.weights import NodeWeights
 
@@ -88,28 +88,19 @@ class _Grown:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Fitted:
-    """Nodes fitted to one side of a fold: by a model or a constant, whichever errs less there.
+class _LossByConstant:
+    """Held-out loss of a rule's prunings; see `HeldOutLoss`.
 
-    ``rule`` prunes by these errors; ``loss`` is that of each node on the other side, (m,), and
-    ``models`` has the models by number of their node.
+    Each fold has the rule on its growing rows and the loss of every node on the others, (m,).
     """
 
-    rule: FragmentRule
-    loss: Float64
-    models: dict[int, Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _LossByConstant:
-    """Held-out loss of the rule's prunings; see `HeldOutLoss`."""
-
-    families: Sequence[_Fitted]
+    families: Sequence[tuple[FragmentRule, Float64]]
 
     def losses(self, temperatures: Float64) -> Float64:
         """Loss of each constant, (g, 1) -> (g,)."""
-        parts = [part.rule.totals(part.loss, temperatures) for part in self.families]
-        total: Float64 = np.sum(parts, axis=0)
+        total: Float64 = np.sum(
+            [rule.totals(loss, temperatures) for rule, loss in self.families], axis=0
+        )
         return total
 
 
@@ -223,12 +214,7 @@ class DecoratedTree(TreeVoteEstimator):
 
     def _sides(self, grown: _Grown, fold: Fold) -> GrownFold:
         """The statistics of the two sides of a fold."""
-        tree, y = grown.tree, grown.rows.y
-        sides = ((fold.grow, fold.grow_weight), (fold.judge, fold.judge_weight))
-        stats, judged = (
-            self._summarise(tree, grown.leaf[part], y[part], weight) for part, weight in sides
-        )
-        return GrownFold(tree, stats, judged.table)
+        return both_sides(fold, grown.tree, self._summarise, grown.leaf, grown.rows.y)
 
     def _constant_losses(self, grown: _Grown, folds: list[Fold]) -> Float64:
         """Loss of every node without a model on rows left out, (m,)."""
@@ -450,19 +436,24 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     ) -> tuple[NodeWeights, dict[int, Any]]:
         if self.rule == "cross-validated":
             return super()._pruned(grown, random_state)
-        n = len(grown.rows.y)
-        every, none = np.arange(n), np.arange(0)
-        whole = self._fitted_nodes(grown, Fold(every, none, grown.rows.weight))
+        every = np.arange(len(grown.rows.y))
+        rule, _, models = self._fitted_nodes(grown, Fold(every, every[:0], grown.rows.weight))
         constant = self.constant
         if constant is None:
             folds = self._folds(grown, random_state)
-            parts = [self._fitted_nodes(grown, fold) for fold in folds]
-            (constant,) = tune(_LossByConstant(parts), [None])
-        self.temperatures_ = {"constant": constant}
-        return whole.rule.at(constant), whole.models
+            judged = [self._fitted_nodes(grown, fold)[:2] for fold in folds]
+            (constant,) = tune(_LossByConstant(judged), [None])
+        self.temperatures_ = {"constant": float(constant)}
+        return rule.at(constant), models
 
-    def _fitted_nodes(self, grown: _Grown, fold: Fold) -> _Fitted:
-        """Fit every node to the growing rows of a fold."""
+    def _fitted_nodes(
+        self, grown: _Grown, fold: Fold
+    ) -> tuple[FragmentRule, Float64, dict[int, Any]]:
+        """Fit every node to one side of a fold: a model or a constant, whichever errs less there.
+
+        The rule prunes by these errors. Beside it come the losses of all nodes on the other side, and
+        the models by number of their node.
+        """
         sides = self._sides(grown, fold)
         values = sides.stats.averages(grown.tree, _SMOOTHING)
         cost = losses_as_leaf(None, values, sides.stats.table, "error")
@@ -476,7 +467,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             if errors < cost[v]:
                 cost[v], loss[v], models[v] = errors, left_out, model
         rule = fragment_rule(grown.tree, sides.stats, smoothness=self.smoothness, cost=cost)
-        return _Fitted(rule, loss, models)
+        return rule, loss, models
 
     def _on_both_sides(self, grown: _Grown, node: _Node, whole: Fold) -> tuple[Any, float, float]:
         """A node's model, its errors on the rows it is fitted to, and its loss on those left out."""
