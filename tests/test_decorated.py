@@ -325,6 +325,28 @@ def test_weights_and_threads(estimator):
         neighbours.fit(X, y > np.mean(y), sample_weight=weight)
 
 
+def test_weights_reach_the_steps_of_a_pipeline():
+    X, y, _ = curved(300)
+    weight = np.random.default_rng(0).integers(1, 4, 300)
+    leaf = make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1000))
+    settings = {"rule": "polynomial", "smoothness": 3, "constant": 0.01, "max_depth": 2}
+    for scale in (False, True):
+        model = DecoratedTreeClassifier(leaf, **settings, scale=scale, min_model_rows=20)
+        model.fit(X, y, sample_weight=weight)
+        for v, whole in model.models_.items():
+            inside = model.apply(X) == v
+            rows, w, fitted = X[inside], weight[inside], whole
+            if scale:
+                scaler = StandardScaler().fit(rows, sample_weight=w)
+                rows, fitted = scaler.transform(rows), whole[-1]
+            alone = clone(leaf).fit(rows, y[inside], logisticregression__sample_weight=w)
+            np.testing.assert_allclose(fitted[-1].coef_, alone[-1].coef_)
+        assert model.models_
+    nearest = DecoratedTreeClassifier(make_pipeline(StandardScaler(), KNeighborsClassifier()))
+    with pytest.raises(ValueError, match="takes no sample_weight"):
+        nearest.fit(X, y, sample_weight=weight)
+
+
 @every_estimator
 def test_categories_grow_the_tree_and_are_numbers_to_the_models(estimator):
     rng = np.random.default_rng(0)

@@ -278,20 +278,21 @@ def _varies(y: NDArray[Any]) -> bool:
 
 
 def _last(template: Any) -> Any:
-    return template.steps[-1][1] if isinstance(template, Pipeline) else template
+    return _last(template.steps[-1][1]) if isinstance(template, Pipeline) else template
+
+
+def _weight_names(model: Any) -> list[str]:
+    """Under which names the steps of a model take the weights of rows, also those of its steps."""
+    if isinstance(model, Pipeline):
+        return [f"{name}__{inner}" for name, step in model.steps for inner in _weight_names(step)]
+    return ["sample_weight"] if has_fit_parameter(model, "sample_weight") else []
 
 
 def _fit_model(template: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> Any:
     model = clone(template)
     if weight is None:
         return model.fit(X, y)
-    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
-    names = [
-        f"{name}__sample_weight" if name else "sample_weight"
-        for name, step in steps
-        if has_fit_parameter(step, "sample_weight")
-    ]
-    return model.fit(X, y, **dict.fromkeys(names, weight))
+    return model.fit(X, y, **dict.fromkeys(_weight_names(model), weight))
 
 
 class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
