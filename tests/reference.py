@@ -254,6 +254,16 @@ def fragment_penalty(tree, pruning, fragment, n, size_penalty, cell_penalty, cou
     )
 
 
+def smallest_fragment_cost_of_all(tree, cost, n, size_penalty, cell_penalty, count_empty):
+    """The smallest cost and penalty over all prunings and all their root fragments."""
+    return min(
+        sum(cost[v] for v, _ in pruning)
+        + fragment_penalty(tree, pruning, fragment, n, size_penalty, cell_penalty, count_empty)
+        for pruning in prunings(tree)
+        for fragment in root_fragments(tree, pruning)
+    )
+
+
 def costs_by_size(tree, cost, n, count_empty):
     """For every node and number of leaves, the smallest cost of a pruning that splits the node.
 

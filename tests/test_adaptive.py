@@ -6,11 +6,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.utils.estimator_checks import check_estimator
 
 import certree
 import reference
-from certree import NodeStats, TargetStats, Tree, count, grow_dyadic, grow_kd, measure
+from certree import (
+    NodeStats,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+    TargetStats,
+    Tree,
+    count,
+    grow_dyadic,
+    grow_kd,
+    measure,
+)
 from certree.adaptive import fragment_rule, square_root_rule
+from certree.tune import LOG_GRID, linear_grid
 from strategies import temperatures, trees_and_stats, trees_and_targets
 from test_prunings import deep_tree_and_stats, is_pruning
 
@@ -75,7 +90,7 @@ def literal_penalties(tree, stats, constant, smoothness, log_cells):
     )
 
 
-def paid(tree, stats, rule, constant, penalties, count_empty):
+def paid(tree, stats, rule, constant, penalties, count_empty, cost=None):
     """What the rule's pruning costs with the rule's fragment, by the literal penalty."""
     weights, fragment = rule.at(constant), rule.fragment(constant)
     assert is_pruning(tree, weights)
@@ -87,7 +102,7 @@ def paid(tree, stats, rule, constant, penalties, count_empty):
     )
     pruning = pruning_of(weights)
     penalty = reference.fragment_penalty(tree, pruning, cells, stats.n, *penalties, count_empty)
-    return weights.weight @ stats.loss + penalty
+    return weights.weight @ (stats.loss if cost is None else cost) + penalty
 
 
 @given(
@@ -101,11 +116,8 @@ def test_adaptive_rule_finds_the_best_of_all_prunings_with_all_root_fragments(
 ):
     tree, stats = tree_and_stats
     penalties = literal_penalties(tree, stats, constant, smoothness, 2.5)
-    best = min(
-        stats.errors[[v for v, _ in pruning]].sum()
-        + reference.fragment_penalty(tree, pruning, fragment, stats.n, *penalties, count_empty)
-        for pruning in reference.prunings(tree)
-        for fragment in reference.root_fragments(tree, pruning)
+    best = reference.smallest_fragment_cost_of_all(
+        tree, stats.errors, stats.n, *penalties, count_empty
     )
     rule = fragment_rule(tree, stats, smoothness=smoothness, log_cells=2.5, count_empty=count_empty)
     close(paid(tree, stats, rule, constant, penalties, count_empty), best, stats.n[0])
@@ -122,12 +134,53 @@ def test_adaptive_rule_finds_the_best_of_all_sizes(
     close(paid(tree, stats, rule, constant, penalties, count_empty), best, stats.loss.max())
 
 
-def by_the_sizes(tree, stats, size_penalty, cell_penalty):
+def any_costs(tree, draw):
+    """Costs of nodes as leaves, of all sizes, that need not be less than their parent's."""
+    scale = draw(st.sampled_from([1.0, 30.0, 1000.0]))
+    whole = draw(st.booleans())
+    elements = st.integers(0, 9).map(float) if whole else st.floats(0, 1, width=32)
+    return scale * draw(hnp.arrays(np.float64, tree.n_nodes, elements=elements))
+
+
+@given(
+    trees_and_stats(max_inner=4, max_chain=2, largest=300),
+    constants,
+    st.sampled_from([1, 2, 3]),
+    st.booleans(),
+    st.data(),
+)
+def test_any_costs_of_nodes_are_pruned_to_the_best_of_all_prunings_with_all_root_fragments(
+    tree_and_stats, constant, smoothness, count_empty, data
+):
+    tree, stats = tree_and_stats
+    cost = any_costs(tree, data.draw)
+    penalties = literal_penalties(tree, stats, constant, smoothness, 2.5)
+    best = reference.smallest_fragment_cost_of_all(tree, cost, stats.n, *penalties, count_empty)
+    options = {"log_cells": 2.5, "count_empty": count_empty, "cost": cost}
+    rule = fragment_rule(tree, stats, smoothness=smoothness, **options)
+    close(paid(tree, stats, rule, constant, penalties, count_empty, cost), best, cost.max())
+    weights = certree.polynomial_penalised(tree, stats, smoothness, constant, **options)
+    np.testing.assert_array_equal(weights.weight, rule.at(constant).weight)
+
+
+@given(trees_and_stats(max_inner=14, max_chain=2, largest=500), constants, st.booleans(), st.data())
+def test_any_costs_of_nodes_are_pruned_to_the_best_of_all_sizes(
+    tree_and_stats, constant, count_empty, data
+):
+    tree, stats = tree_and_stats
+    cost = any_costs(tree, data.draw)
+    penalties = literal_penalties(tree, stats, constant, None, 0.01)
+    best = reference.smallest_fragment_cost(tree, cost, stats.n, *penalties, count_empty)
+    rule = fragment_rule(tree, stats, log_cells=0.01, count_empty=count_empty, cost=cost)
+    close(paid(tree, stats, rule, constant, penalties, count_empty, cost), best, cost.max())
+
+
+def by_the_sizes(tree, cost, size_penalty, cell_penalty):
     """The same three cases over arrays by number of leaves, for trees of some hundred leaves."""
     table, best = {}, {}
     for v in range(tree.n_nodes - 1, -1, -1):
-        leaf = np.array([np.inf, stats.loss[v]])
-        table[v], best[v] = leaf, stats.loss[v] + size_penalty[v] + cell_penalty[v]
+        leaf = np.array([np.inf, cost[v]])
+        table[v], best[v] = leaf, cost[v] + size_penalty[v] + cell_penalty[v]
         if tree.left[v] < 0:
             continue
         left, right = table.pop(tree.left[v]), table.pop(tree.left[v] + 1)
@@ -139,7 +192,7 @@ def by_the_sizes(tree, stats, size_penalty, cell_penalty):
         penalised = sums + size_penalty[v] * np.sqrt(np.arange(len(sums))) + cell_penalty[v]
         apart = best[tree.left[v]] + best[tree.left[v] + 1]
         best[v] = min(best[v], penalised.min(), apart)
-        sums[1] = stats.loss[v]
+        sums[1] = cost[v]
         table[v] = sums
     return best[0]
 
@@ -158,27 +211,29 @@ def deep(X):
 
 
 @pytest.mark.parametrize("log_cells", [0.0, 0.003, 4.0])
-@pytest.mark.parametrize("numeric", [False, True])
+@pytest.mark.parametrize("target", ["classes", "numbers", "models"])
 @pytest.mark.parametrize("grow", [grow_kd, deep])
-def test_long_rows_of_bends_are_searched_to_the_best(grow, numeric, log_cells):
+def test_long_rows_of_bends_are_searched_to_the_best(grow, target, log_cells):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
     noise = rng.normal(size=400)
     tree = grow(X)
     rows = np.exp(4 * X) if grow is deep else X
-    if numeric:
+    if target == "numbers":
         stats = measure(tree, rows, X[:, 0] + noise, unit=0.5)
     else:
         stats = count(tree, rows, (X[:, 0] + noise > 0).astype(int), 2)
+    # Models may err more often than their parent's, by nothing that the nodes have in common.
+    cost = stats.loss * rng.uniform(0.5, 1.0, len(stats.n)) if target == "models" else stats.loss
     sizes = set()
     for constant in (0.001, 0.003, 0.01, 0.02, 0.03, 0.04, 0.06, 0.1):
         penalties = literal_penalties(tree, stats, constant, None, log_cells)
-        rule = fragment_rule(tree, stats, log_cells=log_cells)
+        rule = fragment_rule(tree, stats, log_cells=log_cells, cost=cost)
         weights, fragment = rule.at(constant), rule.fragment(constant)
         inside = leaves_inside_nodes(tree, weights)
-        value = weights.weight @ stats.loss
+        value = weights.weight @ cost
         value += fragment.weight @ (penalties[0] * np.sqrt(inside) + penalties[1])
-        close(value, by_the_sizes(tree, stats, *penalties), stats.loss[0])
+        close(value, by_the_sizes(tree, cost, *penalties), stats.loss[0])
         sizes.add(weights.expected_leaves)
     assert len(sizes) >= 3
 
@@ -318,6 +373,194 @@ def test_chains_are_the_empty_cells_that_are_not_stored(constant):
     assert found[0] == pytest.approx(found[1], rel=1e-12)
 
 
+# -- in the estimators -----------------------------------------------------------------------------
+
+PUBLISHED = [("square-root", 2), ("spatially-adaptive", 2)]
+PUBLISHED += [("polynomial", smoothness) for smoothness in (1, 2, 3)]
+every_published_rule = pytest.mark.parametrize(("rule", "smoothness"), PUBLISHED)
+both_estimators = pytest.mark.parametrize(
+    "estimator", [PrunedTreeClassifier, PrunedTreeRegressor], ids=["classes", "numbers"]
+)
+
+
+def a_problem(estimator, n, p, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, p)) ** 2
+    noise = rng.normal(size=n) / 8
+    value = X[:, 0] - X[:, -1] / 2 + noise
+    y = (value > 0.2).astype(int) if estimator is PrunedTreeClassifier else np.round(value, 2)
+    return X, y, rng.integers(1, 4, n).astype(float)
+
+
+def summarised(tree, X, y, weight):
+    if y.dtype.kind == "i":
+        return count(tree, X, y, 2, sample_weight=weight)
+    return measure(tree, X, y, sample_weight=weight)
+
+
+def by_the_functions(rule, smoothness, X, y, weight, constant, count_empty=True):
+    """The tree of the paper, and its pruning."""
+    p = X.shape[1]
+    exponents = {
+        "square-root": 1 / (p + 1),
+        "spatially-adaptive": 1 / p,
+        "polynomial": 1 / (p + 2 * smoothness - 2),
+    }
+    exponent = exponents[rule]
+    tree = grow_dyadic(X, resolution="paper", exponent=exponent, sample_weight=weight)
+    stats = summarised(tree, X, y, weight)
+    options = {"count_empty": count_empty}
+    if rule == "square-root":
+        return tree, certree.square_root_penalised(tree, stats, constant, **options)
+    halvings = certree.dyadic_resolution(weight.sum(), p, exponent)
+    options["log_cells"] = math.log((2**halvings) ** p)
+    if rule == "spatially-adaptive":
+        return tree, certree.spatially_adaptive(tree, stats, constant, **options)
+    return tree, certree.polynomial_penalised(tree, stats, smoothness, constant, **options)
+
+
+def leaves_of(tree, weights, X):
+    """The leaf of a pruning that each row reaches."""
+    leaf = tree.apply(X)
+    while (above := weights.weight[leaf] == 0).any():
+        leaf = np.where(above, tree.parent[leaf], leaf)
+    return leaf
+
+
+def as_sets(leaf):
+    return {frozenset(np.flatnonzero(leaf == v)) for v in np.unique(leaf)}
+
+
+@both_estimators
+@every_published_rule
+@pytest.mark.parametrize("weighted", [False, True])
+def test_estimators_prune_the_paper_s_tree_like_the_functions(
+    estimator, rule, smoothness, weighted
+):
+    sizes = set()
+    for seed, p in ((0, 1), (1, 2), (2, 2)):
+        X, y, weight = a_problem(estimator, 400, p, seed)
+        weight = weight if weighted else np.ones(len(y))
+        for constant in (0.002, 0.01, 0.03, 1.0):
+            for count_empty in (False, True):
+                model = estimator(
+                    "dyadic",
+                    rule=rule,
+                    lambda_penalty=constant,
+                    count_empty=count_empty,
+                    resolution="paper",
+                    smoothness=smoothness if rule == "polynomial" else 2,
+                ).fit(X, y, sample_weight=weight)
+                problem = X, y, weight, constant, count_empty
+                tree, weights = by_the_functions(rule, smoothness, *problem)
+                expected = leaves_of(tree, weights, X)
+                assert as_sets(model.apply(X)) == as_sets(expected)
+                assert model.get_n_leaves() == weights.expected_leaves
+                sizes.add(model.get_n_leaves())
+    assert len(sizes) > 1
+
+
+@both_estimators
+@every_published_rule
+def test_the_constant_is_tuned_on_the_trees_of_the_folds_rows(estimator, rule, smoothness):
+    X, y, weight = a_problem(estimator, 300, 2)
+    folds = list(KFold(3).split(X))
+    model = estimator(
+        "dyadic",
+        rule=rule,
+        resolution="paper",
+        count_empty=True,
+        smoothness=smoothness if rule == "polynomial" else 2,
+        cv=folds,
+    ).fit(X, y, sample_weight=weight)
+
+    def held_out_loss(constant):
+        loss = 0.0
+        for grow, judge in folds:
+            growing = X[grow], y[grow], weight[grow]
+            tree, weights = by_the_functions(rule, smoothness, *growing, constant)
+            stats = summarised(tree, *growing)
+            leaf = leaves_of(tree, weights, X[judge])
+            if estimator is PrunedTreeClassifier:
+                loss += weight[judge] @ (stats.label[leaf] != y[judge])
+            else:
+                loss += weight[judge] @ (stats.mean[leaf] - y[judge]) ** 2
+        return loss
+
+    best = 1.0
+    for grid in (LOG_GRID, None):
+        values = linear_grid(best) if grid is None else grid
+        best = values[np.argmin([held_out_loss(constant) for constant in values])]
+    assert model.temperatures_["lambda_penalty"] == best
+
+
+@both_estimators
+def test_off_the_paper_s_tree_its_leaves_are_counted(estimator):
+    X, y, weight = a_problem(estimator, 200, 2)
+    settings = {"rule": "polynomial", "smoothness": 3, "count_empty": True}
+    model = estimator("dyadic", **settings, lambda_penalty=0.005).fit(X, y, sample_weight=weight)
+    labels = y if y.dtype.kind == "i" else np.unique(y, return_inverse=True)[1]
+    tree = grow_dyadic(X, labels, sample_weight=weight)
+    stats = summarised(tree, X, y, weight)
+    weights = certree.polynomial_penalised(tree, stats, 3, 0.005, count_empty=True)
+    assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, weights, X))
+    assert 1 < model.get_n_leaves() < tree.n_leaves
+
+
+@both_estimators
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_the_settings_pass_the_checks_of_scikit_learn(estimator):
+    settings = {"rule": "polynomial", "smoothness": 3, "count_empty": True}
+    check_estimator(estimator("dyadic", **settings), on_skip=None)
+
+
+@both_estimators
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"count_empty": True}, "rule='cost-complexity' takes no count_empty, got"),
+        ({"rule": "depth", "resolution": "paper"}, "rule='depth' takes no resolution, got"),
+        ({"rule": "spatially-adaptive", "smoothness": 3}, "takes no smoothness, got smoothness=3"),
+        (
+            {"rule": "square-root", "resolution": "paper", "partition": "cart"},
+            "resolution takes partition=\"dyadic\", got partition='cart'",
+        ),
+        (
+            {"rule": "polynomial", "count_empty": True, "partition": "kd"},
+            "count_empty takes partition=\"dyadic\", got partition='kd'",
+        ),
+        (
+            {"rule": "square-root", "resolution": "paper", "max_depth": 3},
+            'resolution="paper" takes max_depth=None, got 3',
+        ),
+        ({"rule": "polynomial", "smoothness": 0}, "'smoothness' parameter"),
+        ({"rule": "polynomial", "smoothness": 1.5}, "'smoothness' parameter"),
+        ({"rule": "square-root", "resolution": "fine"}, "'resolution' parameter"),
+        ({"rule": "square-root", "count_empty": "yes"}, "'count_empty' parameter"),
+    ],
+)
+def test_settings_that_do_not_apply_are_refused(estimator, settings, message):
+    X, y, _ = a_problem(estimator, 40, 2)
+    model = estimator("dyadic").set_params(**settings)
+    assert clone(model).get_params() == model.get_params()
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+
+
+@both_estimators
+def test_too_few_rows_for_the_paper_s_tree_are_refused_in_folds_too(estimator):
+    # (27 / log 27)^(1 / 3) is 2.02, but a fold has 18 rows.
+    X, y, _ = a_problem(estimator, 27, 2)
+    model = estimator("dyadic", rule="square-root", resolution="paper", cv=KFold(3))
+    message = "halves no side of 2 features for {} rows: expected more rows, in each fold"
+    with pytest.raises(ValueError, match=message.format(18)):
+        model.fit(X, y)
+    model.set_params(lambda_penalty=1.0).fit(X, y)
+    with pytest.raises(ValueError, match=message.format(26)):
+        model.fit(X[1:], y[1:])
+    model.fit(X[1:], y[1:], sample_weight=np.full(26, 1.1))
+
+
 # -- bad input -------------------------------------------------------------------------------------
 
 
@@ -344,6 +587,10 @@ def test_other_bad_input_is_refused():
     for smoothness in (0, 1.5, "2"):
         with pytest.raises(ValueError, match="smoothness must be a whole number >= 1"):
             certree.polynomial_penalised(tree, stats, smoothness)
+    with pytest.raises(ValueError, match="cost must be finite"):
+        certree.polynomial_penalised(tree, stats, 2, cost=[np.nan])
+    with pytest.raises(ValueError, match="cost"):
+        certree.polynomial_penalised(tree, stats, 2, cost=[1.0, 2.0])
     two = NodeStats([[1, 2], [1, 1]], [1, 0])
     for rule in (certree.square_root_penalised, certree.spatially_adaptive):
         with pytest.raises(ValueError, match="stats has 2 nodes, but the tree has 1 nodes"):

@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -21,8 +22,11 @@ from certree import (
     NaiveBayesClassifier,
     PACBayesTreeClassifier,
 )
+from certree.adaptive import fragment_rule
 from certree.decorated import _rows_of_nodes
 from certree.rows import content_folds
+from certree.tune import LOG_GRID, linear_grid
+from test_adaptive import literal_penalties, paid
 
 ESTIMATORS = [DecoratedTreeClassifier, DecoratedTreeRegressor]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -40,7 +44,13 @@ def target(estimator, X, y):
     return y if estimator is DecoratedTreeClassifier else X[:, 0] ** 2 + y
 
 
-@parametrize_with_checks([estimator() for estimator in ESTIMATORS])
+@parametrize_with_checks(
+    [
+        *(estimator() for estimator in ESTIMATORS),
+        DecoratedTreeClassifier(rule="polynomial"),
+        DecoratedTreeClassifier(rule="polynomial", constant=0.01, smoothness=3),
+    ]
+)
 def test_decorated_trees_pass_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -111,9 +121,121 @@ def test_the_pruning_is_the_best_of_all_by_the_judged_losses(scoring):
     np.testing.assert_array_equal(kept, np.sort(counts[expected.weight > 0]))
 
 
-def test_leaf_models_are_fitted_on_the_rows_of_their_leaves():
+def nodes_by_training_errors(tree, X, y, weight, leaf, scoring, X_new, y_new, weight_new):
+    """Errors of the model or constant of each node on its rows, and its loss on new rows."""
+    stats = certree.count(tree, X, y, 2, sample_weight=weight)
+    shares = reference.smoothed(tree, stats.counts, 1.0)
+    cost, loss = [], []
+    sides = [_rows_of_nodes(tree, tree.apply(side)) for side in (X, X_new)]
+    for v, (inside, outside) in enumerate(zip(*sides, strict=True)):
+        errors = weight[inside] @ (shares[v].argmax() != y[inside])
+        predicted = np.tile(shares[v], (len(outside), 1))
+        if len(set(y[inside])) > 1:
+            model = clone(leaf)
+            weights = {f"{name}__sample_weight": weight[inside] for name, _ in model.steps}
+            model.fit(X[inside], y[inside], **weights)
+            by_model = weight[inside] @ (model.predict(X[inside]) != y[inside])
+            if by_model < errors:
+                errors = by_model
+                if len(outside):
+                    predicted = model.predict_proba(X_new[outside])
+        cost.append(errors)
+        label, w = y_new[outside], weight_new[outside]
+        if scoring == "error":
+            loss.append(w @ (predicted.argmax(axis=1) != label))
+        else:
+            loss.append(-w @ np.log(predicted[np.arange(len(label)), label]))
+    return stats, np.array(cost), np.array(loss)
+
+
+def leaves_with_rows(model, X):
+    leaf = model.apply(X)
+    return {frozenset(np.flatnonzero(leaf == v)) for v in np.unique(leaf)}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("smoothness", [2, 3])
+def test_the_polynomial_rule_prunes_by_training_errors_like_the_function(smoothness, weighted):
+    X, y, _ = curved(700)
+    rng = np.random.default_rng(5)
+    weight = rng.integers(1, 4, 700).astype(float) if weighted else np.ones(700)
+    tree = certree.grow_kd(X, y, axis="spread", max_depth=3, min_rows=50, sample_weight=weight)
+    leaf = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    none = X[:0], y[:0], weight[:0]
+    stats, cost, _ = nodes_by_training_errors(tree, X, y, weight, leaf, "error", *none)
+    sizes = set()
+    for constant in (0.001, 0.003, 0.01, 0.1, 1.0):
+        model = DecoratedTreeClassifier(
+            rule="polynomial", smoothness=smoothness, constant=constant, max_depth=3, random_state=0
+        ).fit(X, y, sample_weight=weight)
+        weights = certree.polynomial_penalised(tree, stats, smoothness, constant, cost=cost)
+        rows = _rows_of_nodes(tree, tree.apply(X))
+        expected = {frozenset(rows[v]) for v in np.flatnonzero(weights.weight)}
+        assert leaves_with_rows(model, X) == expected
+        assert model.temperatures_ == {"constant": constant}
+        # Its leaves make the errors that it was chosen for.
+        assert weight @ (model.predict(X) != y) == weights.weight @ cost
+        # No pruning pays less, with any root fragment.
+        penalties = literal_penalties(tree, stats, constant, smoothness, np.log(tree.n_leaves))
+        rule = fragment_rule(tree, stats, smoothness=smoothness, cost=cost)
+        value = paid(tree, stats, rule, constant, penalties, False, cost)
+        least = reference.smallest_fragment_cost_of_all(tree, cost, stats.n, *penalties, False)
+        assert value == pytest.approx(least)
+        sizes.add(model.get_n_leaves())
+    assert min(sizes) == 1 < len(sizes)
+
+
+@pytest.mark.parametrize("scoring", ["error", "log_loss"])
+def test_the_constant_of_the_polynomial_rule_has_the_smallest_held_out_loss(scoring):
+    X, y, _ = curved(700)
+    tree = certree.grow_kd(X, y, axis="spread", max_depth=3, min_rows=50)
+    leaf = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    folds = list(KFold(3).split(X))
+    one = np.ones(700)
+    judged = [
+        nodes_by_training_errors(
+            tree,
+            *(X[grow], y[grow], one[grow], leaf, scoring),
+            *(X[judge], y[judge], one[judge]),
+        )
+        for grow, judge in folds
+    ]
+
+    def held_out_loss(constant):
+        return sum(
+            certree.polynomial_penalised(tree, stats, 2, constant, cost=cost).weight @ loss
+            for stats, cost, loss in judged
+        )
+
+    best = 1.0
+    for grid in (LOG_GRID, None):
+        values = linear_grid(best) if grid is None else grid
+        best = values[np.argmin([held_out_loss(constant) for constant in values])]
+    model = DecoratedTreeClassifier(rule="polynomial", max_depth=3, scoring=scoring, cv=folds)
+    assert model.fit(X, y).temperatures_ == {"constant": best}
+    given = DecoratedTreeClassifier(rule="polynomial", constant=best, max_depth=3).fit(X, y)
+    np.testing.assert_array_equal(given.predict_proba(X), model.predict_proba(X))
+
+
+def test_without_folds_the_constant_is_as_published():
+    model = DecoratedTreeClassifier(rule="polynomial").fit([[0.0]], ["a"])
+    assert model.temperatures_ == {"constant": 1.0}
+    assert model.predict([[9.0]]) == ["a"]
+
+
+def test_polynomials_of_degree_zero_are_the_majority():
+    X, y, _ = curved(400)
+    for rule in ("cross-validated", "polynomial"):
+        leaf = SVC(kernel="poly", degree=0)
+        model = DecoratedTreeClassifier(leaf, rule=rule, random_state=0).fit(X, y)
+        assert not model.models_
+        np.testing.assert_array_equal(model.predict(X), model.vote_.label[model.apply(X)])
+
+
+@pytest.mark.parametrize("rule", ["cross-validated", "polynomial"])
+def test_leaf_models_are_fitted_on_the_rows_of_their_leaves(rule):
     X, y, _ = curved(600)
-    model = DecoratedTreeClassifier(random_state=0).fit(X, y)
+    model = DecoratedTreeClassifier(rule=rule, random_state=0).fit(X, y)
     leaf = model.apply(X)
     assert model.models_
     assert set(model.models_) <= set(np.flatnonzero(model.tree_.is_leaf))
@@ -190,15 +312,39 @@ def test_small_cells_and_cells_of_one_class_have_no_model():
 def test_weights_and_threads(estimator):
     X, y, _ = curved(400)
     y = target(estimator, X, y)
-    one = estimator(random_state=0).fit(X, y)
-    two = estimator(random_state=0, n_jobs=2).fit(X, y)
-    np.testing.assert_array_equal(one.predict(X), two.predict(X))
+    rules = [{}, {"rule": "polynomial"}] if estimator is DecoratedTreeClassifier else [{}]
+    for rule in rules:
+        one = estimator(**rule, random_state=0).fit(X, y)
+        two = estimator(**rule, random_state=0, n_jobs=2).fit(X, y)
+        np.testing.assert_array_equal(one.predict(X), two.predict(X))
     weight = np.random.default_rng(0).uniform(0, 3, 400)
     weighted = estimator(random_state=0).fit(X, y, sample_weight=weight)
     assert not np.array_equal(one.predict(X), weighted.predict(X))
     neighbours = DecoratedTreeClassifier(KNeighborsClassifier())
     with pytest.raises(ValueError, match="takes no sample_weight"):
         neighbours.fit(X, y > np.mean(y), sample_weight=weight)
+
+
+def test_weights_reach_the_steps_of_a_pipeline():
+    X, y, _ = curved(300)
+    weight = np.random.default_rng(0).integers(1, 4, 300)
+    leaf = make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1000))
+    settings = {"rule": "polynomial", "smoothness": 3, "constant": 0.01, "max_depth": 2}
+    for scale in (False, True):
+        model = DecoratedTreeClassifier(leaf, **settings, scale=scale, min_model_rows=20)
+        model.fit(X, y, sample_weight=weight)
+        for v, whole in model.models_.items():
+            inside = model.apply(X) == v
+            rows, w, fitted = X[inside], weight[inside], whole
+            if scale:
+                scaler = StandardScaler().fit(rows, sample_weight=w)
+                rows, fitted = scaler.transform(rows), whole[-1]
+            alone = clone(leaf).fit(rows, y[inside], logisticregression__sample_weight=w)
+            np.testing.assert_allclose(fitted[-1].coef_, alone[-1].coef_)
+        assert model.models_
+    nearest = DecoratedTreeClassifier(make_pipeline(StandardScaler(), KNeighborsClassifier()))
+    with pytest.raises(ValueError, match="takes no sample_weight"):
+        nearest.fit(X, y, sample_weight=weight)
 
 
 @every_estimator
@@ -221,6 +367,11 @@ def test_categories_grow_the_tree_and_are_numbers_to_the_models(estimator):
         (DecoratedTreeClassifier(SVC(kernel="poly", degree=-1)), "degree"),
         (DecoratedTreeClassifier(cv=1), "'cv' parameter"),
         (DecoratedTreeClassifier(min_model_rows=1), "'min_model_rows' parameter"),
+        (DecoratedTreeClassifier(rule="square-root"), "'rule' parameter"),
+        (DecoratedTreeClassifier(rule="polynomial", smoothness=1), "'smoothness' parameter"),
+        (DecoratedTreeClassifier(rule="polynomial", constant=0.0), "'constant' parameter"),
+        (DecoratedTreeClassifier(constant=1.0), "rule='cross-validated' takes no constant, got"),
+        (DecoratedTreeClassifier(smoothness=3), "rule='cross-validated' takes no smoothness, got"),
     ],
 )
 def test_bad_models_are_refused_and_change_nothing(model, message):

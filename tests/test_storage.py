@@ -184,6 +184,15 @@ def test_every_rule_comes_back(rule, tmp_path):
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)
 
 
+def test_the_settings_of_a_rule_come_back(tmp_path):
+    model = PrunedTreeClassifier(
+        "dyadic", rule="polynomial", resolution="paper", count_empty=True, smoothness=1
+    ).fit(X[:, 2:], Y)
+    loaded = through_file(model, tmp_path / "model.npz")
+    assert_same_model(loaded, model, X[:, 2:])
+    assert loaded.get_params() == model.get_params()
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_boolean_classes_come_back(estimator, tmp_path):
     model = estimator(random_state=0).fit(X, Y == 1)

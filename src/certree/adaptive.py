@@ -3,13 +3,21 @@
 from dataclasses import dataclass
 from math import comb, log
 from numbers import Integral
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from certree import _core
 from certree.columns import Float64, Int32, nonnegative
-from certree.prunings import PruningPath, cost_complexity_path, leaf_gains, losses_as_leaf
+from certree.grow.dyadic import Resolution, dyadic_resolution
+from certree.prunings import (
+    PruningPath,
+    cost_complexity_path,
+    finite_cost,
+    leaf_gains,
+    losses_as_leaf,
+)
 from certree.stats import Stats
 from certree.tree import Tree
 from certree.weights import NodeWeights, Scoring, _decided, gains_of
@@ -166,7 +174,10 @@ class FragmentRule:
         n_threads: int,  # noqa: ARG002 -- tuned like the laws, but each constant is one pass
     ) -> Float64:
         """Held-out loss of the prunings of all constants, (g, 1) -> (g,); see `Family`."""
-        loss = losses_as_leaf(label, values, holdout, scoring)
+        return self.totals(losses_as_leaf(label, values, holdout, scoring), temperatures)
+
+    def totals(self, loss: Float64, temperatures: Float64) -> Float64:
+        """What the leaves of the prunings of all constants lose, (g, 1) -> (g,), if nodes do (m,)."""
         return np.array([self.at(constant).weight @ loss for constant in temperatures[:, 0]])
 
 
@@ -177,6 +188,7 @@ def fragment_rule(
     smoothness: int | None = None,
     log_cells: float | None = None,
     count_empty: bool = False,
+    cost: ArrayLike | None = None,
 ) -> FragmentRule:
     """The prunings of `spatially_adaptive` or, of some smoothness, `polynomial_penalised`."""
     gains = leaf_gains(tree, stats.of(tree), count_empty)
@@ -189,7 +201,7 @@ def fragment_rule(
     rows = stats.n
     return FragmentRule(
         tree,
-        gains_of(tree, stats.loss),
+        gains_of(tree, stats.loss if cost is None else finite_cost(tree, cost)),
         gains,
         np.where(tree.is_leaf | (not count_empty), 0.0, tree.chain - 1.0),
         np.sqrt(48 * rows * coefficients * log(2 * _rows(stats))),
@@ -260,6 +272,7 @@ def polynomial_penalised(
     *,
     log_cells: float | None = None,
     count_empty: bool = False,
+    cost: ArrayLike | None = None,
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus the penalty for polynomials in its leaves.
 
@@ -277,6 +290,10 @@ def polynomial_penalised(
         How often the boundary between classes can be differentiated, >= 1.
     constant, log_cells, count_empty
         See `spatially_adaptive`.
+    cost : array-like of shape (m,), or None
+        Errors of each node as a leaf, such as those of a polynomial in it on its rows; None: its
+        loss, that of a constant. They may be any finite numbers, also more in the children than in
+        their parent.
 
     Returns
     -------
@@ -285,6 +302,8 @@ def polynomial_penalised(
 
     Raises
     ------
+    TypeError
+        If the dtype of `cost` does not convert without loss.
     ValueError
         If a number is out of range or not finite.
 
@@ -294,6 +313,60 @@ def polynomial_penalised(
     2003, equation (3).
     """
     rule = fragment_rule(
-        tree, stats, smoothness=smoothness, log_cells=log_cells, count_empty=count_empty
+        tree,
+        stats,
+        smoothness=smoothness,
+        log_cells=log_cells,
+        count_empty=count_empty,
+        cost=cost,
     )
     return rule.at(nonnegative("constant", constant))
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRule:
+    """One of the three rules with its settings, for any tree: ``rule(tree, stats)``.
+
+    Parameters
+    ----------
+    equation : {1, 2, 3}
+        Its number in the paper: `square_root_penalised`, `spatially_adaptive` or
+        `polynomial_penalised`.
+    count_empty : bool
+        Whether leaves without rows count, those inside chains too.
+    resolution : "paper" or None
+        Whether the trees are those of the rule's theorem; see `grow_dyadic`.
+    smoothness : int
+        Of rule (3).
+    """
+
+    equation: Literal[1, 2, 3]
+    count_empty: bool = False
+    resolution: Resolution = None
+    smoothness: int = 2
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What the rule reads."""
+        every = ("count_empty", "resolution")
+        return (*every, "smoothness") if self.equation == 3 else every
+
+    def exponent(self, n_features: int) -> float:
+        """Exponent of the resolution of the theorem's tree; see `dyadic_resolution`."""
+        return 1 / (n_features + {1: 1, 2: 0, 3: 2 * self.smoothness - 2}[self.equation])
+
+    def __call__(self, tree: Tree, stats: Stats) -> SquareRootRule | FragmentRule:
+        """The prunings of a tree, by their constant."""
+        if self.equation == 1:
+            return square_root_rule(tree, stats, count_empty=self.count_empty)
+        p = tree.n_features
+        log_cells = None
+        if self.resolution is not None:
+            log_cells = p * log(2) * dyadic_resolution(_rows(stats), p, self.exponent(p))
+        return fragment_rule(
+            tree,
+            stats,
+            smoothness=self.smoothness if self.equation == 3 else None,
+            log_cells=log_cells,
+            count_empty=self.count_empty,
+        )

@@ -14,6 +14,7 @@ from certree.certified import CertifiedVote, Tune
 from certree.columns import Float64, Int32
 from certree.deployment import Deploy
 from certree.estimator import CLASS_RULES, PACBayesVote, PrunedVote, Rules, TreeVoteEstimator
+from certree.grow.dyadic import Resolution
 from certree.grow.partition import Partition
 from certree.grow.stopping import MaxDepth
 from certree.stats import NodeStats, counted
@@ -350,12 +351,22 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         What a pruning pays besides its errors. "cost-complexity": a price per leaf, "depth": more
         for deep leaves; see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves
         merge, the cheapest first, as long as the errors that a merge adds are within its price; see
-        `sibling_merge_path`. "square-root", "spatially-adaptive", "polynomial" (of smoothness 2):
-        see `square_root_penalised`, `spatially_adaptive` and `polynomial_penalised`. "pessimistic",
+        `sibling_merge_path`. "square-root", "spatially-adaptive", "polynomial": see
+        `square_root_penalised`, `spatially_adaptive` and `polynomial_penalised`. "pessimistic",
         "description-length": see `pessimistic` and `minimum_description_length`.
     lambda_penalty : float or None, default=None
-        Weight of that penalty (errors per leaf or merge, else the rule's constant, 1 being as
-        published); None: chosen by cross-validation.
+        Weight of that penalty: errors per leaf or merge, else the `constant` of the rule's function,
+        1 as published; None: chosen by cross-validation.
+    count_empty : bool, default=False
+        Whether leaves without rows count, in "square-root", "spatially-adaptive" and "polynomial" on
+        the dyadic tree. `tree_` does not show those inside chains.
+    resolution : "paper" or None, default=None
+        "paper": the dyadic tree halves all sides as often as the theorem of one of these three rules
+        has it, whatever `stop_when_pure` says; see `grow_dyadic` and `dyadic_resolution`. The
+        number of its cells then takes the place of the number of its leaves in the penalty. In
+        cross-validation a fold has the tree for its own rows, counted by weight.
+    smoothness : int, default=2
+        How often the boundary between classes can be differentiated, for "polynomial".
     cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation; see `PACBayesTreeClassifier`.
     scoring : {"error", "log_loss"}, default="error"
@@ -428,6 +439,9 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         monotonic_cst: Any = None,
         rule: str = "cost-complexity",
         lambda_penalty: float | None = None,
+        count_empty: bool = False,
+        resolution: Resolution = None,
+        smoothness: int = 2,
         cv: Any = 5,
         scoring: Scoring = "error",
         min_rows: float = 1,
@@ -449,6 +463,9 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         self.monotonic_cst = monotonic_cst
         self.rule = rule
         self.lambda_penalty = lambda_penalty
+        self.count_empty = count_empty
+        self.resolution: Resolution = resolution
+        self.smoothness = smoothness
         self.cv = cv
         self.scoring = scoring
         self.min_rows = min_rows

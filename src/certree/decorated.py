@@ -1,8 +1,9 @@
 """Trees whose leaves hold a model: pruned by what the models would lose on rows they have not seen."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,21 +14,23 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, assert_all_finite, check_random_state, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
+from certree.adaptive import FragmentRule, fragment_rule
 from certree.classifier import TreeVoteClassifier
 from certree.columns import Float64, Int32
-from certree.estimator import TreeVoteEstimator, _Training, collapsed, new_rows
+from certree.estimator import TreeVoteEstimator, _Training, collapsed, given_settings, new_rows
 from certree.grow.partition import Partition
 from certree.grow.stopping import MaxDepth
 from certree.prunings import losses_as_leaf, prune
 from certree.regressor import TreeVoteRegressor
 from certree.rows import Fold, Indices
 from certree.tree import LEAF, Tree, threads
-from certree.tune import Method
+from certree.tune import GrownFold, Method, both_sides, tune
 from certree.votes import vote
+from certree.weights import NodeWeights
 
 # Rows like its parent's that a cell without a model is given.
 _SMOOTHING = 1.0
@@ -66,12 +69,47 @@ def _rows_of_nodes(tree: Tree, leaf: Int32) -> list[Indices]:
     return rows
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grown:
+    """The tree, the rows of its nodes, and the model to fit in them."""
+
+    rows: _Training
+    tree: Tree
+    leaf: Int32
+    nodes: list[_Node]
+    template: Any
+
+    def model(self, inside: Indices, weight: Float64 | None) -> Any:
+        """The model of some rows; None where there is nothing to model."""
+        y = self.rows.y[inside]
+        if not len(y) or not _varies(y):
+            return None
+        return _fit_model(self.template, self.rows.X[inside], y, weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LossByConstant:
+    """Held-out loss of a rule's prunings; see `HeldOutLoss`.
+
+    Each fold has the rule on its growing rows and the loss of every node on the others, (m,).
+    """
+
+    families: Sequence[tuple[FragmentRule, Float64]]
+
+    def losses(self, temperatures: Float64) -> Float64:
+        """Loss of each constant, (g, 1) -> (g,)."""
+        total: Float64 = np.sum(
+            [rule.totals(loss, temperatures) for rule, loss in self.families], axis=0
+        )
+        return total
+
+
 class DecoratedTree(TreeVoteEstimator):
     """What decorated trees share: a small tree, judged models in its nodes, the best pruning.
 
-    Every node of the tree is judged as a leaf once: by the loss of its model on rows that were left
-    out of its fit, or of the majority or mean where that is less. The pruning with the smallest sum
-    is kept, and models are fitted in its leaves.
+    Unless a rule says otherwise, every node of the tree is judged as a leaf once: by the loss of its
+    model on rows that were left out of its fit, or of the majority or mean where that is less. The
+    pruning with the smallest sum is kept, and models are fitted in its leaves.
     """
 
     _temperatures = ()
@@ -132,26 +170,19 @@ class DecoratedTree(TreeVoteEstimator):
             raise ValueError(f"leaf_estimator {_last(template)!r} takes no sample_weight")
         tree = self._grower(int(random_state.randint(2**31 - 1)))(rows.X, rows.y, rows.weight)
         leaf = tree.route(rows.X, threads(self.n_jobs))
-        stats = self._summarise(tree, leaf, rows.y, rows.weight)
-        nodes = self._nodes(tree, leaf, rows)
-        folds = rows.folds(self.cv, random_state, is_classifier(self))
-        constant = self._constant_losses(tree, leaf, rows, folds)
-        losses = self._judged(nodes, template, rows, constant, folds)
-        pruning = prune(tree, losses)
-        ballot = vote(tree, stats, pruning, "mean", _SMOOTHING)
-        kept = [nodes[v] for v in np.flatnonzero(pruning.weight) if losses[v] < constant[v]]
-        fitted = self._parallel(self._fitted_model, template, kept, rows)
-        place = {node.number: model for node, model in zip(kept, fitted, strict=True)}
-        numbers = np.flatnonzero(pruning.weight)
-        small = collapsed(tree, stats, pruning, ballot)
+        grown = _Grown(rows, tree, leaf, self._nodes(tree, leaf, rows), template)
         self.temperatures_, self.shares_ = {}, [1.0]
-        self._set_fitted(*small)
+        pruning, models = self._pruned(grown, random_state)
+        stats = self._summarise(tree, leaf, rows.y, rows.weight)
+        ballot = vote(tree, stats, pruning, "mean", _SMOOTHING)
+        self._set_fitted(*collapsed(tree, stats, pruning, ballot))
+        numbers = np.flatnonzero(pruning.weight)
         leaves = np.flatnonzero(self.tree_.is_leaf)
         # Nodes that stay keep their order.
         self.models_ = {
-            int(new): place[int(old)]
+            int(new): models[int(old)]
             for new, old in zip(leaves, numbers, strict=True)
-            if int(old) in place
+            if int(old) in models
         }
 
     def _nodes(self, tree: Tree, leaf: Int32, rows: _Training) -> list[_Node]:
@@ -166,63 +197,67 @@ class DecoratedTree(TreeVoteEstimator):
             for number, inside in enumerate(_rows_of_nodes(tree, leaf))
         ]
 
-    def _constant_losses(
-        self, tree: Tree, leaf: Int32, rows: _Training, folds: list[Fold]
-    ) -> Float64:
+    def _pruned(
+        self, grown: _Grown, random_state: np.random.RandomState
+    ) -> tuple[NodeWeights, dict[int, Any]]:
+        """The best pruning, and models by number of their node: of its leaves that need one."""
+        folds = self._folds(grown, random_state)
+        constant = self._constant_losses(grown, folds)
+        losses = self._judged(grown, constant, folds)
+        pruning = prune(grown.tree, losses)
+        kept = [grown.nodes[v] for v in np.flatnonzero(pruning.weight) if losses[v] < constant[v]]
+        fitted = self._parallel(self._fitted_model, grown, kept)
+        return pruning, {node.number: model for node, model in zip(kept, fitted, strict=True)}
+
+    def _folds(self, grown: _Grown, random_state: np.random.RandomState) -> list[Fold]:
+        return grown.rows.folds(self.cv, random_state, is_classifier(self))
+
+    def _sides(self, grown: _Grown, fold: Fold) -> GrownFold:
+        """The statistics of the two sides of a fold."""
+        return both_sides(fold, grown.tree, self._summarise, grown.leaf, grown.rows.y)
+
+    def _constant_losses(self, grown: _Grown, folds: list[Fold]) -> Float64:
         """Loss of every node without a model on rows left out, (m,)."""
-        losses = np.zeros(tree.n_nodes)
+        losses = np.zeros(grown.tree.n_nodes)
         for fold in folds:
-            sides = ((fold.grow, fold.grow_weight), (fold.judge, fold.judge_weight))
-            grown, judged = (
-                self._summarise(tree, leaf[part], rows.y[part], weight) for part, weight in sides
-            )
-            values = grown.averages(tree, _SMOOTHING)
-            losses += losses_as_leaf(None, values, judged.table, self.scoring)
+            sides = self._sides(grown, fold)
+            values = sides.stats.averages(grown.tree, _SMOOTHING)
+            losses += losses_as_leaf(None, values, sides.holdout, self.scoring)
         return losses
 
-    def _judged(
-        self,
-        nodes: list[_Node],
-        template: Any,
-        rows: _Training,
-        constant: Float64,
-        folds: list[Fold],
-    ) -> Float64:
+    def _judged(self, grown: _Grown, constant: Float64, folds: list[Fold]) -> Float64:
         """Loss of every node as a leaf, by its model or by a constant, whichever is better, (m,)."""
-        modelled = [node for node in nodes if node.is_modelled]
-        found = self._parallel(self._left_out_loss, template, modelled, rows, folds)
+        modelled = [node for node in grown.nodes if node.is_modelled]
+        found = self._parallel(self._left_out_loss, grown, modelled, folds)
         losses = constant.copy()
         for node, loss in zip(modelled, found, strict=True):
             losses[node.number] = min(loss, constant[node.number])
         return losses
 
-    def _parallel(self, task: Any, template: Any, nodes: list[_Node], *others: Any) -> list[Any]:
-        jobs = (delayed(task)(template, node, *others) for node in nodes)
+    def _parallel(self, task: Any, grown: _Grown, nodes: list[_Node], *others: Any) -> list[Any]:
+        jobs = (delayed(task)(grown, node, *others) for node in nodes)
         # Models of few rows gain nothing from threads within them, which get into each other's way.
         with threadpool_limits(1):
             results: list[Any] = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
         return results
 
-    def _left_out_loss(
-        self, template: Any, node: _Node, rows: _Training, folds: list[Fold]
-    ) -> float:
+    def _left_out_loss(self, grown: _Grown, node: _Node, folds: list[Fold]) -> float:
         """Loss of models of a node on rows left out; infinite where they cannot be fitted."""
+        rows = grown.rows
         loss = 0.0 if folds else np.inf
         for whole in folds:
             fold = node.part(whole, len(rows.y))
             if not len(fold.judge):
                 continue
-            y = rows.y[fold.grow]
-            if not len(y) or not _varies(y):
+            model = grown.model(fold.grow, fold.grow_weight)
+            if model is None:
                 return np.inf
-            model = _fit_model(template, rows.X[fold.grow], y, fold.grow_weight)
-            judged = rows.X[fold.judge], rows.y[fold.judge]
-            loss += self._loss(model, *judged, fold.judge_weight)
+            loss += self._loss(model, rows.X[fold.judge], rows.y[fold.judge], fold.judge_weight)
         return loss
 
-    def _fitted_model(self, template: Any, node: _Node, rows: _Training) -> Any:
-        weight = None if rows.weight is None else rows.weight[node.rows]
-        return _fit_model(template, rows.X[node.rows], rows.y[node.rows], weight)
+    def _fitted_model(self, grown: _Grown, node: _Node) -> Any:
+        weight = grown.rows.weight
+        return grown.model(node.rows, None if weight is None else weight[node.rows])
 
     def _by_leaf(self, X: ArrayLike) -> tuple[NDArray[Any], Int32, list[tuple[int, Indices]]]:
         """New rows, their leaves, and those of each leaf with a model."""
@@ -243,20 +278,21 @@ def _varies(y: NDArray[Any]) -> bool:
 
 
 def _last(template: Any) -> Any:
-    return template.steps[-1][1] if isinstance(template, Pipeline) else template
+    return _last(template.steps[-1][1]) if isinstance(template, Pipeline) else template
+
+
+def _weight_names(model: Any) -> list[str]:
+    """Under which names the steps of a model take the weights of rows, also those of its steps."""
+    if isinstance(model, Pipeline):
+        return [f"{name}__{inner}" for name, step in model.steps for inner in _weight_names(step)]
+    return ["sample_weight"] if has_fit_parameter(model, "sample_weight") else []
 
 
 def _fit_model(template: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> Any:
     model = clone(template)
     if weight is None:
         return model.fit(X, y)
-    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
-    names = [
-        f"{name}__sample_weight" if name else "sample_weight"
-        for name, step in steps
-        if has_fit_parameter(step, "sample_weight")
-    ]
-    return model.fit(X, y, **dict.fromkeys(names, weight))
+    return model.fit(X, y, **dict.fromkeys(_weight_names(model), weight))
 
 
 class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
@@ -281,14 +317,27 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         A cell with fewer rows, or of one class, predicts its class frequencies.
     scale : bool, default=True
         Whether the features are standardised in each leaf.
+    rule : {"cross-validated", "polynomial"}, default="cross-validated"
+        How the tree is pruned. "cross-validated": to the smallest loss of its leaves on rows that
+        were left out of their fits. "polynomial": by the errors of the leaves on all their rows and
+        the penalty of `polynomial_penalised`.
+    smoothness : int, default=2
+        For "polynomial": how often the boundary between classes can be differentiated, >= 2. The
+        penalty is that of polynomials of degree ``smoothness - 1`` in the leaves, whatever model is
+        in them; ``make_pipeline(PolynomialFeatures(r), LogisticRegression())`` and ``SVC(kernel="poly",
+        degree=r)`` have degree r, the default 1.
+    constant : float or None, default=None
+        For "polynomial": factor of the penalty, 1 as published; None: chosen by cross-validation.
     scoring : {"error", "log_loss"}, default="error"
-        Loss by which nodes are judged.
+        Loss by which nodes, or constants, are judged on rows left out.
     cv : int, splitter, iterable or None, default=3
-        Folds on which the models of all nodes are judged; see `PACBayesTreeClassifier`.
+        Folds on which the models of all nodes are judged; see `PACBayesTreeClassifier`. A given
+        constant needs none.
     min_rows : float, default=50
         A cell of at most so many rows is not cut.
     max_depth : int, "log" or None, default=7
-        Depth at which cells are leaves. Every node costs `cv` fits.
+        Depth at which cells are leaves. Every node costs `cv` fits, by "polynomial" one more, or
+        one alone if the constant is given.
     max_leaves : int or None, default=None
         The CART partition stops at so many leaves.
     class_weight : dict, "balanced" or None, default=None
@@ -310,6 +359,8 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         The pruned tree.
     stats_ : NodeStats
         Class counts and labels of its nodes.
+    temperatures_ : dict
+        `constant`, given or chosen; empty for "cross-validated".
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -318,13 +369,16 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     References
     ----------
     Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS 2003,
-    Section 4. Kohavi, "Scaling up the accuracy of naive-Bayes classifiers: a decision-tree hybrid",
-    KDD 1996, for judging nodes by cross-validation.
+    Section 4 and equation (3). Kohavi, "Scaling up the accuracy of naive-Bayes classifiers: a
+    decision-tree hybrid", KDD 1996, for judging nodes by cross-validation.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
         **DecoratedTree._parameter_constraints,
+        "rule": [StrOptions({"cross-validated", "polynomial"})],
+        "smoothness": [Interval(Integral, 2, None, closed="left")],
+        "constant": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     def __init__(
@@ -337,6 +391,9 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         categorical_features: Any = "from_dtype",
         min_model_rows: int = 50,
         scale: bool = True,
+        rule: str = "cross-validated",
+        smoothness: int = 2,
+        constant: float | None = None,
         scoring: Any = "error",
         cv: Any = 3,
         min_rows: float = 50,
@@ -354,6 +411,9 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         self.categorical_features = categorical_features
         self.min_model_rows = min_model_rows
         self.scale = scale
+        self.rule = rule
+        self.smoothness = smoothness
+        self.constant = constant
         self.scoring = scoring
         self.cv = cv
         self.min_rows = min_rows
@@ -367,10 +427,65 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     def _default_leaf(self) -> Any:
         return LogisticRegression(max_iter=1000)
 
+    def _fit(self, rows: _Training) -> None:
+        settings = {"smoothness": 2, "constant": None}
+        given_settings(self, settings, settings if self.rule == "polynomial" else ())
+        super()._fit(rows)
+
+    def _pruned(
+        self, grown: _Grown, random_state: np.random.RandomState
+    ) -> tuple[NodeWeights, dict[int, Any]]:
+        if self.rule == "cross-validated":
+            return super()._pruned(grown, random_state)
+        every = np.arange(len(grown.rows.y))
+        rule, _, models = self._fitted_nodes(grown, Fold(every, every[:0], grown.rows.weight))
+        constant = self.constant
+        if constant is None:
+            folds = self._folds(grown, random_state)
+            judged = [self._fitted_nodes(grown, fold)[:2] for fold in folds]
+            (constant,) = tune(_LossByConstant(judged), [None])
+        self.temperatures_ = {"constant": float(constant)}
+        return rule.at(constant), models
+
+    def _fitted_nodes(
+        self, grown: _Grown, fold: Fold
+    ) -> tuple[FragmentRule, Float64, dict[int, Any]]:
+        """Fit every node to one side of a fold: a model or a constant, whichever errs less there.
+
+        The rule prunes by these errors. Beside it come the losses of all nodes on the other side, and
+        the models by number of their node.
+        """
+        sides = self._sides(grown, fold)
+        values = sides.stats.averages(grown.tree, _SMOOTHING)
+        cost = losses_as_leaf(None, values, sides.stats.table, "error")
+        loss = losses_as_leaf(None, values, sides.holdout, self.scoring)
+        modelled = [node for node in grown.nodes if node.is_modelled]
+        models = {}
+        for node, (model, errors, left_out) in zip(
+            modelled, self._parallel(self._on_both_sides, grown, modelled, fold), strict=True
+        ):
+            v = node.number
+            if errors < cost[v]:
+                cost[v], loss[v], models[v] = errors, left_out, model
+        rule = fragment_rule(grown.tree, sides.stats, smoothness=self.smoothness, cost=cost)
+        return rule, loss, models
+
+    def _on_both_sides(self, grown: _Grown, node: _Node, whole: Fold) -> tuple[Any, float, float]:
+        """A node's model, its errors on the rows it is fitted to, and its loss on those left out."""
+        rows, fold = grown.rows, node.part(whole, len(grown.rows.y))
+        model = grown.model(fold.grow, fold.grow_weight)
+        if model is None:
+            return None, np.inf, np.inf
+        errors = _errors(model, rows.X[fold.grow], rows.y[fold.grow], fold.grow_weight)
+        if not len(fold.judge):
+            return model, errors, 0.0
+        judged = rows.X[fold.judge], rows.y[fold.judge]
+        return model, errors, self._loss(model, *judged, fold.judge_weight)
+
     def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
-        one = np.ones(len(y)) if weight is None else weight
         if self.scoring == "error":
-            return float(one @ (model.predict(X) != y))
+            return _errors(model, X, y, weight)
+        one = np.ones(len(y)) if weight is None else weight
         shares = _shares(model, X, max(2, self.n_classes_))[np.arange(len(y)), y]
         return float(-(one @ np.log(np.maximum(shares, np.finfo(np.float64).eps))))
 
@@ -413,6 +528,12 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             codes[inside] = self.models_[v].predict(rows[inside])
         labels: NDArray[Any] = self.classes_.take(codes)
         return labels
+
+
+def _errors(model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
+    """How many rows a model gets wrong."""
+    wrong = model.predict(X) != y
+    return float(wrong.sum() if weight is None else weight @ wrong)
 
 
 def _shares(model: Any, X: NDArray[Any], n_classes: int) -> Float64:

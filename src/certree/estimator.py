@@ -1,9 +1,9 @@
 """What all estimators share: a tree grows, temperatures are chosen, its prunings vote."""
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -22,11 +22,12 @@ from sklearn.utils.validation import (
 )
 
 from certree import _core
-from certree.adaptive import fragment_rule, square_root_rule
+from certree.adaptive import PublishedRule
 from certree.categories import categories_of
 from certree.columns import Float64, Int32
 from certree.explain import ExplainedCell, Explainer
 from certree.grow.cart import slopes_of
+from certree.grow.dyadic import Resolution
 from certree.grow.partition import Grower, Partition
 from certree.grow.stopping import MaxDepth
 from certree.progress import progress
@@ -556,10 +557,10 @@ Rules = dict[str, Callable[[Tree, Any], Tunable]]
 _PRUNING_RULES: Rules = {
     "cost-complexity": cost_complexity_family,
     "depth": depth_penalised_family,
-    "polynomial": partial(fragment_rule, smoothness=2),
+    "polynomial": PublishedRule(3),
     "sibling-merge": sibling_merge_path,
-    "spatially-adaptive": fragment_rule,
-    "square-root": square_root_rule,
+    "spatially-adaptive": PublishedRule(2),
+    "square-root": PublishedRule(1),
 }
 # These read the counts of classes.
 CLASS_RULES: Rules = {
@@ -567,6 +568,18 @@ CLASS_RULES: Rules = {
     "description-length": description_length_family,
     "pessimistic": pessimistic_family,
 }
+# What only some rules take, as it must be left with the others; the first two are for dyadic trees.
+_SETTINGS = {"count_empty": False, "resolution": None, "smoothness": 2}
+
+
+def given_settings(model: Any, defaults: dict[str, Any], taken: Collection[str]) -> list[str]:
+    """Names of the settings that are not left at their defaults: the model's rule must take them."""
+    given = [name for name, default in defaults.items() if getattr(model, name) != default]
+    for name in given:
+        if name not in taken:
+            value = getattr(model, name)
+            raise ValueError(f"rule={model.rule!r} takes no {name}, got {name}={value!r}")
+    return given
 
 
 class PrunedVote(TreeVoteEstimator):
@@ -578,12 +591,38 @@ class PrunedVote(TreeVoteEstimator):
         **TreeVoteEstimator._parameter_constraints,
         "rule": [StrOptions(set(_PRUNING_RULES))],
         "lambda_penalty": [Interval(Real, 0, None, closed="left"), None],
+        "count_empty": ["boolean"],
+        "resolution": [StrOptions({"paper"}), None],
+        "smoothness": [Interval(Integral, 1, None, closed="left")],
     }
 
     rule: str
+    count_empty: bool
+    resolution: Resolution
+    smoothness: int
+
+    def _rule(self) -> Callable[[Tree, Any], Tunable]:
+        """The rule with its settings."""
+        rule = self._rules[self.rule]
+        taken = rule.settings if isinstance(rule, PublishedRule) else ()
+        for name in given_settings(self, _SETTINGS, taken):
+            if name != "smoothness" and self.partition != "dyadic":
+                raise ValueError(
+                    f'{name} takes partition="dyadic", got partition={self.partition!r}'
+                )
+        if not isinstance(rule, PublishedRule):
+            return rule
+        return replace(rule, **{name: getattr(self, name) for name in taken})
+
+    def _grower(self, seed: int) -> Grower:
+        rule, grower = self._rule(), super()._grower(seed)
+        if not isinstance(rule, PublishedRule):
+            return grower
+        exponent = rule.exponent(self.n_features_in_)
+        return replace(grower, resolution=rule.resolution, exponent=exponent)
 
     def _methods(self) -> list[Method]:
-        return [Method(self._rules[self.rule], "mean", 0.0, self._slopes())]
+        return [Method(self._rule(), "mean", 0.0, self._slopes())]
 
     def _vote(self, rows: _Training, tree: Tree, method: Method, laws: Mixture) -> None:
         super()._vote(rows, tree, method, laws)

@@ -50,10 +50,15 @@ def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
     ValueError
         If a cost is not finite.
     """
+    return _family(tree, [finite_cost(tree, cost)], [-1.0]).at()
+
+
+def finite_cost(tree: Tree, cost: ArrayLike) -> Float64:
+    """Check what each node costs as a leaf, (m,)."""
     costs: Float64 = column("cost", cost, "float64", (tree.n_nodes,))
     if not np.isfinite(costs).all():
         raise ValueError("cost must be finite")
-    return _family(tree, [costs], [-1.0]).at()
+    return costs
 
 
 def cost_complexity_family(tree: Tree, stats: Stats) -> Family:

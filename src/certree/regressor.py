@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from certree.columns import Float64, Int32
 from certree.estimator import PACBayesVote, PrunedVote, TreeVoteEstimator
+from certree.grow.dyadic import Resolution
 from certree.grow.partition import Partition
 from certree.grow.stopping import MaxDepth
 from certree.stats import TargetStats, measured
@@ -251,11 +252,22 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
         What a pruning pays besides its sum of squares. "cost-complexity": a price per leaf, "depth":
         more for deep leaves; see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling
         leaves merge, the cheapest first, as long as the squares that a merge adds are within its
-        price; see `sibling_merge_path`. "square-root", "spatially-adaptive", "polynomial" (of
-        smoothness 2): see `square_root_penalised`, `spatially_adaptive` and `polynomial_penalised`,
-        whose constants were meant for errors.
+        price; see `sibling_merge_path`. "square-root", "spatially-adaptive", "polynomial": see
+        `square_root_penalised`, `spatially_adaptive` and `polynomial_penalised`, whose constants were
+        meant for errors.
     lambda_penalty : float or None, default=None
-        Weight of that penalty, in noise variances; None: chosen by cross-validation.
+        Weight of that penalty, in noise variances: the price of a leaf or merge, else the `constant`
+        of the rule's function; None: chosen by cross-validation.
+    count_empty : bool, default=False
+        Whether leaves without rows count, in "square-root", "spatially-adaptive" and "polynomial" on
+        the dyadic tree. `tree_` does not show those inside chains.
+    resolution : "paper" or None, default=None
+        "paper": the dyadic tree halves all sides as often as the theorem of one of these three rules
+        has it, whatever `stop_when_pure` says; see `grow_dyadic` and `dyadic_resolution`. The
+        number of its cells then takes the place of the number of its leaves in the penalty. In
+        cross-validation a fold has the tree for its own rows, counted by weight.
+    smoothness : int, default=2
+        How often the boundary between classes can be differentiated, for "polynomial".
     cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation; see `PACBayesTreeRegressor`.
     min_rows : float, default=1
@@ -313,6 +325,9 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
         monotonic_cst: Any = None,
         rule: str = "cost-complexity",
         lambda_penalty: float | None = None,
+        count_empty: bool = False,
+        resolution: Resolution = None,
+        smoothness: int = 2,
         cv: Any = 5,
         min_rows: float = 1,
         max_depth: MaxDepth = None,
@@ -331,6 +346,9 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
         self.monotonic_cst = monotonic_cst
         self.rule = rule
         self.lambda_penalty = lambda_penalty
+        self.count_empty = count_empty
+        self.resolution: Resolution = resolution
+        self.smoothness = smoothness
         self.cv = cv
         self.min_rows = min_rows
         self.max_depth = max_depth

@@ -4,9 +4,9 @@ The tree of a fold grows once. All laws are weighed, voted and judged on it in o
 eight in each sweep over the nodes; a path of prunings judges all its prices at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from certree.weights import Family, NodeWeights, Scoring
 
 OneLaw = Literal["joint", "error-first"]
 Search = OneLaw | Literal["mixture"]
+
+# Statistics of rows in their leaves: (tree, leaf, y, weight).
+Summarise = Callable[[Tree, Int32, NDArray[Any], Float64 | None], Stats]
 
 LOG_GRID = 2.0 ** np.linspace(-8, 6, 10)
 MIXED_GRID = 2.0 ** np.arange(-8.0, 7.0, 2.0)
@@ -62,9 +65,9 @@ class GrownFold:
     Parameters
     ----------
     tree : Tree
-        Grown on the growing rows.
+        Grown on the growing rows, or on all.
     stats : NodeStats or TargetStats
-        Their statistics.
+        Statistics of the growing rows.
     holdout : ndarray of float64, shape (m, K) or (m, 3)
         The table of statistics of the judging rows.
     """
@@ -77,7 +80,7 @@ class GrownFold:
 def grow_fold(
     fold: Fold,
     grow: Callable[[NDArray[Any], NDArray[Any], Float64 | None], Tree],
-    summarise: Callable[[Tree, Int32, NDArray[Any], Float64 | None], Stats],
+    summarise: Summarise,
     X: NDArray[Any],
     y: NDArray[Any],
     n_jobs: int | None = None,
@@ -85,6 +88,13 @@ def grow_fold(
     """Grow the tree of a fold and summarise its rows on both sides, by `counted` or `measured`."""
     tree = grow(X[fold.grow], y[fold.grow], fold.grow_weight)
     leaf = tree.route(X, threads(n_jobs))  # of all rows at once: parts of X would be copies
+    return both_sides(fold, tree, summarise, leaf, y)
+
+
+def both_sides(
+    fold: Fold, tree: Tree, summarise: Summarise, leaf: Int32, y: NDArray[Any]
+) -> GrownFold:
+    """Summarise the rows of a fold on both sides, in a tree that they may not have grown."""
     stats = summarise(tree, leaf[fold.grow], y[fold.grow], fold.grow_weight)
     judging = summarise(tree, leaf[fold.judge], y[fold.judge], fold.judge_weight)
     return GrownFold(tree, stats, judging.table)
@@ -232,8 +242,19 @@ def mixture(
     return method, Mixture(laws, found[method][0])
 
 
+class HeldOutLoss(Protocol):
+    """What `tune` minimises."""
+
+    @property
+    def families(self) -> Sized:
+        """What the temperatures choose from, for each fold."""
+
+    def losses(self, temperatures: Float64) -> Float64:
+        """Loss of each row of temperatures, (g, t) -> (g,)."""
+
+
 def tune(
-    objective: Objective,
+    objective: HeldOutLoss,
     temperatures: Sequence[float | None],
     search: OneLaw = "joint",
     advance: Callable[[], None] = lambda: None,
@@ -242,8 +263,8 @@ def tune(
 
     Parameters
     ----------
-    objective : Objective
-        What is minimised; on ties the smallest temperatures win.
+    objective : HeldOutLoss
+        Such as an `Objective`; on ties the smallest temperatures win.
     temperatures : sequence of float or None
         The given ones, and None for each to choose.
     search : {"joint", "error-first"}

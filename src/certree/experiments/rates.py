@@ -13,19 +13,18 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from threadpoolctl import threadpool_limits
 
-from certree.adaptive import spatially_adaptive, square_root_penalised
+from certree.classifier import PrunedTreeClassifier
 from certree.columns import Float64, Int32
 from certree.decorated import DecoratedTreeClassifier
 from certree.experiments.table2 import Mean, mean_of
-from certree.grow.dyadic import dyadic_resolution, grow_dyadic
+from certree.grow.dyadic import dyadic_resolution
 from certree.progress import progress
-from certree.stats import count
-from certree.votes import vote
 
 DIMENSIONS = (2, 3)
 SIZES = tuple(2**power for power in range(8, 17, 2))
@@ -35,7 +34,6 @@ TEST_POINTS = 2**19
 SCALE = 0.02
 # Polynomials of degree 2 are for boundaries with so many derivatives.
 DECORATED_SMOOTHNESS = 3
-DECORATED_ROWS = 2**18
 
 
 def _zigzag(u: Float64) -> Float64:
@@ -78,17 +76,6 @@ BOUNDARIES = (Boundary("Lipschitz", _zigzag, 1), Boundary("smooth", _sine, np.in
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    """What a method predicts at the test points, and how many leaves its tree has."""
-
-    label: NDArray[Any]
-    leaves: float
-
-
-Fit = Callable[[Float64, Int32, Float64], Fitted]
-
-
-@dataclass(frozen=True, slots=True)
 class Rule:
     """A way to choose a tree, and the rate that theory promises.
 
@@ -96,38 +83,22 @@ class Rule:
     ----------
     name : str
         What tables call it.
-    fit : callable
-        ``fit(X, y, points)``.
+    model : classifier
+        It is cloned and fitted.
     exponent : callable
         Of ``log n / n`` in the bound, by dimension and smoothness; NaN where it says nothing yet.
-    most_rows : float
-        It is not run on more.
     """
 
     name: str
-    fit: Fit
+    model: PrunedTreeClassifier | DecoratedTreeClassifier
     exponent: Callable[[int, float], float]
-    most_rows: float = np.inf
 
 
-def _square_root(X: Float64, y: Int32, points: Float64) -> Fitted:
-    tree = grow_dyadic(X, resolution="paper", exponent=1 / (X.shape[1] + 1))
-    stats = count(tree, X, y, n_classes=2)
-    weights = square_root_penalised(tree, stats, SCALE, count_empty=True)
-    return Fitted(vote(tree, stats, weights).label[tree.apply(points)], weights.expected_leaves)
-
-
-def _adaptive(constant: float) -> Fit:
-    def fit(X: Float64, y: Int32, points: Float64) -> Fitted:
-        n, p = X.shape
-        tree = grow_dyadic(X, resolution="paper", exponent=1 / p)
-        stats = count(tree, X, y, n_classes=2)
-        log_cells = p * dyadic_resolution(n, p) * np.log(2)
-        weights = spatially_adaptive(tree, stats, constant, log_cells=log_cells, count_empty=True)
-        label = vote(tree, stats, weights).label[tree.apply(points)]
-        return Fitted(label, weights.expected_leaves)
-
-    return fit
+def _pruned(rule: str, constant: float) -> PrunedTreeClassifier:
+    """A rule on the tree of its theorem."""
+    return PrunedTreeClassifier(
+        "dyadic", rule=rule, lambda_penalty=constant, count_empty=True, resolution="paper"
+    )
 
 
 def quadratic_leaf() -> Any:
@@ -135,10 +106,9 @@ def quadratic_leaf() -> Any:
     return make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1000))
 
 
-def _decorated(X: Float64, y: Int32, points: Float64) -> Fitted:
+def _decorated() -> DecoratedTreeClassifier:
     # The tree of the theorem is no deeper than that of the defaults, for any number of rows here.
-    model = DecoratedTreeClassifier(quadratic_leaf(), partition="dyadic", random_state=0).fit(X, y)
-    return Fitted(model.predict(points), model.get_n_leaves())
+    return DecoratedTreeClassifier(quadratic_leaf(), partition="dyadic", random_state=0)
 
 
 def _decorated_exponent(dimension: int, smoothness: float) -> float:
@@ -147,10 +117,10 @@ def _decorated_exponent(dimension: int, smoothness: float) -> float:
 
 
 RULES = (
-    Rule("(1) square root", _square_root, lambda d, _: 1 / (d + 1)),
-    Rule("(2) spatially adaptive", _adaptive(SCALE), lambda d, _: 1 / d),
-    Rule("(2) as printed", _adaptive(1.0), lambda _, __: np.nan),
-    Rule("decorated", _decorated, _decorated_exponent, DECORATED_ROWS),
+    Rule("(1) square root", _pruned("square-root", SCALE), lambda d, _: 1 / (d + 1)),
+    Rule("(2) spatially adaptive", _pruned("spatially-adaptive", SCALE), lambda d, _: 1 / d),
+    Rule("(2) as printed", _pruned("spatially-adaptive", 1.0), lambda _, __: np.nan),
+    Rule("decorated", _decorated(), _decorated_exponent),
 )
 
 
@@ -255,7 +225,7 @@ def simulate(
     dimensions : sequence of int
         Numbers of features, from 2 on.
     sizes : sequence of int
-        Numbers of training rows; decorated trees are run on at most 2^18.
+        Numbers of training rows.
     repeats : int
         Number of repetitions, each with rows of its own.
     noise : float
@@ -284,11 +254,10 @@ def simulate(
         truth = boundary.above(points[dimension])
         trials = []
         for rule in RULES:
-            if rows <= rule.most_rows:
-                fitted = rule.fit(*sample, points[dimension])
-                excess = (1 - 2 * noise) * float(np.mean(fitted.label != truth))
-                case = (dimension, boundary.name, rule.name, rows, repeat)
-                trials.append(Trial(*case, excess, float(fitted.leaves)))
+            model = clone(rule.model).fit(*sample)
+            excess = (1 - 2 * noise) * float(np.mean(model.predict(points[dimension]) != truth))
+            case = (dimension, boundary.name, rule.name, rows, repeat)
+            trials.append(Trial(*case, excess, model.get_n_leaves()))
         return trials
 
     # Set once for all samples: fits that end in turn would not give back what they found.

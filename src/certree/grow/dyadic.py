@@ -51,7 +51,7 @@ def dyadic_resolution(n_rows: float, n_features: int, exponent: float | None = N
     if halvings < 1:
         raise ValueError(
             f'resolution="paper" halves no side of {n_features} features for {n_rows:g} rows: '
-            "expected more rows or fewer features"
+            "expected more rows, in each fold of a cross-validation, or fewer features"
         )
     return halvings
 

@@ -16,7 +16,7 @@ from certree.grow.cart import (
     Splitter,
     grow_cart,
 )
-from certree.grow.dyadic import grow_dyadic
+from certree.grow.dyadic import Resolution, grow_dyadic
 from certree.grow.kd import Axis, grow_kd
 from certree.grow.sklearn_tree import from_sklearn
 from certree.grow.stopping import MaxDepth
@@ -35,6 +35,8 @@ class Grower:
         The partition; an estimator is cloned and fitted, and stops by its own parameters.
     axis : {"cycle", "spread"}
         Of the KD partition; see `grow_kd`.
+    resolution, exponent
+        Of the dyadic partition; see `grow_dyadic`.
     criterion, splitter, max_leaves, min_gain, max_features, categorical_features, monotonic_cst
         Of the CART partition; see `grow_cart`.
     min_rows, max_depth, stop_when_pure
@@ -61,6 +63,8 @@ class Grower:
     max_features: MaxFeatures = None
     categorical_features: NDArray[np.bool_] | None = None
     monotonic_cst: MonotonicCst = None
+    resolution: Resolution = None
+    exponent: float | None = None
     ranked: RankedRows | None = None
 
     def on(self, X: NDArray[Any]) -> "Grower":
@@ -88,7 +92,13 @@ class Grower:
                 "n_jobs": self.n_jobs,
             }
             if self.partition == "dyadic":
-                return grow_dyadic(X, _levels(y), **switches)
+                return grow_dyadic(
+                    X,
+                    _levels(y),
+                    resolution=self.resolution,
+                    exponent=self.exponent,
+                    **switches,
+                )
             if self.partition == "kd":
                 return grow_kd(X, _levels(y), axis=self.axis, **switches)
             del switches["stop_when_pure"]  # a pure cell has no split that is worth anything
