@@ -44,6 +44,7 @@ ORDER = [
     "regressor",
     "decorated",
     "densities",
+    "powers",
     "naive_bayes",
     "output",
     "storage",
