@@ -8,8 +8,8 @@ are. The peers are given what they can take:
 * CategoricalNB: numbers become ten bins of equally many rows, missing values a category.
 * Both multiplied: GaussianNB on the numbers and CategoricalNB on the categories, as one posterior.
 
-certree is run with its defaults and with power=1, naive Bayes as in textbooks. The bounded figure is the mean test log loss
-of certree over that of the peer; the target is 1.
+certree is run with its defaults and with power=1, naive Bayes as in textbooks. The bounded figure is
+the mean test log loss of certree over that of the peer; the target is 1.
 """
 
 import argparse

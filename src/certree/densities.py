@@ -399,4 +399,5 @@ def prefers_histogram(
     bin_deviation = np.exp(histogram.log_width.max()) / np.sqrt(12)
     with np.errstate(all="ignore"):
         normal = moments.left_out(x, y, weight, np.hypot(floor, bin_deviation))
-        return not weight @ normal >= weight @ histogram.left_out(x, y, weight)
+        gain = normal - histogram.left_out(x, y, weight)
+        return not (weight * gain).sum() >= 0
