@@ -47,6 +47,8 @@ ORDER = [
     "powers",
     "naive_bayes",
     "output",
+    "stored_tree",
+    "stored_naive_bayes",
     "storage",
     "tables",
     "experiments.protocol",

@@ -360,7 +360,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         """Choose the densities, and learn them from the first rows."""
         self._forget_absent_categories(rows)
         self._judged = JudgedPowers.none()
-        self.class_count_ = np.bincount(y, weight, len(self.classes_))
+        self.class_count_ = np.bincount(y, weight, len(self.classes_)).astype(np.float64)
         self._moments = {
             j: Moments.of(x, y, weight, len(self.classes_))
             for j, x in enumerate(rows.T)
