@@ -85,7 +85,7 @@ def changed(values, place, value):
 SHAPES_AND_TYPES = {
     "empty": lambda values: values[:0],
     "short": lambda values: values[1:],
-    "0-d": lambda values: values.ravel()[:1].reshape(()),
+    "0-d": lambda values: np.zeros((), values.dtype),
     "2-d or 3-d": lambda values: values[None],
     "strings": lambda values: np.full(values.shape, "x"),
     "dates": lambda values: np.zeros(values.shape, "datetime64[s]"),
