@@ -155,12 +155,11 @@ def test_left_out_rows_are_left_out_one_by_one(column, coded):
     )
 
 
-def test_a_value_known_of_one_row_is_left_out_of_its_class():
+def test_the_only_value_of_a_class_is_judged_by_a_density_as_narrow_as_its_own():
     x, y, weight = np.array([1.0, np.nan, 3.0, 4.0]), np.array([0, 0, 1, 1]), np.ones(4)
-    moments = Moments.of(x, y, weight, 2)
-    whole = Moments.of(x, np.zeros(4, dtype=int), weight, 1).normal(0.1)
-    values = moments.left_out(x, y, weight, 0.1)
-    assert values[0] == pytest.approx(whole.log_density(x)[0, 0])
+    values = Moments.of(x, y, weight, 2).left_out(x, y, weight, 0.1)
+    narrow = Moments.of(np.array([8 / 3]), np.zeros(1, dtype=int), np.ones(1), 1).normal(0.1)
+    assert values[0] == pytest.approx(narrow.log_density(x)[0, 0])
     assert values[1] == 0
 
 
@@ -421,10 +420,28 @@ def test_independent_features_of_many_rows_are_trusted():
     assert model.power_ > 0.95
 
 
-def test_without_rows_to_leave_out_the_power_is_one():
-    for y in ([0], [0, 1], [0, 1, 2]):
-        assert NaiveBayesClassifier().fit(X[50 * np.array(y)], y).power_ == 1.0
+def test_where_no_power_is_better_it_is_one():
+    assert NaiveBayesClassifier().fit(X[:1], Y[:1]).power_ == 1.0
+    assert NaiveBayesClassifier().fit(X, np.zeros(len(X))).power_ == 1.0
     assert NaiveBayesClassifier().fit(np.ones((6, 2)), [0, 1, 0, 1, 1, 1]).power_ == 1.0
+
+
+@pytest.mark.parametrize("densities", ["auto", "normal", "histogram", "categorical"])
+def test_one_row_of_each_class_can_be_learned(densities):
+    rows = [0, 50, 100]
+    model = NaiveBayesClassifier(densities).fit(X[rows], Y[rows])
+    np.testing.assert_array_equal(model.predict(X[rows]), Y[rows])
+
+
+def test_a_class_of_one_row_is_not_believed():
+    losses = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        y = np.arange(1030) % 30 == 0
+        x = rng.normal(0.5 * y[:, None], 1.0, (1030, 5))
+        model = NaiveBayesClassifier("normal").fit(x[:30], y[:30])
+        losses.append(log_loss(y[30:], model.predict_proba(x[30:])))
+    assert np.mean(losses) < 0.2
 
 
 def test_two_rows_of_a_class_can_be_left_out_without_smoothing():

@@ -111,19 +111,20 @@ class Moments:
     def left_out(self, x: Float64, y: Int32, weight: Float64, floor: float) -> Float64:
         """Log normal density of each of these rows in its class after it was left out, (n,).
 
-        It is 0 where a value is missing, and that of all classes together where no row is left.
+        It is 0 where a value is missing. Where no row is left, it is that of a single row at the mean
+        of all classes: so narrow is the density that the class has.
         """
         there = ~np.isnan(x)
         out = out_of(weight)
         stay = self.rows[y] - out
         residual, deviation = x - self.mean[y], self.deviation[y]
-        mean, spread = self.pooled()
+        mean, _ = self.pooled()
         with np.errstate(all="ignore"):
             moved = residual * (self.rows[y] / stay)
             # Share of the class's sum of squares that stays when the row goes.
             share = np.where(deviation > 0, 1 - out / stay * (residual / deviation) ** 2, 0.0)
             rest = deviation * np.sqrt(np.maximum(share, 0) * (self.rows[y] / stay))
-        moved, rest = np.where(stay > 0, moved, x - mean), np.where(stay > 0, rest, spread)
+        moved, rest = np.where(stay > 0, moved, x - mean), np.where(stay > 0, rest, 0.0)
         # With no floor, what is left of two rows is a point.
         narrow = np.maximum(np.hypot(rest, floor), np.finfo(np.float64).tiny)
         return _filled(there, _log_normal(moved[there], narrow[there]))

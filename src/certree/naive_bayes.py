@@ -25,7 +25,6 @@ from certree.densities import (
     Moments,
     Normal,
     edges_of,
-    out_of,
     prefers_histogram,
 )
 from certree.estimator import checked_rows, new_rows, one_row
@@ -457,9 +456,6 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(self.power, str):
             self.power_ = float(self.power)
             return
-        # Without the only row of a class nothing would be known of the class.
-        several = self.class_count_[y] > out_of(weight)
-        rows, y, weight = rows[several], y[several], weight[several]
         product = self._log_product(rows)
         product[np.arange(len(y)), y] = self._left_out(rows, y, weight)
         losses = losses_of(self._log_prior, product, y, weight)

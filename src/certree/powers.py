@@ -8,8 +8,9 @@ import numpy as np
 
 from certree.columns import Float64, Int32
 
-# The powers that are compared: any other one is within a tenth of one of them, or close to 0.
-POWERS: Float64 = np.append(0.0, 2.0 ** (-np.arange(48, -1, -1) / 4))
+# The powers that are compared: those from 2^-12 on are within a fifth of the next. The first is next to
+# nothing, but lets densities decide between classes of the same prior.
+POWERS: Float64 = np.append(2.0**-40, 2.0 ** (-np.arange(48, -1, -1) / 4))
 POWERS.flags.writeable = False
 
 # A row loses no more than this: scikit-learn's log loss knows no smaller probability.
