@@ -241,6 +241,7 @@ def at(place, value):
         ("table.size", lambda size: size[::-1]),
         ("table.alpha", at(0, 0.0)),
         ("table.alpha", at(0, np.nan)),
+        ("table.alpha", at(0, 1e308)),
         ("table.counts", at((0, 0), -1.0)),
         ("table.counts", at((0, 0), np.inf)),
         ("table.counts", at((0, 0), 1e9)),

@@ -170,8 +170,9 @@ def _tables(model: NaiveBayesClassifier, number: int, arrays: Arrays) -> list[Ca
     # Each size by itself, so that no sum of them can overflow.
     if (sizes < 1).any() or (sizes > counts.shape[1]).any() or sizes.sum() != counts.shape[1]:
         raise ValueError("table.size does not go with table.counts")
-    if not (alpha > 0).all():
-        raise ValueError("table.alpha must be positive")
+    with np.errstate(over="ignore"):
+        if not ((alpha > 0) & np.isfinite(alpha * sizes)).all():
+            raise ValueError("table.alpha must be positive, and finite for all categories together")
     parts = np.split(counts, np.cumsum(sizes)[:-1], axis=1) if number else []
     for part in parts:
         _expect_rows(model, "table.counts", part.sum(axis=1))
