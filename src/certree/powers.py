@@ -54,6 +54,7 @@ def losses_of(log_prior: Float64, log_density: Float64, y: Int32, weight: Float6
         odds = prior_odds + power * apart
         largest = odds.max(axis=0)
         loss = largest + np.log(np.exp(odds - largest).sum(axis=0))
+        # Not a dot product: that of many rows goes to the threads of BLAS, which wait for each other.
         losses[number] = (weight * np.fmin(loss, _LARGEST)).sum()
     return losses
 
