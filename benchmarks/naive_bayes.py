@@ -8,8 +8,8 @@ are. The peers are given what they can take:
 * CategoricalNB: numbers become ten bins of equally many rows, missing values a category.
 * Both multiplied: GaussianNB on the numbers and CategoricalNB on the categories, as one posterior.
 
-certree is run with its defaults and with power="auto". The bounded figure is the mean test log loss
-of certree over that of the peer; the target is 1.
+certree is run with its defaults and with power=1, naive Bayes as in textbooks. The bounded figure is
+the mean test log loss of certree over that of the peer; the target is 1.
 """
 
 import argparse
@@ -140,7 +140,7 @@ def compared(name: str, X: pd.DataFrame, y: pd.Series) -> list[Row]:
     """One line for each peer and each of ours on a table."""
     ours: dict[str, Callable[[], Any]] = {
         "defaults": NaiveBayesClassifier,
-        "power auto": partial(NaiveBayesClassifier, power="auto"),
+        "power 1": partial(NaiveBayesClassifier, power=1.0),
     }
     peers: dict[str, Callable[[], Any]] = {
         "GaussianNB": partial(gaussian, X),

@@ -886,10 +886,12 @@ def histogram_log_density(value, x, y, k, edges, alpha):
 
 
 def left_out(x, y, log_density):
-    """Sum of log_density(value, other rows, their classes, class) over rows that are not alone."""
-    total = 0.0
+    """For each row log_density(value, other rows, their classes, class); None for a row alone."""
+    result = []
     for i, (value, k) in enumerate(zip(x, y, strict=True)):
-        others = [j for j in range(len(x)) if j != i and not math.isnan(x[j])]
-        if not math.isnan(value) and any(y[j] == k for j in others):
-            total += log_density(value, [x[j] for j in others], [y[j] for j in others], k)
-    return total
+        others = [j for j in range(len(x)) if j != i]
+        alone = not any(y[j] == k and not math.isnan(x[j]) for j in others)
+        result.append(
+            None if alone else log_density(value, [x[j] for j in others], [y[j] for j in others], k)
+        )
+    return result

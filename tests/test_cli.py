@@ -13,7 +13,12 @@ import sklearn.datasets
 from typer.testing import CliRunner
 
 import certree
-from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from certree import (
+    HelmboldSchapireClassifier,
+    NaiveBayesClassifier,
+    PACBayesTreeClassifier,
+    PrunedTreeClassifier,
+)
 from certree.cli import app
 from certree.experiments import rates
 from certree.experiments.figure2 import SHARES
@@ -599,13 +604,56 @@ def test_numbers_are_fitted_and_predicted(tmp_path, iris, method):
     np.testing.assert_allclose(predicted[["between", "within"]], spread)
 
 
-def test_helmbold_and_schapire_predict_no_numbers(tmp_path, iris):
+@pytest.mark.parametrize("method", ["helmbold-schapire", "naive-bayes"])
+def test_classifiers_predict_no_numbers(tmp_path, iris, method):
     table = write(iris.drop(columns="kind"), tmp_path / "table.csv")
     arguments = ("--target", "petal width", "-o", tmp_path / "model", "--regression")
-    result = call("fit", table, *arguments, "--method", "helmbold-schapire")
-    assert result.exit_code == 1
-    assert "helmbold-schapire votes for classes" in result.stderr
+    stderr = fails("fit", table, *arguments, "--method", method)
+    assert f"{method} predicts classes, not numbers" in stderr
     assert names(tmp_path) == ["table.csv"]
+
+
+def test_naive_bayes_is_fitted_and_predicts(tmp_path, iris):
+    words = iris.assign(size=np.where(iris["petal width"] > 1.7, "large", "small"))
+    words.loc[::7, "size"] = None
+    table, model_file = write(words, tmp_path / "table.csv"), tmp_path / "model"
+    text = succeeds("fit", table, "--target", "kind", "-o", model_file, "--method", "naive-bayes")
+    features = words.drop(columns="kind")
+    model = NaiveBayesClassifier().fit(features, words["kind"])
+    assert "150 rows, 5 features, 3 classes; densities: 4 normal, 1 categorical" in text
+    assert f"power {model.power_:.3g}; written to {model_file}" in text
+    rows = write(features[["size", *iris.columns[:4]]], tmp_path / "rows.csv")
+    predicted = pd.read_csv(io.StringIO(succeeds("predict", model_file, rows)))
+    assert list(predicted) == ["prediction", *(f"share_{c}" for c in model.classes_)]
+    np.testing.assert_array_equal(predicted["prediction"], model.predict(features))
+    np.testing.assert_allclose(
+        predicted.iloc[:, 1:], model.predict_proba(features), rtol=1e-9, atol=1e-300
+    )
+    wrong = write(features.assign(**{"petal width": "wide"}), tmp_path / "wrong.csv")
+    assert "'petal width' must hold numbers" in fails("predict", model_file, wrong)
+
+
+@pytest.mark.parametrize("option", [("--split", 0.4), ("--partition", "cart")])
+def test_options_of_trees_are_refused_for_naive_bayes(tmp_path, iris, option):
+    table = write(iris, tmp_path / "table.csv")
+    arguments = ("fit", table, "--target", "kind", "-o", tmp_path / "model")
+    stderr = fails(*arguments, "--method", "naive-bayes", *option)
+    assert f"{option[0]} is for trees" in stderr
+    assert names(tmp_path) == ["table.csv"]
+
+
+@pytest.mark.parametrize("method", ["pac-bayes", "pruned", "naive-bayes"])
+def test_every_classifier_is_certified_by_new_rows(tmp_path, iris, method):
+    shuffled = iris.sample(frac=1, random_state=0)
+    old, new = shuffled[:100], shuffled[100:]
+    model_file = tmp_path / "model"
+    table = write(old, tmp_path / "old.csv")
+    succeeds(*("fit", table, "--target", "kind", "-o", model_file, "--quiet", "--method", method))
+    text = succeeds("certify", model_file, write(new, tmp_path / "new.csv"), "--target", "kind")
+    expected = certree.certify(
+        certree.load(model_file), new.drop(columns="kind"), new["kind"].to_numpy()
+    )
+    assert text.strip() == str(expected)
 
 
 @pytest.mark.parametrize(

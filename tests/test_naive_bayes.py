@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
@@ -24,11 +24,9 @@ from certree.densities import (
     CategoricalTable,
     Histogram,
     Moments,
-    best_power,
     edges_of,
-    left_out_histogram,
-    left_out_normal,
 )
+from certree.powers import POWERS, JudgedPowers, losses_of
 from strategies import rows
 
 X, Y = load_iris(return_X_y=True)
@@ -57,7 +55,7 @@ def expected_of_categorical(estimator):
 @parametrize_with_checks(
     [
         NaiveBayesClassifier(),
-        NaiveBayesClassifier(power="auto"),
+        NaiveBayesClassifier(power=1.0),
         *(NaiveBayesClassifier(kind) for kind in ("normal", "histogram", "categorical")),
     ],
     expected_failed_checks=expected_of_categorical,
@@ -126,23 +124,43 @@ def test_histograms_are_those_of_the_twin(column, alpha, bins):
     np.testing.assert_allclose(histogram.log_density(values), expected, rtol=1e-9, atol=1e-9)
 
 
-@given(columns())
-def test_left_out_rows_are_left_out_one_by_one(column):
-    x, y = repeated(column)
-    weight, floor, alpha = column[2].astype(float), 0.3, 0.7
-    moments = Moments.of(column[0], column[1], weight, K)
-    expected = reference.left_out(
-        x, y, lambda *row: reference.normal_log_density(*row, added=floor**2)
+def assert_left_out(values, column, log_density):
+    """Compare the rows that are not alone in their class with those of the twin."""
+    expected = reference.left_out(*repeated(column), log_density)
+    first = np.cumsum(column[2]) - column[2]
+    for value, place in zip(values, first, strict=True):
+        if expected[place] is not None:
+            assert value == pytest.approx(expected[place], rel=1e-6, abs=1e-6)
+
+
+@given(columns(), columns(codes=True))
+def test_left_out_rows_are_left_out_one_by_one(column, coded):
+    x, y, weight = column[0], column[1], column[2].astype(float)
+    floor, alpha = 0.3, 0.7
+    normal = Moments.of(x, y, weight, K).left_out(x, y, weight, floor)
+    assert_left_out(normal, column, lambda *row: reference.normal_log_density(*row, added=floor**2))
+    edges = edges_of(x, weight, 4)
+    histogram = Histogram.empty(edges, K, alpha).plus(x, y, weight)
+    assert_left_out(
+        histogram.left_out(x, y, weight),
+        column,
+        lambda *row: reference.histogram_log_density(*row, edges=edges, alpha=alpha),
     )
-    with np.errstate(all="ignore"):
-        mine = left_out_normal(column[0], column[1], weight, moments, floor)
-    assert mine == pytest.approx(expected, rel=1e-6, abs=1e-6)
-    edges = edges_of(column[0], weight, 4)
-    histogram = Histogram.empty(edges, K, alpha).plus(column[0], column[1], weight)
-    expected = reference.left_out(
-        x, y, lambda *row: reference.histogram_log_density(*row, edges=edges, alpha=alpha)
+    x, y, weight = coded[0], coded[1], coded[2].astype(float)
+    table = CategoricalTable.empty(K, 5, alpha).plus(x, y, weight)
+    assert_left_out(
+        table.left_out(x, y, weight),
+        coded,
+        lambda *row: reference.table_log_probability(*row, n_categories=5, alpha=alpha),
     )
-    assert left_out_histogram(histogram) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_the_only_value_of_a_class_is_judged_by_a_density_as_narrow_as_its_own():
+    x, y, weight = np.array([1.0, np.nan, 3.0, 4.0]), np.array([0, 0, 1, 1]), np.ones(4)
+    values = Moments.of(x, y, weight, 2).left_out(x, y, weight, 0.1)
+    narrow = Moments.of(np.array([8 / 3]), np.zeros(1, dtype=int), np.ones(1), 1).normal(0.1)
+    assert values[0] == pytest.approx(narrow.log_density(x)[0, 0])
+    assert values[1] == 0
 
 
 @given(columns(), columns())
@@ -194,7 +212,9 @@ def test_numbers_have_the_posteriors_of_gaussian_nb(load, var_smoothing, priors)
     table, y = load(return_X_y=True)
     given = np.arange(1.0, y.max() + 2) / np.arange(1.0, y.max() + 2).sum() if priors else None
     theirs = GaussianNB(var_smoothing=var_smoothing, priors=given).fit(table, y)
-    ours = NaiveBayesClassifier("normal", var_smoothing=var_smoothing, priors=given).fit(table, y)
+    ours = NaiveBayesClassifier("normal", var_smoothing=var_smoothing, priors=given, power=1.0).fit(
+        table, y
+    )
     np.testing.assert_allclose(ours.predict_proba(table), theirs.predict_proba(table), atol=1e-9)
     np.testing.assert_allclose(
         ours.predict_joint_log_proba(table), theirs.predict_joint_log_proba(table), rtol=1e-6
@@ -210,10 +230,11 @@ def test_categories_have_the_posteriors_of_categorical_nb(alpha, weighted):
     weight = rng.random(200) if weighted else None
     theirs = CategoricalNB(alpha=alpha).fit(table, y, sample_weight=weight)
     expected = theirs.predict_log_proba(table)
-    ours = NaiveBayesClassifier("categorical", alpha=alpha).fit(table, y, sample_weight=weight)
+    ours = NaiveBayesClassifier("categorical", alpha=alpha, power=1.0)
+    ours.fit(table, y, sample_weight=weight)
     np.testing.assert_allclose(ours.predict_log_proba(table), expected, atol=1e-12)
     frame = pd.DataFrame({f"x{j}": CITIES[table[:, j]] for j in range(3)})
-    ours = NaiveBayesClassifier(alpha=alpha).fit(frame, y, sample_weight=weight)
+    ours = NaiveBayesClassifier(alpha=alpha, power=1.0).fit(frame, y, sample_weight=weight)
     np.testing.assert_allclose(ours.predict_log_proba(frame), expected, atol=1e-12)
 
 
@@ -225,7 +246,7 @@ def test_a_mixed_table_has_the_product_of_both():
     names = CategoricalNB().fit(codes, y)
     joint = numbers.predict_joint_log_proba(frame[["size", "gain"]])
     joint = joint + names.predict_joint_log_proba(codes) - np.log(numbers.class_prior_)
-    ours = NaiveBayesClassifier({"size": "normal", "gain": "normal"}).fit(frame, y)
+    ours = NaiveBayesClassifier({"size": "normal", "gain": "normal"}, power=1.0).fit(frame, y)
     np.testing.assert_allclose(ours.predict_joint_log_proba(frame), joint, rtol=1e-9)
 
 
@@ -331,36 +352,169 @@ def test_the_power_makes_copies_of_a_feature_count_once():
     )
 
 
-@given(hnp.arrays(np.float64, (8, 2), elements=st.floats(-5, 5)), st.integers(0, 255))
-def test_no_other_power_has_a_smaller_log_loss(log_density, bits):
-    y = np.array([bits >> i & 1 for i in range(8)], dtype=np.int32)
-    assume(0 < y.sum() < 8)
-    log_prior, weight = np.log([0.4, 0.6]), np.arange(1.0, 9.0)
+def judged(log_prior, log_density, y, weight):
+    return JudgedPowers.none().plus(losses_of(log_prior, log_density, y, weight), weight.sum())
 
-    def loss(power):
-        joint = np.exp(log_prior + power * log_density)
-        posterior = joint / joint.sum(axis=1, keepdims=True)
-        return log_loss(y, posterior, sample_weight=weight, labels=[0, 1])
 
-    best = loss(best_power(log_prior, log_density, y, weight))
-    assert all(best <= loss(power) + 1e-12 for power in np.linspace(0, 1, 11))
+def loss_at(power, log_prior, log_density, y, weight):
+    joint = log_prior + power * log_density
+    own = joint[np.arange(len(y)), y]
+    return weight @ (np.log(np.exp(joint).sum(axis=1)) - own)
+
+
+@given(hnp.arrays(np.float64, (8, 3), elements=st.floats(-5, 5)), st.integers(0, 3**8 - 1))
+def test_the_power_with_the_smallest_log_loss_is_chosen(log_density, number):
+    y = np.array([number // 3**i % 3 for i in range(8)], dtype=np.int32)
+    rows = np.log([0.3, 0.5, 0.2]), log_density, y, np.arange(1.0, 9.0)
+    found = judged(*rows)
+    expected = [loss_at(power, *rows) for power in POWERS]
+    np.testing.assert_allclose(found.recent, expected, rtol=1e-9)
+    best = loss_at(found.best, *rows)
+    assert all(best <= loss_at(power, *rows) * 1.05 for power in np.linspace(0, 1, 21))
+
+
+def test_one_row_cannot_outweigh_all_others():
+    log_density, y = np.tile([0.0, -5.0], (200, 1)), np.zeros(200, dtype=np.int32)
+    log_density[0] = [-1e9, 0.0]
+    rows = np.log([0.5, 0.5]), log_density, y, np.ones(200)
+    assert judged(*rows).best > 0.5
+
+
+def test_the_power_is_that_of_left_out_rows():
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    x = rng.normal(0.5 * y[:, None], 1.0, (40, 8))
+    model = NaiveBayesClassifier("normal", var_smoothing=1e-3).fit(x, y)
+    log_density, index = np.zeros((40, 2)), np.arange(40)
+    floor = model._floor()
+    for feature, density in zip(x.T, model.densities_, strict=True):
+        log_density += density.log_density(feature)
+        own = reference.left_out(
+            feature, y, lambda *row: reference.normal_log_density(*row, added=floor**2)
+        )
+        log_density[index, y] += own - density.log_density(feature)[index, y]
+    rows = np.log([0.5, 0.5]), log_density, y, np.ones(40)
+    powers = np.linspace(0, 1, 1001)
+    best = powers[np.argmin([loss_at(power, *rows) for power in powers])]
+    assert 0.05 < best < 0.95
+    assert model.power_ == pytest.approx(best, rel=0.1)
+
+
+@pytest.mark.parametrize("densities", ["auto", "normal", "categorical"])
+def test_few_rows_of_many_features_are_not_trusted(densities):
+    losses = {1.0: [], "auto": []}
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        y = np.arange(1060) % 2
+        x = rng.normal(0.3 * y[:, None], 1.0, (1060, 40)).round(densities != "categorical")
+        for power, found in losses.items():
+            model = NaiveBayesClassifier(densities, power=power).fit(x[:60], y[:60])
+            found.append(log_loss(y[60:], model.predict_proba(x[60:])))
+    assert np.mean(losses["auto"]) < 0.8 * np.mean(losses[1.0])
+
+
+def test_independent_features_of_many_rows_are_trusted():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 20_000)
+    model = NaiveBayesClassifier().fit(rng.normal(0.5 * y[:, None], 1.0, (len(y), 5)), y)
+    assert model.power_ > 0.95
+
+
+def test_where_no_power_is_better_it_is_one():
+    assert NaiveBayesClassifier().fit(X[:1], Y[:1]).power_ == 1.0
+    assert NaiveBayesClassifier().fit(X, np.zeros(len(X))).power_ == 1.0
+    assert NaiveBayesClassifier().fit(np.ones((6, 2)), [0, 1, 0, 1, 1, 1]).power_ == 1.0
+
+
+@pytest.mark.parametrize("densities", ["auto", "normal", "histogram", "categorical"])
+def test_one_row_of_each_class_can_be_learned(densities):
+    rows = [0, 50, 100]
+    model = NaiveBayesClassifier(densities).fit(X[rows], Y[rows])
+    np.testing.assert_array_equal(model.predict(X[rows]), Y[rows])
+
+
+def test_a_class_of_one_row_is_not_believed():
+    losses = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        y = np.arange(1030) % 30 == 0
+        x = rng.normal(0.5 * y[:, None], 1.0, (1030, 5))
+        model = NaiveBayesClassifier("normal").fit(x[:30], y[:30])
+        losses.append(log_loss(y[30:], model.predict_proba(x[30:])))
+    assert np.mean(losses) < 0.2
+
+
+def test_two_rows_of_a_class_can_be_left_out_without_smoothing():
+    x = np.random.default_rng(0).normal(size=(6, 3))
+    for densities in ("normal", "auto"):
+        model = NaiveBayesClassifier(densities, var_smoothing=0.0).fit(x, [0, 0, 1, 1, 2, 2])
+        assert np.isfinite(model.predict_proba(x)).all()
+
+
+def test_shares_as_weights_are_fitted_like_rows():
+    weight = np.random.default_rng(0).uniform(0.5, 1.0, len(Y))
+    a = NaiveBayesClassifier("normal").fit(X, Y, weight)
+    b = NaiveBayesClassifier("normal").fit(X, Y, weight / 1000)
+    np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), rtol=1e-6)
 
 
 # -- batches ---------------------------------------------------------------------------------------
 
 
-def test_batches_of_normal_densities_give_the_model_of_all_rows():
-    model = NaiveBayesClassifier("normal")
-    for part in np.array_split(np.random.default_rng(0).permutation(len(Y)), 7):
+def in_batches(model, number):
+    for part in np.array_split(np.random.default_rng(0).permutation(len(Y)), number):
         model.partial_fit(X[part], Y[part], classes=[0, 1, 2])
-    whole = NaiveBayesClassifier("normal").fit(X, Y)
+    return model
+
+
+def test_batches_of_normal_densities_give_the_model_of_all_rows():
+    model = in_batches(NaiveBayesClassifier("normal", power=1.0), 7)
+    whole = NaiveBayesClassifier("normal", power=1.0).fit(X, Y)
     np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-9)
     np.testing.assert_allclose(model.class_count_, [50, 50, 50])
 
 
+@pytest.mark.parametrize("number", [1, 7, 30, 150])
+def test_the_power_of_batches_is_a_good_one(number):
+    model = in_batches(NaiveBayesClassifier("normal"), number)
+    best = NaiveBayesClassifier("normal").fit(X, Y)
+    assert model.power_ > 0.3
+    assert log_loss(Y, model.predict_proba(X)) < log_loss(Y, best.predict_proba(X)) + 0.02
+
+
+def test_batches_go_on_where_a_fit_ended():
+    first = np.arange(len(Y)) % 3 > 0
+    fitted = NaiveBayesClassifier().fit(X[first], Y[first])
+    batched = NaiveBayesClassifier().partial_fit(X[first], Y[first], classes=[0, 1, 2])
+    for model in (fitted, batched):
+        model.partial_fit(X[~first], Y[~first])
+    np.testing.assert_array_equal(fitted.predict_proba(X), batched.predict_proba(X))
+    assert fitted.power_ == batched.power_
+
+
+def test_a_power_that_is_given_between_batches_holds_from_then_on():
+    model = NaiveBayesClassifier(power=1.0).fit(X[::2], Y[::2])
+    model.set_params(power=0.5).partial_fit(X[1::2], Y[1::2])
+    assert model.power_ == 0.5
+    model.set_params(power="auto").partial_fit(X, Y)
+    assert model.power_ in POWERS
+
+
+def test_losses_are_forgotten_when_rows_have_become_many():
+    step = np.ones(len(POWERS))
+    judged = JudgedPowers.none().plus(step, 100.0).plus(step, 120.0)
+    assert (judged.older[0], judged.recent[0]) == (0, 2)
+    judged = judged.plus(step, 200.0)
+    assert (judged.older[0], judged.recent[0]) == (2, 1)
+    judged = judged.plus(step, 300.0)
+    assert (judged.older[0], judged.recent[0]) == (1, 1)
+    judged = judged.plus(step, 2000.0)
+    assert (judged.older[0], judged.recent[0]) == (0, 1)
+
+
 def test_the_first_batch_fixes_edges_categories_and_densities():
     frame, y = mixed()
-    model = NaiveBayesClassifier().partial_fit(frame[:100], y[:100], classes=[0, 1])
+    model = NaiveBayesClassifier(power=1.0).partial_fit(frame[:100], y[:100], classes=[0, 1])
     edges, names, chosen = model.densities_[2].edges, model.categories_.names, kinds(model)
     later = frame[100:].assign(city="Essen")
     model.partial_fit(later, y[100:])
@@ -369,7 +523,8 @@ def test_the_first_batch_fixes_edges_categories_and_densities():
     assert kinds(model) == chosen
     assert model.densities_[1].counts.sum() == frame["city"][:100].notna().sum()
     assert model.densities_[2].table.counts.sum() == 300
-    fresh = NaiveBayesClassifier(chosen).partial_fit(frame[:100], y[:100], classes=[0, 1])
+    fresh = NaiveBayesClassifier(chosen, power=1.0)
+    fresh.partial_fit(frame[:100], y[:100], classes=[0, 1])
     fresh.partial_fit(later[:50], y[100:150]).partial_fit(later[50:], y[150:])
     np.testing.assert_allclose(fresh.predict_proba(frame), model.predict_proba(frame), rtol=1e-9)
 

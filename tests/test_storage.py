@@ -1,9 +1,7 @@
 import io
 import json
-import struct
 import warnings
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,19 +13,34 @@ from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 import certree
-from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from certree import (
+    DecoratedTreeClassifier,
+    DecoratedTreeRegressor,
+    HelmboldSchapireClassifier,
+    PACBayesTreeClassifier,
+    PrunedTreeClassifier,
+)
 from certree.estimator import CLASS_RULES
+from model_files import (
+    SHAPES_AND_TYPES,
+    Touch,
+    arrays_of,
+    as_header,
+    changed,
+    header_of,
+    npy,
+    raw_npy,
+    refuses,
+    rewrite,
+    same_bits,
+    through_file,
+    write_archive,
+)
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
 X, Y = load_iris(return_X_y=True)
 TWO = np.where(Y == 1, 1, 0)
 TEST = np.vstack([X, X + 0.13, [[np.nan] * 4, [1e9] * 4]])
-
-
-def same_bits(a, b):
-    assert a.dtype == b.dtype
-    assert a.shape == b.shape
-    assert a.tobytes() == b.tobytes()
 
 
 def plain_parameters(model):
@@ -53,11 +66,6 @@ def assert_same_model(loaded, model, rows=TEST):
     assert loaded.get_depth() == model.get_depth()
 
 
-def through_file(model, path):
-    certree.save(model, path)
-    return certree.load(path)
-
-
 @pytest.fixture(scope="module")
 def small():
     """A model of a few nodes."""
@@ -70,59 +78,6 @@ def saved(small, tmp_path):
     path = tmp_path / "model.npz"
     certree.save(small, path)
     return path
-
-
-def arrays_of(path):
-    with np.load(path) as archive:
-        return dict(archive)
-
-
-def header_of(path):
-    return json.loads(arrays_of(path)["header"].tobytes())
-
-
-def as_header(content):
-    text = content if isinstance(content, bytes) else json.dumps(content).encode()
-    return np.frombuffer(text, dtype=np.uint8)
-
-
-def npy(values):
-    file = io.BytesIO()
-    np.lib.format.write_array(file, np.asarray(values))
-    return file.getvalue()
-
-
-def raw_npy(header):
-    """A .npy file of any header, without data."""
-    text = header.encode()
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
-
-
-def write_archive(path, members):
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(f"{name}.npy", content)
-
-
-def rewrite(path, changed=None, without=(), **header):
-    """Write a model file again with other arrays, or other entries of the header."""
-    arrays = {**arrays_of(path), **(changed or {})}
-    if header:
-        arrays["header"] = as_header({**header_of(path), **header})
-    members = {
-        name: values if isinstance(values, bytes) else npy(values)
-        for name, values in arrays.items()
-        if name not in without
-    }
-    write_archive(path, members)
-
-
-def refuses(path, match=None):
-    """Check that loading raises ValueError, as such and not as a warning, and names the file."""
-    with pytest.raises(ValueError, match=match) as error:
-        certree.load(path)
-    assert not isinstance(error.value, Warning)
-    assert path.name in str(error.value)
 
 
 # -- round trips -----------------------------------------------------------------------------------
@@ -306,6 +261,22 @@ def test_parameters_with_code_behind_them_are_not_saved(name, value, tmp_path):
     with pytest.raises(TypeError, match="cannot be saved"):
         certree.save(model, tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("estimator", "target"), [(DecoratedTreeClassifier, Y), (DecoratedTreeRegressor, X[:, 0])]
+)
+def test_decorated_trees_are_not_saved_and_told_where_to_go(estimator, target, tmp_path):
+    model = estimator().fit(X, target)
+    with pytest.raises(TypeError, match="write it with joblib or skops"):
+        certree.save(model, tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_class_of_another_with_a_known_name_is_not_saved(tmp_path):
+    impostor = type("PACBayesTreeClassifier", (PACBayesTreeClassifier,), {})
+    with pytest.raises(TypeError, match="expected a fitted model of certree"):
+        certree.save(impostor().fit(X, Y), tmp_path / "model.npz")
 
 
 class Other(DecisionTreeRegressor):
@@ -578,19 +549,6 @@ def test_a_missing_array_is_named(saved, name):
     refuses(saved, name)
 
 
-SHAPES_AND_TYPES = {
-    "empty": lambda values: values[:0],
-    "short": lambda values: values[1:],
-    "0-d": lambda values: values.sum(),
-    "2-d or 3-d": lambda values: values[None],
-    "strings": lambda values: np.full(values.shape, "x"),
-    "dates": lambda values: np.zeros(values.shape, "datetime64[s]"),
-    "records": lambda values: np.zeros(values.shape, [("a", "f8"), ("b", "i4")]),
-    "no array": lambda _: b"no array",
-    "nothing": lambda _: b"",
-}
-
-
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -604,12 +562,6 @@ SHAPES_AND_TYPES = {
 def test_arrays_of_wrong_shape_or_type_are_refused(saved, name, change):
     rewrite(saved, {name: SHAPES_AND_TYPES[change](arrays_of(saved)[name])})
     refuses(saved)
-
-
-def changed(values, place, value):
-    values = values.copy()
-    values[place] = value
-    return values
 
 
 @pytest.mark.parametrize(
@@ -710,16 +662,6 @@ def test_parts_that_claim_another_compression_are_refused(saved, method):
         content[content.index(magic) + offset] = method
     saved.write_bytes(content)
     refuses(saved)
-
-
-class Touch:
-    """An object whose pickle makes a file when it is read."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return Path.touch, (self.path,)
 
 
 @pytest.mark.parametrize("name", ["classes", "tree.left", "header", "something.else"])

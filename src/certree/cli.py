@@ -1,6 +1,7 @@
 """The command line: parses, calls, prints."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -16,13 +17,13 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
+from sklearn.base import is_classifier
 
 from certree import storage, tables
 from certree.classifier import (
     HelmboldSchapireClassifier,
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
-    TreeVoteClassifier,
 )
 from certree.deployment import certify as certify_rows
 from certree.estimator import TreeVoteEstimator
@@ -31,6 +32,7 @@ from certree.experiments import rates as rates_experiment
 from certree.experiments import table2 as table2_experiment
 from certree.experiments.protocol import EXPANDED, PAPER_SETS, PARTITIONS, PRUNING, run
 from certree.experiments.table2 import METHODS, Line
+from certree.naive_bayes import NaiveBayesClassifier
 from certree.output import write_whole
 from certree.regressor import PACBayesTreeRegressor, PrunedTreeRegressor, TreeVoteRegressor
 
@@ -45,6 +47,7 @@ class Method(StrEnum):
     pac_bayes = "pac-bayes"
     pruned = "pruned"
     helmbold_schapire = "helmbold-schapire"
+    naive_bayes = "naive-bayes"
 
 
 class Partition(StrEnum):
@@ -55,12 +58,14 @@ class Partition(StrEnum):
     dyadic = "dyadic"
 
 
-_CLASSIFIERS: dict[Method, type[TreeVoteEstimator]] = {
+Model = TreeVoteEstimator | NaiveBayesClassifier
+
+_TREE_CLASSIFIERS: dict[Method, type[TreeVoteEstimator]] = {
     Method.pac_bayes: PACBayesTreeClassifier,
     Method.pruned: PrunedTreeClassifier,
     Method.helmbold_schapire: HelmboldSchapireClassifier,
 }
-_REGRESSORS: dict[Method, type[TreeVoteEstimator]] = {
+_TREE_REGRESSORS: dict[Method, type[TreeVoteEstimator]] = {
     Method.pac_bayes: PACBayesTreeRegressor,
     Method.pruned: PrunedTreeRegressor,
 }
@@ -233,13 +238,18 @@ def fit(
     target: Annotated[str, typer.Option(help="Column with the class, or the number.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     method: Annotated[Method, typer.Option(help="What to fit.")] = Method.pac_bayes,
-    partition: Annotated[Partition, typer.Option(help="How the tree is grown.")] = Partition.cart,
+    partition: Annotated[
+        Partition | None, typer.Option(help="How a tree is grown.", show_default="cart")
+    ] = None,
     regression: Annotated[
         bool, typer.Option("--regression", help="The target is a number, not a class.")
     ] = False,
     split: Annotated[
         float | None,
-        typer.Option(help="Share of the rows that grow the tree; the others certify its error."),
+        typer.Option(
+            help="Share of the rows that grow the tree; the others certify its error. "
+            f"For {Method.pac_bayes} and classes."
+        ),
     ] = None,
     delta: Delta = 0.05,
     seed: Annotated[int, typer.Option(min=0, help="Random state.")] = 0,
@@ -248,46 +258,63 @@ def fit(
 ) -> None:
     """Fit a model to a table and write it to a file."""
     try:
+        if regression and method not in _TREE_REGRESSORS:
+            raise ValueError(f"{method} predicts classes, not numbers: --regression is not for it")
+        if method == Method.naive_bayes:
+            _expect_no_tree({"--partition": partition, "--split": split})
+            model: Model = NaiveBayesClassifier()
+        else:
+            model = _unfitted_tree(method, partition or Partition.cart, regression, split, delta)
+            model.set_params(random_state=seed, n_jobs=jobs, verbose=int(not quiet))
         table = tables.split_target(tables.read(file), target)
-        estimators = _REGRESSORS if regression else _CLASSIFIERS
-        if method not in estimators:
-            raise ValueError(f"{method} votes for classes: it cannot predict a number")
-        certified: dict[str, Any] = {}
-        if split is not None:
-            if regression or method != Method.pac_bayes:
-                raise ValueError(f"--split takes --method {Method.pac_bayes} and classes")
-            certified = {"split": split, "delta": delta}
-        model = estimators[method](
-            partition.value,
-            **certified,
-            categorical_features=table.categorical,
-            random_state=seed,
-            n_jobs=jobs,
-            verbose=int(not quiet),
-        )
+        model.set_params(categorical_features=table.categorical)
         model.fit(table.X, table.y)
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
         storage.save(model, output)
     except (OSError, ValueError) as error:
         _fail(error)
-    chosen = "; ".join(_laws(model))
     Console().print(
-        f"{len(table.X)} rows, {table.X.shape[1]} features{_classes(model)}; tree of "
-        f"{model.get_n_leaves()} leaves; {chosen}; written to {output}"
-        f"{_promise(model)}",
+        f"{len(table.X)} rows, {table.X.shape[1]} features{_classes(model)}; {_learned(model)}; "
+        f"written to {output}{_promise(model)}",
         highlight=False,
         markup=False,
         soft_wrap=True,
     )
 
 
-def _promise(model: TreeVoteEstimator) -> str:
+def _expect_no_tree(given: dict[str, Any]) -> None:
+    for option, value in given.items():
+        if value is not None:
+            raise ValueError(f"{option} is for trees: --method {Method.naive_bayes} grows none")
+
+
+def _unfitted_tree(
+    method: Method, partition: Partition, regression: bool, split: float | None, delta: float
+) -> TreeVoteEstimator:
+    estimators = _TREE_REGRESSORS if regression else _TREE_CLASSIFIERS
+    certified: dict[str, Any] = {}
+    if split is not None:
+        if regression or method != Method.pac_bayes:
+            raise ValueError(f"--split takes --method {Method.pac_bayes} and classes")
+        certified = {"split": split, "delta": delta}
+    return estimators[method](partition.value, **certified)
+
+
+def _learned(model: Model) -> str:
+    if isinstance(model, NaiveBayesClassifier):
+        kinds = Counter(density.kind for density in model.densities_)
+        densities = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+        return f"densities: {densities}; power {model.power_:.3g}"
+    return f"tree of {model.get_n_leaves()} leaves; {'; '.join(_laws(model))}"
+
+
+def _promise(model: Model) -> str:
     certificate = getattr(model, "certificate_", None)
     return "" if certificate is None else f"\n{certificate}"
 
 
-def _classes(model: TreeVoteEstimator) -> str:
-    return f", {model.n_classes_} classes" if hasattr(model, "n_classes_") else ""
+def _classes(model: Model) -> str:
+    return f", {len(model.classes_)} classes" if is_classifier(model) else ""
 
 
 @app.command()
@@ -302,7 +329,7 @@ def certify(
     """Certify the error of a model by rows that were never used."""
     try:
         model = storage.load(model_file)
-        if not isinstance(model, TreeVoteClassifier):
+        if not is_classifier(model):
             raise ValueError(f"{model_file} predicts numbers; only errors of classes are certified")
         columns = tables.read(file)
         truth = np.asarray(tables.split_target(columns, target).y)
@@ -335,7 +362,8 @@ def predict(
 ) -> None:
     """Predict the class of every row of a table, with the classes' shares of the vote.
 
-    A number is predicted with its standard deviation between the prunings and within their leaves.
+    The shares of naive Bayes are probabilities. A number is predicted with its standard deviation
+    between the prunings and within their leaves.
     """
     try:
         model = storage.load(model_file)
@@ -351,7 +379,7 @@ def predict(
         _fail(error)
 
 
-def _rows_for(model: TreeVoteEstimator, columns: pa.Table, file: Path) -> Any:
+def _rows_for(model: Model, columns: pa.Table, file: Path) -> Any:
     """The rows that a model reads, in its order; it then needs their names no more."""
     table = tables.split_target(_features(columns, model, file), None)
     _expect_numbers(table, model)
@@ -359,7 +387,7 @@ def _rows_for(model: TreeVoteEstimator, columns: pa.Table, file: Path) -> Any:
     return table.X
 
 
-def _features(columns: pa.Table, model: TreeVoteEstimator, file: Path) -> pa.Table:
+def _features(columns: pa.Table, model: Model, file: Path) -> pa.Table:
     """The columns that a model reads, in its order."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
@@ -375,7 +403,7 @@ def _features(columns: pa.Table, model: TreeVoteEstimator, file: Path) -> pa.Tab
     return columns.select(list(names))
 
 
-def _expect_numbers(table: tables.Table, model: TreeVoteEstimator) -> None:
+def _expect_numbers(table: tables.Table, model: Model) -> None:
     """Name a column that holds words where the model was fitted on numbers."""
     known = model.categories_.names if model.categories_ else [None] * model.n_features_in_
     for j in table.categorical:

@@ -1,7 +1,7 @@
 """Densities of one feature in each class: normal, histogram or table of categories.
 
 All are given in logarithms. A missing value, NaN, has log density 0 in every class, so that it drops
-out of a product over features.
+out of a product over features. What a row's density would be without the row has a closed form.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certree.columns import Float64, Int32
 
@@ -16,6 +17,11 @@ KINDS = ("normal", "histogram", "categorical")
 
 # Beyond so many standard deviations a square overflows.
 _FARTHEST = 1e150
+
+
+def out_of(weight: Float64) -> Float64:
+    """How much goes when a row is left out: a row of weight w is w rows, and one of them goes."""
+    return np.minimum(weight, 1.0)
 
 
 def known(x: Float64, y: Int32, weight: Float64) -> tuple[Float64, Int32, Float64]:
@@ -102,6 +108,27 @@ class Moments:
             np.hypot(np.where(present, self.deviation, deviation), floor),
         )
 
+    def left_out(self, x: Float64, y: Int32, weight: Float64, floor: float) -> Float64:
+        """Log normal density of each of these rows in its class after it was left out, (n,).
+
+        It is 0 where a value is missing. Where no row is left, it is that of a single row at the mean
+        of all classes: so narrow is the density that the class has.
+        """
+        there = ~np.isnan(x)
+        out = out_of(weight)
+        stay = self.rows[y] - out
+        residual, deviation = x - self.mean[y], self.deviation[y]
+        mean, _ = self.pooled()
+        with np.errstate(all="ignore"):
+            moved = residual * (self.rows[y] / stay)
+            # Share of the class's sum of squares that stays when the row goes.
+            share = np.where(deviation > 0, 1 - out / stay * (residual / deviation) ** 2, 0.0)
+            rest = deviation * np.sqrt(np.maximum(share, 0) * (self.rows[y] / stay))
+        moved, rest = np.where(stay > 0, moved, x - mean), np.where(stay > 0, rest, 0.0)
+        # With no floor, what is left of two rows is a point.
+        narrow = np.maximum(np.hypot(rest, floor), np.finfo(np.float64).tiny)
+        return _filled(there, _log_normal(moved[there], narrow[there]))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Normal:
@@ -121,6 +148,13 @@ class Normal:
         """Log density of values (n,) in each class, (n, K); 0 where a value is missing."""
         there = ~np.isnan(x)[:, None]
         return np.where(there, _log_normal(x[:, None] - self.mean, self.deviation), 0.0)
+
+
+def _filled(there: NDArray[np.bool_], values: Float64) -> Float64:
+    """Log densities of the rows with a value, 0 for the others."""
+    result = np.zeros(len(there))
+    result[there] = values
+    return result
 
 
 def _log_normal(residual: Float64, deviation: Float64) -> Float64:
@@ -175,6 +209,14 @@ class CategoricalTable:
         result[there] = self.log_probability.T[x[there].astype(np.intp)]
         return result
 
+    def left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
+        """Log probability of each of these rows in its class after it was left out, (n,)."""
+        there = ~np.isnan(x)
+        code, y, out = x[there].astype(np.intp), y[there], out_of(weight[there])
+        rest = np.maximum(self.counts[y, code] - out, 0) + self.alpha
+        total = np.maximum(self.counts.sum(axis=1)[y] - out, 0) + self.alpha * self.counts.shape[1]
+        return _filled(there, np.log(rest) - np.log(total))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
@@ -209,6 +251,13 @@ class Histogram:
         result = self.table.log_density(bins)
         result[there] -= self.log_width[bins[there].astype(np.intp)][:, None]
         return result
+
+    def left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
+        """Log density of each of these rows in its class after it was left out, (n,)."""
+        bins = self._bins(x)
+        there = ~np.isnan(x)
+        log_width = _filled(there, self.log_width[bins[there].astype(np.intp)])
+        return self.table.left_out(bins, y, weight) - log_width
 
     def _bins(self, x: Float64) -> Float64:
         bins = np.searchsorted(self.edges[1:-1], x, side="right").astype(np.float64)
@@ -345,77 +394,11 @@ def prefers_histogram(
     """
     if moments.pooled()[1] == 0:
         return True
+    x, y, weight = known(x, y, weight)
+    several = moments.rows[y] > out_of(weight)
+    x, y, weight = x[several], y[several], weight[several]
     bin_deviation = np.exp(histogram.log_width.max()) / np.sqrt(12)
     with np.errstate(all="ignore"):
-        normal = left_out_normal(x, y, weight, moments, np.hypot(floor, bin_deviation))
-        return not normal >= left_out_histogram(histogram)
-
-
-def left_out_normal(x: Float64, y: Int32, weight: Float64, moments: Moments, floor: float) -> float:
-    """Sum of the log densities of left-out rows for normal densities."""
-    x, y, weight = known(x, y, weight)
-    several = moments.rows[y] > 1
-    x, y, weight = x[several], y[several], weight[several]
-    n, deviation = moments.rows[y], moments.deviation[y]
-    residual = x - moments.mean[y]
-    # Share of the class's sum of squares that stays when the row goes.
-    stays = 1 - (residual / deviation) ** 2 / (n - 1)
-    rest = deviation * np.sqrt(np.where(deviation > 0, np.maximum(stays, 0), 0) * n / (n - 1))
-    return float((weight * _log_normal(residual * n / (n - 1), np.hypot(rest, floor))).sum())
-
-
-def left_out_histogram(histogram: Histogram) -> float:
-    """Sum of the log densities of left-out rows for a histogram."""
-    counts, alpha = histogram.table.counts, histogram.table.alpha
-    counts = counts[counts.sum(axis=1) > 1]
-    total = counts.sum(axis=1, keepdims=True) - 1 + alpha * counts.shape[1]
-    density = np.log((np.maximum(counts - 1, 0) + alpha) / total) - histogram.log_width
-    return float((counts * density).sum())
-
-
-# -- from densities to posteriors ------------------------------------------------------------------
-
-
-def relative(log_prior: Float64, log_density: Float64) -> Float64:
-    """Log density in each class less that over all classes; (n, K), as is log_density.
-
-    With the logarithm of the prior it adds up to the log posterior.
-    """
-    # Far from all classes densities are so small that only their differences are exact enough.
-    apart = log_density - (log_prior + log_density).max(axis=1, keepdims=True)
-    result: Float64 = apart - np.log(np.exp(log_prior + apart).sum(axis=1, keepdims=True))
-    return result
-
-
-def best_power(log_prior: Float64, log_density: Float64, y: Int32, weight: Float64) -> float:
-    """Find the power of the densities with the smallest log loss on given rows.
-
-    Parameters
-    ----------
-    log_prior : ndarray of shape (K,)
-        Logarithms of the prior.
-    log_density : ndarray of shape (n, K)
-        Log density of each row in each class.
-    y, weight : ndarray of shape (n,)
-        Classes and weights of the rows.
-
-    Returns
-    -------
-    float
-        In 0 .. 1; the log loss is convex in it.
-
-    References
-    ----------
-    Titterington et al., "Comparison of discrimination techniques applied to a complex data set of
-    head injured patients", JRSS A 1981, where dependent features are made to count for less so.
-    """
-    from scipy.optimize import brentq  # takes long to load, and few models need it
-
-    def slope(power: float) -> float:
-        posterior = np.exp(log_prior + relative(log_prior, power * log_density))
-        mean = (posterior * log_density).sum(axis=1)
-        return float((weight * (mean - log_density[np.arange(len(y)), y])).sum())
-
-    if slope(1.0) <= 0:
-        return 1.0
-    return 0.0 if slope(0.0) >= 0 else float(brentq(slope, 0.0, 1.0, xtol=1e-12))
+        normal = moments.left_out(x, y, weight, np.hypot(floor, bin_deviation))
+        gain = normal - histogram.left_out(x, y, weight)
+        return not (weight * gain).sum() >= 0

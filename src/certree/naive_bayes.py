@@ -24,12 +24,11 @@ from certree.densities import (
     Histogram,
     Moments,
     Normal,
-    best_power,
     edges_of,
     prefers_histogram,
-    relative,
 )
 from certree.estimator import checked_rows, new_rows, one_row
+from certree.powers import JudgedPowers, losses_of, relative
 
 _CHOICES = ("auto", *KINDS)
 
@@ -141,10 +140,11 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     var_smoothing : float, default=1e-9
         Share of the largest variance of all features of numbers that is added to the variances of
         normal densities; as in GaussianNB.
-    power : float in 0 .. 1 or "auto", default=1
+    power : float in 0 .. 1 or "auto", default="auto"
         Power of the product of the densities. Less than 1 makes up for features that say the same
-        twice, which makes naive Bayes too sure of itself. "auto": the power with the smallest log
-        loss on the training rows; see `certree.densities.best_power`.
+        twice, and for densities learned from few rows, which make naive Bayes too sure of itself.
+        "auto": the power with the smallest log loss on the training rows, each left out in its turn.
+        1: naive Bayes as in textbooks, GaussianNB and CategoricalNB.
     priors : array-like of shape (K,), or None, default=None
         Prior probabilities of the classes in their order; None: their shares of the rows.
     class_weight : dict, "balanced" or None, default=None
@@ -202,7 +202,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         bins: int | str = "auto",
         alpha: float = 1.0,
         var_smoothing: float = 1e-9,
-        power: float | str = 1.0,
+        power: float | str = "auto",
         priors: ArrayLike | None = None,
         class_weight: Any = None,
     ) -> None:
@@ -249,8 +249,12 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
 
         Normal densities need nothing but the rows: batches give what `fit` gives on all rows
         together, to rounding. The first batch decides for good the edges of histograms, the
-        categories of tables (later ones are left out like missing values), which density "auto"
-        means and what `power` "auto" is. Make it a large one unless all densities are normal.
+        categories of tables (later ones are left out like missing values) and which density "auto"
+        means. Make it a large one unless all densities are normal.
+
+        The power "auto" is chosen anew with every batch. A row is judged once, with its batch: by
+        all rows learned so far but itself. Rows that were judged by less than a quarter of the rows
+        learned since are forgotten. Calls after `fit` go on where it ended.
 
         Parameters
         ----------
@@ -298,8 +302,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             else:
                 self._go_on(rows, y_codes, weight)
             self.class_prior_ = self._priors()
-            if first:
-                self._set_power(rows, y_codes, weight)
+            self._set_power(rows, y_codes, weight)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)  # a fit that fails leaves the estimator as it was
@@ -355,7 +358,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     def _begin(self, rows: Float64, y: Int32, weight: Float64, choices: Any) -> None:
         """Choose the densities, and learn them from the first rows."""
         self._forget_absent_categories(rows)
-        self.class_count_ = np.bincount(y, weight, len(self.classes_))
+        self._judged = JudgedPowers.none()
+        self.class_count_ = np.bincount(y, weight, len(self.classes_)).astype(np.float64)
         self._moments = {
             j: Moments.of(x, y, weight, len(self.classes_))
             for j, x in enumerate(rows.T)
@@ -449,18 +453,38 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         return priors
 
     def _set_power(self, rows: Float64, y: Int32, weight: Float64) -> None:
-        self.power_ = 1.0 if isinstance(self.power, str) else float(self.power)
-        if isinstance(self.power, str):
-            self.power_ = best_power(self._log_prior, self._log_density(rows), y, weight)
+        if not isinstance(self.power, str):
+            self.power_ = float(self.power)
+            return
+        product = self._log_product(rows)
+        product[np.arange(len(y)), y] = self._left_out(rows, y, weight)
+        losses = losses_of(self._log_prior, product, y, weight)
+        self._judged = self._judged.plus(losses, float(self.class_count_.sum()))
+        self.power_ = self._judged.best
+
+    def _left_out(self, rows: Float64, y: Int32, weight: Float64) -> Float64:
+        """Log of all densities multiplied, of each row in its class after it was left out, (n,)."""
+        floor, total = self._floor(), np.zeros(len(rows))
+        for j, density in enumerate(self.densities_):
+            row = rows[:, j], y, weight
+            if isinstance(density, Normal):
+                total += self._moments[j].left_out(*row, floor)
+            else:
+                total += density.left_out(*row)
+        return total
 
     # -- prediction --------------------------------------------------------------------------------
 
-    def _log_density(self, rows: NDArray[Any]) -> Float64:
-        """Log of the densities of all features multiplied, to the power; (n, K)."""
+    def _log_product(self, rows: NDArray[Any]) -> Float64:
+        """Log of the densities of all features multiplied, (n, K)."""
         total = np.zeros((len(rows), len(self.classes_)))
         for x, density in zip(rows.T.astype(np.float64), self.densities_, strict=True):
             total += density.log_density(x)
-        return self.power_ * total
+        return total
+
+    def _log_density(self, rows: NDArray[Any]) -> Float64:
+        """That product to the power."""
+        return self.power_ * self._log_product(rows)
 
     @property
     def _log_prior(self) -> Float64:

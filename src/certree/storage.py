@@ -8,41 +8,52 @@ before a model is made of it.
 import json
 import os
 import zipfile
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils.validation import check_is_fitted
 
 from certree.categories import Categories
-from certree.certificate import METHODS, Certificate
-from certree.certified import CertifiedVote
 from certree.classifier import (
     HelmboldSchapireClassifier,
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
-    TreeVoteClassifier,
 )
-from certree.estimator import TreeVoteEstimator
+from certree.decorated import DecoratedTree
+from certree.naive_bayes import NaiveBayesClassifier
 from certree.output import write_whole
 from certree.regressor import PACBayesTreeRegressor, PrunedTreeRegressor
-from certree.stats import NodeStats, Stats, TargetStats
-from certree.tree import Tree
-from certree.tune import Mixture
-from certree.votes import Vote
-from certree.weights import NodeWeights
+from certree.stored_naive_bayes import parts_of_naive_bayes, restore_naive_bayes
+from certree.stored_tree import parts_of_tree, restore_tree
 
 FORMAT, VERSION = "certree model", 1
 
-_MODELS: dict[str, type[TreeVoteEstimator]] = {
-    model.__name__: model
-    for model in (
-        HelmboldSchapireClassifier,
-        PACBayesTreeClassifier,
-        PACBayesTreeRegressor,
-        PrunedTreeClassifier,
-        PrunedTreeRegressor,
-    )
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A class of models, and how one is taken apart and put together again."""
+
+    model: type[Any]
+    parts: Callable[[Any], tuple[dict[str, Any], dict[str, Any]]]
+    restore: Callable[[Any, dict[str, Any], dict[str, Any]], None]
+
+
+_TREES = (
+    HelmboldSchapireClassifier,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+)
+_FORMS: dict[str, _Form] = {
+    **{model.__name__: _Form(model, parts_of_tree, restore_tree) for model in _TREES},
+    NaiveBayesClassifier.__name__: _Form(
+        NaiveBayesClassifier, parts_of_naive_bayes, restore_naive_bayes
+    ),
 }
 # scikit-learn trees that a model may name as its partition.
 _PARTITIONS = (
@@ -52,80 +63,44 @@ _PARTITIONS = (
     "ExtraTreeRegressor",
 )
 
-_COLUMNS = {
-    "tree": (
-        "feature",
-        "threshold",
-        "left",
-        "chain",
-        "missing_left",
-        "category_start",
-        "categories",
-    ),
-    "weights": ("weight", "log_odds", "chain_entropy", "chain_mode"),
-    "vote": ("score",),
-}
-_CLASS_STATS, _TARGET_STATS = ("counts", "label"), ("rows", "mean", "sse")
 
-
-def _columns(model: type) -> dict[str, tuple[str, ...]]:
-    """The arrays of a model by its parts."""
-    stats = _CLASS_STATS if issubclass(model, TreeVoteClassifier) else _TARGET_STATS
-    return {**_COLUMNS, "stats": stats}
-
-
-def save(model: TreeVoteEstimator, path: str | os.PathLike[str]) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file, whole or not at all.
 
     Parameters
     ----------
     model : fitted estimator of certree
-        The model.
+        The model; not a decorated tree.
     path : path
         The file.
 
     Raises
     ------
     TypeError
-        If the model is none of certree's, or a parameter is more than numbers, strings and
-        dictionaries of them: a splitter or a random generator.
+        If the model is none of certree's, if it is a decorated tree, or if a parameter is more than
+        numbers, strings and dictionaries of them: a splitter or a random generator.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     """
-    if type(model).__name__ not in _MODELS:
-        raise TypeError(f"expected a fitted model of certree, got {model!r}")
-    model.get_depth()  # raises if the model is not fitted
+    form = _form_of(model)
+    check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
-    header = {
+    header, arrays = form.parts(model)
+    header |= {
         "format": FORMAT,
         "version": VERSION,
         "model": type(model).__name__,
         "parameters": {
             name: _plain(name, value) for name, value in model.get_params(False).items()
         },
-        "temperatures": model.temperatures_,
-        "shares": model.shares_,
         "n_features": int(model.n_features_in_),
-        "optimal_splits": model.tree_.optimal_splits,
         "categories": None if model.categories_ is None else model.categories_.names,
         "feature_names": None if names is None else [str(name) for name in names],
-        "log_evidence": float(model.weights_.log_evidence),
     }
-    arrays = {
-        f"{part}.{name}": getattr(getattr(model, f"{part}_"), name)
-        for part, names in _columns(type(model)).items()
-        for name in names
-    }
-    if isinstance(model, TreeVoteClassifier):
+    if is_classifier(model):
         arrays["classes"] = _plain_classes(np.asarray(model.classes_))
         header["classes"] = arrays["classes"].dtype.str
         header["object_classes"] = bool(np.asarray(model.classes_).dtype == object)
-    elif isinstance(model.stats_, TargetStats):
-        header["unit"] = float(model.stats_.unit)
-    if isinstance(model, CertifiedVote):
-        header["certificates"] = [asdict(one) for one in model.certificates_]
-        deployed = model.certificate_ in model.certificates_
-        header["deployed"] = model.certificates_.index(model.certificate_) if deployed else None
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
 
     def write(file: BinaryIO) -> None:
@@ -134,7 +109,19 @@ def save(model: TreeVoteEstimator, path: str | os.PathLike[str]) -> None:
     write_whole(path, write)
 
 
-def load(path: str | os.PathLike[str]) -> TreeVoteEstimator:
+def _form_of(model: Any) -> _Form:
+    if isinstance(model, DecoratedTree):
+        raise TypeError(
+            f"{type(model).__name__} holds estimators of scikit-learn, and reading them back means "
+            "executing code, which no model file of certree asks for: write it with joblib or skops"
+        )
+    form = _FORMS.get(type(model).__name__)
+    if form is None or form.model is not type(model):
+        raise TypeError(f"expected a fitted model of certree, got {model!r}")
+    return form
+
+
+def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that `save` wrote. It predicts what the saved one did, bit by bit.
 
     Parameters
@@ -182,78 +169,35 @@ def _arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
         raise ValueError(f"{os.fspath(path)} is no model file, or damaged: {error}") from error
 
 
-def _model(arrays: dict[str, NDArray[Any]]) -> TreeVoteEstimator:
+def _model(arrays: dict[str, NDArray[Any]]) -> Any:
     header = json.loads(arrays["header"].tobytes())
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
     if header["version"] != VERSION:
         raise ValueError(f"its version is {header['version']!r}, this certree reads {VERSION}")
-    if header["model"] not in _MODELS:
+    if header["model"] not in _FORMS:
         raise ValueError(f"unknown model {header['model']!r}")
+    form = _FORMS[header["model"]]
     parameters = {name: _restored(value) for name, value in header["parameters"].items()}
-    model = _MODELS[header["model"]](**parameters)
+    model = form.model(**parameters)
     model._validate_params()
-    columns = _columns(type(model))
-    parts = {part: [arrays[f"{part}.{name}"] for name in names] for part, names in columns.items()}
-    tree = Tree(
-        **dict(zip(_COLUMNS["tree"], parts["tree"], strict=True)),
-        n_features=_whole("n_features", header["n_features"]),
-        optimal_splits=header["optimal_splits"],
-    )
-    weight, log_odds, *chains = parts["weights"]
-    law = NodeWeights(weight, log_odds, float(header["log_evidence"]), *chains).of(tree)
-    ballot = Vote(*parts["vote"])
-    if isinstance(model, TreeVoteClassifier):
-        stats: Stats = NodeStats(*parts["stats"]).of(tree)
-        n_scores = stats.table.shape[1]
-        if not np.allclose(ballot.score[tree.is_leaf].sum(axis=1), 1) or ballot.score.min() < 0:
-            raise ValueError("the votes in a leaf are no shares that sum to 1")
+    model.n_features_in_ = _whole("n_features", header["n_features"])
+    _set_feature_names(model, header["feature_names"])
+    model.categories_ = _categories(header["categories"], model.n_features_in_)
+    if is_classifier(model):
         if arrays["classes"].dtype.str != header["classes"]:
             raise ValueError(f"expected classes of type {header['classes']}")
-        _set_classes(model, arrays["classes"], header["object_classes"], n_scores)
-    else:
-        rows, mean, sse = parts["stats"]
-        stats = TargetStats(rows, mean, sse, float(header["unit"])).of(tree)
-        n_scores = 1
-    if ballot.score.shape != (tree.n_nodes, n_scores):
-        raise ValueError(f"the vote has shape {ballot.score.shape}, not {tree.n_nodes, n_scores}")
-    _set_features(model, tree, header["feature_names"])
-    model.categories_ = _categories(header["categories"], tree.n_features)
-    temperatures = header["temperatures"]
-    if set(temperatures) != set(model._temperatures):
-        raise ValueError(f"expected temperatures {model._temperatures}, got {temperatures}")
-    shares = np.array(header["shares"], dtype=np.float64)
-    laws = [
-        np.broadcast_to(np.array(temperatures[name], dtype=np.float64), shares.shape)
-        for name in model._temperatures
-    ]
-    model._set_laws(Mixture(np.stack(laws, axis=1), shares))
-    model._set_fitted(tree, stats, law, ballot)
-    if isinstance(model, CertifiedVote):
-        _set_certificates(model, header["certificates"], header["deployed"])
+        model.classes_ = _checked_classes(arrays["classes"], header["object_classes"])
+    form.restore(model, header, arrays)
     return model
 
 
-def _set_certificates(model: CertifiedVote, saved: list[dict[str, Any]], deployed: Any) -> None:
-    certificates = []
-    for one in saved:
-        if one["method"] not in METHODS:
-            raise ValueError(f"unknown method {one['method']!r}")
-        certificates.append(Certificate(**{**one, "observed": tuple(one["observed"])}))
-    model.preprocessor_ = model.election_ = None
-    model.certificates_ = tuple(certificates)
-    model.certificate_ = None if deployed is None else model.certificates_[deployed]
-
-
-def _set_classes(
-    model: TreeVoteClassifier, classes: NDArray[Any], as_objects: bool, n_counted: int
-) -> None:
-    if classes.ndim != 1 or not len(classes) or max(2, len(classes)) != n_counted:
-        raise ValueError(f"{classes.shape} classes do not go with {n_counted} counted ones")
+def _checked_classes(classes: NDArray[Any], as_objects: bool) -> NDArray[Any]:
+    if classes.ndim != 1 or not len(classes):
+        raise ValueError(f"classes must be a list of some, got shape {classes.shape}")
     if classes.dtype.kind not in "biufU" or not np.array_equal(np.unique(classes), classes):
         raise ValueError("classes must be sorted and distinct numbers, booleans or strings")
-    model.classes_ = classes.astype(object) if as_objects else classes
-    model.n_classes_ = len(classes)
+    return classes.astype(object) if as_objects else classes
 
 
 def _categories(names: Any, n_features: int) -> Categories | None:
@@ -270,16 +214,15 @@ def _categories(names: Any, n_features: int) -> Categories | None:
     return Categories(tuple(None if known is None else tuple(known) for known in names))
 
 
-def _set_features(model: TreeVoteEstimator, tree: Tree, names: list[str] | None) -> None:
-    model.n_features_in_ = tree.n_features
+def _set_feature_names(model: Any, names: list[str] | None) -> None:
     if names is None:
         return
     if (
         not isinstance(names, list)
-        or len(names) != tree.n_features
+        or len(names) != model.n_features_in_
         or not all(isinstance(name, str) for name in names)
     ):
-        raise ValueError(f"expected {tree.n_features} feature names, got {names!r}")
+        raise ValueError(f"expected {model.n_features_in_} feature names, got {names!r}")
     model.feature_names_in_ = np.array(names, dtype=object)
 
 

@@ -1,0 +1,319 @@
+"""Files of naive Bayes: everything comes back, nothing else is let in."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import certree
+from certree import NaiveBayesClassifier
+from certree.powers import POWERS
+from model_files import (
+    SHAPES_AND_TYPES,
+    Touch,
+    arrays_of,
+    as_header,
+    changed,
+    header_of,
+    refuses,
+    rewrite,
+    same_bits,
+    through_file,
+)
+from test_naive_bayes import X as IRIS
+from test_naive_bayes import Y as KINDS_OF_IRIS
+from test_naive_bayes import mixed
+
+FRAME, Y = mixed(200)
+KINDS = ["normal", "categorical", "histogram"]
+LABELS = np.where(Y == 1, "yes", "no")
+# What is missing, unknown or far away too.
+TEST = pd.concat(
+    [FRAME, FRAME.assign(city="Essen"), FRAME.assign(city=None, size=1e12, gain=np.nan)]
+)
+
+
+def assert_same_model(loaded, model, rows=TEST):
+    assert type(loaded) is NaiveBayesClassifier
+    same_bits(loaded.predict_proba(rows), model.predict_proba(rows))
+    same_bits(loaded.predict_joint_log_proba(rows), model.predict_joint_log_proba(rows))
+    np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert list(loaded.explain(rows[:1])) == list(model.explain(rows[:1]))
+    assert loaded.get_params() == model.get_params()
+    assert loaded.power_ == model.power_
+    for name in ("class_count_", "class_prior_"):
+        same_bits(getattr(loaded, name), getattr(model, name))
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A model with every kind of density."""
+    return NaiveBayesClassifier(KINDS, bins=3).fit(FRAME, LABELS)
+
+
+@pytest.fixture
+def saved(small, tmp_path):
+    path = tmp_path / "model.npz"
+    certree.save(small, path)
+    return path
+
+
+# -- round trips -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"power": 1.0},
+        {"power": np.float32(0.5), "bins": np.int64(5), "alpha": 0.1},
+        {"densities": KINDS, "bins": "fd"},
+        {"densities": {"size": "histogram", "gain": "categorical"}},
+        {"densities": "categorical"},
+        {"priors": np.array([0.3, 0.7])},
+        {"class_weight": {"yes": 3.0, "no": 0.5}},
+        {"class_weight": "balanced", "var_smoothing": 1e-3},
+    ],
+    ids=str,
+)
+def test_a_loaded_model_is_the_saved_one(parameters, tmp_path):
+    model = NaiveBayesClassifier(**parameters).fit(FRAME, LABELS)
+    loaded = through_file(model, tmp_path / "model.npz")
+    if "priors" in parameters:
+        np.testing.assert_array_equal(loaded.priors, model.priors)
+        model.set_params(priors=loaded.priors)
+    assert_same_model(loaded, model)
+    np.testing.assert_array_equal(loaded.feature_names_in_, FRAME.columns)
+    assert_same_model(through_file(loaded, tmp_path / "again.npz"), model)
+
+
+@pytest.mark.parametrize("densities", ["auto", "normal", "histogram", "categorical"])
+@pytest.mark.parametrize(
+    "classes",
+    [np.array(["b", "a", "c"]), np.array(["b", "a", "c"], dtype=object), np.array([3, -1, 2**40])],
+    ids=["str", "object", "int"],
+)
+def test_numbers_without_names_come_back(densities, classes, tmp_path):
+    model = NaiveBayesClassifier(densities).fit(IRIS, classes[KINDS_OF_IRIS])
+    loaded = through_file(model, tmp_path / "model.npz")
+    assert_same_model(loaded, model, np.vstack([IRIS, -IRIS, np.full((1, 4), np.nan)]))
+    assert not hasattr(loaded, "feature_names_in_")
+
+
+@pytest.mark.parametrize("densities", ["auto", "normal", "histogram", "categorical"])
+def test_columns_without_information_come_back(densities, tmp_path):
+    table = np.column_stack([np.full(6, np.nan), np.full(6, 0.1), np.arange(6.0)])
+    for y in ([0, 1, 1, 0, 1, 1], [0] * 6):
+        model = NaiveBayesClassifier(densities).fit(table, y)
+        assert_same_model(through_file(model, tmp_path / "model.npz"), model, table)
+
+
+@pytest.mark.parametrize("power", [1.0, "auto"])
+@pytest.mark.parametrize("densities", ["auto", KINDS])
+def test_batches_go_on_after_loading(densities, power, tmp_path):
+    model = NaiveBayesClassifier(densities, power=power)
+    model.partial_fit(FRAME[:90], LABELS[:90], classes=["no", "perhaps", "yes"])
+    loaded = through_file(model, tmp_path / "model.npz")
+    for part in (slice(90, 120), slice(120, 200)):
+        model.partial_fit(FRAME[part], LABELS[part])
+        loaded.partial_fit(FRAME[part], LABELS[part])
+        assert_same_model(loaded, model)
+
+
+def test_parameters_that_were_changed_after_the_fit_change_no_prediction(tmp_path):
+    model = NaiveBayesClassifier(KINDS).fit(FRAME, LABELS)
+    model.set_params(alpha=7.0, var_smoothing=1.0, power=0.0, priors=[0.5, 0.5])
+    assert_same_model(through_file(model, tmp_path / "model.npz"), model)
+
+
+def test_an_unfitted_model_is_not_saved(tmp_path):
+    with pytest.raises(NotFittedError):
+        certree.save(NaiveBayesClassifier(), tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- damaged files ---------------------------------------------------------------------------------
+
+
+def test_a_file_cut_off_anywhere_is_refused(saved):
+    whole = saved.read_bytes()
+    for length in range(0, len(whole), 11):
+        saved.write_bytes(whole[:length])
+        refuses(saved)
+
+
+def test_flipped_bits_are_refused_or_harmless(saved, small):
+    whole = saved.read_bytes()
+    expected = small.predict_proba(TEST).tobytes()
+    rng = np.random.default_rng(0)
+    refused, places = 0, range(0, len(whole), 3)
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place] ^= int(rng.choice([1, 2, 4, 8, 16, 32, 64, 128, 255]))
+        saved.write_bytes(damaged)
+        try:
+            loaded = certree.load(saved)
+        except ValueError:
+            refused += 1
+        else:
+            assert loaded.predict_proba(TEST).tobytes() == expected
+    assert refused > len(places) / 2
+
+
+ARRAYS = [
+    "header",
+    "classes",
+    "class_count",
+    "class_prior",
+    "normal.mean",
+    "normal.deviation",
+    "moments.rows",
+    "moments.mean",
+    "moments.deviation",
+    "histogram.edges",
+    "table.size",
+    "table.alpha",
+    "table.counts",
+    "judged.older",
+    "judged.recent",
+]
+
+
+def test_these_are_all_arrays_of_a_model_file(saved):
+    assert sorted(arrays_of(saved)) == sorted(ARRAYS)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_missing_array_is_named(saved, name):
+    rewrite(saved, without=[name])
+    refuses(saved, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        (name, change)
+        for name in ARRAYS
+        for change in SHAPES_AND_TYPES
+        if (name, change) != ("header", "2-d or 3-d")  # its bytes say the same
+    ],
+)
+def test_arrays_of_wrong_shape_or_type_are_refused(saved, name, change):
+    rewrite(saved, {name: SHAPES_AND_TYPES[change](arrays_of(saved)[name])})
+    refuses(saved)
+
+
+def at(place, value):
+    return lambda values: changed(values, place, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("classes", lambda classes: classes[::-1]),
+        ("class_count", at(0, -1.0)),
+        ("class_count", at(0, np.nan)),
+        ("class_count", np.zeros_like),
+        ("class_count", at(0, 5.0)),  # fewer than a feature is known of
+        ("class_prior", at(0, -0.5)),
+        ("class_prior", at(0, np.nan)),
+        ("class_prior", at(0, 2.0)),
+        ("class_prior", lambda prior: np.eye(len(prior))[0]),
+        ("normal.mean", at((0, 0), np.inf)),
+        ("normal.deviation", at((0, 0), 0.0)),
+        ("normal.deviation", at((0, 0), np.nan)),
+        ("normal.deviation", at((0, 0), -1.0)),
+        ("moments.rows", at((0, 0), -1.0)),
+        ("moments.rows", at((0, 0), 1e9)),
+        ("moments.mean", at((0, 0), np.nan)),
+        ("moments.deviation", at((0, 0), -1.0)),
+        ("histogram.edges", at(0, np.nan)),
+        ("histogram.edges", at(0, np.inf)),
+        ("histogram.edges", lambda edges: edges[::-1]),
+        ("histogram.edges", np.ones_like),
+        ("histogram.edges", lambda edges: np.append(edges, 1e300)),
+        ("table.size", at(0, 0)),
+        ("table.size", at(0, -1)),
+        ("table.size", at(0, 2**63 - 1)),
+        ("table.size", lambda size: size[::-1]),
+        ("table.alpha", at(0, 0.0)),
+        ("table.alpha", at(0, np.nan)),
+        ("table.alpha", at(0, 1e308)),
+        ("table.counts", at((0, 0), -1.0)),
+        ("table.counts", at((0, 0), np.inf)),
+        ("table.counts", at((0, 0), 1e9)),
+        ("judged.older", at(0, np.nan)),
+        ("judged.recent", at(0, np.inf)),
+    ],
+)
+def test_arrays_with_wrong_content_are_refused(saved, name, change):
+    rewrite(saved, {name: change(arrays_of(saved)[name])})
+    refuses(saved)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"model": "PACBayesTreeClassifier"},
+        {"model": "GaussianNB"},
+        {"parameters": {"power": 2.0}},
+        {"parameters": {"partition": "cart"}},
+        {"parameters": {"densities": {"estimator": "GaussianNB", "parameters": {}}}},
+        {"parameters": {"densities": {"estimator": "ExtraTreeClassifier", "parameters": {}}}},
+        {"n_features": 2},
+        {"n_features": 10**30},
+        {"feature_names": ["a"]},
+        {"categories": None},
+        {"categories": [None, ["Athens"], None]},
+        {"categories": [["x"], ["Athens", "Bern", "Cairo", "Delhi"], None]},
+        {"densities": None},
+        {"densities": "normal"},
+        {"densities": ["normal", "categorical"]},
+        {"densities": ["normal", "normal", "histogram"]},
+        {"densities": ["categorical", "categorical", "histogram"]},
+        {"densities": ["histogram", "categorical", "normal"]},
+        {"densities": ["normal", "categorical", "normal"]},
+        {"densities": ["normal", "categorical", ["histogram"]]},
+        {"power": None},
+        {"power": "auto"},
+        {"power": 1.5},
+        {"power": -0.5},
+        {"power": float("nan")},
+        {"judged_rows": None},
+        {"judged_rows": -1.0},
+        {"judged_rows": float("inf")},
+        {"judged_rows": float("nan")},
+    ],
+    ids=lambda entries: json.dumps(entries)[:60],
+)
+def test_headers_with_wrong_entries_are_refused(saved, entries):
+    rewrite(saved, **entries)
+    refuses(saved)
+
+
+@pytest.mark.parametrize("entry", ["densities", "power", "judged_rows", "categories", "n_features"])
+def test_headers_without_an_entry_are_refused(saved, entry):
+    header = header_of(saved)
+    del header[entry]
+    rewrite(saved, {"header": as_header(header)})
+    refuses(saved)
+
+
+def test_a_file_written_anew_without_changes_still_loads(saved, small):
+    # Else the tests that change one thing would pass for another reason.
+    rewrite(saved, {"judged.older": np.zeros(len(POWERS))}, power=small.power_)
+    assert_same_model(certree.load(saved), small)
+
+
+@pytest.mark.parametrize("name", ["histogram.edges", "table.counts", "something.else"])
+def test_pickles_in_a_file_are_never_executed(saved, tmp_path, name):
+    witness = tmp_path / "executed"
+    harmful = np.empty(3, dtype=object)
+    harmful[:] = [Touch(witness)] * 3
+    np.save(tmp_path / "harmful.npy", harmful, allow_pickle=True)
+    rewrite(saved, {name: (tmp_path / "harmful.npy").read_bytes()})
+    refuses(saved)
+    assert not witness.exists()
