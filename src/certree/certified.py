@@ -214,8 +214,7 @@ class CertifiedVote(TreeVoteEstimator):
         pruning = cost_complexity_family(tree, stats).at(price)
         given = any(getattr(self, name) is not None for name in self._temperatures)
         by_bound = self.tune == "bound" or (self.tune is None and not given)
-        laws = None if by_bound else self._tune(growing, grower, random_state)
-        return tree, pruning, laws
+        return tree, pruning, None if by_bound else self._tuned(folds)
 
     def _deploy(self, tree: Tree, deployed: Deployed, laws: tuple[Method, Mixture] | None) -> None:
         """Set the fitted attributes."""

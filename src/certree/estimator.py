@@ -315,19 +315,26 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         self, rows: _Training, grow: Grower, random_state: np.random.RandomState
     ) -> tuple[Method, Mixture]:
         """Choose a family of laws, and one of them or a mixture of several."""
+        folds = rows.folds(self.cv, random_state, is_classifier(self)) if self._is_tuned() else []
+        steps = len(folds) + 4 * len(self._methods())
+        with progress(self.verbose > 0, steps, type(self).__name__) as advance:
+            return self._tuned(self._grown_folds(rows, folds, grow, advance), advance)
+
+    def _is_tuned(self) -> bool:
+        """Whether a temperature is left to choose."""
+        return any(getattr(self, name) is None for name in self._temperatures)
+
+    def _tuned(
+        self, grown: list[GrownFold], advance: Callable[[], None] = lambda: None
+    ) -> tuple[Method, Mixture]:
+        """Choose by folds that are grown."""
         given = [getattr(self, name) for name in self._temperatures]
         methods = self._methods()
-        if None not in given:
+        if not self._is_tuned():
             return methods[0], Mixture.of_one(given)
-        folds = rows.folds(self.cv, random_state, is_classifier(self))
-        steps = len(folds) + 4 * len(methods)
-        with progress(self.verbose > 0, steps, type(self).__name__) as advance:
-            grown = self._grown_folds(rows, folds, grow, advance)
-            n_threads = threads(self.n_jobs)
-            objectives = [
-                Objective.of(grown, method, self.scoring, n_threads) for method in methods
-            ]
-            number, laws = self._choose(objectives, given, advance)
+        n_threads = threads(self.n_jobs)
+        objectives = [Objective.of(grown, method, self.scoring, n_threads) for method in methods]
+        number, laws = self._choose(objectives, given, advance)
         return methods[number], laws
 
     def _grown_folds(

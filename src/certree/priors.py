@@ -17,7 +17,7 @@ from certree.weights import ChainStops, Family, NodeWeights, branching, reached
 # How much of its prior a label of the growing rows gets, and how the doubts of a centred prior are
 # spread when none is given.
 TRUST = 0.9
-DOUBTS = (0.1, 0.03, 0.01, 0.003, 0.001)
+DOUBTS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 
 
 @dataclass(frozen=True, eq=False)
