@@ -54,10 +54,10 @@ class Case(NamedTuple):
 CASES = {
     "breast_cancer": Case(400, 10, 0.35, vote=0.145, rule=0.130, error=0.095),
     "spam": Case(0.8, 3, 0.2, vote=0.135, error=0.11),
-    "adult": Case(0.7, 3, 0.35, rule=0.2135),
-    "bank_marketing": Case(0.7, 3, 0.35, rule=0.145),
-    "credit_default": Case(0.7, 3, 0.35, rule=0.295),
-    "letter": Case(0.7, 3, 0.5, rule=0.185),
+    "adult": Case(0.7, 3, 0.35, vote=0.2135),
+    "bank_marketing": Case(0.7, 3, 0.35, vote=0.145),
+    "credit_default": Case(0.7, 3, 0.35, vote=0.295),
+    "letter": Case(0.7, 3, 0.5, vote=0.185),
 }
 
 
