@@ -38,7 +38,8 @@ Tune = Literal["cv", "bound"] | None
 
 _NO_CERTIFICATE = (
     "There is no certificate: all rows have grown, labelled and weighed the tree. Fit with a split, "
-    "such as split=0.35, or call certify(X, y) with rows that were never used"
+    "such as split=0.35, or with a box on the dyadic partition, which no rows grow; or call "
+    "certify(X, y) with rows that were never used"
 )
 
 
