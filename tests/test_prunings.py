@@ -15,6 +15,7 @@ import certree
 import reference
 from certree import NodeStats, Tree, _core
 from certree.prunings import impurity_cost, upper_errors
+from certree.weights import HeldOutVotes
 from strategies import sums, temperatures, trees, trees_and_stats, trees_and_targets
 
 
@@ -269,7 +270,7 @@ def test_losses_of_a_path_are_those_of_its_votes_at_its_prices_too(
         winner, share = ballot.label[leaves], np.maximum(ballot.score[leaves], 2.0**-52)
         wrong.append(holdout[leaves].sum() - holdout[leaves, winner].sum())
         nats.append(-(holdout[leaves] * np.log(share)).sum())
-    judged = prices[:, None], stats.label, frequency, holdout
+    judged = prices[:, None], HeldOutVotes(stats.label, frequency, holdout)
     np.testing.assert_array_equal(path.losses(*judged, "error", 1), wrong)
     np.testing.assert_allclose(path.losses(*judged, "log_loss", 1), nats, rtol=1e-11, atol=1e-9)
 
@@ -342,7 +343,7 @@ def test_losses_of_a_path_of_numbers_are_those_of_its_means(tree_and_stats, find
             holdout[v] = total, middle, sse + other_sse + between
     path = find_path(tree, stats)
     values = stats.averages(tree, 0.0)
-    losses = path.losses(path.prices[:, None], None, values, holdout, "squared", 1)
+    losses = path.losses(path.prices[:, None], HeldOutVotes(None, values, holdout), "squared", 1)
     leaves = np.flatnonzero(tree.is_leaf)
     for price, loss in zip(path.prices, losses, strict=True):
         mean = certree.vote(tree, stats, path.at(price), "mean").score[leaves, 0]

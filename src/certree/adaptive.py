@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree import _core
-from certree.columns import Float64, Int32, nonnegative
+from certree.columns import Float64, nonnegative
 from certree.grow.dyadic import Resolution, dyadic_resolution
 from certree.prunings import (
     PruningPath,
@@ -20,7 +20,7 @@ from certree.prunings import (
 )
 from certree.stats import Stats
 from certree.tree import Tree
-from certree.weights import NodeWeights, Scoring, _decided, gains_of
+from certree.weights import HeldOutVotes, NodeWeights, Scoring, _decided, gains_of
 
 
 def _rows(stats: Stats) -> float:
@@ -59,17 +59,11 @@ class SquareRootRule:
         return self.path.pruning(self.step(constant))
 
     def losses(
-        self,
-        temperatures: Float64,
-        label: Int32 | None,
-        values: Float64 | None,
-        holdout: Float64,
-        scoring: Scoring,
-        n_threads: int,
+        self, temperatures: Float64, votes: HeldOutVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
         """Held-out loss of the prunings of all constants, (g, 1) -> (g,); see `Family`."""
         prices = self.path.prices[[self.step(constant) for constant in temperatures[:, 0]]]
-        return self.path.losses(prices[:, None], label, values, holdout, scoring, n_threads)
+        return self.path.losses(prices[:, None], votes, scoring, n_threads)
 
 
 def square_root_rule(tree: Tree, stats: Stats, *, count_empty: bool = False) -> SquareRootRule:
@@ -167,14 +161,12 @@ class FragmentRule:
     def losses(
         self,
         temperatures: Float64,
-        label: Int32 | None,
-        values: Float64 | None,
-        holdout: Float64,
+        votes: HeldOutVotes,
         scoring: Scoring,
         n_threads: int,  # noqa: ARG002 -- tuned like the laws, but each constant is one pass
     ) -> Float64:
         """Held-out loss of the prunings of all constants, (g, 1) -> (g,); see `Family`."""
-        return self.totals(losses_as_leaf(label, values, holdout, scoring), temperatures)
+        return self.totals(losses_as_leaf(votes, scoring), temperatures)
 
     def totals(self, loss: Float64, temperatures: Float64) -> Float64:
         """What the leaves of the prunings of all constants lose, (g, 1) -> (g,), if nodes do (m,)."""

@@ -30,7 +30,7 @@ from certree.rows import Fold, Indices
 from certree.tree import LEAF, Tree, threads
 from certree.tune import GrownFold, Method, both_sides, tune
 from certree.votes import vote
-from certree.weights import NodeWeights
+from certree.weights import HeldOutVotes, NodeWeights
 
 # Rows like its parent's that a cell without a model is given.
 _SMOOTHING = 1.0
@@ -222,7 +222,7 @@ class DecoratedTree(TreeVoteEstimator):
         for fold in folds:
             sides = self._sides(grown, fold)
             values = sides.stats.averages(grown.tree, _SMOOTHING)
-            losses += losses_as_leaf(None, values, sides.holdout, self.scoring)
+            losses += losses_as_leaf(HeldOutVotes(None, values, sides.holdout), self.scoring)
         return losses
 
     def _judged(self, grown: _Grown, constant: Float64, folds: list[Fold]) -> Float64:
@@ -457,8 +457,8 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         """
         sides = self._sides(grown, fold)
         values = sides.stats.averages(grown.tree, _SMOOTHING)
-        cost = losses_as_leaf(None, values, sides.stats.table, "error")
-        loss = losses_as_leaf(None, values, sides.holdout, self.scoring)
+        cost = losses_as_leaf(HeldOutVotes(None, values, sides.stats.table), "error")
+        loss = losses_as_leaf(HeldOutVotes(None, values, sides.holdout), self.scoring)
         modelled = [node for node in grown.nodes if node.is_modelled]
         models = {}
         for node, (model, errors, left_out) in zip(

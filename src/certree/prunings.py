@@ -12,7 +12,15 @@ from certree import _core
 from certree.columns import Float64, Int32, column, nonnegative
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
-from certree.weights import Family, NodeWeights, Scoring, _decided, chain_stops, gains_of
+from certree.weights import (
+    Family,
+    HeldOutVotes,
+    NodeWeights,
+    Scoring,
+    _decided,
+    chain_stops,
+    gains_of,
+)
 
 
 def _family(
@@ -310,14 +318,12 @@ class PruningPath:
     def losses(
         self,
         temperatures: Float64,
-        label: Int32 | None,
-        values: Float64 | None,
-        holdout: Float64,
+        votes: HeldOutVotes,
         scoring: Scoring,
         n_threads: int,  # noqa: ARG002 -- the paths are tuned like the laws, but need no threads
     ) -> Float64:
         """Held-out loss of the prunings of all prices, (g, 1) -> (g,), O(m log m); see `Family`."""
-        loss = losses_as_leaf(label, values, holdout, scoring)
+        loss = losses_as_leaf(votes, scoring)
         whole = loss[self.tree.is_leaf].sum()
         return self.totals(whole, gains_of(self.tree, loss), temperatures[:, 0])
 
@@ -335,19 +341,18 @@ class PruningPath:
         return totals
 
 
-def losses_as_leaf(
-    label: Int32 | None, values: Float64 | None, holdout: Float64, scoring: Scoring
-) -> Float64:
+def losses_as_leaf(votes: HeldOutVotes, scoring: Scoring) -> Float64:
     """Held-out loss of every node as the leaf of a pruning, (m,), as the core judges a vote."""
-    votes = np.eye(holdout.shape[1])[label] if values is None else values
+    holdout, values = votes.holdout, votes.values
+    shares: Float64 = np.eye(holdout.shape[1])[votes.label] if values is None else values
     losses: Float64
     if scoring == "squared":
         rows, mean, sse = holdout.T
-        losses = rows * (votes[:, 0] - mean) ** 2 + sse
+        losses = rows * (shares[:, 0] - mean) ** 2 + sse
     elif scoring == "error":
-        losses = NodeStats(holdout, votes.argmax(axis=1)).errors
+        losses = NodeStats(holdout, shares.argmax(axis=1)).errors
     else:
-        shares = votes / votes.sum(axis=1, keepdims=True)
+        shares = shares / shares.sum(axis=1, keepdims=True)
         logs = np.log(np.maximum(shares, np.finfo(np.float64).eps))
         losses = -(holdout * logs).sum(axis=1)
     return losses
@@ -390,13 +395,7 @@ class Tunable(Protocol):
         """The law of one tuple of temperatures."""
 
     def losses(
-        self,
-        temperatures: Float64,
-        label: Int32 | None,
-        values: Float64 | None,
-        holdout: Float64,
-        scoring: Scoring,
-        n_threads: int,
+        self, temperatures: Float64, votes: HeldOutVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
         """Held-out loss of the vote of each law; see `Family`."""
 

@@ -17,8 +17,8 @@ from certree.prunings import Tunable
 from certree.rows import Fold
 from certree.stats import Stats
 from certree.tree import Tree, threads
-from certree.votes import Ballots, Kind, Slopes, ballots
-from certree.weights import Family, NodeWeights, Scoring
+from certree.votes import Kind, Slopes, ballots
+from certree.weights import Family, HeldOutVotes, NodeWeights, Scoring
 
 OneLaw = Literal["joint", "error-first"]
 Search = OneLaw | Literal["mixture"]
@@ -116,7 +116,7 @@ class Objective:
         Number of threads; the losses do not depend on it.
     """
 
-    families: Sequence[tuple[GrownFold, Tunable, Ballots]]
+    families: Sequence[tuple[Tunable, HeldOutVotes]]
     scoring: Scoring
     n_threads: int
 
@@ -127,41 +127,27 @@ class Objective:
         """Prepare a method on every fold."""
         if scoring not in ("error", "log_loss", "squared"):
             raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
-        families = [
-            (
-                fold,
-                method.family(fold.tree, fold.stats),
-                ballots(fold.tree, fold.stats, method.kind, method.smoothing, method.slopes),
-            )
-            for fold in folds
-        ]
+        families = []
+        for fold in folds:
+            votes = ballots(fold.tree, fold.stats, method.kind, method.smoothing, method.slopes)
+            judged = HeldOutVotes(votes.label, votes.values, fold.holdout)
+            families.append((method.family(fold.tree, fold.stats), judged))
         return cls(families, scoring, n_threads)
 
     def losses(self, temperatures: Float64) -> Float64:
         """Loss of each row of temperatures, (g, t) -> (g,)."""
         total = np.zeros(len(temperatures))
-        for fold, family, votes in self.families:
-            total += family.losses(
-                temperatures,
-                votes.label,
-                votes.values,
-                fold.holdout,
-                self.scoring,
-                self.n_threads,
-            )
+        for family, votes in self.families:
+            total += family.losses(temperatures, votes, self.scoring, self.n_threads)
         return total
 
     def shares(self, temperatures: Float64) -> tuple[Float64, Float64]:
         """What each law's vote gives to the right class: weights (a,) of rows, and shares (a, g)."""
         parts = []
-        for fold, family, votes in self.families:
+        for family, votes in self.families:
             if not isinstance(family, Family):
                 raise TypeError(f"only laws can be mixed, got {type(family).__name__}")
-            parts.append(
-                family.held_out_shares(
-                    temperatures, votes.label, votes.values, fold.holdout, self.n_threads
-                )
-            )
+            parts.append(family.held_out_shares(temperatures, votes, self.n_threads))
         rows, shares = zip(*parts, strict=True)
         return np.concatenate(rows), np.concatenate(shares)
 

@@ -81,6 +81,25 @@ class NodeWeights:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class HeldOutVotes:
+    """What nodes vote for, and held-out rows that judge it.
+
+    Parameters
+    ----------
+    label : ndarray of int32, shape (m,), or None
+        What nodes vote for, unless `values` are given.
+    values : ndarray of float64, shape (m, K), or None
+        How nodes spread their votes, or the means that they predict.
+    holdout : ndarray of float64, shape (m, K) or (m, 3)
+        The table of statistics of the judging rows in every node.
+    """
+
+    label: Int32 | None
+    values: Float64 | None
+    holdout: Float64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Family:
     """The laws, or the prunings, that a method can choose from: one for each tuple of temperatures.
 
@@ -140,13 +159,7 @@ class Family:
         return NodeWeights(weight, log_odds, evidence, stops.entropy, stops.mode)
 
     def losses(
-        self,
-        temperatures: Float64,
-        label: Int32 | None,
-        values: Float64 | None,
-        holdout: Float64,
-        scoring: Scoring,
-        n_threads: int,
+        self, temperatures: Float64, votes: HeldOutVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
         """Held-out loss of the vote of each law, for all rows of temperatures in one call.
 
@@ -154,12 +167,8 @@ class Family:
         ----------
         temperatures : ndarray of float64, shape (g, t)
             One law a row.
-        label : ndarray of int32, shape (m,), or None
-            What nodes vote for, unless `values` are given.
-        values : ndarray of float64, shape (m, K), or None
-            How nodes spread their votes, or the means that they predict.
-        holdout : ndarray of float64, shape (m, K) or (m, 3)
-            The table of statistics of the judging rows in every node.
+        votes : HeldOutVotes
+            What nodes vote for, and the rows that judge it.
         scoring : {"error", "log_loss", "squared"}
             The loss; squared for numeric targets.
         n_threads : int
@@ -170,16 +179,10 @@ class Family:
         ndarray of float64, shape (g,)
             Losses, summed over the judging rows.
         """
-        votes = self._votes(temperatures, label, values, holdout, n_threads)
-        return _core.score_grid(**votes, loss=scoring)
+        return _core.score_grid(**self._judged(temperatures, votes, n_threads), loss=scoring)
 
     def held_out_shares(
-        self,
-        temperatures: Float64,
-        label: Int32 | None,
-        values: Float64 | None,
-        holdout: Float64,
-        n_threads: int,
+        self, temperatures: Float64, votes: HeldOutVotes, n_threads: int
     ) -> tuple[Float64, Float64]:
         """What the vote of each law gives to the right class of the judging rows; see `losses`.
 
@@ -190,17 +193,9 @@ class Family:
         shares : ndarray of float64, shape (a, g)
             Share of that class in each law's vote there.
         """
-        votes = self._votes(temperatures, label, values, holdout, n_threads)
-        return _core.held_out_shares(**votes)
+        return _core.held_out_shares(**self._judged(temperatures, votes, n_threads))
 
-    def _votes(
-        self,
-        temperatures: Float64,
-        label: Int32 | None,
-        values: Float64 | None,
-        holdout: Float64,
-        n_threads: int,
-    ) -> dict[str, Any]:
+    def _judged(self, temperatures: Float64, votes: HeldOutVotes, n_threads: int) -> dict[str, Any]:
         """The laws and what they vote with, as the core takes them."""
         return {
             "left": self.tree.left,
@@ -209,9 +204,9 @@ class Family:
             "split": self.stops.log_split,
             "theta": self.theta(temperatures),
             "prune": self.prune,
-            "label": label,
-            "frequency": values,
-            "holdout": holdout,
+            "label": votes.label,
+            "frequency": votes.values,
+            "holdout": votes.holdout,
             "n_threads": n_threads,
         }
 
