@@ -131,5 +131,8 @@ def test_without_the_rows_of_the_fit_nothing_is_certified(tmp_path):
         np.testing.assert_array_equal(got, expected)
     with pytest.raises(ValueError, match="model file does not keep the rows"):
         loaded.selective_certificates()
+    for wrong in (-0.1, np.nan):
+        with pytest.raises(ValueError, match="margin must be"):
+            loaded.predict_selective(X, wrong)
     with pytest.raises(ValueError, match="There is no certificate"):
         fitted(split=None, deploy="best")[0].draw_pruning()

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from certree.categories import categories_of
 from certree.certificate import Certificate, Drawn, occam_pruning, single_draw
-from certree.columns import Float64, Int32
+from certree.columns import Float64, Int32, nonnegative
 from certree.deployment import (
     Deploy,
     Deployed,
@@ -304,11 +304,17 @@ class CertifiedVote(TreeVoteEstimator):
             Predicted classes, also where the vote does not answer.
         answered : ndarray of bool, shape (n,)
             Whether it does.
+
+        Raises
+        ------
+        ValueError
+            If the margin is negative or not finite.
         """
         check_is_fitted(self)
+        smallest = nonnegative("margin", margin)
         leaf = self._leaves(X)
         label: NDArray[Any] = self.classes_.take(self._label.take(leaf))
-        return label, margins(self.vote_)[leaf] >= margin
+        return label, margins(self.vote_)[leaf] >= smallest
 
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
         """Certify any pruning of the tree with the labels of the growing rows, edited by hand, too.
