@@ -59,6 +59,22 @@ def test_the_certificate_is_that_of_what_predicts(n_classes, vote, tune):
         assert certificate.bound <= pruning.bound or deploy == "vote"
 
 
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("vote", ["mean", "majority"])
+def test_the_best_vote_of_the_path_stands_for_election(n_classes, vote):
+    """However most of them are passed over without a look at their bound."""
+    X, y = noisy(n_classes=n_classes)
+    model = certified(vote=vote).fit(X, y)
+    election = model.election_
+    prior, both = election.prior(), election.both
+    found = [
+        certree.occam_vote(election.held, election.ballot(law, both).label, prior, 0.05, 0.5).bound
+        for _, law in election.path(prior)
+    ]
+    assert len(set(found)) > 5
+    assert model.certificates_[1].bound == min(found)
+
+
 def test_the_hold_out_of_the_rule_is_the_binomial_bound():
     X, y = noisy()
     model = certified().fit(X, y)

@@ -644,3 +644,10 @@ def test_copies_and_searches():
         np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     grid = {"densities": ["auto", "normal"], "power": [1.0, "auto"]}
     assert GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, Y).best_score_ > 0.9
+
+
+def test_the_best_power_is_judged_by_older_and_recent_rows():
+    older, recent = np.ones(len(POWERS)), np.ones(len(POWERS))
+    older[3], recent[5] = 0.0, 0.5
+    assert JudgedPowers(10.0, older, recent).best == POWERS[3]
+    assert JudgedPowers(10.0, np.ones_like(older), np.ones_like(older)).best == 1.0

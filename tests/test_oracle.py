@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 import certree
 import reference
-from certree import NodeStats
+from certree import NodeStats, Tree
 from strategies import trees_and_stats
+
+EIGHT = Tree([0] * 15, [0.0] * 15, [*range(1, 15, 2), *[-1] * 8], [1] * 15, 1)
 
 
 def as_population(stats):
@@ -39,6 +41,30 @@ def test_an_oracle_bound_is_the_least_over_all_prunings(tree_and_stats, lam, n, 
     got = certree.oracle_bound(tree, population, prior, n, 0.0, delta, lam)
     assert got.gibbs_risk == pytest.approx(min((least + chance) / (1 - lam / 2), 1), abs=1e-9)
     assert got.excess == min(stats.n_classes * got.gibbs_risk, 1)
+
+
+def test_the_pruning_pays_least_for_all_numbers_of_rows():
+    """With ever more rows there is one at which any other weight of risk and size picks another."""
+    shares = np.array([[9, 1], [6, 4], [2, 8], [1, 9], [7, 3], [5, 5], [8, 2], [3, 7]]) / 80
+    counts = np.zeros((15, 2))
+    counts[7:] = shares
+    for v in range(6, -1, -1):
+        counts[v] = counts[2 * v + 1] + counts[2 * v + 2]
+    population = NodeStats(counts, counts.argmax(axis=1))
+    prior = certree.branching_prior(EIGHT, 2).laws[0]
+    masses = reference.law_of_log_odds(EIGHT, np.clip(prior.log_odds, -1e3, 1e3))
+    lam = 1.9
+    slope = math.expm1(lam) / lam
+    sizes = set()
+    for n in range(1, 200):
+        least = min(
+            slope * sum(population.errors[v] for v in nodes) - 2 * float(mass.ln()) / (lam * n)
+            for nodes, mass in masses.items()
+        )
+        got = certree.oracle_bound(EIGHT, population, prior, n, 0.0, lambda_error=lam)
+        assert slope * got.risk + 2 * got.complexity / (lam * n) == pytest.approx(least, abs=1e-12)
+        sizes.add(got.pruning.expected_leaves)
+    assert len(sizes) > 2
 
 
 def smooth_problem(dimension, depth):

@@ -56,6 +56,8 @@ def test_centred_prior_pays_little_for_its_pruning(tree_and_stats, price, doubt)
     stopped = (pruning.weight > 0) & ~tree.is_leaf
     expected = (split.sum() + stopped.sum()) * np.log1p(-doubt)
     assert prior.log_mass_of_pruning(pruning) == pytest.approx(expected, abs=1e-9)
+    below = (certree.reached(tree, pruning) == 0) & ~tree.is_leaf
+    np.testing.assert_allclose(1 / (1 + np.exp(prior.laws[0].log_odds[below])), 0.6)
     # Its own labels are nearly free, too.
     label = certree.vote(tree, grown, pruning).label
     smallest = expected + (pruning.weight > 0).sum() * np.log1p(-doubt)

@@ -39,6 +39,9 @@ def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vot
         assert certificate.n == answered.sum()
         assert each.coverage == pytest.approx(answered.mean())
         assert round(certificate.risk * certificate.n) == wrong
+        label = np.where(margins(model.vote_) >= each.margin, model.vote_.label, n_classes)
+        silent = certree.allow_abstention(model.election_.prior())
+        assert certificate == certree.occam_answers(model.election_.held, label, silent)
         assert certificate.bound >= bounds.binomial_upper(wrong, certificate.n, np.log(0.05))
         assert f"margin is at least {each.margin:.4g}" in str(each)
         assert str(certificate) in str(each)
@@ -79,6 +82,16 @@ def test_margins_are_those_of_the_first_two(tree_and_stats):
         first, *others = sorted(row, reverse=True)
         expected.append(first - others[0] if others else 1.0)
     np.testing.assert_allclose(margins(ballot), expected, atol=1e-15)
+
+
+def test_a_margin_of_zero_answers_everywhere():
+    X, y = np.array([[0.0], [0.0], [1.0], [1.0]] * 50), np.array([0, 1, 1, 1] * 50)
+    rows = {"grow": np.arange(100), "weigh": np.arange(100, 200)}
+    held = certree.held_out(certree.grow_cart(X[:100], y[:100]), X, y, 2, **rows)
+    ballot = certree.vote(held.tree, held.grown, certree.prune(held.tree, [1.0, 0.0, 0.0]), "mean")
+    assert margins(ballot)[held.tree.is_leaf].tolist() == [0.0, 1.0]
+    found = selective_certificates(held, ballot, certree.count_prior(held.tree, held.grown))
+    assert [each.coverage for each in found] == [1.0, 0.5]
 
 
 def test_rows_in_groups_and_foreign_priors_are_refused():
