@@ -95,6 +95,17 @@ SHAPES_AND_TYPES = {
 }
 
 
+def misshapen(names, but=()):
+    """Every array with every wrong shape or type, apart from those that say the same."""
+    same = {("header", "2-d or 3-d"), *but}
+    return [
+        (name, change)
+        for name in names
+        for change in SHAPES_AND_TYPES
+        if (name, change) not in same
+    ]
+
+
 class Touch:
     """An object whose pickle makes a file when it is read."""
 

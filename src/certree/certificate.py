@@ -9,6 +9,7 @@ be chosen by the same rows, as all of them are covered at once.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -564,10 +565,15 @@ class Weighed:
         """Share of the rows that so many of so many draws get wrong."""
         return self._judged.tuple_risk(n_draws, n_wrong)
 
-    @property
+    @cached_property
     def gibbs(self) -> float:
         """Share of the rows that a draw gets wrong."""
         return self.tuples(1, 1)
+
+    @cached_property
+    def risk(self) -> float:
+        """Share of the rows that the majority vote gets wrong."""
+        return wrong_share(self.held, self.ballot.label)
 
     @property
     def one_wrong(self) -> float:
@@ -579,7 +585,7 @@ class Weighed:
         """Share of the rows that two draws label differently."""
         return moments.disagreement(self.held.tree, self.held.stats, self.ballot)
 
-    @property
+    @cached_property
     def least(self) -> moments.WrongRange:
         """How little is voted against what wins, and against what loses."""
         return moments.wrong_range(self.held.tree, self.ballot)
@@ -589,7 +595,7 @@ class Weighed:
     ) -> Certificate:
         held = self.held
         about_draws = METHODS[method].subject == _DRAWS
-        risk = self.gibbs if about_draws else wrong_share(held, self.ballot.label)
+        risk = self.gibbs if about_draws else self.risk
         return _certificate(
             method, observed, risk, held.n, self.complexity, delta, share, held.grouped
         )

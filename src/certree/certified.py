@@ -255,7 +255,7 @@ class CertifiedVote(TreeVoteEstimator):
         """
         check_is_fitted(self)
         if X is not None and y is not None:
-            return certify(self, X, y, self.delta if delta is None else delta)
+            return certify(self, X, y, self._delta(delta))
         if (X is None) != (y is None):
             raise ValueError("certify takes both X and y, or neither")
         if self.certificate_ is None:
@@ -283,8 +283,9 @@ class CertifiedVote(TreeVoteEstimator):
             If the model was fitted without a split or a box, by groups, or was loaded from a file.
         """
         election = self._elected()
-        chosen = self.delta if delta is None else delta
-        return selective_certificates(election.held, self.vote_, election.prior(), chosen)
+        return selective_certificates(
+            election.held, self.vote_, election.prior(), self._delta(delta)
+        )
 
     def predict_selective(
         self, X: ArrayLike, margin: float
@@ -339,8 +340,7 @@ class CertifiedVote(TreeVoteEstimator):
             weighed there, and a pruning has none of its own.
         """
         election = self._of_growing_rows()
-        chosen = self.delta if delta is None else delta
-        return occam_pruning(election.held, pruning, election.prior(), chosen)
+        return occam_pruning(election.held, pruning, election.prior(), self._delta(delta))
 
     def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
         """Draw a single pruning from the law of the fit, once, and certify it.
@@ -366,8 +366,12 @@ class CertifiedVote(TreeVoteEstimator):
         """
         election = self._of_growing_rows()
         seed = check_random_state(random_state).randint(2**31 - 1)
-        chosen = self.delta if delta is None else delta
-        return single_draw(election.held, self.weights_, election.prior(), chosen, rng=seed)
+        return single_draw(
+            election.held, self.weights_, election.prior(), self._delta(delta), rng=seed
+        )
+
+    def _delta(self, given: float | None) -> float:
+        return self.delta if given is None else given
 
     def _elected(self) -> Election | LabelledElection:
         check_is_fitted(self)

@@ -20,9 +20,9 @@ from certree.columns import Int32
 from certree.heldout import HeldOut
 from certree.labelled import LabelledWeights, ballot_of, labelled_posterior
 from certree.priors import (
+    DOUBTS,
     Prior,
     branching_prior,
-    centred_prior,
     count_prior,
     doubted_prior,
     gibbs_family,
@@ -122,11 +122,11 @@ class Election:
         return mixture(plain, count_prior(tree, grown), centred)
 
     def path(self, prior: Prior) -> Iterable[tuple[float, NodeWeights]]:
-        """Gibbs posteriors of every temperature and of three kinds of priors."""
-        tree, grown = self.held.tree, self.held.grown
-        centre = centred_prior(tree, grown, self.pruning).laws[0]
-        for law in (centre, *prior.laws[:2]):  # the likeliest winner first
-            family = gibbs_family(tree, self.stats, law)
+        """Gibbs posteriors of every temperature and of a law of each kind in the prior."""
+        plain, by_count, *centred = prior.laws
+        centre = centred[DOUBTS.index(0.01)]
+        for law in (centre, plain, by_count):  # the likeliest winner first
+            family = gibbs_family(self.held.tree, self.stats, law)
             for value in PATH:
                 yield float(value), family.at(value, 0.0)
 

@@ -138,37 +138,26 @@ def oracle_bound(
             f"expected n >= 1, a risk in 0 .. 1 and delta between 0 and 1, got {n!r}, "
             f"{bayes_risk!r}, {delta!r}"
         )
-    if lambda_error is None:
-        found = [
-            _at(tree, population, prior, n, bayes_risk, delta, float(lam)) for lam in _TEMPERATURES
-        ]
-        return min(found, key=lambda bound: bound.gibbs_risk)
-    if not 0 < lambda_error < 2:
+    if lambda_error is not None and not 0 < lambda_error < 2:
         raise ValueError(f"lambda_error must lie between 0 and 2, got {lambda_error!r}")
-    return _at(tree, population, prior, n, bayes_risk, delta, lambda_error)
-
-
-def _at(
-    tree: Tree,
-    population: NodeStats,
-    prior: NodeWeights,
-    n: int,
-    bayes_risk: float,
-    delta: float,
-    lam: float,
-) -> OracleBound:
-    slope = math.expm1(lam) / lam
-    # The likeliest pruning of exp(-slope lam n / 2 risk) times the prior is the one sought; those that
-    # stop in different cells of a chain are one here.
-    law = gibbs_family(tree, population, prior).at(slope * lam * n / 2, 0.0)
-    pruning = map_pruning(tree, replace(law, chain_mode=np.zeros(tree.n_nodes)))
-    risk = float(pruning.weight @ population.errors)
-    complexity = kl_divergence(tree, pruning, prior)
+    family = gibbs_family(tree, population, prior)
     chance = 2 * math.log(2 / delta) + bounds.log_xi(n)
-    gibbs = (slope * risk + (2 * complexity + chance) / (lam * n)) / (1 - lam / 2)
-    gibbs = min(gibbs, 1.0)
-    excess = oracle_excess(max(gibbs - bayes_risk, 0.0), population.n_classes)
-    return OracleBound(min(excess, 1.0), gibbs, lam, pruning, risk, complexity)
+
+    def at(lam: float) -> OracleBound:
+        slope = math.expm1(lam) / lam
+        # The likeliest pruning of exp(-slope lam n / 2 risk) times the prior is the one sought; those
+        # that stop in different cells of a chain are one here.
+        law = family.at(slope * lam * n / 2, 0.0)
+        pruning = map_pruning(tree, replace(law, chain_mode=np.zeros(tree.n_nodes)))
+        risk = float(pruning.weight @ population.errors)
+        complexity = kl_divergence(tree, pruning, prior)
+        gibbs = (slope * risk + (2 * complexity + chance) / (lam * n)) / (1 - lam / 2)
+        gibbs = min(gibbs, 1.0)
+        excess = oracle_excess(max(gibbs - bayes_risk, 0.0), population.n_classes)
+        return OracleBound(min(excess, 1.0), gibbs, lam, pruning, risk, complexity)
+
+    tried = _TEMPERATURES.tolist() if lambda_error is None else [lambda_error]
+    return min(map(at, tried), key=lambda bound: bound.gibbs_risk)
 
 
 def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:

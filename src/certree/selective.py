@@ -85,7 +85,7 @@ def selective_certificates(
     guarantee as such; the bound is Langford's, JMLR 2005.
     """
     silent = allow_abstention(prior)
-    lead = margins(ballot)
+    lead, winner = margins(ballot), ballot.label
     leaves = np.flatnonzero(held.tree.is_leaf)
     leaves = leaves[np.argsort(-lead[leaves], kind="stable")]
     answered = np.cumsum(held.stats.n[leaves]) / held.stats.n[0]
@@ -96,7 +96,7 @@ def selective_certificates(
     for margin in np.unique([0.0, *tried]):
         answers = lead >= margin
         coverage = float(held.stats.n[leaves] @ answers[leaves]) / float(held.stats.n[0])
-        label = np.where(answers, ballot.label, held.n_classes)
+        label = np.where(answers, winner, held.n_classes)
         certificate = occam_answers(held, label, silent, delta, share)
         found.append(Selective(float(margin), coverage, certificate))
     return tuple(found)

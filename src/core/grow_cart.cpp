@@ -127,9 +127,7 @@ class CartRule {
     if (cell.cursor == kUnseen && is_leaf(cell)) return Cut();
     if (cell.cursor == kLeafSeen) return Cut();
     const bool all = greedy_.max_features >= rows_.X.n_features;
-    Cut winner = !all              ? best_of(cell, drawn_features(cell))
-                 : cell.depth == 0 ? best_of_root(cell)
-                                   : best_of(cell, precedence_.features());
+    Cut winner = all ? best_of_all(cell) : best_of(cell, drawn_features(cell));
     winner.heuristic |= greedy_.random_cuts || !all;
     if (greedy_.min_gain > 0.0 && winner.gain < greedy_.min_gain) return Cut();
     return winner;
@@ -289,10 +287,11 @@ class CartRule {
                         [&](const Entry& e) { return codes[e.row] == codes[first->row]; });
   }
 
-  Cut best_of_root(const Cell& cell) const {
+  Cut best_of_all(const Cell& cell) const {
+    if (cell.depth > 0 || greedy_.random_cuts) return best_of(cell, precedence_.features());
     std::vector<double> worth(precedence_.features().size());
     Cut winner = best_of(cell, precedence_.features(), &worth);
-    if (!greedy_.random_cuts) precedence_.set(worth);
+    precedence_.set(worth);
     return winner;
   }
 
