@@ -121,6 +121,8 @@ def test_any_pruning_of_a_fit_is_certified():
     assert certificate.bound > model.certify_pruning(likeliest, delta=0.5).bound
     with pytest.raises(ValueError, match="weights 0 and 1"):
         model.certify_pruning(model.weights_)
+    with pytest.raises(TypeError, match="pruning must be NodeWeights, got 'root'"):
+        model.certify_pruning("root")
 
 
 def test_a_drawn_pruning_is_certified():

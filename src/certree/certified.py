@@ -335,11 +335,15 @@ class CertifiedVote(TreeVoteEstimator):
 
         Raises
         ------
+        TypeError
+            If `pruning` holds no weights of nodes.
         ValueError
             As in `selective_certificates`, if the weights are not 0 and 1, or with a box: labels are
             weighed there, and a pruning has none of its own.
         """
         election = self._of_growing_rows()
+        if not isinstance(pruning, NodeWeights):
+            raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
         return occam_pruning(election.held, pruning, election.prior(), self._delta(delta))
 
     def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:

@@ -342,6 +342,9 @@ def certify(
 
 def _laws(model: TreeVoteEstimator) -> Iterator[str]:
     """The temperatures of each law and, if there are several, its share."""
+    if getattr(model, "certificate_", None) and np.isin(model.weights_.weight, (0, 1)).all():
+        yield f"one pruning of {model.weights_.expected_leaves:.0f} leaves predicts"
+        return
     columns = np.broadcast_arrays(model.shares_, *model.temperatures_.values())
     for share, *values in zip(*columns, strict=True):
         named = zip(model.temperatures_, values, strict=True)
