@@ -30,8 +30,9 @@ from sklearn.tree import DecisionTreeClassifier
 from benchmarks.defaults import Data, tables
 from benchmarks.timing import Row, alternate, report
 from certree import PACBayesTreeClassifier
-from certree.certificate import METHODS, Certificate, hold_out
-from certree.deployment import deal
+from certree.certificates.certificate import METHODS, Certificate
+from certree.certificates.hold_out import hold_out
+from certree.rows.deal import deal
 
 DELTA = 0.05
 SPLITS = (0.2, 0.35, 0.5)

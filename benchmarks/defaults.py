@@ -28,7 +28,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from benchmarks.timing import RESULTS
 from certree import PACBayesTreeClassifier, PACBayesTreeRegressor, PrunedTreeRegressor
-from certree.output import write_whole
+from certree.files.whole import write_whole
 
 SPLITS = 3
 REGRESSION = {"abalone", "bike_sharing", "california_housing", "diamonds"}

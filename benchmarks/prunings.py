@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.timing import Row, alternate, median, report
 from certree import NodeStats, Tree, _core, count, grow_dyadic, grow_kd
-from certree.adaptive import FragmentRule, fragment_rule, square_root_rule
+from certree.prunings.scott_nowak import FragmentRule, fragment_rule, square_root_rule
 
 SECONDS, GIGABYTES, SLOPE = 5.0, 2.0, 1.2
 # From the printed constant, which leaves a few leaves, to one that leaves half of all.

@@ -21,8 +21,8 @@ from sklearn.model_selection import train_test_split
 from benchmarks.defaults import REGRESSION, SPLITS, Data, tables
 from benchmarks.timing import RESULTS
 from certree import PrunedTreeClassifier
-from certree.estimator import CLASS_RULES
-from certree.output import write_whole
+from certree.estimators.pruned import CLASS_RULES
+from certree.files.whole import write_whole
 
 ROWS = 20000
 BASELINE = "cost-complexity"

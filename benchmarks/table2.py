@@ -15,7 +15,7 @@ from functools import partial
 from benchmarks.timing import Row, median, report
 from certree import PACBayesTreeClassifier
 from certree.experiments.protocol import PAPER_SETS, PARTITIONS, draw, run
-from certree.tables import DATA_VARIABLE, load
+from certree.files.tables import DATA_VARIABLE, load
 
 AUTHORS_SECONDS = 46.0
 EXPERIMENT_SECONDS, FIT_SECONDS = 25.0, 0.05

@@ -16,8 +16,9 @@ import numpy as np
 from benchmarks.timing import Row, alternate, median, report
 from certree import NodeStats, Tree, count, grow_kd, pac_bayes
 from certree.tree import LEAF
-from certree.tune import GrownFold, Method, Objective
-from certree.weights import pac_bayes_family
+from certree.tune import Candidate, GrownFold, Objective
+from certree.votes import Voting
+from certree.weights.pac_bayes import pac_bayes_family
 
 LAMBDA_ERROR, LAMBDA_PENALTY = 1.0, 0.1
 NANOSECONDS, SLOPE = 30.0, 1.05
@@ -131,7 +132,7 @@ def slopes(largest: int, repeats: int) -> list[Row]:
 
 
 def _objective(fold: GrownFold, n_threads: int = 1) -> Objective:
-    return Objective.of([fold], Method(pac_bayes_family, "majority"), "error", n_threads)
+    return Objective.of([fold], Candidate(pac_bayes_family, Voting("majority")), "error", n_threads)
 
 
 def main() -> None:

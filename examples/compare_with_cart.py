@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
 from certree import PACBayesTreeClassifier
-from certree.weights import Scoring
+from certree.weights.family import Scoring
 
 SPLITS = 6
 SCORINGS: dict[Scoring, str] = {"error": "accuracy", "log_loss": "neg_log_loss"}

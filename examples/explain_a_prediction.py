@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
 
 from certree import PACBayesTreeClassifier
-from certree.plot import plot_tree
+from certree.show.tree_picture import plot_tree
 
 ASKED = 40
 

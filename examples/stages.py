@@ -4,16 +4,9 @@ import numpy as np
 from sklearn.datasets import make_moons
 from sklearn.model_selection import train_test_split
 
-from certree import (
-    cost_complexity,
-    count,
-    entropy,
-    gibbs_risk,
-    grow_kd,
-    pac_bayes,
-    sample_pruning,
-    vote,
-)
+from certree.prunings import cost_complexity
+from certree import count, grow_kd, pac_bayes, vote
+from certree.weights import entropy, gibbs_risk, sample_pruning
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from certree import (
     grow_kd,
     measure,
 )
-from certree.adaptive import fragment_rule, square_root_rule
+from certree.prunings.scott_nowak import fragment_rule, square_root_rule
 from certree.tune import LOG_GRID, linear_grid
 from strategies import temperatures, trees_and_stats, trees_and_targets
 from test_prunings import deep_tree_and_stats, is_pruning
@@ -57,7 +57,7 @@ def test_square_root_rule_finds_the_best_of_all_prunings(tree_and_stats, constan
         + square_root_penalty(stats, constant, reference.size(tree, pruning, stats.n, count_empty))
         for pruning in reference.prunings(tree)
     ]
-    weights = certree.square_root_penalised(tree, stats, constant, count_empty=count_empty)
+    weights = certree.prunings.square_root_penalised(tree, stats, constant, count_empty=count_empty)
     assert is_pruning(tree, weights)
     leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
     value = weights.weight @ stats.errors + square_root_penalty(stats, constant, leaves)
@@ -71,7 +71,7 @@ def test_square_root_rule_finds_the_best_of_all_sizes(tree_and_stats, constant, 
     best = min(
         loss + square_root_penalty(stats, constant, leaves) for leaves, loss in every[0].items()
     )
-    weights = certree.square_root_penalised(tree, stats, constant, count_empty=count_empty)
+    weights = certree.prunings.square_root_penalised(tree, stats, constant, count_empty=count_empty)
     leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
     value = weights.weight @ stats.loss + square_root_penalty(stats, constant, leaves)
     close(value, best, stats.loss.max())
@@ -95,7 +95,7 @@ def paid(tree, stats, rule, constant, penalties, count_empty, cost=None):
     weights, fragment = rule.at(constant), rule.fragment(constant)
     assert is_pruning(tree, weights)
     assert is_pruning(tree, fragment)
-    assert (certree.reached(tree, fragment) <= certree.reached(tree, weights)).all()
+    assert (certree.weights.reached(tree, fragment) <= certree.weights.reached(tree, weights)).all()
     # Where the pruning goes on below the fragment, the fragment goes through the chain.
     cells = tuple(
         (v, 0 if weights.weight[v] else int(tree.chain[v]) - 1) for v, _ in pruning_of(fragment)
@@ -159,7 +159,7 @@ def test_any_costs_of_nodes_are_pruned_to_the_best_of_all_prunings_with_all_root
     options = {"log_cells": 2.5, "count_empty": count_empty, "cost": cost}
     rule = fragment_rule(tree, stats, smoothness=smoothness, **options)
     close(paid(tree, stats, rule, constant, penalties, count_empty, cost), best, cost.max())
-    weights = certree.polynomial_penalised(tree, stats, smoothness, constant, **options)
+    weights = certree.prunings.polynomial_penalised(tree, stats, smoothness, constant, **options)
     np.testing.assert_array_equal(weights.weight, rule.at(constant).weight)
 
 
@@ -242,9 +242,9 @@ def test_long_rows_of_bends_are_searched_to_the_best(grow, target, log_cells):
 
 
 def rules(tree, stats, constant, **options):
-    yield certree.square_root_penalised(tree, stats, constant, **options)
-    yield certree.spatially_adaptive(tree, stats, constant, **options)
-    yield certree.polynomial_penalised(tree, stats, 2, constant, **options)
+    yield certree.prunings.square_root_penalised(tree, stats, constant, **options)
+    yield certree.prunings.spatially_adaptive(tree, stats, constant, **options)
+    yield certree.prunings.polynomial_penalised(tree, stats, 2, constant, **options)
 
 
 @given(trees_and_stats(max_inner=8), st.booleans())
@@ -318,7 +318,9 @@ def test_the_penalty_of_an_empty_leaf_beside_a_chain():
     unit = math.sqrt(32 * 200 * math.log(math.e * 200))
     between = 100 / (math.sqrt(5) - 1) / unit
     for count_empty, n_leaves in ((False, 2), (True, 1)):
-        weights = certree.square_root_penalised(tree, stats, between, count_empty=count_empty)
+        weights = certree.prunings.square_root_penalised(
+            tree, stats, between, count_empty=count_empty
+        )
         assert weights.expected_leaves == n_leaves
     # A root fragment of many features does not divide, but goes through the chain for free.
     for count_empty in (False, True):
@@ -337,7 +339,7 @@ def test_the_paper_s_tree_halves_all_sides_equally_often(p):
     rng = np.random.default_rng(p)
     X = rng.random((3000, p))
     for exponent in (None, 1 / (p + 1), 1 / (p + 2)):
-        halvings = certree.dyadic_resolution(3000, p, exponent)
+        halvings = certree.grow.dyadic_resolution(3000, p, exponent)
         power = 1 / p if exponent is None else exponent
         assert 2**halvings <= (3000 / math.log(3000)) ** power < 2 ** (halvings + 1)
         tree = grow_dyadic(X, np.zeros(3000, int), resolution="paper", exponent=exponent)
@@ -411,12 +413,12 @@ def by_the_functions(rule, smoothness, X, y, weight, constant, count_empty=True)
     stats = summarised(tree, X, y, weight)
     options = {"count_empty": count_empty}
     if rule == "square-root":
-        return tree, certree.square_root_penalised(tree, stats, constant, **options)
-    halvings = certree.dyadic_resolution(weight.sum(), p, exponent)
+        return tree, certree.prunings.square_root_penalised(tree, stats, constant, **options)
+    halvings = certree.grow.dyadic_resolution(weight.sum(), p, exponent)
     options["log_cells"] = math.log((2**halvings) ** p)
     if rule == "spatially-adaptive":
-        return tree, certree.spatially_adaptive(tree, stats, constant, **options)
-    return tree, certree.polynomial_penalised(tree, stats, smoothness, constant, **options)
+        return tree, certree.prunings.spatially_adaptive(tree, stats, constant, **options)
+    return tree, certree.prunings.polynomial_penalised(tree, stats, smoothness, constant, **options)
 
 
 def leaves_of(tree, weights, X):
@@ -502,7 +504,7 @@ def test_off_the_paper_s_tree_its_leaves_are_counted(estimator):
     labels = y if y.dtype.kind == "i" else np.unique(y, return_inverse=True)[1]
     tree = grow_dyadic(X, labels, sample_weight=weight)
     stats = summarised(tree, X, y, weight)
-    weights = certree.polynomial_penalised(tree, stats, 3, 0.005, count_empty=True)
+    weights = certree.prunings.polynomial_penalised(tree, stats, 3, 0.005, count_empty=True)
     assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, weights, X))
     assert 1 < model.get_n_leaves() < tree.n_leaves
 
@@ -569,16 +571,16 @@ def test_bad_constants_are_refused(constant):
     tree = Tree([0], [0.0], [-1], [1], 1)
     stats = NodeStats([[1, 2]], [1])
     for rule in (
-        certree.square_root_penalised,
-        certree.spatially_adaptive,
-        lambda *given: certree.polynomial_penalised(*given[:2], 1, given[2]),
-        certree.pessimistic,
-        certree.minimum_description_length,
+        certree.prunings.square_root_penalised,
+        certree.prunings.spatially_adaptive,
+        lambda *given: certree.prunings.polynomial_penalised(*given[:2], 1, given[2]),
+        certree.prunings.pessimistic,
+        certree.prunings.minimum_description_length,
     ):
         with pytest.raises(ValueError, match="constant must be a finite number >= 0"):
             rule(tree, stats, constant)
     with pytest.raises(ValueError, match="log_cells must be a finite number >= 0"):
-        certree.spatially_adaptive(tree, stats, log_cells=constant)
+        certree.prunings.spatially_adaptive(tree, stats, log_cells=constant)
 
 
 def test_other_bad_input_is_refused():
@@ -586,23 +588,23 @@ def test_other_bad_input_is_refused():
     stats = NodeStats([[1, 2]], [1])
     for smoothness in (0, 1.5, "2"):
         with pytest.raises(ValueError, match="smoothness must be a whole number >= 1"):
-            certree.polynomial_penalised(tree, stats, smoothness)
+            certree.prunings.polynomial_penalised(tree, stats, smoothness)
     with pytest.raises(ValueError, match="cost must be finite"):
-        certree.polynomial_penalised(tree, stats, 2, cost=[np.nan])
+        certree.prunings.polynomial_penalised(tree, stats, 2, cost=[np.nan])
     with pytest.raises(ValueError, match="cost"):
-        certree.polynomial_penalised(tree, stats, 2, cost=[1.0, 2.0])
+        certree.prunings.polynomial_penalised(tree, stats, 2, cost=[1.0, 2.0])
     two = NodeStats([[1, 2], [1, 1]], [1, 0])
-    for rule in (certree.square_root_penalised, certree.spatially_adaptive):
+    for rule in (certree.prunings.square_root_penalised, certree.prunings.spatially_adaptive):
         with pytest.raises(ValueError, match="stats has 2 nodes, but the tree has 1 nodes"):
             rule(tree, two)
     X = np.zeros((20, 12))
     with pytest.raises(ValueError, match='resolution="paper" halves no side of 12 features'):
         grow_dyadic(X, resolution="paper")
     with pytest.raises(ValueError, match="halves no side of 1 features for 1 rows"):
-        certree.dyadic_resolution(1, 1)
+        certree.grow.dyadic_resolution(1, 1)
     with pytest.raises(ValueError, match="resolution must be None or"):
         grow_dyadic(X, resolution="fine")
     with pytest.raises(ValueError, match='resolution="paper" takes max_depth=None, got 3'):
         grow_dyadic(X, resolution="paper", max_depth=3)
     with pytest.raises(ValueError, match="exponent must be a finite number >= 0"):
-        certree.dyadic_resolution(100, 2, float("nan"))
+        certree.grow.dyadic_resolution(100, 2, float("nan"))

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certree import Categories, grow_cart
-from certree.categories import categorical_mask
+from certree import grow_cart
+from certree.rows import Categories
+from certree.rows.categories import categorical_mask
 
 COLOURS = ["red", "blue", None, "green", "blue"]
 SIZES = [3.0, 100.0, 7.0, None, 3.0]

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 import certree
 import reference
-from certree import Certificate, HeldOut, NodeStats, bounds
-from certree.certificate import METHODS, TUPLES
+from certree import NodeStats
+from certree.certificates import Certificate, HeldOut, bounds
+from certree.certificates.certificate import METHODS
+from certree.certificates.majority import TUPLES
 from strategies import sums, temperatures, trees_and_stats
 
 LOG_DELTA = math.log(0.05)
@@ -43,7 +45,7 @@ def held_rows(draw, n_classes=None):
 
 def weighed(held, lam, prior):
     """A posterior and its masses, and those of the prior, by pruning."""
-    law = certree.gibbs_posterior(held.tree, held.stats, prior.laws[0], lam)
+    law = certree.certificates.gibbs_posterior(held.tree, held.stats, prior.laws[0], lam)
     masses = [
         reference.law_of_log_odds(held.tree, np.clip(side.log_odds, -1e4, 1e4))
         for side in (law, prior.laws[0])
@@ -54,7 +56,7 @@ def weighed(held, lam, prior):
 @given(held_rows(), temperatures(10))
 def test_certificates_of_a_law_take_what_enumeration_finds(held, lam):
     tree, stats = held.tree, held.stats
-    prior = certree.branching_prior(tree, held.n_classes)
+    prior = certree.certificates.branching_prior(tree, held.n_classes)
     law, masses, prior_masses = weighed(held, lam, prior)
     divergence = reference.kl_divergence(masses, prior_masses)
 
@@ -81,14 +83,16 @@ def test_certificates_of_a_law_take_what_enumeration_finds(held, lam):
         assert certificate.complexity == pytest.approx(divergence, rel=1e-7, abs=1e-8)
         bound = METHODS[name].inequality(*observed, held.n, divergence, LOG_DELTA)
         assert certificate.bound == pytest.approx(bound, abs=1e-6)
-    ranged = certree.vote_first_order_range(held, law, prior)
-    assert ranged.bound <= certree.vote_first_order(held, law, prior).bound + 1e-9
+    ranged = certree.certificates.vote_first_order_range(held, law, prior)
+    assert ranged.bound <= certree.certificates.vote_first_order(held, law, prior).bound + 1e-9
 
 
 @given(held_rows(), st.data())
 def test_occam_takes_the_mass_of_the_labelling(held, data):
     tree = held.tree
-    prior = certree.trust_labels(certree.branching_prior(tree, held.n_classes), held.grown)
+    prior = certree.certificates.trust_labels(
+        certree.certificates.branching_prior(tree, held.n_classes), held.grown
+    )
     label = np.array(
         data.draw(
             st.lists(
@@ -110,9 +114,9 @@ def test_occam_takes_the_mass_of_the_labelling(held, data):
 
 @given(held_rows(), temperatures(10))
 def test_occam_of_a_pruning_takes_its_mass(held, price):
-    pruning = certree.cost_complexity(held.tree, held.stats, price)
-    prior = certree.branching_prior(held.tree, held.n_classes)
-    certificate = certree.occam_pruning(held, pruning, prior)
+    pruning = certree.prunings.cost_complexity(held.tree, held.stats, price)
+    prior = certree.certificates.branching_prior(held.tree, held.n_classes)
+    certificate = certree.certificates.occam_pruning(held, pruning, prior)
     nodes = np.flatnonzero(pruning.weight)
     masses = reference.law_of_log_odds(held.tree, np.clip(prior.laws[0].log_odds, -1e4, 1e4))
     mass = float(masses[tuple(nodes)])
@@ -122,29 +126,31 @@ def test_occam_of_a_pruning_takes_its_mass(held, price):
 
 @given(held_rows(), temperatures(3), st.integers(0, 1000))
 def test_a_single_draw_pays_its_log_ratio(held, lam, seed):
-    prior = certree.branching_prior(held.tree, held.n_classes)
+    prior = certree.certificates.branching_prior(held.tree, held.n_classes)
     law, masses, prior_masses = weighed(held, lam, prior)
-    drawn = certree.single_draw(held, law, prior, rng=seed)
+    drawn = certree.certificates.single_draw(held, law, prior, rng=seed)
     nodes = tuple(np.flatnonzero(drawn.pruning.weight))
     ratio = math.log(masses[nodes] / prior_masses[nodes])
     assert drawn.certificate.complexity == pytest.approx(ratio, abs=1e-8)
-    again = certree.single_draw(held, law, prior, rng=seed)
+    again = certree.certificates.single_draw(held, law, prior, rng=seed)
     assert again.certificate == drawn.certificate
     np.testing.assert_array_equal(again.pruning.weight, drawn.pruning.weight)
 
 
 @given(held_rows(), temperatures(3))
 def test_tuples_are_the_best_of_their_list(held, lam):
-    prior = certree.branching_prior(held.tree, held.n_classes)
-    law = certree.gibbs_posterior(held.tree, held.stats, prior.laws[0], lam)
-    best = certree.vote_tuples(held, law, prior)
-    singles = [certree.vote_tuples(held, law, prior, share=1 / 15, tuples=[t]) for t in TUPLES]
+    prior = certree.certificates.branching_prior(held.tree, held.n_classes)
+    law = certree.certificates.gibbs_posterior(held.tree, held.stats, prior.laws[0], lam)
+    best = certree.certificates.vote_tuples(held, law, prior)
+    singles = [
+        certree.certificates.vote_tuples(held, law, prior, share=1 / 15, tuples=[t]) for t in TUPLES
+    ]
     assert best.bound == pytest.approx(min(single.bound for single in singles), abs=1e-12)
     assert len(TUPLES) == 15
     # All of the share is used up, not that of the best kind alone.
     assert best.share == 1
-    alone = certree.vote_tuples(held, law, prior, tuples=[(2, 2)])
-    assert alone.bound == certree.vote_tandem(held, law, prior).bound
+    alone = certree.certificates.vote_tuples(held, law, prior, tuples=[(2, 2)])
+    assert alone.bound == certree.certificates.vote_tandem(held, law, prior).bound
 
 
 def typical(name="occam_vote"):
@@ -213,44 +219,47 @@ def test_the_sentence():
         "most 25.0 % (observed on them: 10.0 %; method: gibbs_kl)."
     )
     assert grouped.assumptions[0].startswith("groups of rows are drawn independently")
-    held_out = str(certree.hold_out(30, 1000))
+    held_out = str(certree.certificates.hold_out(30, 1000))
     assert held_out.startswith("With probability at least 95 % over the draw of the 1,000 held-out")
 
 
 def test_hold_out_is_clopper_pearsons():
-    certificate = certree.hold_out(30, 1000, 0.1, 0.5)
+    certificate = certree.certificates.hold_out(30, 1000, 0.1, 0.5)
     assert certificate.bound == bounds.binomial_upper(30, 1000, LOG_DELTA)
     assert certificate.complexity == 0
-    mean = certree.hold_out_mean(0.03, 1000, 0.1, 0.5)
+    mean = certree.certificates.hold_out_mean(0.03, 1000, 0.1, 0.5)
     assert certificate.bound < mean.bound == bounds.occam_mean(0.03, 1000, 0, LOG_DELTA)
-    assert certree.hold_out_mean(0.03, 50, grouped=True).grouped
+    assert certree.certificates.hold_out_mean(0.03, 50, grouped=True).grouped
     for risk, n in ((-0.1, 10), (1.1, 10), (0.5, 0)):
         with pytest.raises(ValueError, match=r"expected a risk in 0 .. 1 of n >= 1 rows"):
-            certree.hold_out_mean(risk, n)
-    best = certree.hold_out_best([45, 30, 60], 1000)
+            certree.certificates.hold_out_mean(risk, n)
+    best = certree.certificates.hold_out_best([45, 30, 60], 1000)
     expected = bounds.binomial_upper(30, 1000, LOG_DELTA - math.log(3))
     assert best.bound == pytest.approx(expected, abs=1e-15)
     assert best.risk == 0.03
     for errors, n in ((-1, 10), (11, 10), (0.5, 10), (0, 0)):
         with pytest.raises(ValueError, match="errors must be whole numbers"):
-            certree.hold_out(errors, n)
+            certree.certificates.hold_out(errors, n)
     for delta in (0, 1, math.nan):
         with pytest.raises(ValueError, match="delta must lie between 0 and 1"):
-            certree.hold_out(1, 10, delta)
+            certree.certificates.hold_out(1, 10, delta)
     for share in (0, 1.1):
         with pytest.raises(ValueError, match=r"share must lie in \(0, 1\]"):
-            certree.hold_out(1, 10, 0.05, share)
+            certree.certificates.hold_out(1, 10, 0.05, share)
     with pytest.raises(ValueError, match=r"bound must lie in 0 .. 1"):
         Certificate("hold_out", 1.5, 0.05, 1, 10, 0.1, (0.1,), 0)
 
 
 def test_the_tightest_of_several_pays_for_all():
-    one, other = certree.hold_out(30, 1000, share=0.5), certree.hold_out(20, 1000, share=0.5)
-    assert certree.tightest(one, other) is other
+    one, other = (
+        certree.certificates.hold_out(30, 1000, share=0.5),
+        certree.certificates.hold_out(20, 1000, share=0.5),
+    )
+    assert certree.certificates.tightest(one, other) is other
     with pytest.raises(ValueError, match=r"shares of delta must sum to at most 1, got 1.5"):
-        certree.tightest(one, certree.hold_out(20, 1000))
+        certree.certificates.tightest(one, certree.certificates.hold_out(20, 1000))
     with pytest.raises(ValueError, match="certificates must have the same delta"):
-        certree.tightest(one, certree.hold_out(20, 1000, 0.1, 0.5))
+        certree.certificates.tightest(one, certree.certificates.hold_out(20, 1000, 0.1, 0.5))
 
 
 def rows(n, seed=0, n_classes=2):
@@ -264,18 +273,18 @@ def split(n=200, n_classes=2, **options):
     X, y = rows(n, n_classes=n_classes)
     grow, weigh = np.arange(n // 4), np.arange(n // 4, n)
     tree = certree.grow_kd(X[grow], y[grow])
-    return certree.held_out(tree, X, y, n_classes, grow=grow, weigh=weigh, **options)
+    return certree.certificates.held_out(tree, X, y, n_classes, grow=grow, weigh=weigh, **options)
 
 
 def arguments(held, prior=None):
     """What each method takes, by its name."""
-    prior = certree.count_prior(held.tree, held.grown) if prior is None else prior
-    law = certree.gibbs_posterior(held.tree, held.stats, prior.laws[0], 0.5)
+    prior = certree.certificates.count_prior(held.tree, held.grown) if prior is None else prior
+    law = certree.certificates.gibbs_posterior(held.tree, held.stats, prior.laws[0], 0.5)
     label = certree.vote(held.tree, held.stats, law).label
     taken = dict.fromkeys(OF_LAW, (held, law, prior))
     taken |= dict.fromkeys(OF_LABEL, (held, label, prior))
-    taken["occam_answers"] = (held, label, certree.allow_abstention(prior))
-    pruning = certree.cost_complexity(held.tree, held.stats, 2.0)
+    taken["occam_answers"] = (held, label, certree.certificates.allow_abstention(prior))
+    pruning = certree.prunings.cost_complexity(held.tree, held.stats, 2.0)
     return taken | {"occam_pruning": (held, pruning, prior), "single_draw": (held, law, prior)}
 
 
@@ -285,8 +294,8 @@ def made(certificate):
 
 def test_a_prior_that_saw_the_weighing_rows_is_refused():
     held = split()
-    seen = certree.count_prior(held.tree, held.stats)
-    elsewhere = certree.count_prior(split().tree, held.grown)
+    seen = certree.certificates.count_prior(held.tree, held.stats)
+    elsewhere = certree.certificates.count_prior(split().tree, held.grown)
     for prior, message in ((seen, "has seen other rows"), (elsewhere, "prunings of another tree")):
         for name, taken in arguments(held, prior).items():
             with pytest.raises(ValueError, match=message):
@@ -310,17 +319,19 @@ def test_more_than_two_classes_have_no_disagreement_bound():
     held = split(n_classes=3)
     taken = arguments(held)
     with pytest.raises(ValueError, match="disagreement bound takes 2 classes, got 3"):
-        certree.vote_disagreement(*taken["vote_disagreement"])
-    assert certree.vote_c_bound(*taken["vote_c_bound"]).bound < 1
+        certree.certificates.vote_disagreement(*taken["vote_disagreement"])
+    assert certree.certificates.vote_c_bound(*taken["vote_c_bound"]).bound < 1
 
 
 def test_answers_are_certified_where_there_are_any():
     held = split(400)
-    prior = certree.allow_abstention(certree.count_prior(held.tree, held.grown), 0.3)
-    law = certree.gibbs_posterior(held.tree, held.stats, prior.laws[0], 1.0)
+    prior = certree.certificates.allow_abstention(
+        certree.certificates.count_prior(held.tree, held.grown), 0.3
+    )
+    law = certree.certificates.gibbs_posterior(held.tree, held.stats, prior.laws[0], 1.0)
     ballot = certree.vote(held.tree, held.stats, law)
     label = np.where(ballot.score.max(axis=1) < 0.8, 2, ballot.label)
-    certificate = certree.occam_answers(held, label, prior)
+    certificate = certree.certificates.occam_answers(held, label, prior)
     leaves = np.flatnonzero(held.tree.is_leaf & (label < 2))
     assert certificate.n == held.stats.n[leaves].sum() < held.n
     wrong = held.stats.n[leaves] - held.stats.counts[leaves, label[leaves]]
@@ -329,43 +340,47 @@ def test_answers_are_certified_where_there_are_any():
         certificate
     )
     with pytest.raises(ValueError, match="at least one weighing row that is answered"):
-        certree.occam_answers(held, np.full(len(label), 2), prior)
+        certree.certificates.occam_answers(held, np.full(len(label), 2), prior)
     with pytest.raises(ValueError, match="prior must have 3 labels, got 2"):
-        certree.occam_answers(held, label, certree.branching_prior(held.tree, 2))
+        certree.certificates.occam_answers(
+            held, label, certree.certificates.branching_prior(held.tree, 2)
+        )
     # A vote that always answers may take the prior, too.
-    assert certree.occam_vote(held, ballot.label, prior).bound < 1
+    assert certree.certificates.occam_vote(held, ballot.label, prior).bound < 1
     with pytest.raises(ValueError, match=r"label must lie in 0 .. 1"):
-        certree.occam_vote(held, label, prior)
+        certree.certificates.occam_vote(held, label, prior)
 
 
 def test_labelled_laws_certify_a_tree_from_before_the_rows():
     X, y = rows(400)
     grid = np.random.default_rng(1).random((400, 2))
     tree = certree.grow_kd(grid, max_depth=4)
-    held = certree.held_out(tree, X, y, 2, grow=[], weigh=np.arange(400))
-    prior = certree.branching_prior(tree, 2)
-    law = certree.labelled_posterior(tree, held.stats, prior, 0.5)
+    held = certree.certificates.held_out(tree, X, y, 2, grow=[], weigh=np.arange(400))
+    prior = certree.certificates.branching_prior(tree, 2)
+    law = certree.certificates.labelled_posterior(tree, held.stats, prior, 0.5)
     for name in ("gibbs_kl", "vote_either_wrong"):
         certificate = METHODS[name].certify(held, law, prior)
         assert certificate.risk < 0.15
         assert certificate.bound < 0.6
     evidence = law.weights.log_evidence
-    gibbs = certree.gibbs_kl(held, law, prior)
+    gibbs = certree.certificates.gibbs_kl(held, law, prior)
     assert gibbs.complexity == pytest.approx(-0.5 * 400 * gibbs.risk - evidence, rel=1e-9)
 
 
 def test_a_pruning_has_weights_0_and_1():
     held = split()
-    prior = certree.branching_prior(held.tree, 2)
+    prior = certree.certificates.branching_prior(held.tree, 2)
     with pytest.raises(ValueError, match="pruning must have weights 0 and 1"):
-        certree.occam_pruning(held, prior.laws[0], prior)
+        certree.certificates.occam_pruning(held, prior.laws[0], prior)
 
 
 def test_what_the_prior_excludes_has_no_certificate():
     held = split()
-    sure = certree.trust_labels(certree.branching_prior(held.tree, 2), held.grown, 1.0)
+    sure = certree.certificates.trust_labels(
+        certree.certificates.branching_prior(held.tree, 2), held.grown, 1.0
+    )
     label = 1 - held.stats.label
-    certificate = certree.occam_vote(held, label, sure)
+    certificate = certree.certificates.occam_vote(held, label, sure)
     assert certificate.complexity == np.inf
     assert certificate.bound == 1
     assert certificate.rows_needed(0.99) is None

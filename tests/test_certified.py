@@ -14,8 +14,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import certree
-from certree import PACBayesTreeClassifier, bounds
-from certree.deployment import deal
+from certree import PACBayesTreeClassifier
+from certree.certificates import bounds
+from certree.rows.deal import deal
 
 
 def noisy(n=600, n_classes=2, seed=0):
@@ -68,7 +69,9 @@ def test_the_best_vote_of_the_path_stands_for_election(n_classes, vote):
     election = model.election_
     prior, both = election.prior(), election.both
     found = [
-        certree.occam_vote(election.held, election.ballot(law, both).label, prior, 0.05, 0.5).bound
+        certree.certificates.occam_vote(
+            election.held, election.ballot(law, both).label, prior, 0.05, 0.5
+        ).bound
         for _, law in election.path(prior)
     ]
     assert len(set(found)) > 5
@@ -101,7 +104,7 @@ def test_without_a_split_there_is_no_certificate_but_advice():
         model.certify()
     certificate = model.certify(X[300:], y[300:])
     wrong = int((model.predict(X[300:]) != y[300:]).sum())
-    assert certificate == certree.hold_out(wrong, 300)
+    assert certificate == certree.certificates.hold_out(wrong, 300)
     assert model.certify(X[300:], y[300:], 0.01).bound > certificate.bound
     with pytest.raises(ValueError, match="both X and y, or neither"):
         model.certify(X)
@@ -233,7 +236,9 @@ def test_any_classifier_is_certified_by_new_rows():
     X, y = load_breast_cancer(return_X_y=True)
     forest = RandomForestClassifier(20, random_state=0).fit(X[:300], y[:300])
     certificate = certree.certify(forest, X[300:], y[300:])
-    assert certificate == certree.hold_out(int((forest.predict(X[300:]) != y[300:]).sum()), 269)
+    assert certificate == certree.certificates.hold_out(
+        int((forest.predict(X[300:]) != y[300:]).sum()), 269
+    )
     assert certificate.bound < 0.1
     names = np.array(["bad", "good"])[y]
     dummy = DummyClassifier().fit(X, names)

@@ -24,7 +24,7 @@ from certree.experiments import rates
 from certree.experiments.figure2 import SHARES
 from certree.experiments.protocol import EXPANDED, PARTITIONS, PRUNING, run
 from certree.experiments.table2 import METHODS
-from certree.tables import DATA_VARIABLE
+from certree.files.tables import DATA_VARIABLE
 
 KINDS = {b"\x89PNG\r\n\x1a\n": ".png", b"<?xml": ".svg", b"%PDF": ".pdf"}
 

@@ -22,9 +22,9 @@ from certree import (
     NaiveBayesClassifier,
     PACBayesTreeClassifier,
 )
-from certree.adaptive import fragment_rule
-from certree.decorated import _rows_of_nodes
-from certree.rows import content_folds
+from certree.estimators.decorated import _rows_of_nodes
+from certree.prunings.scott_nowak import fragment_rule
+from certree.rows.folds import content_folds
 from certree.tune import LOG_GRID, linear_grid
 from test_adaptive import literal_penalties, paid
 
@@ -168,7 +168,9 @@ def test_the_polynomial_rule_prunes_by_training_errors_like_the_function(smoothn
         model = DecoratedTreeClassifier(
             rule="polynomial", smoothness=smoothness, constant=constant, max_depth=3, random_state=0
         ).fit(X, y, sample_weight=weight)
-        weights = certree.polynomial_penalised(tree, stats, smoothness, constant, cost=cost)
+        weights = certree.prunings.polynomial_penalised(
+            tree, stats, smoothness, constant, cost=cost
+        )
         rows = _rows_of_nodes(tree, tree.apply(X))
         expected = {frozenset(rows[v]) for v in np.flatnonzero(weights.weight)}
         assert leaves_with_rows(model, X) == expected
@@ -203,7 +205,7 @@ def test_the_constant_of_the_polynomial_rule_has_the_smallest_held_out_loss(scor
 
     def held_out_loss(constant):
         return sum(
-            certree.polynomial_penalised(tree, stats, 2, constant, cost=cost).weight @ loss
+            certree.prunings.polynomial_penalised(tree, stats, 2, constant, cost=cost).weight @ loss
             for stats, cost, loss in judged
         )
 

@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as hnp
 import certree
 import reference
 from certree import NodeStats, Tree
-from certree.divergence import log_prior_mass
-from certree.priors import independent_decisions
+from certree.certificates.divergence import log_prior_mass
+from certree.certificates.priors import independent_decisions
 from strategies import temperatures, trees, trees_and_stats
 
 decisions = st.one_of(st.floats(-3, 3), st.floats(-30, 30))
@@ -39,15 +39,17 @@ def test_independent_decisions_are_the_law_that_they_say(data, tree):
 def test_kl_is_the_sum_over_prunings(data, tree):
     (law, masses), (prior, prior_masses) = data.draw(laws(tree)), data.draw(laws(tree))
     expected = reference.kl_divergence(masses, prior_masses)
-    assert certree.kl_divergence(tree, law, prior) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-    assert certree.kl_divergence(tree, law, law) == 0
+    assert certree.certificates.kl_divergence(tree, law, prior) == pytest.approx(
+        expected, rel=1e-9, abs=1e-12
+    )
+    assert certree.certificates.kl_divergence(tree, law, law) == 0
 
 
 @given(st.data(), trees(**small), st.sampled_from([0.1, 0.5, 0.999, 1.001, 2.0, 5.0]))
 def test_renyi_is_the_sum_over_prunings(data, tree, order):
     (law, masses), (prior, prior_masses) = data.draw(laws(tree)), data.draw(laws(tree))
     expected = reference.renyi_divergence(masses, prior_masses, order)
-    got = certree.renyi_divergence(tree, law, prior, order)
+    got = certree.certificates.renyi_divergence(tree, law, prior, order)
     assert got == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
@@ -60,7 +62,7 @@ def test_kl_of_a_posterior_is_that_of_its_cells_too(tree_and_stats, lam, prior_n
     _, prior_masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, 0.0, 0.0, prior_name)
     by_cell = [dict(zip(every, side, strict=True)) for side in (masses, prior_masses)]
     by_node = [reference.by_nodes(every, side) for side in (masses, prior_masses)]
-    got = certree.kl_divergence(tree, law, prior)
+    got = certree.certificates.kl_divergence(tree, law, prior)
     assert got == pytest.approx(reference.kl_divergence(*by_cell), rel=1e-9, abs=1e-10)
     assert got == pytest.approx(reference.kl_divergence(*by_node), rel=1e-9, abs=1e-10)
 
@@ -68,13 +70,13 @@ def test_kl_of_a_posterior_is_that_of_its_cells_too(tree_and_stats, lam, prior_n
 @given(trees_and_stats(), temperatures())
 def test_kl_of_one_pruning_is_its_log_mass(tree_and_stats, price):
     tree, stats = tree_and_stats
-    pruning = certree.cost_complexity(tree, stats, price)
-    prior = certree.branching_prior(tree, stats.n_classes).laws[0]
+    pruning = certree.prunings.cost_complexity(tree, stats, price)
+    prior = certree.certificates.branching_prior(tree, stats.n_classes).laws[0]
     nodes = tuple(np.flatnonzero(pruning.weight))
     mass = reference.by_nodes(
         *reference.pac_bayes(tree, stats.n, stats.errors, 0, 0, "branching")[:2]
     )
-    got = certree.kl_divergence(tree, pruning, prior)
+    got = certree.certificates.kl_divergence(tree, pruning, prior)
     assert got == pytest.approx(-math.log(float(mass[nodes])), rel=1e-12, abs=1e-12)
 
 
@@ -85,28 +87,32 @@ def test_what_the_prior_forbids_is_infinitely_far():
     root = independent_decisions(tree, np.full(5, -np.inf))
     half = independent_decisions(tree, np.zeros(5))
     for one, other in ((full, stump), (stump, full), (root, full), (half, full)):
-        assert certree.kl_divergence(tree, one, other) == np.inf
-        assert certree.renyi_divergence(tree, one, other, 2) == np.inf
+        assert certree.certificates.kl_divergence(tree, one, other) == np.inf
+        assert certree.certificates.renyi_divergence(tree, one, other, 2) == np.inf
     # Below the root, which the law never splits, the two may decide as they like.
-    assert certree.kl_divergence(tree, root, root) == 0
+    assert certree.certificates.kl_divergence(tree, root, root) == 0
     elsewhere = independent_decisions(tree, np.array([-np.inf, np.inf, 0, 0, 0]))
-    assert certree.kl_divergence(tree, elsewhere, root) == 0
+    assert certree.certificates.kl_divergence(tree, elsewhere, root) == 0
     for order in (0.5, 2):
-        assert certree.renyi_divergence(tree, elsewhere, root, order) == 0
-        assert certree.renyi_divergence(tree, full, half, order) == pytest.approx(2 * np.log(2))
-    assert certree.renyi_divergence(tree, root, full, 0.5) == np.inf
+        assert certree.certificates.renyi_divergence(tree, elsewhere, root, order) == 0
+        assert certree.certificates.renyi_divergence(tree, full, half, order) == pytest.approx(
+            2 * np.log(2)
+        )
+    assert certree.certificates.renyi_divergence(tree, root, full, 0.5) == np.inf
     for order in (0, 1, -1, np.inf):
         with pytest.raises(ValueError, match="order must be positive, finite and not 1"):
-            certree.renyi_divergence(tree, full, full, order)
+            certree.certificates.renyi_divergence(tree, full, full, order)
 
 
 def test_divergence_of_far_laws_does_not_cancel():
     tree = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
     stats = NodeStats([[10**9, 10**9], [10**9, 0], [0, 10**9]], [0, 0, 1])
-    prior = certree.branching_prior(tree, 2).laws[0]
+    prior = certree.certificates.branching_prior(tree, 2).laws[0]
     for lam in (1.0, 1e3, 1e6):
-        law = certree.gibbs_posterior(tree, stats, prior, lam)
-        assert certree.kl_divergence(tree, law, prior) == pytest.approx(np.log(2), rel=1e-14)
+        law = certree.certificates.gibbs_posterior(tree, stats, prior, lam)
+        assert certree.certificates.kl_divergence(tree, law, prior) == pytest.approx(
+            np.log(2), rel=1e-14
+        )
 
 
 @st.composite

@@ -25,8 +25,8 @@ from certree.experiments.protocol import (
     judge,
     run,
 )
-from certree.rows import content_folds
-from certree.tables import Table, load
+from certree.files.tables import Table, load
+from certree.rows.folds import content_folds
 
 
 def synthetic(n, p=3, classes=3, seed=0):
@@ -122,13 +122,13 @@ def test_outcomes_are_those_of_the_public_functions(partition):
         return np.mean(label != sample.y_test)
 
     chosen = outcome.temperatures
-    pruning = certree.cost_complexity(tree, stats, *chosen[PRUNING])
+    pruning = certree.prunings.cost_complexity(tree, stats, *chosen[PRUNING])
     assert outcome.errors[PRUNING] == error(pruning)
-    adaptive = certree.depth_penalised(tree, stats, *chosen["SN-pruning"])
+    adaptive = certree.prunings.depth_penalised(tree, stats, *chosen["SN-pruning"])
     assert outcome.errors["SN-pruning"] == error(adaptive)
     law = certree.pac_bayes(tree, stats, *chosen["PAC-Bayes joint"])
     assert outcome.errors["PAC-Bayes joint"] == error(law)
-    assert outcome.errors[UNPRUNED] == error(certree.cost_complexity(tree, stats, 0))
+    assert outcome.errors[UNPRUNED] == error(certree.prunings.cost_complexity(tree, stats, 0))
     assert "HS-vote" not in outcome.errors
     score = certree.vote(tree, stats, law).score[tree.apply(sample.X_test)]
     gibbs = 1 - np.take_along_axis(score, sample.y_test[:, None], axis=1).mean()
@@ -176,10 +176,10 @@ def literal_run(sample, grow, law, kind, n_temperatures, repeat):
 @pytest.mark.parametrize(
     ("name", "law", "kind", "n_temperatures"),
     [
-        (PRUNING, certree.cost_complexity, "majority", 1),
-        ("SN-pruning", certree.depth_penalised, "majority", 1),
+        (PRUNING, certree.prunings.cost_complexity, "majority", 1),
+        ("SN-pruning", certree.prunings.depth_penalised, "majority", 1),
         ("PAC-Bayes joint", certree.pac_bayes, "majority", 2),
-        ("HS-vote", certree.helmbold_schapire, "mean", 1),
+        ("HS-vote", certree.weights.helmbold_schapire, "mean", 1),
     ],
 )
 def test_outcomes_are_those_of_a_literal_run(name, law, kind, n_temperatures):

@@ -262,7 +262,7 @@ def test_a_scikit_learn_tree_keeps_its_cells():
     X = rng.normal(size=(400, 3)).astype(np.float32)
     y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
     model = DecisionTreeClassifier(max_leaf_nodes=30, random_state=0).fit(X, y)
-    tree = certree.from_sklearn(model)
+    tree = certree.grow.from_sklearn(model)
     assert tree.n_nodes == model.tree_.node_count
     assert tree.depth == model.get_depth()
     pairs = set(zip(tree.apply(X), model.apply(X), strict=True))
@@ -273,7 +273,7 @@ def test_a_scikit_learn_tree_keeps_its_cells():
 
 def test_what_is_no_fitted_tree_is_refused():
     with pytest.raises(TypeError, match="expected a fitted scikit-learn decision tree"):
-        certree.from_sklearn(DecisionTreeClassifier())
+        certree.grow.from_sklearn(DecisionTreeClassifier())
 
 
 @given(st.integers(1, 3), st.integers(0, 6), st.integers(0, 2**32))
@@ -281,7 +281,7 @@ def test_the_grid_halves_the_box_whatever_the_rows_are(p, depth, seed):
     rng = np.random.default_rng(seed)
     low = rng.integers(-8, 0, p).astype(float)
     high = low + 2.0 ** rng.integers(0, 4, p)
-    tree = certree.dyadic_grid(low, high, depth)
+    tree = certree.grow.dyadic_grid(low, high, depth)
     assert tree.n_leaves == 2**depth
     assert set(tree.node_depth[tree.is_leaf]) == {depth}
     X = rng.uniform(low - 1, high + 1, (40, p))
@@ -306,4 +306,4 @@ def test_the_grid_halves_the_box_whatever_the_rows_are(p, depth, seed):
 )
 def test_bad_boxes_are_refused(low, high, depth, message):
     with pytest.raises(ValueError, match=message):
-        certree.dyadic_grid(low, high, depth)
+        certree.grow.dyadic_grid(low, high, depth)

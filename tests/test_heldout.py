@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import certree
 import reference
-from certree import HeldOut, NodeStats
+from certree import NodeStats
+from certree.certificates import HeldOut
 from strategies import rows, trees
 
 RNG = np.random.default_rng(0)
@@ -18,7 +19,7 @@ TREE = certree.grow_kd(X[GROW], Y[GROW])
 
 
 def split(**changes):
-    return certree.held_out(TREE, X, Y, 3, **{"grow": GROW, "weigh": WEIGH} | changes)
+    return certree.certificates.held_out(TREE, X, Y, 3, **{"grow": GROW, "weigh": WEIGH} | changes)
 
 
 @given(st.data(), trees(), rows(max_features=3))
@@ -29,9 +30,9 @@ def test_each_side_is_counted_and_the_growing_rows_label(data, tree, table):
     grow, weigh = (np.flatnonzero(np.array(side) == name) for name in "gw")
     if not len(weigh):
         with pytest.raises(ValueError, match="stats must count n = 0 >= 1 observations"):
-            certree.held_out(tree, x, y, 3, grow=grow, weigh=weigh)
+            certree.certificates.held_out(tree, x, y, 3, grow=grow, weigh=weigh)
         return
-    held = certree.held_out(tree, x, y, 3, grow=grow, weigh=weigh)
+    held = certree.certificates.held_out(tree, x, y, 3, grow=grow, weigh=weigh)
     assert held.n == len(weigh)
     assert held.n_classes == 3
     for stats, side in ((held.grown, grow), (held.stats, weigh)):
@@ -92,6 +93,6 @@ def test_statistics_that_do_not_belong_together_are_refused():
 
 
 def test_a_tree_from_before_the_rows_needs_no_growing_rows():
-    held = certree.held_out(TREE, X, Y, 3, grow=[], weigh=np.arange(40))
+    held = certree.certificates.held_out(TREE, X, Y, 3, grow=[], weigh=np.arange(40))
     assert held.n == 40
     assert (held.stats.label == 0).all()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import certree
 import reference
-from certree.labelled import ballot_of, divergence
+from certree.certificates.labelled_prunings import ballot_of, divergence
 from strategies import temperatures, trees_and_stats
 
 SMALL = {"largest": 30, "max_inner": 3, "max_chain": 2}
@@ -31,10 +31,10 @@ def enumerated(tree, stats, prior, lam):
 @given(trees_and_stats(**SMALL), temperatures(10), st.booleans())
 def test_labelled_posterior_is_the_sum_over_labelled_prunings(tree_and_stats, lam, trusting):
     tree, stats = tree_and_stats
-    prior = certree.branching_prior(tree, stats.n_classes)
+    prior = certree.certificates.branching_prior(tree, stats.n_classes)
     if trusting:
-        prior = certree.trust_labels(prior, stats)
-    law = certree.labelled_posterior(tree, stats, prior, lam)
+        prior = certree.certificates.trust_labels(prior, stats)
+    law = certree.certificates.labelled_posterior(tree, stats, prior, lam)
     every, masses, log_total = enumerated(tree, stats, prior, lam)
     assert law.weights.log_evidence == pytest.approx(log_total, rel=1e-9, abs=1e-9)
     joint = law.weights.weight[:, None] * law.share
@@ -59,13 +59,13 @@ def test_labelled_posterior_is_the_sum_over_labelled_prunings(tree_and_stats, la
 def test_a_law_without_labels_takes_those_of_the_growing_rows():
     tree = certree.Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
     stats = certree.NodeStats([[6, 4], [6, 0], [0, 4]], [0, 0, 1])
-    prior = certree.branching_prior(tree, 2)
-    law = certree.gibbs_posterior(tree, stats, prior.laws[0], 1.0)
+    prior = certree.certificates.branching_prior(tree, 2)
+    law = certree.certificates.gibbs_posterior(tree, stats, prior.laws[0], 1.0)
     np.testing.assert_array_equal(
         ballot_of(tree, stats, law).score, certree.vote(tree, stats, law).score
     )
     assert divergence(law, prior) == prior.divergence(law)
-    labelled = certree.LabelledWeights(law, np.eye(2)[stats.label])
+    labelled = certree.certificates.LabelledWeights(law, np.eye(2)[stats.label])
     np.testing.assert_allclose(
         ballot_of(tree, stats, labelled).score, certree.vote(tree, stats, law).score
     )
@@ -77,19 +77,25 @@ def test_a_law_without_labels_takes_those_of_the_growing_rows():
 def test_a_label_that_the_prior_excludes_does_not_matter_where_it_is_never_drawn():
     tree = certree.Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
     stats = certree.NodeStats([[6, 4], [6, 0], [0, 4]], [0, 0, 1])
-    sure = certree.trust_labels(certree.branching_prior(tree, 2), stats, 1.0)
+    sure = certree.certificates.trust_labels(
+        certree.certificates.branching_prior(tree, 2), stats, 1.0
+    )
     root = certree.prune(tree, [0, 1, 1])
-    wrong_below = certree.LabelledWeights(root, np.array([[1, 0], [0, 1], [1, 0]]))
+    wrong_below = certree.certificates.LabelledWeights(root, np.array([[1, 0], [0, 1], [1, 0]]))
     assert divergence(wrong_below, sure) == pytest.approx(np.log(2))
 
 
 def test_what_does_not_fit_is_refused():
     tree = certree.Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
     stats = certree.NodeStats([[6, 4], [6, 0], [0, 4]], [0, 0, 1])
-    prior = certree.branching_prior(tree, 2)
+    prior = certree.certificates.branching_prior(tree, 2)
     with pytest.raises(ValueError, match="one part and 2 labels, got 2 parts and 2 labels"):
-        certree.labelled_posterior(tree, stats, certree.mixture(prior, prior), 1)
+        certree.certificates.labelled_posterior(
+            tree, stats, certree.certificates.mixture(prior, prior), 1
+        )
     with pytest.raises(ValueError, match="one part and 2 labels, got 1 parts and 3 labels"):
-        certree.labelled_posterior(tree, stats, certree.allow_abstention(prior), 1)
+        certree.certificates.labelled_posterior(
+            tree, stats, certree.certificates.allow_abstention(prior), 1
+        )
     with pytest.raises(ValueError, match="every row of share must hold probabilities"):
-        certree.LabelledWeights(prior.laws[0], np.full((3, 2), 0.6))
+        certree.certificates.LabelledWeights(prior.laws[0], np.full((3, 2), 0.6))

@@ -37,7 +37,9 @@ def test_tuple_risk_draws_all_tuples(tree_and_stats, lam, tuple_):
     tree, stats = tree_and_stats
     _, ballot, masses = drawn(tree_and_stats, lam)
     expected = reference.tuple_risk(tree, masses, stats.counts, stats.label, *tuple_)
-    assert certree.tuple_risk(tree, stats, ballot, *tuple_) == pytest.approx(expected, abs=1e-9)
+    assert certree.certificates.tuple_risk(tree, stats, ballot, *tuple_) == pytest.approx(
+        expected, abs=1e-9
+    )
 
 
 @given(trees_and_stats(**SMALL).filter(observed), temperatures(10))
@@ -45,9 +47,9 @@ def test_disagreement_draws_all_pairs(tree_and_stats, lam):
     tree, stats = tree_and_stats
     _, ballot, masses = drawn(tree_and_stats, lam)
     expected = reference.disagreement(tree, masses, stats.counts, stats.label)
-    got = certree.disagreement(tree, stats, ballot)
+    got = certree.certificates.disagreement(tree, stats, ballot)
     assert got == pytest.approx(expected, abs=1e-9)
-    one_wrong = certree.one_wrong(tree, stats, ballot)
+    one_wrong = certree.certificates.one_wrong(tree, stats, ballot)
     if stats.n_classes == 2:
         assert one_wrong == pytest.approx(got, abs=1e-12)
     # Where one of two is right and one wrong they differ.
@@ -58,13 +60,15 @@ def test_disagreement_draws_all_pairs(tree_and_stats, lam):
 def test_moments_are_those_of_one_another(tree_and_stats, lam):
     tree, stats = tree_and_stats
     weights, ballot, _ = drawn(tree_and_stats, lam)
-    gibbs = certree.tuple_risk(tree, stats, ballot)
-    tandem = certree.tuple_risk(tree, stats, ballot, 2, 2)
-    assert gibbs == pytest.approx(certree.gibbs_risk(stats, weights), abs=1e-12)
-    assert certree.one_wrong(tree, stats, ballot) == pytest.approx(2 * (gibbs - tandem), abs=1e-12)
-    either = certree.tuple_risk(tree, stats, ballot, 2, 1)
+    gibbs = certree.certificates.tuple_risk(tree, stats, ballot)
+    tandem = certree.certificates.tuple_risk(tree, stats, ballot, 2, 2)
+    assert gibbs == pytest.approx(certree.weights.gibbs_risk(stats, weights), abs=1e-12)
+    assert certree.certificates.one_wrong(tree, stats, ballot) == pytest.approx(
+        2 * (gibbs - tandem), abs=1e-12
+    )
+    either = certree.certificates.tuple_risk(tree, stats, ballot, 2, 1)
     assert either == pytest.approx(2 * gibbs - tandem, abs=1e-12)
-    first, second = certree.margin_moments(tree, stats, ballot)
+    first, second = certree.certificates.margin_moments(tree, stats, ballot)
     assert first == pytest.approx(1 - 2 * gibbs, abs=1e-12)
     assert second == pytest.approx(1 - 4 * gibbs + 4 * tandem, abs=1e-12)
 
@@ -73,7 +77,7 @@ def test_moments_are_those_of_one_another(tree_and_stats, lam):
 def test_wrong_range_is_reached_and_never_passed(tree_and_stats, lam):
     tree, stats = tree_and_stats
     _, ballot, masses = drawn(tree_and_stats, lam)
-    least = certree.wrong_range(tree, ballot)
+    least = certree.certificates.wrong_range(tree, ballot)
     right, wrong = [], []
     for leaf in np.flatnonzero(tree.is_leaf):
         for k in range(stats.n_classes):
@@ -90,7 +94,9 @@ def test_wrong_range_is_reached_and_never_passed(tree_and_stats, lam):
 
 def test_wrong_mass_keeps_what_is_small():
     ballot = Vote([[1e-30, 1 - 1e-16, 1e-25]])
-    np.testing.assert_allclose(certree.wrong_mass(ballot), [[1, 1e-25 + 1e-30, 1]], rtol=1e-12)
+    np.testing.assert_allclose(
+        certree.certificates.wrong_mass(ballot), [[1, 1e-25 + 1e-30, 1]], rtol=1e-12
+    )
 
 
 @given(trees_and_stats(), temperatures(10), st.data())
@@ -99,12 +105,12 @@ def test_mean_and_variance_are_those_over_all_prunings(tree_and_stats, lam, data
     value = data.draw(hnp.arrays(float, tree.n_nodes, elements=st.floats(-100, 100)))
     weights, _, masses = drawn(tree_and_stats, lam)
     mean, variance = reference.leaf_sums(masses, value)
-    assert certree.leaf_mean(tree, weights, value) == pytest.approx(mean, abs=1e-8)
-    assert certree.leaf_variance(tree, weights, value) == pytest.approx(
+    assert certree.certificates.leaf_mean(tree, weights, value) == pytest.approx(mean, abs=1e-8)
+    assert certree.certificates.leaf_variance(tree, weights, value) == pytest.approx(
         variance, rel=1e-8, abs=1e-7
     )
     ones = np.ones(tree.n_nodes)
-    leaves = certree.leaf_mean(tree, weights, ones)
+    leaves = certree.certificates.leaf_mean(tree, weights, ones)
     assert leaves == pytest.approx(weights.expected_leaves, abs=1e-9)
 
 
@@ -112,13 +118,16 @@ def test_mean_and_variance_are_those_over_all_prunings(tree_and_stats, lam, data
 def test_variance_of_the_errors_is_the_slope_of_the_divergence(tree_and_stats, lam):
     """The derivative of KL by the temperature is the temperature times the variance."""
     tree, stats = tree_and_stats
-    prior = certree.branching_prior(tree, stats.n_classes).laws[0]
+    prior = certree.certificates.branching_prior(tree, stats.n_classes).laws[0]
     step = 1e-6
     below, law, above = (
-        certree.gibbs_posterior(tree, stats, prior, x) for x in (lam - step, lam, lam + step)
+        certree.certificates.gibbs_posterior(tree, stats, prior, x)
+        for x in (lam - step, lam, lam + step)
     )
-    rise = certree.kl_divergence(tree, above, prior) - certree.kl_divergence(tree, below, prior)
-    expected = lam * certree.leaf_variance(tree, law, stats.errors)
+    rise = certree.certificates.kl_divergence(
+        tree, above, prior
+    ) - certree.certificates.kl_divergence(tree, below, prior)
+    expected = lam * certree.certificates.leaf_variance(tree, law, stats.errors)
     rest = 1e-6 + stats.n[0] ** 3 * step**2
     assert rise / (2 * step) == pytest.approx(expected, rel=1e-6, abs=rest)
 
@@ -126,13 +135,13 @@ def test_variance_of_the_errors_is_the_slope_of_the_divergence(tree_and_stats, l
 def test_one_pruning_has_no_variance_and_bad_values_are_refused():
     tree = certree.Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
     stats = NodeStats([[3, 1], [3, 0], [0, 1]], [0, 0, 1])
-    pruning = certree.cost_complexity(tree, stats, 0.1)
-    assert certree.leaf_mean(tree, pruning, [5, 2, 4]) == 6
-    assert certree.leaf_variance(tree, pruning, [5, 2, 4]) == 0
+    pruning = certree.prunings.cost_complexity(tree, stats, 0.1)
+    assert certree.certificates.leaf_mean(tree, pruning, [5, 2, 4]) == 6
+    assert certree.certificates.leaf_variance(tree, pruning, [5, 2, 4]) == 0
     with pytest.raises(ValueError, match="value must be finite"):
-        certree.leaf_mean(tree, pruning, [5, 2, np.inf])
+        certree.certificates.leaf_mean(tree, pruning, [5, 2, np.inf])
     ballot = certree.vote(tree, stats, pruning)
     with pytest.raises(ValueError, match=r"n_wrong must lie in 1 .. 2"):
-        certree.tuple_risk(tree, stats, ballot, 2, 3)
+        certree.certificates.tuple_risk(tree, stats, ballot, 2, 3)
     with pytest.raises(ValueError, match="stats must count at least one row"):
-        certree.one_wrong(tree, NodeStats(np.zeros((3, 2)), [0, 0, 0]), ballot)
+        certree.certificates.one_wrong(tree, NodeStats(np.zeros((3, 2)), [0, 0, 0]), ballot)

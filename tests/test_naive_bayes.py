@@ -20,13 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from certree import NaiveBayesClassifier
-from certree.densities import (
-    CategoricalTable,
-    Histogram,
-    Moments,
-    edges_of,
-)
-from certree.powers import POWERS, JudgedPowers, losses_of
+from certree.naive_bayes.densities import CategoricalTable, Histogram, Moments, edges_of
+from certree.naive_bayes.powers import POWERS, JudgedPowers, losses_of
 from strategies import rows
 
 X, Y = load_iris(return_X_y=True)

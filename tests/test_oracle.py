@@ -29,7 +29,7 @@ def test_an_oracle_bound_is_the_least_over_all_prunings(tree_and_stats, lam, n, 
     tree, stats = tree_and_stats
     assume(stats.n[0] > 0 and stats.n_classes > 1)
     population = as_population(stats)
-    prior = certree.branching_prior(tree, stats.n_classes).laws[0]
+    prior = certree.certificates.branching_prior(tree, stats.n_classes).laws[0]
     masses = reference.law_of_log_odds(tree, np.clip(prior.log_odds, -1e3, 1e3))
     slope = (math.exp(lam) - 1) / lam
     least = min(
@@ -38,7 +38,7 @@ def test_an_oracle_bound_is_the_least_over_all_prunings(tree_and_stats, lam, n, 
         if mass > 0
     )
     chance = (2 * math.log(2 / delta) + reference.log_of(reference.xi(n))) / (lam * n)
-    got = certree.oracle_bound(tree, population, prior, n, 0.0, delta, lam)
+    got = certree.certificates.oracle_bound(tree, population, prior, n, 0.0, delta, lam)
     assert got.gibbs_risk == pytest.approx(min((least + chance) / (1 - lam / 2), 1), abs=1e-9)
     assert got.excess == min(stats.n_classes * got.gibbs_risk, 1)
 
@@ -51,7 +51,7 @@ def test_the_pruning_pays_least_for_all_numbers_of_rows():
     for v in range(6, -1, -1):
         counts[v] = counts[2 * v + 1] + counts[2 * v + 2]
     population = NodeStats(counts, counts.argmax(axis=1))
-    prior = certree.branching_prior(EIGHT, 2).laws[0]
+    prior = certree.certificates.branching_prior(EIGHT, 2).laws[0]
     masses = reference.law_of_log_odds(EIGHT, np.clip(prior.log_odds, -1e3, 1e3))
     lam = 1.9
     slope = math.expm1(lam) / lam
@@ -61,7 +61,7 @@ def test_the_pruning_pays_least_for_all_numbers_of_rows():
             slope * sum(population.errors[v] for v in nodes) - 2 * float(mass.ln()) / (lam * n)
             for nodes, mass in masses.items()
         )
-        got = certree.oracle_bound(EIGHT, population, prior, n, 0.0, lambda_error=lam)
+        got = certree.certificates.oracle_bound(EIGHT, population, prior, n, 0.0, lambda_error=lam)
         assert slope * got.risk + 2 * got.complexity / (lam * n) == pytest.approx(least, abs=1e-12)
         sizes.add(got.pruning.expected_leaves)
     assert len(sizes) > 2
@@ -69,7 +69,7 @@ def test_the_pruning_pays_least_for_all_numbers_of_rows():
 
 def smooth_problem(dimension, depth):
     """A dyadic grid, and classes whose probabilities are a zigzag of slope below 1."""
-    tree = certree.dyadic_grid([0.0] * dimension, [1.0] * dimension, depth)
+    tree = certree.grow.dyadic_grid([0.0] * dimension, [1.0] * dimension, depth)
     axis = (np.arange(2 ** (12 // dimension)) + 0.5) / 2 ** (12 // dimension)
     points = np.stack(np.meshgrid(*dimension * [axis], indexing="ij"), -1).reshape(-1, dimension)
     first = 0.3 + 0.4 * np.abs((2.2 * points + 0.3) % 1 * 2 - 1).mean(axis=1)
@@ -84,11 +84,14 @@ def smooth_problem(dimension, depth):
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_the_bound_falls_at_least_as_fast_as_the_rate(dimension):
     tree, population, bayes_risk = smooth_problem(dimension, 12)
-    prior = certree.branching_prior(tree, 2).laws[0]
+    prior = certree.certificates.branching_prior(tree, 2).laws[0]
     sizes = 2 ** np.arange(10, 25, 2)
-    found = [certree.oracle_bound(tree, population, prior, int(n), bayes_risk) for n in sizes]
+    found = [
+        certree.certificates.oracle_bound(tree, population, prior, int(n), bayes_risk)
+        for n in sizes
+    ]
     excess = np.array([bound.excess for bound in found])
-    rate = np.array([certree.hoelder_rate(float(n), 1, dimension) for n in sizes])
+    rate = np.array([certree.certificates.hoelder_rate(float(n), 1, dimension) for n in sizes])
     assert excess[0] < 1
     assert (np.diff(excess / rate)[1:] < 0).all()
     # More rows pay for more leaves and take a smaller temperature.
@@ -101,10 +104,10 @@ def test_the_bound_falls_at_least_as_fast_as_the_rate(dimension):
 
 def test_the_papers_prior_pays_for_the_depth():
     tree, population, bayes_risk = smooth_problem(1, 8)
-    dear = certree.size_prior(tree, 2, 3.0 * tree.depth).laws[0]
-    free = certree.branching_prior(tree, 2).laws[0]
+    dear = certree.certificates.size_prior(tree, 2, 3.0 * tree.depth).laws[0]
+    free = certree.certificates.branching_prior(tree, 2).laws[0]
     bounds = [
-        certree.oracle_bound(tree, population, law, 10**5, bayes_risk).excess
+        certree.certificates.oracle_bound(tree, population, law, 10**5, bayes_risk).excess
         for law in (free, dear)
     ]
     assert bounds[0] < bounds[1] < 1
@@ -112,21 +115,21 @@ def test_the_papers_prior_pays_for_the_depth():
 
 def test_bad_input():
     tree, population, bayes_risk = smooth_problem(1, 2)
-    prior = certree.branching_prior(tree, 2).laws[0]
+    prior = certree.certificates.branching_prior(tree, 2).laws[0]
     counts = NodeStats(2 * population.counts, population.label)
     with pytest.raises(ValueError, match="probabilities that sum to 1, got 2"):
-        certree.oracle_bound(tree, counts, prior, 100, bayes_risk)
+        certree.certificates.oracle_bound(tree, counts, prior, 100, bayes_risk)
     for wrong in ((0, 0.1, 0.05), (100, 1.5, 0.05), (100, 0.1, 0.0)):
         with pytest.raises(ValueError, match="expected n >= 1"):
-            certree.oracle_bound(tree, population, prior, *wrong)
+            certree.certificates.oracle_bound(tree, population, prior, *wrong)
     for lam in (0.0, 2.0, np.nan):
         with pytest.raises(ValueError, match="lambda_error must lie between 0 and 2"):
-            certree.oracle_bound(tree, population, prior, 100, 0.1, lambda_error=lam)
-    assert certree.oracle_excess(0.25, 3) == 0.75
+            certree.certificates.oracle_bound(tree, population, prior, 100, 0.1, lambda_error=lam)
+    assert certree.certificates.oracle_excess(0.25, 3) == 0.75
     for wrong in ((-0.1, 2), (np.nan, 2), (0.1, 1)):
         with pytest.raises(ValueError, match="expected an excess >= 0"):
-            certree.oracle_excess(*wrong)
-    assert certree.hoelder_rate(1000, 1, 1) == pytest.approx(0.1)
+            certree.certificates.oracle_excess(*wrong)
+    assert certree.certificates.hoelder_rate(1000, 1, 1) == pytest.approx(0.1)
     for wrong in ((0, 1, 1), (10, 1.5, 1), (10, 1, 0)):
         with pytest.raises(ValueError, match="expected n > 0, a smoothness"):
-            certree.hoelder_rate(*wrong)
+            certree.certificates.hoelder_rate(*wrong)

@@ -3,7 +3,7 @@ import stat
 
 import pytest
 
-from certree.output import write_whole
+from certree.files.whole import write_whole
 
 
 def names(directory):

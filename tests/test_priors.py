@@ -10,7 +10,8 @@ from hypothesis.extra import numpy as hnp
 
 import certree
 import reference
-from certree import NodeStats, Prior, Tree
+from certree import NodeStats, Tree
+from certree.certificates import Prior
 from strategies import temperatures, trees, trees_and_stats
 
 STUMP = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
@@ -23,7 +24,7 @@ def masses_of(tree, law):
 
 @given(trees(max_chain=3), st.floats(0.05, 0.95))
 def test_branching_prior_is_that_of_pac_bayes(tree, stop):
-    prior = certree.branching_prior(tree, 2, stop).laws[0]
+    prior = certree.certificates.branching_prior(tree, 2, stop).laws[0]
     stats = NodeStats(np.zeros((tree.n_nodes, 2)), np.zeros(tree.n_nodes, int))
     same = certree.pac_bayes(tree, stats, 0, 0, "branching", stop)
     np.testing.assert_allclose(prior.weight, same.weight, rtol=1e-12)
@@ -32,7 +33,7 @@ def test_branching_prior_is_that_of_pac_bayes(tree, stop):
 
 @given(trees(max_inner=5), st.floats(-1, 3))
 def test_size_prior_weighs_prunings_by_their_leaves(tree, leaf_cost):
-    masses = masses_of(tree, certree.size_prior(tree, 3, leaf_cost).laws[0])
+    masses = masses_of(tree, certree.certificates.size_prior(tree, 3, leaf_cost).laws[0])
     total = sum(math.exp(-leaf_cost * len(nodes)) for nodes in masses)
     for nodes, mass in masses.items():
         expected = math.exp(-leaf_cost * len(nodes)) / total
@@ -42,7 +43,7 @@ def test_size_prior_weighs_prunings_by_their_leaves(tree, leaf_cost):
 @given(trees_and_stats(labels=("majority",)), st.floats(0.1, 100))
 def test_count_prior_stops_as_it_says(tree_and_stats, rows):
     tree, grown = tree_and_stats
-    law = certree.count_prior(tree, grown, rows).laws[0]
+    law = certree.certificates.count_prior(tree, grown, rows).laws[0]
     stop = np.where(tree.is_leaf, 1.0, rows / (rows + grown.n))
     np.testing.assert_allclose(1 / (1 + np.exp(law.log_odds)), stop, rtol=1e-9)
 
@@ -50,13 +51,13 @@ def test_count_prior_stops_as_it_says(tree_and_stats, rows):
 @given(trees_and_stats(labels=("majority",)), temperatures(10), st.sampled_from([0.001, 0.1, 0.5]))
 def test_centred_prior_pays_little_for_its_pruning(tree_and_stats, price, doubt):
     tree, grown = tree_and_stats
-    pruning = certree.cost_complexity(tree, grown, price)
-    prior = certree.centred_prior(tree, grown, pruning, doubt)
-    split = (certree.reached(tree, pruning) > 0) & (pruning.weight == 0)
+    pruning = certree.prunings.cost_complexity(tree, grown, price)
+    prior = certree.certificates.centred_prior(tree, grown, pruning, doubt)
+    split = (certree.weights.reached(tree, pruning) > 0) & (pruning.weight == 0)
     stopped = (pruning.weight > 0) & ~tree.is_leaf
     expected = (split.sum() + stopped.sum()) * np.log1p(-doubt)
     assert prior.log_mass_of_pruning(pruning) == pytest.approx(expected, abs=1e-9)
-    below = (certree.reached(tree, pruning) == 0) & ~tree.is_leaf
+    below = (certree.weights.reached(tree, pruning) == 0) & ~tree.is_leaf
     np.testing.assert_allclose(1 / (1 + np.exp(prior.laws[0].log_odds[below])), 0.6)
     # Its own labels are nearly free, too.
     label = certree.vote(tree, grown, pruning).label
@@ -69,7 +70,9 @@ def test_centred_prior_pays_little_for_its_pruning(tree_and_stats, price, doubt)
 @given(trees_and_stats(labels=("majority",), max_inner=3), st.floats(0.1, 1))
 def test_labels_are_trusted(tree_and_stats, trust):
     tree, grown = tree_and_stats
-    prior = certree.trust_labels(certree.branching_prior(tree, grown.n_classes), grown, trust)
+    prior = certree.certificates.trust_labels(
+        certree.certificates.branching_prior(tree, grown.n_classes), grown, trust
+    )
     label = np.exp(prior.log_label[0])
     np.testing.assert_allclose(label.sum(axis=1), 1)
     spread = reference.smoothed(tree, grown.counts, 1.0)
@@ -80,11 +83,11 @@ def test_labels_are_trusted(tree_and_stats, trust):
 @given(trees_and_stats(labels=("majority",), max_inner=3, max_chain=2, n_classes=2), st.data())
 def test_a_mixture_mixes_masses(tree_and_stats, data):
     tree, grown = tree_and_stats
-    pruning = certree.cost_complexity(tree, grown, 1.0)
-    mixed = certree.mixture(
-        certree.branching_prior(tree, 2),
-        certree.doubted_prior(tree, grown, pruning, (0.1, 0.01)),
-        certree.count_prior(tree, grown),
+    pruning = certree.prunings.cost_complexity(tree, grown, 1.0)
+    mixed = certree.certificates.mixture(
+        certree.certificates.branching_prior(tree, 2),
+        certree.certificates.doubted_prior(tree, grown, pruning, (0.1, 0.01)),
+        certree.certificates.count_prior(tree, grown),
     )
     shares = [1 / 3, 1 / 6, 1 / 6, 1 / 3]
     np.testing.assert_allclose(np.exp(mixed.log_share), shares)
@@ -105,7 +108,9 @@ def test_a_mixture_mixes_masses(tree_and_stats, data):
 @given(trees_and_stats(labels=("majority",), max_inner=3, max_chain=2, n_classes=2), st.data())
 def test_abstention_is_one_more_label(tree_and_stats, data):
     tree, grown = tree_and_stats
-    prior = certree.allow_abstention(certree.count_prior(tree, grown), 0.2)
+    prior = certree.certificates.allow_abstention(
+        certree.certificates.count_prior(tree, grown), 0.2
+    )
     assert prior.n_labels == 3
     np.testing.assert_allclose(np.exp(prior.log_label).sum(axis=2), 1)
     np.testing.assert_allclose(np.exp(prior.log_label[:, :, 2]), 0.2)
@@ -118,19 +123,19 @@ def test_abstention_is_one_more_label(tree_and_stats, data):
 @given(trees_and_stats(labels=("majority",)), temperatures(), temperatures())
 def test_the_posterior_of_the_branching_prior_is_pac_bayes(tree_and_stats, lam, penalty):
     tree, stats = tree_and_stats
-    prior = certree.branching_prior(tree, stats.n_classes).laws[0]
-    law = certree.gibbs_posterior(tree, stats, prior, lam, penalty)
+    prior = certree.certificates.branching_prior(tree, stats.n_classes).laws[0]
+    law = certree.certificates.gibbs_posterior(tree, stats, prior, lam, penalty)
     same = certree.pac_bayes(tree, stats, lam, penalty, "branching")
     np.testing.assert_allclose(law.weight, same.weight, atol=1e-10)
-    assert certree.kl_divergence(tree, law, same) == pytest.approx(0, abs=1e-8)
+    assert certree.certificates.kl_divergence(tree, law, same) == pytest.approx(0, abs=1e-8)
 
 
 @given(trees_and_stats(largest=30), temperatures(10), st.data())
 def test_posterior_weighs_the_prior_by_errors(tree_and_stats, lam, data):
     tree, stats = tree_and_stats
     log_odds = data.draw(hnp.arrays(float, tree.n_nodes, elements=st.floats(-5, 5)))
-    prior = certree.priors.independent_decisions(tree, log_odds)
-    law = certree.gibbs_posterior(tree, stats, prior, lam)
+    prior = certree.certificates.priors.independent_decisions(tree, log_odds)
+    law = certree.certificates.gibbs_posterior(tree, stats, prior, lam)
     with reference.localcontext() as context:
         context.prec = reference.DIGITS
         weighed = {
@@ -149,21 +154,27 @@ def test_posterior_weighs_the_prior_by_errors(tree_and_stats, lam, data):
 
 def test_a_prior_knows_what_it_has_seen():
     other = NodeStats(GROWN.counts, GROWN.label)
-    assert certree.branching_prior(STUMP, 2).seen is None
-    count, again = certree.count_prior(STUMP, GROWN), certree.count_prior(STUMP, other)
+    assert certree.certificates.branching_prior(STUMP, 2).seen is None
+    count, again = (
+        certree.certificates.count_prior(STUMP, GROWN),
+        certree.certificates.count_prior(STUMP, other),
+    )
     assert count.seen is GROWN
-    assert certree.mixture(certree.branching_prior(STUMP, 2), count).seen is GROWN
+    assert (
+        certree.certificates.mixture(certree.certificates.branching_prior(STUMP, 2), count).seen
+        is GROWN
+    )
     with pytest.raises(ValueError, match="made from the growing rows only"):
-        certree.mixture(count, again)
+        certree.certificates.mixture(count, again)
     with pytest.raises(ValueError, match="made from the growing rows only"):
-        certree.trust_labels(count, other)
+        certree.certificates.trust_labels(count, other)
     twin = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
     with pytest.raises(ValueError, match="priors of different trees do not mix"):
-        certree.mixture(count, certree.branching_prior(twin, 2))
+        certree.certificates.mixture(count, certree.certificates.branching_prior(twin, 2))
 
 
 def test_bad_priors_are_refused():
-    law = certree.branching_prior(STUMP, 2).laws[0]
+    law = certree.certificates.branching_prior(STUMP, 2).laws[0]
     labels = np.log(np.full((1, 3, 2), 0.6))
     with pytest.raises(ValueError, match="log_label must hold logs of probabilities"):
         Prior(STUMP, (law,), labels, np.zeros(1))
@@ -171,17 +182,17 @@ def test_bad_priors_are_refused():
         Prior(STUMP, (law, law), np.log(np.full((2, 3, 2), 0.5)), np.zeros(2))
     with pytest.raises(ValueError, match="log_label must have shape"):
         Prior(STUMP, (law,), np.log(np.full((1, 2, 2), 0.5)), np.zeros(1))
-    pruning = certree.cost_complexity(STUMP, GROWN, 1.0)
+    pruning = certree.prunings.cost_complexity(STUMP, GROWN, 1.0)
     for doubt in (0, 1):
         with pytest.raises(ValueError, match="doubt must lie between 0 and 1"):
-            certree.centred_prior(STUMP, GROWN, pruning, doubt)
+            certree.certificates.centred_prior(STUMP, GROWN, pruning, doubt)
     with pytest.raises(ValueError, match="pruning must have weights 0 and 1"):
-        certree.centred_prior(STUMP, GROWN, law)
+        certree.certificates.centred_prior(STUMP, GROWN, law)
     with pytest.raises(ValueError, match="rows must be a finite number > 0"):
-        certree.count_prior(STUMP, GROWN, 0)
+        certree.certificates.count_prior(STUMP, GROWN, 0)
     with pytest.raises(ValueError, match="leaf_cost must be finite"):
-        certree.size_prior(STUMP, 2, np.inf)
+        certree.certificates.size_prior(STUMP, 2, np.inf)
     with pytest.raises(ValueError, match=r"trust must lie in \(0, 1\]"):
-        certree.trust_labels(certree.branching_prior(STUMP, 2), GROWN, 0)
+        certree.certificates.trust_labels(certree.certificates.branching_prior(STUMP, 2), GROWN, 0)
     with pytest.raises(ValueError, match="share must lie between 0 and 1"):
-        certree.allow_abstention(certree.branching_prior(STUMP, 2), 1)
+        certree.certificates.allow_abstention(certree.certificates.branching_prior(STUMP, 2), 1)

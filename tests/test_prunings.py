@@ -14,8 +14,9 @@ from sklearn.tree import DecisionTreeRegressor
 import certree
 import reference
 from certree import NodeStats, Tree, _core
-from certree.prunings import impurity_cost, upper_errors
-from certree.weights import HeldOutVotes
+from certree.prunings.paths import impurity_cost
+from certree.prunings.penalties import upper_errors
+from certree.weights.family import HeldOutVotes
 from strategies import sums, temperatures, trees, trees_and_stats, trees_and_targets
 
 
@@ -43,7 +44,7 @@ def test_prune_finds_the_smallest_cost_and_on_ties_the_smaller_tree(tree, data):
 @given(trees_and_stats(max_inner=6), temperatures())
 def test_cost_complexity_is_exactly_optimal(tree_and_stats, price):
     tree, stats = tree_and_stats
-    weights = certree.cost_complexity(tree, stats, price)
+    weights = certree.prunings.cost_complexity(tree, stats, price)
     cost = [
         Fraction(float(e)) + Fraction(price) * int(n > 0)
         for e, n in zip(stats.errors, stats.n, strict=True)
@@ -64,7 +65,7 @@ def test_depth_penalised_is_optimal(tree_and_stats, price):
     penalty = np.sqrt(np.maximum(stats.n / n, depth / n) * depth / n)
     cost = stats.errors / n + price * penalty
     best, _ = reference.smallest_cost(tree, cost)
-    weights = certree.depth_penalised(tree, stats, price)
+    weights = certree.prunings.depth_penalised(tree, stats, price)
     assert is_pruning(tree, weights)
     assert float(total(cost, weights)) == pytest.approx(float(best), rel=1e-12, abs=1e-12)
 
@@ -73,19 +74,19 @@ def test_depth_penalty_of_cells_with_fewer_rows_than_cells_above_them():
     tree = Tree([0] * 5, [0.0] * 5, [1, -1, 3, -1, -1], [1] * 5, 1)
     stats = NodeStats([[3, 1], [2, 0], [1, 1], [1, 0], [0, 1]], [1, 0, 0, 0, 1])
     # Two leaves of one row at depth 2 pay 2 each; sqrt(2) each would let node 2 split.
-    weights = certree.depth_penalised(tree, stats, 0.5)
+    weights = certree.prunings.depth_penalised(tree, stats, 0.5)
     np.testing.assert_array_equal(weights.weight, [0, 1, 1, 0, 0])
 
 
 @given(trees_and_stats(max_inner=8, max_chain=1, largest=50))
 def test_path_holds_every_cost_complexity_pruning(tree_and_stats):
     tree, stats = tree_and_stats
-    path = certree.cost_complexity_path(tree, stats)
+    path = certree.prunings.cost_complexity_path(tree, stats)
     assert path.prices[0] == 0
     assert (np.diff(path.prices) > 0).all()
     ends = [*path.prices[1:], path.prices[-1] + 2]
     for step, (price, end) in enumerate(zip(path.prices, ends, strict=True)):
-        between = certree.cost_complexity(tree, stats, (price + end) / 2)
+        between = certree.prunings.cost_complexity(tree, stats, (price + end) / 2)
         np.testing.assert_array_equal(path.pruning(step).weight, between.weight)
     sizes = [path.pruning(step).expected_leaves for step in range(len(path.prices))]
     assert (np.diff(sizes) < 0).all()
@@ -94,10 +95,10 @@ def test_path_holds_every_cost_complexity_pruning(tree_and_stats):
 @given(trees_and_stats(max_inner=8, max_chain=1, largest=50))
 def test_path_changes_at_each_of_its_prices(tree_and_stats):
     tree, stats = tree_and_stats
-    path = certree.cost_complexity_path(tree, stats)
+    path = certree.prunings.cost_complexity_path(tree, stats)
     for step, price in enumerate(path.prices[1:], start=1):
-        before = certree.cost_complexity(tree, stats, price * (1 - 1e-9))
-        after = certree.cost_complexity(tree, stats, price * (1 + 1e-9))
+        before = certree.prunings.cost_complexity(tree, stats, price * (1 - 1e-9))
+        after = certree.prunings.cost_complexity(tree, stats, price * (1 + 1e-9))
         np.testing.assert_array_equal(before.weight, path.pruning(step - 1).weight)
         np.testing.assert_array_equal(after.weight, path.pruning(step).weight)
 
@@ -105,8 +106,8 @@ def test_path_changes_at_each_of_its_prices(tree_and_stats):
 @given(trees_and_stats(max_inner=8, largest=50))
 def test_prunings_of_the_path_are_nested(tree_and_stats):
     tree, stats = tree_and_stats
-    path = certree.cost_complexity_path(tree, stats)
-    inner = [certree.reached(tree, path.pruning(s)) > 0 for s in range(len(path.prices))]
+    path = certree.prunings.cost_complexity_path(tree, stats)
+    inner = [certree.weights.reached(tree, path.pruning(s)) > 0 for s in range(len(path.prices))]
     for larger, smaller in pairwise(inner):
         assert (smaller <= larger).all()
 
@@ -117,9 +118,9 @@ def test_path_matches_scikit_learn_on_data():
 
     X, y = load_iris(return_X_y=True)
     model = DecisionTreeClassifier(random_state=0).fit(X, y)
-    tree = certree.from_sklearn(model)
+    tree = certree.grow.from_sklearn(model)
     stats = certree.count(tree, X, y, 3)
-    path = certree.cost_complexity_path(tree, stats)
+    path = certree.prunings.cost_complexity_path(tree, stats)
     # Twelve nodes or so: every step is small enough to enumerate.
     for step in range(len(path.prices)):
         weights = path.pruning(step)
@@ -135,8 +136,8 @@ def test_path_by_impurity_is_that_of_scikit_learn(criterion):
     X, y = load_breast_cancer(return_X_y=True)
     model = DecisionTreeClassifier(criterion=criterion, min_samples_leaf=4, random_state=0)
     theirs = model.fit(X, y).cost_complexity_pruning_path(X, y).ccp_alphas
-    tree = certree.from_sklearn(model)
-    path = certree.cost_complexity_path(tree, certree.count(tree, X, y, 2), criterion)
+    tree = certree.grow.from_sklearn(model)
+    path = certree.prunings.cost_complexity_path(tree, certree.count(tree, X, y, 2), criterion)
     unit = len(y) * (np.log(2) if criterion == "entropy" else 1)
     # Theirs names a price once for every subtree that collapses at it.
     np.testing.assert_allclose(path.prices / unit, np.unique(theirs.round(12)), atol=1e-9)
@@ -151,9 +152,9 @@ def test_path_by_impurity_is_that_of_scikit_learn(criterion):
 def test_unknown_costs_are_refused():
     tree = Tree([0], [0.0], [-1], [1], 1)
     with pytest.raises(ValueError, match="cost must be None or one of error, gini, entropy"):
-        certree.cost_complexity_path(tree, NodeStats([[1, 2]], [1]), "squares")
+        certree.prunings.cost_complexity_path(tree, NodeStats([[1, 2]], [1]), "squares")
     with pytest.raises(ValueError, match="cost must be None or one of error, gini, entropy"):
-        certree.sibling_merge_path(tree, NodeStats([[1, 2]], [1]), "squares")
+        certree.prunings.sibling_merge_path(tree, NodeStats([[1, 2]], [1]), "squares")
 
 
 def deep_tree_and_stats(inner=20_000):
@@ -172,9 +173,9 @@ def deep_tree_and_stats(inner=20_000):
 
 def test_path_of_a_deep_tree_takes_no_recursion():
     tree, stats = deep_tree_and_stats()
-    path = certree.cost_complexity_path(tree, stats)
+    path = certree.prunings.cost_complexity_path(tree, stats)
     assert len(path.prices) > 1
-    weights = certree.cost_complexity(tree, stats, 0.25)
+    weights = certree.prunings.cost_complexity(tree, stats, 0.25)
     step = np.searchsorted(path.prices, 0.25, side="right") - 1
     np.testing.assert_array_equal(weights.weight, path.pruning(step).weight)
 
@@ -201,7 +202,7 @@ def test_the_cheapest_siblings_merge_first_and_of_equal_ones_the_lowest(tree, da
 @given(trees_and_stats(max_inner=10))
 def test_a_merge_path_is_that_of_literal_merges(tree_and_stats):
     tree, stats = tree_and_stats
-    path = certree.sibling_merge_path(tree, stats)
+    path = certree.prunings.sibling_merge_path(tree, stats)
     rise = rises_of(tree, stats.errors)
     order = reference.merges(tree, rise)
     np.testing.assert_array_equal(path.rises, [float(rise[v]) for v in order])
@@ -222,7 +223,7 @@ def test_a_price_admits_the_merges_up_to_the_first_that_it_does_not_pay(
 ):
     tree, stats = tree_and_stats
     cost = data.draw(st.sampled_from(["error", "gini", "entropy"]))
-    path = certree.sibling_merge_path(tree, stats, cost)
+    path = certree.prunings.sibling_merge_path(tree, stats, cost)
     price = data.draw(st.sampled_from([price, *path.prices]))
     n_merges = next((i for i, rise in enumerate(path.rises) if rise > price), len(path.rises))
     weights = path.at(price)
@@ -235,14 +236,14 @@ def test_a_price_admits_the_merges_up_to_the_first_that_it_does_not_pay(
 @given(trees_and_stats(max_inner=10, largest=50), st.sampled_from(["error", "gini", "entropy"]))
 def test_merges_are_nested_and_cost_what_they_say_down_to_the_root(tree_and_stats, cost):
     tree, stats = tree_and_stats
-    path = certree.sibling_merge_path(tree, stats, cost)
+    path = certree.prunings.sibling_merge_path(tree, stats, cost)
     costs = impurity_cost(stats, cost)
     prunings = [path.after(n_merges) for n_merges in range(tree.n_nodes // 2 + 1)]
     np.testing.assert_array_equal(prunings[0].weight, tree.is_leaf)
     np.testing.assert_array_equal(prunings[-1].weight, np.arange(tree.n_nodes) == 0)
     assert [weights.expected_leaves for weights in prunings] == list(range(tree.n_leaves, 0, -1))
     for (larger, smaller), rise in zip(pairwise(prunings), path.rises, strict=True):
-        inside = certree.reached(tree, smaller) <= certree.reached(tree, larger)
+        inside = certree.weights.reached(tree, smaller) <= certree.weights.reached(tree, larger)
         assert inside.all()
         raised = costs @ smaller.weight - costs @ larger.weight
         assert raised == pytest.approx(rise, abs=1e-11 * (1 + costs.max()))
@@ -250,7 +251,7 @@ def test_merges_are_nested_and_cost_what_they_say_down_to_the_root(tree_and_stat
 
 @given(
     trees_and_stats(n_classes=3, max_inner=10, largest=50),
-    st.sampled_from([certree.cost_complexity_path, certree.sibling_merge_path]),
+    st.sampled_from([certree.prunings.cost_complexity_path, certree.prunings.sibling_merge_path]),
     st.sampled_from(["majority", "mean"]),
     st.data(),
 )
@@ -283,8 +284,8 @@ def test_weakest_links_collapse_at_once_what_siblings_keep():
     leaves = [[25, 0], [0, 5], [0, 5], [5, 0], [4, 0], [0, 30]]
     counts = sums(tree, [[0, 0]] * 5 + leaves)
     stats = NodeStats(counts, counts.argmax(axis=1))
-    links = certree.cost_complexity_path(tree, stats)
-    merges = certree.sibling_merge_path(tree, stats)
+    links = certree.prunings.cost_complexity_path(tree, stats)
+    merges = certree.prunings.sibling_merge_path(tree, stats)
     np.testing.assert_allclose(links.prices, [0, 10 / 3, 4, 20])
     np.testing.assert_array_equal(merges.rises, [4, 5, 5, 0, 20])
     np.testing.assert_array_equal(merges.prices, [0, 4, 5, 20])
@@ -298,7 +299,7 @@ def test_rises_that_differ_by_rounding_are_ties():
     counts[:, 0] = 9.0
     # 0.1 + 0.2 is more than 0.3, and 0.3 + 0.6 - 0.9 is not 0 in doubles.
     counts[:, 1] = [0.9, 0.3, 0.6, 0.1, 0.2, 0.2, 0.4]
-    path = certree.sibling_merge_path(tree, NodeStats(counts, [0] * 7))
+    path = certree.prunings.sibling_merge_path(tree, NodeStats(counts, [0] * 7))
     np.testing.assert_array_equal(path.order, [2, 0, 1, -1, -1, -1, -1])
     np.testing.assert_array_equal(path.rises, [0, 0, 0])
     assert not np.signbit(path.rises).any()
@@ -307,7 +308,7 @@ def test_rises_that_differ_by_rounding_are_ties():
 
 def test_merges_of_a_deep_tree_start_at_its_end():
     tree, stats = deep_tree_and_stats()
-    path = certree.sibling_merge_path(tree, stats)
+    path = certree.prunings.sibling_merge_path(tree, stats)
     np.testing.assert_array_equal(path.order[~tree.is_leaf], np.arange(20_000)[::-1])
     np.testing.assert_array_equal(path.after(20_000).weight, np.arange(tree.n_nodes) == 0)
 
@@ -319,14 +320,14 @@ def test_bad_costs_are_refused():
     with pytest.raises(TypeError, match="cost must convert to float64"):
         certree.prune(tree, np.array([0, 1, 2], dtype=object))
     stats = NodeStats([[5, 5], [5, 0], [0, 5]], [0, 0, 1])
-    for rule in (certree.cost_complexity, certree.depth_penalised):
+    for rule in (certree.prunings.cost_complexity, certree.prunings.depth_penalised):
         with pytest.raises(ValueError, match="lambda_penalty must be a finite number >= 0"):
             rule(tree, stats, -0.5)
 
 
 @given(
     trees_and_targets(),
-    st.sampled_from([certree.cost_complexity_path, certree.sibling_merge_path]),
+    st.sampled_from([certree.prunings.cost_complexity_path, certree.prunings.sibling_merge_path]),
     st.data(),
 )
 def test_losses_of_a_path_of_numbers_are_those_of_its_means(tree_and_stats, find_path, data):
@@ -357,12 +358,12 @@ def test_the_path_of_sums_of_squares_is_scikit_learn_s():
     X = rng.normal(size=(200, 3))
     y = X[:, 0] + rng.normal(size=200)
     theirs = DecisionTreeRegressor(random_state=0).fit(X, y)
-    tree = certree.from_sklearn(theirs)
-    path = certree.cost_complexity_path(tree, certree.measure(tree, X, y), "squared")
+    tree = certree.grow.from_sklearn(theirs)
+    path = certree.prunings.cost_complexity_path(tree, certree.measure(tree, X, y), "squared")
     alphas = theirs.cost_complexity_pruning_path(X, y).ccp_alphas
     np.testing.assert_allclose(path.prices / 200, alphas, rtol=1e-6, atol=1e-12)
     with pytest.raises(ValueError, match="cost must be None or one of squared"):
-        certree.cost_complexity_path(tree, certree.measure(tree, X, y), "gini")
+        certree.prunings.cost_complexity_path(tree, certree.measure(tree, X, y), "gini")
 
 
 # -- rules that are compared with ------------------------------------------------------------------
@@ -376,7 +377,7 @@ def test_reduced_error_pruning_is_the_smallest_with_the_fewest_validation_errors
     table = data.draw(hnp.arrays(np.int64, (tree.n_nodes, 3), elements=st.integers(0, 9)))
     counts = sums(tree, table)
     wrong = [counts[v].sum() - counts[v, stats.label[v]] for v in range(tree.n_nodes)]
-    weights = certree.reduced_error(tree, stats, NodeStats(counts, counts.argmin(axis=1)))
+    weights = certree.prunings.reduced_error(tree, stats, NodeStats(counts, counts.argmin(axis=1)))
     best, fewest = reference.smallest_cost(tree, wrong)
     assert total(wrong, weights) == best
     assert weights.expected_leaves == fewest
@@ -407,13 +408,13 @@ def test_pessimistic_pruning_does_what_the_book_does():
     # error 2.512: the subtree goes.
     tree = Tree([0] * 5, [0.0] * 5, [1, -1, 3, -1, -1], [1] * 5, 1)
     stats = NodeStats(sums(tree, [[0, 0], [6, 0], [0, 0], [9, 0], [0, 1]]), [0, 0, 0, 0, 1])
-    np.testing.assert_array_equal(certree.pessimistic(tree, stats).weight, [1, 0, 0, 0, 0])
-    unpruned = certree.pessimistic(tree, stats, confidence=0.999)
+    np.testing.assert_array_equal(certree.prunings.pessimistic(tree, stats).weight, [1, 0, 0, 0, 0])
+    unpruned = certree.prunings.pessimistic(tree, stats, confidence=0.999)
     np.testing.assert_array_equal(unpruned.weight, [0, 1, 0, 1, 1])
     assert upper_errors(NodeStats([[0, 7], [0, 0]], [0, 0]), 0.25).tolist() == [7, 0]
     for confidence in (0, 1, float("nan")):
         with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
-            certree.pessimistic(tree, stats, confidence=confidence)
+            certree.prunings.pessimistic(tree, stats, confidence=confidence)
 
 
 @given(trees_and_stats(max_inner=6, largest=1000), temperatures(100))
@@ -421,7 +422,7 @@ def test_pessimistic_pruning_is_optimal(tree_and_stats, constant):
     tree, stats = tree_and_stats
     added = upper_errors(stats, 0.25) - stats.errors
     cost = stats.errors + constant * added
-    weights = certree.pessimistic(tree, stats, constant)
+    weights = certree.prunings.pessimistic(tree, stats, constant)
     best = float(reference.smallest_cost(tree, cost)[0])
     assert float(total(cost, weights)) == pytest.approx(best, rel=1e-12, abs=1e-9)
 
@@ -446,7 +447,9 @@ def test_the_shortest_description_is_found(tree_and_stats, constant, free_splits
                 nats += math.log(math.pi ** (k / 2) / math.gamma(k / 2))
         return nats
 
-    weights = certree.minimum_description_length(tree, stats, constant, free_splits=free_splits)
+    weights = certree.prunings.minimum_description_length(
+        tree, stats, constant, free_splits=free_splits
+    )
     best = min(length([v for v, _ in pruning]) for pruning in reference.prunings(tree))
     assert length(np.flatnonzero(weights.weight)) == pytest.approx(best, rel=1e-11, abs=1e-9)
 
@@ -455,6 +458,6 @@ def test_validation_rows_of_other_trees_or_classes_are_refused():
     tree = Tree([0], [0.0], [-1], [1], 1)
     stats = NodeStats([[1, 2]], [1])
     with pytest.raises(ValueError, match="validation has 3 classes, but stats has 2"):
-        certree.reduced_error(tree, stats, NodeStats([[1, 2, 3]], [1]))
+        certree.prunings.reduced_error(tree, stats, NodeStats([[1, 2, 3]], [1]))
     with pytest.raises(ValueError, match="stats has 2 nodes, but the tree has 1 nodes"):
-        certree.reduced_error(tree, stats, NodeStats([[1, 2], [1, 2]], [1, 1]))
+        certree.prunings.reduced_error(tree, stats, NodeStats([[1, 2], [1, 2]], [1, 1]))

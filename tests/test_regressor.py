@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 import certree
 from certree import PACBayesTreeRegressor, PrunedTreeRegressor
+from certree.votes import Voting
 
 ESTIMATORS = [PACBayesTreeRegressor, PrunedTreeRegressor]
 PARTITIONS = ["cart", "dyadic", "kd", DecisionTreeRegressor(max_depth=6)]
@@ -101,7 +102,9 @@ def test_the_spread_is_that_of_the_law(estimator):
     model = estimator(random_state=0).fit(X[:600], y[:600])
     between, within = model.predict_spread(X).T
     smoothing = 2.0 if estimator is PACBayesTreeRegressor else 0.0
-    parts = certree.spread(model.tree_, model.stats_, model.weights_, smoothing)
+    parts = certree.votes.spread(
+        model.tree_, model.stats_, model.weights_, Voting("mean", smoothing)
+    )
     np.testing.assert_array_equal(between**2 > 0, parts.between[model.apply(X)] > 0)
     np.testing.assert_allclose(within, np.sqrt(parts.within[model.apply(X)]))
     assert (between > 0).any() == (estimator is PACBayesTreeRegressor)
@@ -113,7 +116,7 @@ def test_a_given_law_is_the_one_of_the_stages():
     tree = certree.grow_cart(X, y, criterion="squared")
     stats = certree.measure(tree, X, y)
     weights = certree.pac_bayes(tree, stats, 0.02, 0.1)
-    ballot = certree.vote(tree, stats, weights, "mean", 2.0)
+    ballot = certree.vote(tree, stats, weights, Voting("mean", 2.0))
     np.testing.assert_array_equal(model.predict(X), ballot.score[tree.apply(X), 0])
 
 

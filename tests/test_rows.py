@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certree.rows import content_folds
+from certree.rows.folds import content_folds
 
 
 def deal(X, y, n_folds=2, seed=0, weight=None):

@@ -6,9 +6,10 @@ from hypothesis import given
 from sklearn.datasets import make_classification
 
 import certree
-from certree import PACBayesTreeClassifier, bounds
-from certree.deployment import deal
-from certree.selective import margins, selective_certificates
+from certree import PACBayesTreeClassifier
+from certree.certificates import bounds
+from certree.certificates.selective import margins, selective_certificates
+from certree.rows.deal import deal
 from strategies import trees_and_stats
 
 
@@ -40,8 +41,10 @@ def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vot
         assert each.coverage == pytest.approx(answered.mean())
         assert round(certificate.risk * certificate.n) == wrong
         label = np.where(margins(model.vote_) >= each.margin, model.vote_.label, n_classes)
-        silent = certree.allow_abstention(model.election_.prior())
-        assert certificate == certree.occam_answers(model.election_.held, label, silent)
+        silent = certree.certificates.allow_abstention(model.election_.prior())
+        assert certificate == certree.certificates.occam_answers(
+            model.election_.held, label, silent
+        )
         assert certificate.bound >= bounds.binomial_upper(wrong, certificate.n, np.log(0.05))
         assert f"margin is at least {each.margin:.4g}" in str(each)
         assert str(certificate) in str(each)
@@ -87,10 +90,12 @@ def test_margins_are_those_of_the_first_two(tree_and_stats):
 def test_a_margin_of_zero_answers_everywhere():
     X, y = np.array([[0.0], [0.0], [1.0], [1.0]] * 50), np.array([0, 1, 1, 1] * 50)
     rows = {"grow": np.arange(100), "weigh": np.arange(100, 200)}
-    held = certree.held_out(certree.grow_cart(X[:100], y[:100]), X, y, 2, **rows)
+    held = certree.certificates.held_out(certree.grow_cart(X[:100], y[:100]), X, y, 2, **rows)
     ballot = certree.vote(held.tree, held.grown, certree.prune(held.tree, [1.0, 0.0, 0.0]), "mean")
     assert margins(ballot)[held.tree.is_leaf].tolist() == [0.0, 1.0]
-    found = selective_certificates(held, ballot, certree.count_prior(held.tree, held.grown))
+    found = selective_certificates(
+        held, ballot, certree.certificates.count_prior(held.tree, held.grown)
+    )
     assert [each.coverage for each in found] == [1.0, 0.5]
 
 
@@ -99,12 +104,12 @@ def test_rows_in_groups_and_foreign_priors_are_refused():
     X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
     tree = certree.grow_kd(X[:50], y[:50])
     sides = {"grow": np.arange(50), "weigh": np.arange(50, 200)}
-    held = certree.held_out(tree, X, y, 2, **sides, groups=np.arange(200) // 5)
-    ballot = certree.vote(tree, held.grown, certree.cost_complexity(tree, held.grown, 1.0))
-    prior = certree.count_prior(tree, held.grown)
+    held = certree.certificates.held_out(tree, X, y, 2, **sides, groups=np.arange(200) // 5)
+    ballot = certree.vote(tree, held.grown, certree.prunings.cost_complexity(tree, held.grown, 1.0))
+    prior = certree.certificates.count_prior(tree, held.grown)
     with pytest.raises(ValueError, match="occam_answers counts whole errors"):
         selective_certificates(held, ballot, prior)
-    plain = certree.held_out(tree, X, y, 2, **sides)
+    plain = certree.certificates.held_out(tree, X, y, 2, **sides)
     with pytest.raises(ValueError, match="has seen other rows"):
         selective_certificates(plain, ballot, prior)
 
@@ -112,9 +117,11 @@ def test_rows_in_groups_and_foreign_priors_are_refused():
 def test_any_pruning_of_a_fit_is_certified():
     model, _, _ = fitted()
     held = model.election_.held
-    likeliest = certree.map_pruning(model.tree_, model.weights_)
+    likeliest = certree.weights.map_pruning(model.tree_, model.weights_)
     certificate = model.certify_pruning(likeliest)
-    assert certificate == certree.occam_pruning(held, likeliest, model.election_.prior())
+    assert certificate == certree.certificates.occam_pruning(
+        held, likeliest, model.election_.prior()
+    )
     assert certificate.method == "occam_pruning"
     risk = float(likeliest.weight @ held.stats.errors) / held.n
     assert certificate.risk == pytest.approx(risk)

@@ -23,9 +23,9 @@ from certree import (
     PrunedTreeClassifier,
     count,
     grow_cart,
-    sibling_merge_path,
 )
-from certree.estimator import CLASS_RULES
+from certree.estimators.pruned import CLASS_RULES
+from certree.prunings import sibling_merge_path
 from certree.tune import MIXED_GRID
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]

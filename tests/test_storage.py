@@ -20,7 +20,7 @@ from certree import (
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
 )
-from certree.estimator import CLASS_RULES
+from certree.estimators.pruned import CLASS_RULES
 from model_files import (
     SHAPES_AND_TYPES,
     Touch,

@@ -12,7 +12,7 @@ import pytest
 import sklearn.datasets
 from sklearn.utils import Bunch
 
-from certree.tables import BUNDLED, DATA_VARIABLE, OPENML_IDS, load, read, split_target
+from certree.files.tables import BUNDLED, DATA_VARIABLE, OPENML_IDS, load, read, split_target
 
 COLUMNS = pa.table({"a": [1.5, 2.0, -3.0], "b": [1, 2, 3], "class": ["x", "y", "x"]})
 

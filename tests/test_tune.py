@@ -9,24 +9,23 @@ from hypothesis import strategies as st
 
 import reference
 from certree import _core
-from certree.adaptive import fragment_rule, square_root_rule
 from certree.grow.dyadic import grow_dyadic
 from certree.grow.kd import grow_kd
-from certree.prunings import (
+from certree.prunings.paths import cost_complexity_path, sibling_merge_path
+from certree.prunings.penalties import (
     cost_complexity_family,
-    cost_complexity_path,
     depth_penalised_family,
     description_length_family,
     pessimistic_family,
-    sibling_merge_path,
 )
-from certree.rows import Fold, content_folds
+from certree.prunings.scott_nowak import fragment_rule, square_root_rule
+from certree.rows.folds import Fold, content_folds
 from certree.stats import counted, measured
 from certree.tune import (
     LOG_GRID,
     MIXED_GRID,
     STEPS,
-    Method,
+    Candidate,
     Mixture,
     Objective,
     grow_fold,
@@ -34,27 +33,30 @@ from certree.tune import (
     mixture,
     tune,
 )
-from certree.votes import vote
-from certree.weights import helmbold_schapire_family, pac_bayes_family
+from certree.votes import Voting, vote
+from certree.weights.helmbold_schapire import helmbold_schapire_family
+from certree.weights.pac_bayes import pac_bayes_family
 
-PAC_BAYES = Method(pac_bayes_family, "majority")
+PAC_BAYES = Candidate(pac_bayes_family, Voting("majority"))
 METHODS = {
     "PAC-Bayes": PAC_BAYES,
-    "PAC-Bayes, mean": Method(pac_bayes_family, "mean"),
-    "PAC-Bayes, smoothed mean": Method(pac_bayes_family, "mean", 1.5),
-    "PAC-Bayes, branching": Method(partial(pac_bayes_family, prior="branching"), "majority"),
-    "cost-complexity": Method(cost_complexity_family, "majority"),
-    "cost-complexity, mean": Method(cost_complexity_family, "mean"),
-    "depth": Method(depth_penalised_family, "mean"),
-    "weakest links": Method(cost_complexity_path, "mean"),
-    "sibling-merge": Method(sibling_merge_path, "majority"),
-    "sibling-merge, mean": Method(sibling_merge_path, "mean"),
-    "square root": Method(square_root_rule, "mean"),
-    "adaptive": Method(fragment_rule, "majority"),
-    "adaptive, mean": Method(partial(fragment_rule, count_empty=True), "mean"),
-    "pessimistic": Method(pessimistic_family, "majority"),
-    "description length": Method(description_length_family, "mean"),
-    "Helmbold-Schapire": Method(helmbold_schapire_family, "mean"),
+    "PAC-Bayes, mean": Candidate(pac_bayes_family, Voting("mean")),
+    "PAC-Bayes, smoothed mean": Candidate(pac_bayes_family, Voting("mean", 1.5)),
+    "PAC-Bayes, branching": Candidate(
+        partial(pac_bayes_family, prior="branching"), Voting("majority")
+    ),
+    "cost-complexity": Candidate(cost_complexity_family, Voting("majority")),
+    "cost-complexity, mean": Candidate(cost_complexity_family, Voting("mean")),
+    "depth": Candidate(depth_penalised_family, Voting("mean")),
+    "weakest links": Candidate(cost_complexity_path, Voting("mean")),
+    "sibling-merge": Candidate(sibling_merge_path, Voting("majority")),
+    "sibling-merge, mean": Candidate(sibling_merge_path, Voting("mean")),
+    "square root": Candidate(square_root_rule, Voting("mean")),
+    "adaptive": Candidate(fragment_rule, Voting("majority")),
+    "adaptive, mean": Candidate(partial(fragment_rule, count_empty=True), Voting("mean")),
+    "pessimistic": Candidate(pessimistic_family, Voting("majority")),
+    "description length": Candidate(description_length_family, Voting("mean")),
+    "Helmbold-Schapire": Candidate(helmbold_schapire_family, Voting("mean")),
 }
 # What is no law, so that it cannot be mixed.
 RULES = [
@@ -101,7 +103,7 @@ def literal_loss(folds, method, scoring, temperatures):
     total = 0.0
     for fold in folds:
         weights = method.family(fold.tree, fold.stats).at(*temperatures)
-        score = vote(fold.tree, fold.stats, weights, method.kind, method.smoothing).score
+        score = vote(fold.tree, fold.stats, weights, method.voting).score
         for leaf in np.flatnonzero(fold.tree.is_leaf):
             winner = int(np.argmax(score[leaf]))
             for k, rows in enumerate(fold.holdout[leaf]):
@@ -121,14 +123,14 @@ def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, grow):
     weight = rng.integers(1, 4, 40).astype(float) if weighted else None
     folds = list(content_folds(X, y, 2, np.random.RandomState(0), weight))
     grown = [grow_fold(fold, unlabelled(grow), measured, X, y) for fold in folds]
-    method = Method(partial(pac_bayes_family, prior="branching"), "mean", 1.5)
+    method = Candidate(partial(pac_bayes_family, prior="branching"), Voting("mean", 1.5))
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(5, 2))
     losses = Objective.of(grown, method, "squared").losses(temperatures)
     for row, loss in zip(temperatures, losses, strict=True):
         literal = 0.0
         for fold, part in zip(folds, grown, strict=True):
             weights = method.family(part.tree, part.stats).at(*row)
-            score = vote(part.tree, part.stats, weights, "mean", 1.5).score[:, 0]
+            score = vote(part.tree, part.stats, weights, Voting("mean", 1.5)).score[:, 0]
             distance = y[fold.judge] - score[part.tree.apply(X[fold.judge])]
             once = np.ones(len(fold.judge)) if weight is None else fold.judge_weight
             literal += (once * distance**2).sum()
@@ -362,7 +364,7 @@ def literal_shares(folds, method, temperatures):
     for fold in folds:
         family = method.family(fold.tree, fold.stats)
         votes = [
-            vote(fold.tree, fold.stats, family.at(*law), method.kind, method.smoothing).score
+            vote(fold.tree, fold.stats, family.at(*law), method.voting).score
             for law in temperatures
         ]
         for leaf, k in np.argwhere((fold.holdout > 0) & fold.tree.is_leaf[:, None]):

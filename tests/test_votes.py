@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import certree
 import reference
 from certree import NodeStats, Tree, Vote, _core
+from certree.votes import Voting
 from strategies import temperatures, trees, trees_and_stats, trees_and_targets
 
 
@@ -40,7 +41,7 @@ def test_smoothing_adds_rows_like_the_parents(tree_and_stats, smoothing):
     tree, stats = tree_and_stats
     weights = certree.pac_bayes(tree, stats, 0.3, 0.1)
     every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, 0.3, 0.1)
-    ballot = certree.vote(tree, stats, weights, "mean", smoothing)
+    ballot = certree.vote(tree, stats, weights, Voting("mean", smoothing))
     value = reference.smoothed(tree, stats.counts, smoothing)
     for leaf, outcome in reference.vote(tree, every, masses, value).items():
         np.testing.assert_allclose(ballot.score[leaf], outcome, atol=1e-10)
@@ -49,7 +50,7 @@ def test_smoothing_adds_rows_like_the_parents(tree_and_stats, smoothing):
 @given(trees_and_stats())
 def test_the_vote_of_one_pruning_is_the_label_of_its_leaf(tree_and_stats):
     tree, stats = tree_and_stats
-    weights = certree.cost_complexity(tree, stats, 1.0)
+    weights = certree.prunings.cost_complexity(tree, stats, 1.0)
     label = certree.vote(tree, stats, weights).label
     for leaf in np.flatnonzero(tree.is_leaf):
         holder = [v for v in reference.path(tree, leaf) if weights.weight[v]]
@@ -70,8 +71,8 @@ def test_numbers_are_averaged_and_their_variance_is_split(tree_and_stats, lam, p
     mean = reference.smoothed_means(tree, stats.n, stats.mean, smoothing)
     own = [e / n if n else 0.0 for e, n in zip(stats.sse, stats.n, strict=True)]
     variance = reference.smoothed_means(tree, stats.n, own, smoothing)
-    ballot = certree.vote(tree, stats, weights, "mean", smoothing)
-    parts = certree.spread(tree, stats, weights, smoothing)
+    ballot = certree.vote(tree, stats, weights, Voting("mean", smoothing))
+    parts = certree.votes.spread(tree, stats, weights, Voting("mean", smoothing))
     average = reference.vote(tree, every, masses, mean)
     within = reference.vote(tree, every, masses, variance)
     for leaf, outcome in average.items():
@@ -84,7 +85,7 @@ def test_numbers_are_averaged_and_their_variance_is_split(tree_and_stats, lam, p
 @given(trees_and_targets(), st.floats(0, 5))
 def test_the_best_pruning_of_numbers_costs_least(tree_and_stats, price):
     tree, stats = tree_and_stats
-    weights = certree.cost_complexity(tree, stats, price)
+    weights = certree.prunings.cost_complexity(tree, stats, price)
     cost = stats.loss + price * (stats.n > 0)
     least, _ = reference.smallest_cost(tree, cost)
     assert weights.weight @ cost == pytest.approx(float(least), rel=1e-9, abs=1e-9)
@@ -121,7 +122,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match='kind must be "majority" or "mean", got'):
         certree.vote(tree, stats, weights, "median")
     with pytest.raises(ValueError, match="smoothing must be a finite number >= 0"):
-        certree.vote(tree, stats, weights, "mean", -1)
+        certree.vote(tree, stats, weights, Voting("mean", -1))
     one = Tree([0], [0.0], [-1], [1], 1)
     with pytest.raises(ValueError, match="weights has 3 nodes, but the tree has 1 nodes"):
         certree.vote(one, stats, weights)
@@ -185,14 +186,14 @@ def test_the_vote_of_a_constrained_tree_is_monotone():
     weights = certree.pac_bayes(tree, stats, 0.3, 0.01)
     line = np.column_stack([np.linspace(0, 1, 200), np.full(200, 0.5)])
     for kind, smoothing in (("mean", 3.0), ("majority", 0.0)):
-        score = certree.vote(tree, stats, weights, kind, smoothing, slopes).score
+        score = certree.vote(tree, stats, weights, Voting(kind, smoothing, slopes)).score
         np.testing.assert_allclose(score.sum(axis=1)[tree.is_leaf], 1)
         assert (np.diff(score[tree.apply(line), 1]) >= -1e-12).all()
     free = certree.grow_cart(X, y)
     stats = certree.count(free, X, y, 2)
     weights = certree.pac_bayes(free, stats, 0.3, 0.01)
-    score = certree.vote(free, stats, weights, "mean", 3.0).score
+    score = certree.vote(free, stats, weights, Voting("mean", 3.0)).score
     assert (np.diff(score[free.apply(line), 1]) < -1e-12).any()
     three = certree.NodeStats(np.ones((free.n_nodes, 3)), np.zeros(free.n_nodes, dtype=int))
     with pytest.raises(ValueError, match="slopes take numbers or two classes, got 3"):
-        certree.vote(free, three, weights, "mean", 0.0, slopes)
+        certree.vote(free, three, weights, Voting("mean", 0.0, slopes))

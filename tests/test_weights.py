@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 import certree
 import reference
 from certree import NodeStats, Tree
-from certree.weights import pac_bayes_family
+from certree.weights.pac_bayes import pac_bayes_family
 from strategies import temperatures, trees, trees_and_stats
 
 EPS = np.finfo(float).eps
@@ -74,14 +74,14 @@ def test_branching_prior_is_proper(tree, stop):
 @given(trees_and_stats(largest=1000), st.floats(0.01, 1.99), st.floats(0.001, 0.999))
 def test_theorem_posterior_is_the_average_over_all_prunings(tree_and_stats, lam, delta):
     tree, stats = tree_and_stats
-    weights = certree.theorem_posterior(tree, stats, lam, delta)
+    weights = certree.weights.theorem_posterior(tree, stats, lam, delta)
     agree(weights, tree, reference.theorem_posterior(tree, stats.n, stats.errors, lam, delta))
 
 
 @given(trees_and_stats(n_classes=2), temperatures(100))
 def test_helmbold_schapire_is_the_average_over_all_prunings(tree_and_stats, temperature):
     tree, stats = tree_and_stats
-    weights = certree.helmbold_schapire(tree, stats, temperature)
+    weights = certree.weights.helmbold_schapire(tree, stats, temperature)
     expected = reference.helmbold_schapire(tree, stats.counts, temperature)
     # Their loss is no whole number, so its products are right to rounding only.
     agree(weights, tree, expected, atol=1e-10 + 16 * EPS * temperature * stats.n.max())
@@ -93,14 +93,16 @@ def test_average_takes_any_log_weights(data, tree):
     own = data.draw(hnp.arrays(float, tree.n_nodes, elements=elements))
     split = data.draw(hnp.arrays(float, tree.n_nodes, elements=st.floats(-5, 5)))
     expected = reference.average(tree, own, split)
-    agree(certree.average(tree, own, split), tree, expected, 1e-10 + 16 * EPS * abs(own).max())
+    agree(
+        certree.weights.average(tree, own, split), tree, expected, 1e-10 + 16 * EPS * abs(own).max()
+    )
 
 
 @given(trees(), st.floats(-4, 4))
 def test_average_takes_one_split_weight_for_all_cells(tree, split):
     own = np.linspace(-1, 1, tree.n_nodes)
     agree(
-        certree.average(tree, own, split),
+        certree.weights.average(tree, own, split),
         tree,
         reference.average(tree, own, np.full(tree.n_nodes, split)),
     )
@@ -113,19 +115,19 @@ def test_minus_infinity_forbids_a_leaf(tree, data):
     forbidden = [v for v in inner if data.draw(st.booleans())]
     own[forbidden] = -np.inf
     finite = np.where(np.isinf(own), -1e6, own)
-    weights = certree.average(tree, own)
+    weights = certree.weights.average(tree, own)
     agree(weights, tree, reference.average(tree, finite, np.zeros(tree.n_nodes)))
     assert (weights.weight[forbidden] == 0).all()
 
 
 def test_forbidding_a_leaf_of_the_tree_forbids_splitting_above_it():
-    weights = certree.average(flat_tree(), [0.0, -np.inf, 0.0])
+    weights = certree.weights.average(flat_tree(), [0.0, -np.inf, 0.0])
     np.testing.assert_array_equal(weights.weight, [1, 0, 0])
 
 
 def test_forbidding_everything_is_an_error():
     with pytest.raises(ValueError, match="forbids every pruning"):
-        certree.average(flat_tree(), [-np.inf, -np.inf, 0.0])
+        certree.weights.average(flat_tree(), [-np.inf, -np.inf, 0.0])
 
 
 @given(trees_and_stats(), temperatures(), temperatures())
@@ -151,7 +153,7 @@ def test_one_node_tree():
     weights = certree.pac_bayes(tree, stats, 0.5, 0.1)
     assert weights.weight == [1]
     assert weights.log_evidence == pytest.approx(-0.5 * 2 - 0.1 * 5**0.5 - 1)
-    assert certree.entropy(tree, weights) == 0
+    assert certree.weights.entropy(tree, weights) == 0
 
 
 def test_extreme_error_weight_gives_the_full_tree():
@@ -166,13 +168,15 @@ def test_entropy_map_gibbs_and_leaves_match_enumeration(tree_and_stats, lam, pri
     weights = certree.pac_bayes(tree, stats, lam, 0.3, prior=prior)
     every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.3, prior)
     masses = [float(mass) for mass in masses]
-    assert certree.entropy(tree, weights) == pytest.approx(reference.entropy(masses), abs=1e-9)
+    assert certree.weights.entropy(tree, weights) == pytest.approx(
+        reference.entropy(masses), abs=1e-9
+    )
     leaves = sum(mass * len(pruning) for pruning, mass in zip(every, masses, strict=True))
     assert weights.expected_leaves == pytest.approx(leaves)
     if stats.n[0] > 0:
         risks = [sum(stats.errors[v] for v, _ in pruning) / stats.n[0] for pruning in every]
-        assert certree.gibbs_risk(stats, weights) == pytest.approx(np.dot(masses, risks))
-    chosen = frozenset(np.flatnonzero(certree.map_pruning(tree, weights).weight))
+        assert certree.weights.gibbs_risk(stats, weights) == pytest.approx(np.dot(masses, risks))
+    chosen = frozenset(np.flatnonzero(certree.weights.map_pruning(tree, weights).weight))
     by_nodes = {}
     for pruning, mass in zip(every, masses, strict=True):
         nodes = frozenset(v for v, _ in pruning)
@@ -182,16 +186,16 @@ def test_entropy_map_gibbs_and_leaves_match_enumeration(tree_and_stats, lam, pri
 
 def test_map_pruning_takes_the_smaller_tree_on_ties():
     tree = flat_tree()
-    weights = certree.average(tree, [0.0, 0.0, 0.0])
-    np.testing.assert_array_equal(certree.map_pruning(tree, weights).weight, [1, 0, 0])
+    weights = certree.weights.average(tree, [0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(certree.weights.map_pruning(tree, weights).weight, [1, 0, 0])
 
 
 def test_map_pruning_counts_the_cells_of_a_chain_apart():
     # Stopping in the chain of 3 has odds 3 : 2 in total, but each single cell has less than 2.
     tree = flat_tree(chain=(3, 1, 1))
-    weights = certree.average(tree, [0.0, np.log(2) / 2, np.log(2) / 2])
+    weights = certree.weights.average(tree, [0.0, np.log(2) / 2, np.log(2) / 2])
     assert weights.weight[0] == pytest.approx(3 / 5)
-    np.testing.assert_array_equal(certree.map_pruning(tree, weights).weight, [0, 1, 1])
+    np.testing.assert_array_equal(certree.weights.map_pruning(tree, weights).weight, [0, 1, 1])
 
 
 def test_map_pruning_when_the_weight_of_the_root_underflows():
@@ -201,9 +205,9 @@ def test_map_pruning_when_the_weight_of_the_root_underflows():
     left = np.r_[1 + 2 * np.arange(inner), np.full(inner + 1, -1)]
     m = 2 * inner + 1
     tree = Tree(np.zeros(m, int), np.zeros(m), left, np.ones(m, int), 1)
-    weights = certree.average(tree, np.zeros(m))
+    weights = certree.weights.average(tree, np.zeros(m))
     assert weights.weight[0] == 0
-    assert certree.map_pruning(tree, weights).weight[0] == 1
+    assert certree.weights.map_pruning(tree, weights).weight[0] == 1
 
 
 @pytest.mark.parametrize("prior", ["leaves", "branching"])
@@ -214,16 +218,16 @@ def test_sampled_prunings_follow_the_law(prior):
     weights = certree.pac_bayes(tree, stats, 0.4, 0.2, prior=prior)
     rng = np.random.default_rng(7)
     n = 4000
-    share = sum(certree.sample_pruning(tree, weights, rng).weight for _ in range(n)) / n
+    share = sum(certree.weights.sample_pruning(tree, weights, rng).weight for _ in range(n)) / n
     # Five standard errors of a share.
     np.testing.assert_allclose(share, weights.weight, atol=5 * 0.5 / n**0.5)
 
 
 def test_sampling_is_decided_by_the_seed():
     tree = flat_tree()
-    weights = certree.average(tree, [0.0, 0.0, 0.0])
-    draws = [certree.sample_pruning(tree, weights, seed).weight[0] for seed in range(20)]
-    again = [certree.sample_pruning(tree, weights, seed).weight[0] for seed in range(20)]
+    weights = certree.weights.average(tree, [0.0, 0.0, 0.0])
+    draws = [certree.weights.sample_pruning(tree, weights, seed).weight[0] for seed in range(20)]
+    again = [certree.weights.sample_pruning(tree, weights, seed).weight[0] for seed in range(20)]
     assert draws == again
     assert 0 < sum(draws) < 20
 
@@ -237,7 +241,7 @@ def test_reached_is_the_probability_of_being_at_or_above_the_leaves(tree_and_sta
     for pruning, mass in zip(every, masses, strict=True):
         nodes = {u for v, _ in pruning for u in reference.path(tree, v)}
         expected[list(nodes)] += float(mass)
-    np.testing.assert_allclose(certree.reached(tree, weights), expected, atol=1e-10)
+    np.testing.assert_allclose(certree.weights.reached(tree, weights), expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("value", [-1, np.nan, np.inf])
@@ -248,7 +252,7 @@ def test_bad_temperatures_are_refused(value):
     with pytest.raises(ValueError, match="lambda_penalty must be a finite number >= 0"):
         certree.pac_bayes(tree, stats, 1, value)
     with pytest.raises(ValueError, match="temperature_ must be a finite number >= 0"):
-        certree.helmbold_schapire(tree, stats, value)
+        certree.weights.helmbold_schapire(tree, stats, value)
 
 
 def test_bad_laws_are_refused():
@@ -259,22 +263,22 @@ def test_bad_laws_are_refused():
         certree.pac_bayes(tree, stats, 1, 1, prior="branching", stop_probability=1)
     for lam in (0, 2):
         with pytest.raises(ValueError, match="lam must lie between 0 and 2"):
-            certree.theorem_posterior(tree, stats, lam, 0.05)
+            certree.weights.theorem_posterior(tree, stats, lam, 0.05)
     for delta in (0, 1):
         with pytest.raises(ValueError, match="delta must lie between 0 and 1"):
-            certree.theorem_posterior(tree, stats, 1, delta)
+            certree.weights.theorem_posterior(tree, stats, 1, delta)
     with pytest.raises(ValueError, match="takes 2 classes, got 3"):
-        certree.helmbold_schapire(tree, NodeStats(np.ones((3, 3)), [0, 0, 0]), 1)
+        certree.weights.helmbold_schapire(tree, NodeStats(np.ones((3, 3)), [0, 0, 0]), 1)
     with pytest.raises(ValueError, match="stats has 1 nodes, but the tree has 3"):
         certree.pac_bayes(tree, NodeStats([[1, 1]], [0]), 1, 1)
     with pytest.raises(ValueError, match="log_own must be finite or -inf"):
-        certree.average(tree, [0, np.nan, 0])
+        certree.weights.average(tree, [0, np.nan, 0])
     with pytest.raises(ValueError, match="log_split must be finite or -inf"):
-        certree.average(tree, [0, 0, 0], np.inf)
+        certree.weights.average(tree, [0, 0, 0], np.inf)
     with pytest.raises(TypeError, match="log_own must convert to float64 without loss"):
-        certree.average(tree, np.zeros(3, dtype=np.float16))
+        certree.weights.average(tree, np.zeros(3, dtype=np.float16))
     with pytest.raises(ValueError, match=r"log_own must have shape \(3\)"):
-        certree.average(tree, np.zeros(2))
+        certree.weights.average(tree, np.zeros(2))
 
 
 @given(trees_and_stats(), st.lists(st.floats(0, 50), min_size=1, max_size=4), st.integers(0, 99))
@@ -288,5 +292,7 @@ def test_a_mixture_of_laws_has_the_average_of_their_weights(tree_and_stats, temp
     np.testing.assert_allclose(mixed.weight, expected, rtol=1e-12, atol=1e-300)
     # The odds of its decisions say the same.
     stop = 1 / (1 + np.exp(np.minimum(mixed.log_odds, 700)))
-    np.testing.assert_allclose(certree.reached(tree, mixed) * stop, expected, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(
+        certree.weights.reached(tree, mixed) * stop, expected, rtol=1e-9, atol=1e-15
+    )
     assert (mixed.log_odds[tree.is_leaf] == -np.inf).all()

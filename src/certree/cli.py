@@ -19,22 +19,20 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from sklearn.base import is_classifier
 
-from certree import storage, tables
-from certree.classifier import (
-    HelmboldSchapireClassifier,
-    PACBayesTreeClassifier,
-    PrunedTreeClassifier,
-)
-from certree.deployment import certify as certify_rows
-from certree.estimator import TreeVoteEstimator
+from certree.certificates.hold_out import certify as certify_rows
+from certree.estimators.helmbold_schapire import HelmboldSchapireClassifier
+from certree.estimators.pac_bayes import PACBayesTreeClassifier, PACBayesTreeRegressor
+from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
+from certree.estimators.tree_vote import TreeVoteEstimator, TreeVoteRegressor
 from certree.experiments import figure2 as figure2_experiment
 from certree.experiments import rates as rates_experiment
 from certree.experiments import table2 as table2_experiment
 from certree.experiments.protocol import EXPANDED, PAPER_SETS, PARTITIONS, PRUNING, run
 from certree.experiments.table2 import METHODS, Line
-from certree.naive_bayes import NaiveBayesClassifier
-from certree.output import write_whole
-from certree.regressor import PACBayesTreeRegressor, PrunedTreeRegressor, TreeVoteRegressor
+from certree.files import models as storage
+from certree.files import tables
+from certree.files.whole import write_whole
+from certree.naive_bayes.classifier import NaiveBayesClassifier
 
 app = typer.Typer(
     help="Trees in which all prunings vote.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -150,7 +148,7 @@ def table2(
         if json_file:
             _write_json(json_file, table2_experiment.as_json(outcomes, table))
         if plot:
-            from certree.plot import plot_table2
+            from certree.show.curves import plot_table2
 
             _write_figure(plot, plot_table2(table))
     except (OSError, ValueError) as error:
@@ -184,7 +182,7 @@ def figure2(
         if json_file:
             _write_json(json_file, figure2_experiment.as_json(outcomes, curves))
         if plot:
-            from certree.plot import plot_figure2
+            from certree.show.curves import plot_figure2
 
             _write_figure(plot, plot_figure2(curves))
     except (OSError, ValueError) as error:
@@ -223,7 +221,7 @@ def rates(
         if json_file:
             _write_json(json_file, rates_experiment.as_json(trials, found))
         if plot:
-            from certree.plot import plot_rates
+            from certree.show.curves import plot_rates
 
             _write_figure(plot, plot_rates(found))
     except (OSError, ValueError) as error:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from certree.columns import Float64
+from certree.arrays import Float64
 from certree.tree import LEAF, Tree
-from certree.weights import NodeWeights, reached
+from certree.weights.node_weights import NodeWeights, reached
 
 # So many categories of a set are named.
 _SHOWN = 6

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree import _core
-from certree.columns import Float64, Int32, codes, column, matrix, row_weights
+from certree.arrays import Float64, Int32, codes, column, matrix, row_weights
 from certree.tree import Tree
 
 

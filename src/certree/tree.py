@@ -7,7 +7,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
 from certree import _core
-from certree.columns import Float64, Int32, Int64, column, matrix
+from certree.arrays import Float64, Int32, Int64, column, matrix
 
 LEAF = -1
 

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree import _core
-from certree.columns import Float64, Int32, column
-from certree.prunings import Tunable
-from certree.rows import Fold
+from certree.arrays import Float64, Int32, column
+from certree.prunings.penalties import Tunable
+from certree.rows.folds import Fold
 from certree.stats import Stats
 from certree.tree import Tree, threads
-from certree.votes import Kind, Slopes, ballots
-from certree.weights import Family, HeldOutVotes, NodeWeights, Scoring
+from certree.votes import Voting
+from certree.weights.family import Family, HeldOutVotes, Scoring
+from certree.weights.node_weights import NodeWeights
 
 OneLaw = Literal["joint", "error-first"]
 Search = OneLaw | Literal["mixture"]
@@ -37,25 +38,19 @@ def linear_grid(best: float) -> Float64:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Method:
-    """What a tuner needs to know of a method.
+class Candidate:
+    """Laws, or prunings, to choose from, and how they vote.
 
     Parameters
     ----------
     family : callable
-        ``family(tree, stats)``: the laws or the nested prunings that it chooses from.
-    kind : {"majority", "mean"}
-        How its prunings vote.
-    smoothing : float
-        Of the mean vote; see `vote`.
-    slopes : ndarray of int8, shape (p,), or None
-        Along which features predictions rise or fall; see `vote`.
+        ``family(tree, stats)``: the laws or the nested prunings.
+    voting : Voting
+        How prunings vote.
     """
 
     family: Callable[[Tree, Any], Tunable]
-    kind: Kind
-    smoothing: float = 0.0
-    slopes: Slopes = None
+    voting: Voting
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,14 +97,14 @@ def both_sides(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Objective:
-    """Held-out loss of a method, summed over folds, for rows of temperatures.
+    """Loss of a candidate on judging rows, summed over folds, for rows of temperatures.
 
     Parameters
     ----------
     folds : sequence of GrownFold
         The folds.
-    method : Method
-        The method.
+    candidate : Candidate
+        What is chosen from.
     scoring : {"error", "log_loss", "squared"}
         The loss; squared for numeric targets.
     n_threads : int
@@ -122,16 +117,16 @@ class Objective:
 
     @classmethod
     def of(
-        cls, folds: Sequence[GrownFold], method: Method, scoring: Scoring, n_threads: int = 1
+        cls, folds: Sequence[GrownFold], candidate: Candidate, scoring: Scoring, n_threads: int = 1
     ) -> "Objective":
-        """Prepare a method on every fold."""
+        """Prepare a candidate on every fold."""
         if scoring not in ("error", "log_loss", "squared"):
             raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
         families = []
         for fold in folds:
-            votes = ballots(fold.tree, fold.stats, method.kind, method.smoothing, method.slopes)
+            votes = candidate.voting.ballots(fold.tree, fold.stats)
             judged = HeldOutVotes(votes.label, votes.values, fold.holdout)
-            families.append((method.family(fold.tree, fold.stats), judged))
+            families.append((candidate.family(fold.tree, fold.stats), judged))
         return cls(families, scoring, n_threads)
 
     def losses(self, temperatures: Float64) -> Float64:

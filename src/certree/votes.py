@@ -1,21 +1,23 @@
 """The vote: path sums of the weights, pushed down once to every node."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree import _core
-from certree.columns import Float64, Int32, column, nonnegative
+from certree.arrays import Float64, Int32, column, nonnegative
 from certree.stats import NodeStats, Stats, TargetStats
 from certree.tree import Tree
-from certree.weights import NodeWeights
+from certree.weights.node_weights import NodeWeights
 
 Kind = Literal["majority", "mean"]
+Slopes = NDArray[np.int8] | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Vote:
     """The outcome of the vote in every cell.
 
@@ -35,7 +37,7 @@ class Vote:
             raise ValueError("score must be finite")
         object.__setattr__(self, "score", score)
 
-    @property
+    @cached_property
     def label(self) -> Int32:
         """Class with the most votes, ties to the lowest: (m,)."""
         label: Int32 = self.score.argmax(axis=1).astype(np.int32)
@@ -50,57 +52,18 @@ class Ballots:
     values: Float64 | None
     n_values: int
 
-
-Slopes = NDArray[np.int8] | None
-
-
-def ballots(
-    tree: Tree, stats: Stats, kind: Kind, smoothing: float = 0.0, slopes: Slopes = None
-) -> Ballots:
-    """Say what every node votes for; see `vote`."""
-    if kind == "mean":
-        values = _averages(tree, stats, smoothing, slopes)
-        return Ballots(None, values, values.shape[1])
-    if kind != "majority":
-        raise ValueError(f'kind must be "majority" or "mean", got {kind!r}')
-    if not isinstance(stats, NodeStats):
-        raise ValueError('a numeric target takes kind="mean", got "majority"')
-    label = stats.of(tree).label
-    if slopes is not None:
-        label = _averages(tree, stats, 0.0, slopes).argmax(axis=1).astype(np.int32)
-    return Ballots(label, None, stats.n_classes)
+    def cast(self, tree: Tree, weights: NodeWeights) -> Vote:
+        """Let all prunings vote with these ballots, each with its weight."""
+        weight = weights.of(tree).weight
+        return Vote(_core.push_down(tree.left, weight, self.label, self.values, self.n_values))
 
 
-def _averages(tree: Tree, stats: Stats, smoothing: float, slopes: Slopes) -> Float64:
-    """Means, or shares of classes, that rise or fall along features in every pruning."""
-    values = stats.of(tree).averages(tree, nonnegative("smoothing", smoothing))
-    if slopes is None:
-        return values
-    if values.shape[1] > 2:
-        raise ValueError(f"slopes take numbers or two classes, got {values.shape[1]} classes")
-    last = np.ascontiguousarray(values[:, -1])
-    moved = _core.make_monotone(tree.left, tree.feature, slopes, last)
-    return moved[:, None] if values.shape[1] == 1 else np.column_stack([1 - moved, moved])
-
-
-def vote(
-    tree: Tree,
-    stats: Stats,
-    weights: NodeWeights,
-    kind: Kind = "majority",
-    smoothing: float = 0.0,
-    slopes: Slopes = None,
-) -> Vote:
-    """Let all prunings vote in every cell.
+@dataclass(frozen=True, slots=True, eq=False)
+class Voting:
+    """How a pruning votes.
 
     Parameters
     ----------
-    tree : Tree
-        The tree.
-    stats : NodeStats or TargetStats
-        Labels and counts, or means, of its nodes.
-    weights : NodeWeights
-        The law over prunings, or one pruning.
     kind : {"majority", "mean"}
         "majority": a pruning votes for the label of the leaf that x is in. "mean": it spreads its
         vote like the class frequencies there, or predicts the mean of a numeric target.
@@ -113,6 +76,62 @@ def vote(
         fall or rise along it, else 0. Values are moved as little as it takes to keep to it in every
         pruning, and so in the vote.
 
+    Raises
+    ------
+    ValueError
+        If `kind` is unknown, or `smoothing` is negative or not finite.
+    """
+
+    kind: Kind = "majority"
+    smoothing: float = 0.0
+    slopes: Slopes = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("majority", "mean"):
+            raise ValueError(f'kind must be "majority" or "mean", got {self.kind!r}')
+        nonnegative("smoothing", self.smoothing)
+
+    def ballots(self, tree: Tree, stats: Stats) -> Ballots:
+        """Say what every node votes for."""
+        if self.kind == "mean":
+            values = self.averages(tree, stats)
+            return Ballots(None, values, values.shape[1])
+        if not isinstance(stats, NodeStats):
+            raise ValueError('a numeric target takes kind="mean", got "majority"')
+        label = stats.of(tree).label
+        if self.slopes is not None:
+            plain = Voting("mean", 0.0, self.slopes)
+            label = plain.averages(tree, stats).argmax(axis=1).astype(np.int32)
+        return Ballots(label, None, stats.n_classes)
+
+    def averages(self, tree: Tree, stats: Stats) -> Float64:
+        """Means, or shares of classes, that rise or fall along features in every pruning."""
+        values = stats.of(tree).averages(tree, self.smoothing)
+        if self.slopes is None:
+            return values
+        if values.shape[1] > 2:
+            raise ValueError(f"slopes take numbers or two classes, got {values.shape[1]} classes")
+        last = np.ascontiguousarray(values[:, -1])
+        moved = _core.make_monotone(tree.left, tree.feature, self.slopes, last)
+        return moved[:, None] if values.shape[1] == 1 else np.column_stack([1 - moved, moved])
+
+
+def vote(
+    tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting | Kind = "majority"
+) -> Vote:
+    """Let all prunings vote in every cell.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats or TargetStats
+        Labels and counts, or means, of its nodes.
+    weights : NodeWeights
+        The law over prunings, or one pruning.
+    voting : Voting, "majority" or "mean"
+        How a pruning votes; a string is ``Voting(kind)``.
+
     Returns
     -------
     Vote
@@ -120,11 +139,11 @@ def vote(
     Raises
     ------
     ValueError
-        If `kind` is unknown, `smoothing` is negative or not finite, or the sizes differ.
+        If the kind is unknown, or the sizes differ.
     """
-    weight = weights.of(tree).weight
-    votes = ballots(tree, stats, kind, smoothing, slopes)
-    return Vote(_core.push_down(tree.left, weight, votes.label, votes.values, votes.n_values))
+    how = Voting(voting) if isinstance(voting, str) else voting
+    weights.of(tree)
+    return how.ballots(tree, stats).cast(tree, weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,8 +167,7 @@ def spread(
     tree: Tree,
     stats: TargetStats,
     weights: NodeWeights,
-    smoothing: float = 0.0,
-    slopes: Slopes = None,
+    voting: Voting = Voting("mean"),
 ) -> Spread:
     """Split the variance of a numeric target by the law of total variance.
 
@@ -161,8 +179,8 @@ def spread(
         Moments of its nodes.
     weights : NodeWeights
         The law over prunings, or one pruning.
-    smoothing, slopes
-        Of the predictions; see `vote`.
+    voting : Voting
+        Smoothing and slopes of the predictions.
 
     Returns
     -------
@@ -170,9 +188,9 @@ def spread(
         The rows of the leaves of the tree hold for every x in them.
     """
     # Distances from the overall mean, so that squares do not drown in it.
-    mean = _averages(tree, stats, smoothing, slopes)[:, 0] - stats.mean[0]
+    mean = voting.averages(tree, stats)[:, 0] - stats.mean[0]
     own = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
-    variance = _core.smoothed_means(tree.left, stats.rows, own, smoothing)
+    variance = _core.smoothed_means(tree.left, stats.rows, own, voting.smoothing)
     columns = np.column_stack([mean, mean**2, variance])
     sums = _core.push_down(tree.left, weights.of(tree).weight, None, columns, 3)
     between: Float64 = np.maximum(sums[:, 1] - sums[:, 0] ** 2, 0.0)

@@ -12,8 +12,9 @@ import pytest
 from scipy.stats import binom
 
 import certree
-from certree import HeldOut, Tree
-from certree.certificate import METHODS
+from certree import Tree
+from certree.certificates import HeldOut
+from certree.certificates.certificate import METHODS
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -70,7 +71,7 @@ class World:
         return 1 - right.mean()
 
     def gibbs_risk(self, tree, ballot):
-        wrong = certree.wrong_mass(ballot)[tree.apply(GRID)]
+        wrong = certree.certificates.wrong_mass(ballot)[tree.apply(GRID)]
         return (wrong * self.classes).sum(axis=1).mean()
 
 
@@ -91,21 +92,21 @@ class Draw:
         X, y, grow, weigh = self.rows()
         tree = certree.grow_kd(X[grow], y[grow], min_rows=4)
         groups = None if self.group_size == 1 else np.arange(len(y)) // self.group_size
-        return certree.held_out(
+        return certree.certificates.held_out(
             tree, X, y, self.world.n_classes, grow=grow, weigh=weigh, groups=groups
         )
 
 
 def priors(held):
-    pruning = certree.cost_complexity(held.tree, held.grown, 2.0)
-    return certree.doubted_prior(held.tree, held.grown, pruning, (0.1, 0.01))
+    pruning = certree.prunings.cost_complexity(held.tree, held.grown, 2.0)
+    return certree.certificates.doubted_prior(held.tree, held.grown, pruning, (0.1, 0.01))
 
 
 def laws(held, prior):
     """Posteriors of several temperatures: a bound may be taken for the best of them."""
     for part in prior.parts:
         for lam in LAMBDAS:
-            yield certree.gibbs_posterior(held.tree, held.stats, part.laws[0], lam)
+            yield certree.certificates.gibbs_posterior(held.tree, held.stats, part.laws[0], lam)
 
 
 def by_law(name):
@@ -149,7 +150,7 @@ def of_one_pruning(certify):
 
     def certified(draw):
         held = draw.held()
-        pruning = certree.cost_complexity(held.tree, held.grown, 2.0)
+        pruning = certree.prunings.cost_complexity(held.tree, held.grown, 2.0)
         label = certree.vote(held.tree, held.stats, pruning).label
         risk = pruning.weight @ held.stats.errors / held.n
         return certify(held, risk).bound, draw.world.risk_of_labels(held.tree, label)
@@ -160,25 +161,27 @@ def of_one_pruning(certify):
 def hold_out_best(draw):
     """The best of the prunings that the growing rows choose at several prices."""
     held = draw.held()
-    prunings = [certree.cost_complexity(held.tree, held.grown, price) for price in (0, 1, 2, 5, 20)]
+    prunings = [
+        certree.prunings.cost_complexity(held.tree, held.grown, price) for price in (0, 1, 2, 5, 20)
+    ]
     errors = [round(pruning.weight @ held.stats.errors) for pruning in prunings]
     best = prunings[int(np.argmin(errors))]
     label = certree.vote(held.tree, held.stats, best).label
-    bound = certree.hold_out_best(errors, held.n, DELTA).bound
+    bound = certree.certificates.hold_out_best(errors, held.n, DELTA).bound
     return bound, draw.world.risk_of_labels(held.tree, label)
 
 
 def occam_answers(draw):
     """Votes that abstain where they are not sure, at the threshold with the lowest bound."""
     held = draw.held()
-    prior = certree.allow_abstention(priors(held))
+    prior = certree.certificates.allow_abstention(priors(held))
     law = next(laws(held, prior))
     ballot = certree.vote(held.tree, held.stats, law)
     sure = ballot.score.max(axis=1)
     certified = []
     for threshold in (0.0, 0.7, 0.9):
         label = np.where(sure < threshold, draw.world.n_classes, ballot.label)
-        certified.append((certree.occam_answers(held, label, prior, DELTA), label))
+        certified.append((certree.certificates.occam_answers(held, label, prior, DELTA), label))
     certificate, label = min(certified, key=lambda pair: pair[0].bound)
     return certificate.bound, draw.world.risk_of_answers(held.tree, label)
 
@@ -187,9 +190,12 @@ def occam_pruning(draw):
     """The pruning with the lowest bound of those that the weighing rows choose at several prices."""
     held = draw.held()
     prior = priors(held)
-    prunings = [certree.cost_complexity(held.tree, held.stats, price) for price in (0.5, 2, 8)]
+    prunings = [
+        certree.prunings.cost_complexity(held.tree, held.stats, price) for price in (0.5, 2, 8)
+    ]
     certified = [
-        (certree.occam_pruning(held, p, prior, DELTA).bound, i) for i, p in enumerate(prunings)
+        (certree.certificates.occam_pruning(held, p, prior, DELTA).bound, i)
+        for i, p in enumerate(prunings)
     ]
     bound, i = min(certified)
     label = certree.vote(held.tree, held.stats, prunings[i]).label
@@ -200,17 +206,19 @@ def single_draw(draw):
     held = draw.held()
     prior = priors(held)
     law = list(laws(held, prior))[1]
-    drawn = certree.single_draw(held, law, prior, DELTA, rng=draw.seed)
+    drawn = certree.certificates.single_draw(held, law, prior, DELTA, rng=draw.seed)
     label = certree.vote(held.tree, held.stats, drawn.pruning).label
     return drawn.certificate.bound, draw.world.risk_of_labels(held.tree, label)
 
 
 CERTIFY = {
     "hold_out": of_one_pruning(
-        lambda held, risk: certree.hold_out(round(risk * held.n), held.n, DELTA)
+        lambda held, risk: certree.certificates.hold_out(round(risk * held.n), held.n, DELTA)
     ),
     "hold_out_mean": of_one_pruning(
-        lambda held, risk: certree.hold_out_mean(risk, held.n, DELTA, grouped=held.grouped)
+        lambda held, risk: certree.certificates.hold_out_mean(
+            risk, held.n, DELTA, grouped=held.grouped
+        )
     ),
     "hold_out_best": hold_out_best,
     "occam_vote": by_label("occam_vote"),
@@ -320,7 +328,7 @@ def test_the_excess_of_a_vote_is_at_most_k_times_that_of_its_draws(n_classes):
             ballot = certree.vote(held.tree, held.stats, law)
             gibbs = world.gibbs_risk(held.tree, ballot) - world.noise
             excess = world.risk_of_labels(held.tree, ballot.label) - world.noise
-            bound = certree.oracle_excess(max(gibbs, 0.0), n_classes)
+            bound = certree.certificates.oracle_excess(max(gibbs, 0.0), n_classes)
             assert excess <= bound + 1e-12
             closest = min(closest, (bound + 1e-12) / (excess + 1e-12))
     assert closest < n_classes  # the vote is no better than its draws somewhere
@@ -339,9 +347,13 @@ def test_oracle_bounds_hold(n_classes):
             ).counts,
             held.grown.label,
         )
-        prior = certree.branching_prior(held.tree, n_classes).laws[0]
-        promise = certree.oracle_bound(held.tree, population, prior, held.n, world.noise, DELTA)
-        law = certree.gibbs_posterior(held.tree, held.stats, prior, promise.lambda_error)
+        prior = certree.certificates.branching_prior(held.tree, n_classes).laws[0]
+        promise = certree.certificates.oracle_bound(
+            held.tree, population, prior, held.n, world.noise, DELTA
+        )
+        law = certree.certificates.gibbs_posterior(
+            held.tree, held.stats, prior, promise.lambda_error
+        )
         ballot = certree.vote(held.tree, held.stats, law)
         excess = world.risk_of_labels(held.tree, ballot.label) - world.noise
         gibbs = world.gibbs_risk(held.tree, ballot)
@@ -365,11 +377,11 @@ def test_rows_of_groups_are_not_independent():
         draw = Draw(World(2), seed, group_size=60)
         X, y, grow, weigh = draw.rows()
         tree = certree.grow_kd(X[grow], y[grow], min_rows=4)
-        held = certree.held_out(tree, X, y, 2, grow=grow, weigh=weigh)
-        pruning = certree.cost_complexity(tree, held.grown, 2.0)
+        held = certree.certificates.held_out(tree, X, y, 2, grow=grow, weigh=weigh)
+        pruning = certree.prunings.cost_complexity(tree, held.grown, 2.0)
         label = certree.vote(tree, held.stats, pruning).label
         errors = round(pruning.weight @ held.stats.errors)
-        bound = certree.hold_out(errors, held.n, DELTA).bound
+        bound = certree.certificates.hold_out(errors, held.n, DELTA).bound
         violations += draw.world.risk_of_labels(tree, label) > bound
     assert violations > 100 * 4 * DELTA
 
@@ -381,13 +393,13 @@ def test_labelled_prunings_need_no_growing_rows():
     for seed in range(REPEATS):
         rng = np.random.default_rng(seed)
         X, y = world.draw(rng, 1000)
-        held = certree.held_out(grid, X, y, 5, grow=[], weigh=np.arange(1000))
-        prior = certree.branching_prior(grid, 5)
+        held = certree.certificates.held_out(grid, X, y, 5, grow=[], weigh=np.arange(1000))
+        prior = certree.certificates.branching_prior(grid, 5)
         for lam in LAMBDAS:
-            law = certree.labelled_posterior(grid, held.stats, prior, lam)
-            ballot = certree.labelled.ballot_of(grid, held.stats, law)
-            gibbs = certree.gibbs_kl(held, law, prior, DELTA, 0.5)
-            vote = certree.occam_vote(held, ballot.label, prior, DELTA, 0.5)
+            law = certree.certificates.labelled_posterior(grid, held.stats, prior, lam)
+            ballot = certree.certificates.labelled_prunings.ballot_of(grid, held.stats, law)
+            gibbs = certree.certificates.gibbs_kl(held, law, prior, DELTA, 0.5)
+            vote = certree.certificates.occam_vote(held, ballot.label, prior, DELTA, 0.5)
             violations += gibbs.bound < world.gibbs_risk(grid, ballot)
             violations += vote.bound < world.risk_of_labels(grid, ballot.label)
             assert max(gibbs.bound, vote.bound) < 0.8
@@ -419,18 +431,20 @@ def test_rows_that_grew_the_tree_would_certify_what_is_false():
         everything = np.arange(200)
         tree = certree.grow_cart(X, y)
         with pytest.raises(ValueError, match="rows that grew the tree cannot certify it"):
-            certree.held_out(tree, X, y, 2, grow=everything, weigh=everything)
+            certree.certificates.held_out(tree, X, y, 2, grow=everything, weigh=everything)
         # What the guard keeps from happening: twice the same rows under two numbers.
         twice = np.concatenate([X, X]), np.concatenate([y, y])
-        held = certree.held_out(tree, *twice, 2, grow=everything, weigh=everything + 200)
-        prior = certree.branching_prior(tree, 2)
+        held = certree.certificates.held_out(
+            tree, *twice, 2, grow=everything, weigh=everything + 200
+        )
+        prior = certree.certificates.branching_prior(tree, 2)
         bounds = []
         for lam in LAMBDAS:
-            law = certree.gibbs_posterior(tree, held.stats, prior.laws[0], lam)
+            law = certree.certificates.gibbs_posterior(tree, held.stats, prior.laws[0], lam)
             label = certree.vote(tree, held.stats, law).label
             bounds += [
-                certree.gibbs_kl(held, law, prior, DELTA).bound,
-                certree.occam_vote(held, label, prior, DELTA).bound,
+                certree.certificates.gibbs_kl(held, law, prior, DELTA).bound,
+                certree.certificates.occam_vote(held, label, prior, DELTA).bound,
             ]
         failures += min(bounds) < 0.5
     assert failures > 20 * 4 * DELTA

@@ -62,10 +62,10 @@ def test_helmbold_schapire_keeps_their_regret_bound():
         stats = certree.count(tree, X, y, 2)
         loss = 2 * stats.counts[:, 0] * stats.counts[:, 1] / stats.n
         for temperature in (0.1, 1.0, 10.0):
-            law = certree.helmbold_schapire(tree, stats, temperature)
+            law = certree.weights.helmbold_schapire(tree, stats, temperature)
             for _ in range(5):
-                pruning = certree.sample_pruning(tree, law, rng)
-                nodes = certree.reached(tree, pruning) > 0
+                pruning = certree.weights.sample_pruning(tree, law, rng)
+                nodes = certree.weights.reached(tree, pruning) > 0
                 could_split = (nodes & ~tree.is_leaf).sum()
                 bound = temperature * (pruning.weight @ loss) + could_split * np.log(2)
                 assert -law.log_evidence <= bound + 1e-9
@@ -81,7 +81,7 @@ def test_shares_of_sampled_prunings_are_the_vote():
     draws = 20 * REPEATS
     total = np.zeros_like(score)
     for _ in range(draws):
-        pruning = certree.sample_pruning(tree, law, rng)
+        pruning = certree.weights.sample_pruning(tree, law, rng)
         total += certree.vote(tree, stats, pruning).score
     leaves = tree.is_leaf
     np.testing.assert_allclose(total[leaves] / draws, score[leaves], atol=5 * 0.5 / draws**0.5)

@@ -12,18 +12,19 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from certree.columns import Float64, Int32
+from certree.arrays import Float64, Int32
+from certree.files.tables import Table, load
 from certree.grow.dyadic import grow_dyadic
 from certree.grow.partition import Grower
 from certree.progress import progress
-from certree.prunings import cost_complexity_family, depth_penalised_family
-from certree.rows import content_folds
+from certree.prunings.penalties import cost_complexity_family, depth_penalised_family
+from certree.rows.folds import content_folds
 from certree.stats import count, counted
-from certree.tables import Table, load
 from certree.tree import Tree
-from certree.tune import GrownFold, Method, Objective, OneLaw, grow_fold, tune
-from certree.votes import vote
-from certree.weights import helmbold_schapire_family, pac_bayes_family
+from certree.tune import Candidate, GrownFold, Objective, OneLaw, grow_fold, tune
+from certree.votes import Voting, vote
+from certree.weights.helmbold_schapire import helmbold_schapire_family
+from certree.weights.pac_bayes import pac_bayes_family
 
 PAPER_SETS = ("spam", "eeg", "epileptic", "crowd", "wine", "digit", "letter")
 TEST_ROWS = 2000
@@ -54,7 +55,7 @@ class Contestant:
     ----------
     name : str
         What tables call it.
-    method : Method
+    candidate : Candidate
         The laws it chooses from.
     n_temperatures : int
         How many temperatures it chooses.
@@ -65,7 +66,7 @@ class Contestant:
     """
 
     name: str
-    method: Method
+    candidate: Candidate
     n_temperatures: int = 1
     search: OneLaw = "joint"
     two_classes: bool = False
@@ -73,11 +74,13 @@ class Contestant:
 
 PRUNING = "pruning"
 CONTESTANTS = (
-    Contestant(PRUNING, Method(cost_complexity_family, "majority")),
-    Contestant("SN-pruning", Method(depth_penalised_family, "majority")),
-    Contestant("PAC-Bayes joint", Method(pac_bayes_family, "majority"), 2, "joint"),
-    Contestant("PAC-Bayes error-first", Method(pac_bayes_family, "majority"), 2, "error-first"),
-    Contestant("HS-vote", Method(helmbold_schapire_family, "mean"), two_classes=True),
+    Contestant(PRUNING, Candidate(cost_complexity_family, Voting("majority"))),
+    Contestant("SN-pruning", Candidate(depth_penalised_family, Voting("majority"))),
+    Contestant("PAC-Bayes joint", Candidate(pac_bayes_family, Voting("majority")), 2, "joint"),
+    Contestant(
+        "PAC-Bayes error-first", Candidate(pac_bayes_family, Voting("majority")), 2, "error-first"
+    ),
+    Contestant("HS-vote", Candidate(helmbold_schapire_family, Voting("mean")), two_classes=True),
 )
 UNPRUNED, GIBBS = "unpruned", "Gibbs"
 
@@ -163,8 +166,8 @@ def judge(
         if contestant.two_classes and n_classes != 2:
             continue
         chosen = _tuned(contestant, folds)
-        weights = contestant.method.family(tree, stats).at(*chosen)
-        ballot = vote(tree, stats, weights, contestant.method.kind)
+        weights = contestant.candidate.family(tree, stats).at(*chosen)
+        ballot = vote(tree, stats, weights, contestant.candidate.voting)
         errors[contestant.name] = float(np.mean(ballot.label[leaf] != sample.y_test))
         temperatures[contestant.name] = chosen
         if contestant.name == "PAC-Bayes joint":
@@ -183,7 +186,7 @@ def judge(
 
 
 def _tuned(contestant: Contestant, folds: Sequence[GrownFold]) -> tuple[float, ...]:
-    objective = Objective.of(folds, contestant.method, "error")
+    objective = Objective.of(folds, contestant.candidate, "error")
     return tune(objective, [None] * contestant.n_temperatures, contestant.search)
 
 

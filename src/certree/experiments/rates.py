@@ -19,9 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from threadpoolctl import threadpool_limits
 
-from certree.classifier import PrunedTreeClassifier
-from certree.columns import Float64, Int32
-from certree.decorated import DecoratedTreeClassifier
+from certree.arrays import Float64, Int32
+from certree.estimators.decorated import DecoratedTreeClassifier
+from certree.estimators.pruned import PrunedTreeClassifier
 from certree.experiments.table2 import Mean, mean_of
 from certree.grow.dyadic import dyadic_resolution
 from certree.progress import progress

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from certree import _core
-from certree.categories import categorical_mask
-from certree.columns import Float64, Int32
+from certree.arrays import Float64, Int32
 from certree.grow.stopping import MaxDepth, growing_rows
+from certree.rows.categories import categorical_mask
 from certree.tree import Tree, threads
 
 ClassCriterion = Literal["gini", "entropy", "misclassification"]

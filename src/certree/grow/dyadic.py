@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree import _core
-from certree.columns import column, nonnegative
+from certree.arrays import column, nonnegative
 from certree.grow.stopping import GrowingRows, MaxDepth, growing_rows
 from certree.tree import LEAF, Tree, threads
 

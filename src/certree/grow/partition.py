@@ -7,15 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from certree.columns import Float64, Int32
-from certree.grow.cart import (
-    Criterion,
-    MaxFeatures,
-    MonotonicCst,
-    RankedRows,
-    Splitter,
-    grow_cart,
-)
+from certree.arrays import Float64, Int32
+from certree.grow.cart import Criterion, MaxFeatures, MonotonicCst, RankedRows, Splitter, grow_cart
 from certree.grow.dyadic import Resolution, grow_dyadic
 from certree.grow.kd import Axis, grow_kd
 from certree.grow.sklearn_tree import from_sklearn

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.columns import Float64, Int32, column, matrix, row_weights
+from certree.arrays import Float64, Int32, column, matrix, row_weights
 
 MaxDepth = int | Literal["log"] | None
 

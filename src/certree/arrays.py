@@ -1,0 +1,148 @@
+"""Arrays at the door: what a stage is given becomes a checked, read-only column, or an error."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Float64 = NDArray[np.float64]
+
+
+Int32 = NDArray[np.int32]
+
+
+Int64 = NDArray[np.int64]
+
+
+# A dtype that converts to the wanted one without loss; strings, objects and float16 are refused.
+_ACCEPTED: dict[str, Sequence[str]] = {
+    "float64": (
+        "float64",
+        "float32",
+        "int64",
+        "int32",
+        "int16",
+        "int8",
+        "uint32",
+        "uint16",
+        "uint8",
+    ),
+    "int32": ("int32", "int64", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
+    "int64": ("int64", "int32", "int16", "int8", "uint32", "uint16", "uint8"),
+    "bool": ("bool",),
+}
+
+
+def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
+    """Check an array and return it read-only, in C order, with the dtype asked for.
+
+    Parameters
+    ----------
+    name : str
+        What error messages call the array.
+    values : array-like
+        The array.
+    dtype : {"float64", "int32", "int64", "bool"}
+        The dtype of the result.
+    shape : tuple of int or None
+        The shape expected; None stands for any length.
+
+    Returns
+    -------
+    ndarray
+        The array itself if it is read-only, else a copy.
+
+    Raises
+    ------
+    TypeError
+        If the dtype does not convert without loss.
+    ValueError
+        If the shape is another one, or an integer does not fit.
+    """
+    given = np.asarray(values)
+    if given.size == 0 and not isinstance(values, np.ndarray):
+        given = given.astype(dtype)
+    _expect_dtype(name, given, dtype)
+    if len(given.shape) != len(shape) or any(
+        expected is not None and expected != got
+        for expected, got in zip(shape, given.shape, strict=True)
+    ):
+        wanted = ", ".join("any" if length is None else str(length) for length in shape)
+        raise ValueError(f"{name} must have shape ({wanted}), got {given.shape}")
+    if dtype == "int32" and given.dtype != np.int32 and given.size:
+        limits = np.iinfo(np.int32)
+        if given.min() < limits.min or given.max() > limits.max:
+            raise ValueError(f"{name} must fit into int32")
+    # Only what nobody can write to is shared: the core trusts columns that have been checked.
+    shared = given.dtype == dtype and given.flags.c_contiguous and not given.flags.writeable
+    if shared:
+        return given
+    result = np.array(given, dtype=dtype, order="C")
+    result.flags.writeable = False
+    return result
+
+
+def _expect_dtype(name: str, given: NDArray[Any], dtype: str) -> None:
+    if given.dtype.name not in _ACCEPTED[dtype]:
+        raise TypeError(f"{name} must convert to {dtype} without loss, got dtype {given.dtype}")
+
+
+def matrix(X: ArrayLike) -> NDArray[Any]:
+    """Check a table of features: float64 or float32, C order, finite or NaN.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        Integers become float64; float32 stays as it is.
+
+    Returns
+    -------
+    ndarray of shape (n, p)
+
+    Raises
+    ------
+    TypeError
+        If the dtype is not a float32, float64 or integer one.
+    ValueError
+        If X is not two-dimensional or holds an infinity.
+    """
+    given = np.asarray(X)
+    _expect_dtype("X", given, "float64")
+    if given.ndim != 2:
+        raise ValueError(f"X must have shape (any, any), got {given.shape}")
+    given = np.ascontiguousarray(given, np.float32 if given.dtype == np.float32 else np.float64)
+    # The sum of finite values is finite, short of an overflow, and much faster to look at.
+    with np.errstate(all="ignore"):
+        suspicious = not np.isfinite(given.sum())
+    if suspicious and np.isinf(given).any():
+        raise ValueError(f"Input X contains infinity or a value too large for {given.dtype!r}.")
+    return given
+
+
+def codes(name: str, values: ArrayLike, length: int, n_codes: int) -> Int32:
+    """Check whole numbers in 0 .. n_codes - 1 and return them as an int32 column."""
+    result: Int32 = column(name, values, "int32", (length,))
+    if result.size and (result.min() < 0 or result.max() >= n_codes):
+        raise ValueError(
+            f"{name} must lie in 0 .. {n_codes - 1}, got {result.min()} .. {result.max()}"
+        )
+    return result
+
+
+def row_weights(values: ArrayLike | None, n_rows: int) -> Float64 | None:
+    """Check one finite, non-negative weight per row; None if all rows weigh 1."""
+    if values is None:
+        return None
+    result: Float64 = column("sample_weight", values, "float64", (n_rows,))
+    if not np.isfinite(result).all() or (result.size and result.min() < 0):
+        raise ValueError("sample_weight must be finite and non-negative")
+    return result
+
+
+def nonnegative(name: str, value: float) -> float:
+    """Check a finite number that is not negative."""
+    number = float(value)
+    if not (np.isfinite(number) and number >= 0):
+        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+    return number

@@ -1,0 +1,106 @@
+"""6 CERTIFICATE: what is promised about errors on new rows."""
+
+from certree.certificates.certificate import METHODS, Certificate, tightest
+from certree.certificates.divergence import kl_divergence, log_prior_mass, renyi_divergence
+from certree.certificates.hold_out import certify, hold_out, hold_out_best, hold_out_mean
+from certree.certificates.labelled_prunings import LabelledWeights, labelled_posterior
+from certree.certificates.majority import (
+    gibbs_kl,
+    gibbs_lambda,
+    vote_c_bound,
+    vote_disagreement,
+    vote_either_wrong,
+    vote_first_order,
+    vote_first_order_range,
+    vote_tandem,
+    vote_tuples,
+)
+from certree.certificates.moments import (
+    disagreement,
+    leaf_mean,
+    leaf_variance,
+    margin_moments,
+    one_wrong,
+    tuple_risk,
+    wrong_mass,
+    wrong_range,
+)
+from certree.certificates.occam import (
+    Drawn,
+    occam_answers,
+    occam_mean,
+    occam_pruning,
+    occam_vote,
+    single_draw,
+)
+from certree.certificates.priors import (
+    Prior,
+    allow_abstention,
+    branching_prior,
+    centred_prior,
+    count_prior,
+    doubted_prior,
+    gibbs_posterior,
+    mixture,
+    size_prior,
+    trust_labels,
+)
+from certree.certificates.selective import Selective, selective_certificates
+from certree.certificates.theory import OracleBound, hoelder_rate, oracle_bound, oracle_excess
+from certree.certificates.weighing import HeldOut, held_out
+
+__all__ = [
+    "Certificate",
+    "Drawn",
+    "HeldOut",
+    "LabelledWeights",
+    "METHODS",
+    "OracleBound",
+    "Prior",
+    "Selective",
+    "allow_abstention",
+    "branching_prior",
+    "centred_prior",
+    "certify",
+    "count_prior",
+    "disagreement",
+    "doubted_prior",
+    "gibbs_kl",
+    "gibbs_lambda",
+    "gibbs_posterior",
+    "held_out",
+    "hoelder_rate",
+    "hold_out",
+    "hold_out_best",
+    "hold_out_mean",
+    "kl_divergence",
+    "labelled_posterior",
+    "leaf_mean",
+    "leaf_variance",
+    "log_prior_mass",
+    "margin_moments",
+    "mixture",
+    "occam_answers",
+    "occam_mean",
+    "occam_pruning",
+    "occam_vote",
+    "one_wrong",
+    "oracle_bound",
+    "oracle_excess",
+    "renyi_divergence",
+    "selective_certificates",
+    "single_draw",
+    "size_prior",
+    "tightest",
+    "trust_labels",
+    "tuple_risk",
+    "vote_c_bound",
+    "vote_disagreement",
+    "vote_either_wrong",
+    "vote_first_order",
+    "vote_first_order_range",
+    "vote_tandem",
+    "vote_tuples",
+    "wrong_mass",
+    "wrong_range",
+]

@@ -1,0 +1,377 @@
+"""Certificates: what is promised about errors on new rows, with which probability, and why.
+
+`METHODS` lists what may be promised. A certificate of one entry holds with probability
+``1 - delta share``, so that several whose shares sum to at most 1 hold together with ``1 - delta``, if
+their shares were written down before the weighing rows were seen. Laws, temperatures and prunings may
+be chosen by the same rows, as all of them are covered at once.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from certree.certificates import bounds
+
+# More than anybody has; numbers of doubles above would not be told apart from their neighbours.
+_MOST_ROWS = 2**50
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to certify.
+
+    Parameters
+    ----------
+    inequality : callable
+        The bound, of ``(*observed, n, complexity, log_delta)``.
+    limit : callable
+        What the bound tends to with ever more rows, of the same observed numbers.
+    subject : str
+        What the certificate speaks about.
+    needs : str
+        What must hold besides independent rows.
+    reference : str
+        Where the inequality is proved.
+    rows : str
+        What rows the bound is over.
+    whole_errors : bool
+        Whether it needs losses of 0 and 1, and so refuses groups of rows.
+    """
+
+    inequality: Callable[..., float]
+    limit: Callable[..., float]
+    subject: str
+    needs: str
+    reference: str
+    rows: str = "weighing rows"
+    whole_errors: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a bound is made of; the three sum to it.
+
+    Parameters
+    ----------
+    observed : float
+        The bound that would be left with ever more rows like these.
+    complexity : float
+        What is added as the rows have chosen among many prunings.
+    confidence : float
+        What is added as the rows are few and `delta` is small.
+    """
+
+    observed: float
+    complexity: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """An upper bound on the error on new rows, with all that it rests on.
+
+    Parameters
+    ----------
+    method : str
+        Row of `METHODS`.
+    bound : float
+        The error is at most this.
+    delta : float
+        Probability with which the promise may fail, over the draw of the rows.
+    share : float
+        Share of delta that this entry uses up.
+    n : int
+        Independent observations: rows, or groups of them.
+    risk : float
+        Error on these rows of what the certificate speaks about.
+    observed : tuple of float
+        The observed numbers that enter the bound.
+    complexity : float
+        Divergence from the prior, or minus the log of a prior mass (nats).
+    grouped : bool
+        Whether the observations are groups of rows.
+    """
+
+    method: str
+    bound: float
+    delta: float
+    share: float
+    n: int
+    risk: float
+    observed: tuple[float, ...]
+    complexity: float
+    grouped: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.bound <= 1:
+            raise ValueError(f"bound must lie in 0 .. 1, got {self.bound!r}")
+
+    @property
+    def about(self) -> str:
+        """What the certificate speaks about."""
+        return METHODS[self.method].subject
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must hold for the promise to hold."""
+        units = "groups of rows" if self.grouped else "rows"
+        drawn = f"{units} are drawn independently, from the source that new ones come from"
+        return drawn, METHODS[self.method].needs
+
+    @property
+    def log_delta(self) -> float:
+        """Log of the probability with which this entry may fail."""
+        return math.log(self.delta * self.share)
+
+    @property
+    def parts(self) -> Parts:
+        """How much of the bound is observed error, complexity and confidence."""
+        method = METHODS[self.method]
+        observed = min(max(method.limit(*self.observed), 0.0), 1.0)
+        alone = method.inequality(*self.observed, self.n, 0.0, self.log_delta)
+        return Parts(observed, self.bound - alone, alone - observed)
+
+    def rows_needed(self, target: float) -> int | None:
+        """Count the rows (or groups) that would bring the bound down to a target.
+
+        If error and complexity stayed as they are.
+
+        Parameters
+        ----------
+        target : float
+            The bound wanted.
+
+        Returns
+        -------
+        int or None
+            None if no number of rows is enough, as the observed error alone is too high or as good
+            as the target.
+        """
+        method = METHODS[self.method]
+        if target <= method.limit(*self.observed):
+            return None
+
+        def enough(n: int) -> bool:
+            at_n = method.inequality(*self.observed, n, self.complexity, self.log_delta)
+            return bool(at_n <= target)
+
+        below, above = 0, 1
+        while not enough(above):
+            below, above = above, 2 * above
+            if above > _MOST_ROWS:
+                return None
+        while above - below > 1:
+            middle = (below + above) // 2
+            below, above = (below, middle) if enough(middle) else (middle, above)
+        return above
+
+    def __str__(self) -> str:
+        """The promise as a sentence."""
+        method = METHODS[self.method]
+        units = f"groups of {method.rows}" if self.grouped else method.rows
+        new = "rows of new groups" if self.grouped else "new rows"
+        # Rounded up: a promise must not become stronger in print.
+        bound = math.ceil(1000 * self.bound - 1e-9) / 10
+        return (
+            f"With probability at least {100 * (1 - self.delta):.10g} % over the draw of the "
+            f"{self.n:,} {units}, {method.subject} on {new} from the same source is at most "
+            f"{bound:.1f} % (observed on them: {100 * self.risk:.1f} %; method: {self.method})."
+        )
+
+
+def _certificate(
+    method: str,
+    observed: tuple[float, ...],
+    risk: float,
+    n: int,
+    complexity: float,
+    delta: float,
+    share: float,
+    grouped: bool = False,
+) -> Certificate:
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
+    if not 0 < share <= 1:
+        raise ValueError(f"share must lie in (0, 1], got {share!r}")
+    entry = METHODS[method]
+    if grouped and entry.whole_errors:
+        usable = ", ".join(name for name, other in METHODS.items() if not other.whole_errors)
+        raise ValueError(
+            f"{method} counts whole errors of independent rows, but these come in groups; "
+            f"expected one of {usable}"
+        )
+    bound = entry.inequality(*observed, n, complexity, math.log(delta * share))
+    return Certificate(method, bound, delta, share, n, risk, observed, complexity, grouped)
+
+
+def tightest(*certificates: Certificate) -> Certificate:
+    """The lowest of several bounds, which hold together.
+
+    Parameters
+    ----------
+    *certificates : Certificate
+        Certificates of the same delta, whose shares were fixed before the rows were seen.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ValueError
+        If their shares sum to more than 1, or they have several deltas.
+    """
+    if len({certificate.delta for certificate in certificates}) != 1:
+        raise ValueError("certificates must have the same delta")
+    total = sum(certificate.share for certificate in certificates)
+    if total > 1 + 1e-9:
+        raise ValueError(f"shares of delta must sum to at most 1, got {total:g}")
+    return min(certificates, key=lambda certificate: certificate.bound)
+
+
+_VOTE = "this vote's error"
+
+
+_TREE = "this tree's error"
+
+
+_DRAWS = "the error of a tree drawn anew for each row"
+
+
+_BEFORE = "tree, labels and prior were fixed without the weighing rows"
+
+
+_TREE_BEFORE = "tree and prior were fixed without the weighing rows"
+
+
+METHODS: dict[str, Method] = {
+    "hold_out": Method(
+        bounds.occam,
+        lambda risk: risk,
+        "this classifier's error",
+        "the classifier was fixed before the held-out rows were seen",
+        "Clopper and Pearson, Biometrika 1934",
+        "held-out rows",
+        whole_errors=True,
+    ),
+    "hold_out_best": Method(
+        bounds.occam,
+        lambda risk: risk,
+        "this classifier's error",
+        "all classifiers were fixed before the held-out rows were seen",
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows",
+        whole_errors=True,
+    ),
+    "hold_out_mean": Method(
+        bounds.occam_mean,
+        lambda risk: risk,
+        "this classifier's error",
+        "the classifier was fixed before the held-out rows were seen",
+        "Hoeffding, JASA 1963",
+        "held-out rows",
+    ),
+    "occam_vote": Method(
+        bounds.occam,
+        lambda risk: risk,
+        _VOTE,
+        _TREE_BEFORE,
+        "Langford, JMLR 2005",
+        whole_errors=True,
+    ),
+    "occam_mean": Method(
+        bounds.occam_mean,
+        lambda risk: risk,
+        _VOTE,
+        _TREE_BEFORE,
+        "Hoeffding, JASA 1963, with the prior of Langford, JMLR 2005",
+    ),
+    "occam_answers": Method(
+        bounds.occam,
+        lambda risk: risk,
+        "this vote's error, where it answers,",
+        _TREE_BEFORE,
+        "Langford, JMLR 2005, given which rows are answered",
+        "weighing rows that it answers",
+        whole_errors=True,
+    ),
+    "occam_pruning": Method(
+        bounds.occam,
+        lambda risk: risk,
+        _TREE,
+        _BEFORE,
+        "Langford, JMLR 2005",
+        whole_errors=True,
+    ),
+    "single_draw": Method(
+        bounds.single_draw,
+        lambda risk: risk,
+        _TREE,
+        f"{_BEFORE}; the tree was drawn once, and its draw counts like that of the rows",
+        "Rivasplata, Kuzborskij, Szepesvari and Shawe-Taylor, NeurIPS 2020",
+        "weighing rows and of the tree",
+    ),
+    "gibbs_kl": Method(
+        bounds.pac_bayes_kl,
+        lambda risk: risk,
+        _DRAWS,
+        _BEFORE,
+        "Maurer, arXiv:cs/0411099, 2004",
+    ),
+    "gibbs_lambda": Method(
+        bounds.pac_bayes_lambda,
+        lambda risk: risk,
+        _DRAWS,
+        _BEFORE,
+        "Thiemann, Igel, Wintenberger and Seldin, ALT 2017",
+    ),
+    "vote_first_order": Method(
+        bounds.first_order,
+        lambda risk: 2 * risk,
+        _VOTE,
+        _BEFORE,
+        "Langford and Shawe-Taylor, NeurIPS 2002",
+    ),
+    "vote_first_order_range": Method(
+        bounds.first_order_range,
+        lambda risk, right, wrong: (risk - right) / (wrong - right) if wrong > right else 1.0,
+        _VOTE,
+        _BEFORE,
+        "Leblanc and Germain, arXiv:2510.25569, 2025",
+    ),
+    "vote_tandem": Method(
+        bounds.tandem,
+        lambda both_wrong: 4 * both_wrong,
+        _VOTE,
+        _BEFORE,
+        "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
+    ),
+    "vote_either_wrong": Method(
+        bounds.either_wrong,
+        lambda either: 4 / 3 * either,
+        _VOTE,
+        _BEFORE,
+        "Markov's inequality for pairs, as in Lacasse et al., ECML 2010",
+    ),
+    "vote_tuples": Method(
+        bounds.tuples,
+        lambda share, n_draws, n_wrong, _: share / bounds.at_least_wrong(0.5, n_draws, n_wrong),
+        _VOTE,
+        f"{_BEFORE}, and so was the list of tuples",
+        "Lacasse, Laviolette, Marchand and Turgeon-Boutin, ECML 2010",
+    ),
+    "vote_c_bound": Method(
+        bounds.c_bound,
+        bounds.chebyshev_cantelli,
+        _VOTE,
+        _BEFORE,
+        "Germain, Lacasse, Laviolette, Marchand and Roy, JMLR 2015",
+    ),
+    "vote_disagreement": Method(
+        bounds.disagreement,
+        lambda risk, differing, _: 4 * risk - 2 * differing,
+        _VOTE,
+        f"{_BEFORE}; there are two classes",
+        "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
+    ),
+}

@@ -1,0 +1,128 @@
+"""Certificates of classifiers that were fixed before the rows were seen."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from certree.certificates import certificate as certificates
+from certree.certificates.certificate import Certificate, _certificate
+
+# -- one classifier --------------------------------------------------------------------------------
+
+
+def hold_out(errors: int, n: int, delta: float = 0.05, share: float = 1.0) -> Certificate:
+    """Certify a classifier by rows that were used for nothing else.
+
+    Parameters
+    ----------
+    errors : int
+        Rows that it gets wrong.
+    n : int
+        Rows.
+    delta : float
+        Probability with which the promise may fail.
+    share : float
+        Share of delta that is used up here.
+
+    Returns
+    -------
+    Certificate
+    """
+    return hold_out_best([errors], n, delta, share, method="hold_out")
+
+
+def hold_out_best(
+    errors: Sequence[int],
+    n: int,
+    delta: float = 0.05,
+    share: float = 1.0,
+    *,
+    method: str = "hold_out_best",
+) -> Certificate:
+    """Certify the best of several classifiers that were all fixed before the rows were seen.
+
+    Parameters
+    ----------
+    errors : sequence of int
+        Rows that each classifier gets wrong.
+    n : int
+        Rows.
+    delta, share : float
+        As in `hold_out`.
+    method : str
+        Row of `METHODS`.
+
+    Returns
+    -------
+    Certificate
+        That of the first with the fewest errors.
+    """
+    counted = np.asarray(errors)
+    if n < 1 or counted.dtype.kind not in "iu" or counted.min() < 0 or counted.max() > n:
+        raise ValueError(
+            f"errors must be whole numbers in 0 .. n with n >= 1, got {errors!r}, {n!r}"
+        )
+    risk = float(counted.min()) / n
+    return _certificate(method, (risk,), risk, n, math.log(len(counted)), delta, share)
+
+
+def hold_out_mean(
+    risk: float, n: int, delta: float = 0.05, share: float = 1.0, *, grouped: bool = False
+) -> Certificate:
+    """Certify a classifier like `hold_out` by its mean loss over rows, or over groups of rows.
+
+    Parameters
+    ----------
+    risk : float
+        Mean loss over the rows, or of the mean losses of the groups, between 0 and 1.
+    n : int
+        Rows, or groups.
+    delta, share : float
+        As in `hold_out`.
+    grouped : bool
+        Whether they are groups.
+
+    Returns
+    -------
+    Certificate
+    """
+    if n < 1 or not 0 <= risk <= 1:
+        raise ValueError(f"expected a risk in 0 .. 1 of n >= 1 rows, got {risk!r}, {n!r}")
+    return _certificate("hold_out_mean", (risk,), risk, n, 0.0, delta, share, grouped)
+
+
+def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certificate:
+    """Certify any fitted classifier by rows that were never used.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+        Of certree, scikit-learn or anybody, with ``predict``.
+    X : array-like of shape (n, p)
+        Rows that neither its fit, nor its choice among others, nor any step before has seen.
+    y : array-like of shape (n,)
+        Their classes.
+    delta : float
+        Probability with which the promise may fail.
+
+    Returns
+    -------
+    Certificate
+        The exact binomial bound.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or not as many classes as rows.
+
+    References
+    ----------
+    Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 1934.
+    """
+    predicted, truth = np.asarray(classifier.predict(X)), np.asarray(y)
+    if truth.ndim != 1 or truth.shape != predicted.shape:
+        raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
+    return certificates.hold_out(int(np.sum(predicted != truth)), len(truth), delta)

@@ -1,0 +1,118 @@
+"""Laws over labelled prunings: labels are weighed too, so that no rows are needed to choose them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp, rel_entr
+
+from certree import _core
+from certree.arrays import Float64, column, nonnegative
+from certree.certificates.divergence import log_decisions
+from certree.certificates.priors import Prior
+from certree.stats import NodeStats
+from certree.tree import Tree
+from certree.votes import Vote, vote
+from certree.weights.family import ChainStops, Family, gains_of
+from certree.weights.node_weights import NodeWeights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledWeights:
+    """A law over prunings and over labels for their leaves.
+
+    Parameters
+    ----------
+    weights : NodeWeights
+        The law over prunings.
+    share : array-like of shape (m, K)
+        Probability of each label at a node, given that it is a leaf of the pruning.
+
+    Raises
+    ------
+    ValueError
+        If `share` holds no probabilities.
+    """
+
+    weights: NodeWeights
+    share: Float64
+
+    def __post_init__(self) -> None:
+        share: Float64 = column("share", self.share, "float64", (len(self.weights.weight), None))
+        if not ((share >= 0).all() and np.allclose(share.sum(axis=1), 1, atol=1e-9)):
+            raise ValueError("every row of share must hold probabilities that sum to 1")
+        object.__setattr__(self, "share", share)
+
+
+# What draws a pruning with its labels; a law over prunings takes the labels of the growing rows.
+Law = NodeWeights | LabelledWeights
+
+
+def labelled_posterior(
+    tree: Tree, stats: NodeStats, prior: Prior, lambda_error: float
+) -> LabelledWeights:
+    """Weigh all labelled prunings by their errors and a prior.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Counts of the weighing rows; their labels are not read.
+    prior : Prior
+        A prior of one part, whose labels are the classes.
+    lambda_error : float
+        Weight of an error (nats), >= 0.
+
+    Returns
+    -------
+    LabelledWeights
+        A leaf's own weight is the sum over labels of prior times ``exp(-lambda_error errors)``.
+
+    Raises
+    ------
+    ValueError
+        If the prior is a mixture or has other labels, or the temperature is not valid.
+
+    References
+    ----------
+    Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
+    """
+    lam = nonnegative("lambda_error", lambda_error)
+    if len(prior.laws) != 1 or prior.log_label.shape[1:] != stats.of(tree).counts.shape:
+        raise ValueError(
+            f"prior must have one part and {stats.n_classes} labels, got {len(prior.laws)} parts and "
+            f"{prior.n_labels} labels"
+        )
+    law = prior.laws[0]
+    # Errors beyond those of the best label: their weights do not underflow all at once.
+    least = stats.n - stats.counts.max(axis=1)
+    beyond = stats.counts.max(axis=1, keepdims=True) - stats.counts
+    logs = prior.log_label[0] - lam * beyond
+    total = logsumexp(logs, axis=1)
+    stops = ChainStops(*log_decisions(tree, law), law.chain_entropy, law.chain_mode)
+    gains = np.stack([gains_of(tree, least), gains_of(tree, total)], axis=1)
+    root = np.array([least[0], total[0]])
+    weights = Family(tree, gains, root, np.array([1.0]), stops).at(lam)
+    return LabelledWeights(weights, np.exp(logs - total[:, None]))
+
+
+def ballot_of(tree: Tree, stats: NodeStats, law: Law) -> Vote:
+    """Probability of each class under a drawn pruning, in every cell."""
+    if isinstance(law, NodeWeights):
+        return vote(tree, stats, law)
+    weight = law.weights.of(tree).weight
+    return Vote(_core.push_down(tree.left, weight, None, law.share, law.share.shape[1]))
+
+
+def divergence(law: Law, prior: Prior) -> float:
+    """Divergence of a law over (labelled) prunings from a prior (nats); see `Prior.divergence`."""
+    if isinstance(law, NodeWeights):
+        return prior.divergence(law)
+    drawn = law.weights.weight > 0
+    weight, share = law.weights.weight[drawn], law.share[drawn]
+    labels = [
+        weight @ rel_entr(share, np.exp(log_label[drawn])).sum(axis=1)
+        for log_label in prior.log_label
+    ]
+    structure = [part.divergence(law.weights) for part in prior.parts]
+    return float((np.array(structure) + np.array(labels) - prior.log_share).min())

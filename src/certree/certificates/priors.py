@@ -1,0 +1,390 @@
+"""Priors over labelled prunings: what may be said of them before the weighing rows are seen."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from certree import _core
+from certree.arrays import Float64, codes, column, nonnegative
+from certree.certificates.divergence import kl_divergence, log_decisions
+from certree.stats import NodeStats
+from certree.tree import Tree
+from certree.weights.family import ChainStops, Family
+from certree.weights.node_weights import NodeWeights, reached
+from certree.weights.pac_bayes import branching
+
+# How much of its prior a label of the growing rows gets, and how the doubts of a centred prior are
+# spread when none is given.
+TRUST = 0.9
+
+
+DOUBTS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A prior over prunings and over labels for their leaves, or a mixture of such priors.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    laws : tuple of NodeWeights
+        Laws over prunings, one for each part of the mixture.
+    log_label : array-like of shape (J, m, L)
+        For each part, log of the prior probability of each label at each node as a leaf (nats).
+    log_share : array-like of shape (J,)
+        Log of the share of each part (nats).
+    seen : NodeStats or None
+        Statistics that the prior was made from; None: the tree alone.
+
+    Raises
+    ------
+    ValueError
+        If the probabilities of labels or parts sum to more than 1, or sizes differ.
+    """
+
+    tree: Tree
+    laws: tuple[NodeWeights, ...]
+    log_label: Float64
+    log_share: Float64
+    seen: NodeStats | None = None
+
+    def __post_init__(self) -> None:
+        shape = (len(self.laws), self.tree.n_nodes, None)
+        for name, expected in (("log_label", shape), ("log_share", shape[:1])):
+            values: Float64 = column(name, getattr(self, name), "float64", expected)
+            with np.errstate(over="ignore"):
+                totals = np.exp(values).sum(axis=-1)
+            if not (totals <= 1 + 1e-9).all():  # NaN is not, either
+                raise ValueError(f"{name} must hold logs of probabilities that sum to at most 1")
+            object.__setattr__(self, name, values)
+        for law in self.laws:
+            law.of(self.tree)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels, L: the classes, and perhaps abstention."""
+        return int(self.log_label.shape[2])
+
+    @property
+    def parts(self) -> tuple["Prior", ...]:
+        """The parts of the mixture as priors of their own."""
+        return tuple(
+            replace(self, laws=(law,), log_label=labels[None], log_share=np.zeros(1))
+            for law, labels in zip(self.laws, self.log_label, strict=True)
+        )
+
+    def log_mass(self, label: ArrayLike) -> float:
+        """Log of the mass of all labelled prunings that label the tree's leaves so (nats)."""
+        cells = codes("label", label, self.tree.n_nodes, self.n_labels)
+        return self._mix(_core.log_masses(self.tree.left, cells, *self._decisions, self.log_label))
+
+    @cached_property
+    def _decisions(self) -> tuple[Float64, Float64]:
+        """Logs of the probabilities of stopping and of going on, (J, m) each."""
+        stop, split = zip(*(log_decisions(self.tree, law) for law in self.laws), strict=True)
+        return np.stack(stop), np.stack(split)
+
+    def log_mass_of_pruning(self, pruning: NodeWeights) -> float:
+        """Log of the mass of one pruning, with weights 0 and 1, whatever its labels (nats)."""
+        logs = [-kl_divergence(self.tree, pruning, law) for law in self.laws]
+        return self._mix(np.array(logs))
+
+    def _mix(self, logs: Float64) -> float:
+        """Log of the mean of the parts' masses, by their shares."""
+        return float(np.logaddexp.reduce(self.log_share + logs))
+
+    def divergence(self, weights: NodeWeights) -> float:
+        """Divergence of a law over prunings from the prior, at most (nats).
+
+        Exact for one part, else the least of what the parts give, with their shares.
+        """
+        parts = [kl_divergence(self.tree, weights, law) for law in self.laws]
+        return float((np.array(parts) - self.log_share).min())
+
+
+def _law(tree: Tree, stops: ChainStops) -> NodeWeights:
+    """The law over prunings that no rows enter."""
+    return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).at()
+
+
+def independent_decisions(tree: Tree, log_odds: Float64) -> NodeWeights:
+    """The law whose nodes are split independently with these log odds; leaves never are."""
+    odds = np.where(tree.is_leaf, -np.inf, log_odds)
+    undecided = NodeWeights(np.zeros(tree.n_nodes), odds, 0.0, *2 * [np.zeros(tree.n_nodes)])
+    return replace(undecided, weight=reached(tree, undecided) * expit(-odds))
+
+
+def _uniform(tree: Tree, n_classes: int, law: NodeWeights) -> Prior:
+    """One part, in which all labels are alike."""
+    labels = np.full((1, tree.n_nodes, n_classes), -np.log(n_classes))
+    return Prior(tree, (law,), labels, np.zeros(1))
+
+
+def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -> Prior:
+    """Stop in every cell that the tree splits with the same probability; all labels are alike.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    n_classes : int
+        Number of classes, K.
+    stop_probability : float
+        Between 0 and 1. At 1/2 a pruning costs at most ``(2 leaves - 1) log 2`` nats.
+
+    Returns
+    -------
+    Prior
+
+    References
+    ----------
+    Willems, Shtarkov and Tjalkens, "The context-tree weighting method", IEEE Trans. Information
+    Theory 1995.
+    """
+    return _uniform(tree, n_classes, _law(tree, branching(tree, stop_probability)))
+
+
+def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) -> Prior:
+    """Weigh prunings by their number of leaves alone; all labels are alike.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    n_classes : int
+        Number of classes, K.
+    leaf_cost : float
+        Price of a leaf (nats). Below log 4 the sum over all prunings of a deep tree explodes, and
+        small ones become dear.
+
+    Returns
+    -------
+    Prior
+    """
+    if not np.isfinite(leaf_cost):
+        raise ValueError(f"leaf_cost must be finite, got {leaf_cost!r}")
+    zero = np.zeros(tree.n_nodes)
+    stops = ChainStops(np.full(tree.n_nodes, -float(leaf_cost)), zero, zero, zero)
+    return _uniform(tree, n_classes, _law(tree, stops))
+
+
+def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float = TRUST) -> Prior:
+    """Split nodes with many growing rows: one with n of them stops with ``rows / (rows + n)``.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    grown : NodeStats
+        Counts of the growing rows, with their labels.
+    rows : float
+        Growing rows at which splitting and stopping are alike, > 0.
+    trust : float
+        Prior probability of a node's own label; see `trust_labels`.
+
+    Returns
+    -------
+    Prior
+    """
+    if not 0 < rows < np.inf:
+        raise ValueError(f"rows must be a finite number > 0, got {rows!r}")
+    with np.errstate(divide="ignore"):
+        log_odds = np.log(grown.of(tree).n / rows)
+    law = independent_decisions(tree, log_odds)
+    return _trusting(tree, (law,), grown, np.array([trust]))
+
+
+def centred_prior(
+    tree: Tree,
+    grown: NodeStats,
+    pruning: NodeWeights,
+    doubt: float = 0.01,
+    stop_below: float = 0.6,
+) -> Prior:
+    """Expect one pruning that the growing rows have chosen, and labels like theirs.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    grown : NodeStats
+        Counts of the growing rows, with their labels.
+    pruning : NodeWeights
+        The pruning, weights 0 and 1, found without any weighing row.
+    doubt : float
+        Probability that a node of the pruning decides otherwise, or that a leaf has another label.
+    stop_below : float
+        Probability that a node below the pruning stops.
+
+    Returns
+    -------
+    Prior
+
+    References
+    ----------
+    Priors that another part of the rows has chosen: Ambroladze, Parrado-Hernandez and Shawe-Taylor,
+    "Tighter PAC-Bayes bounds", NeurIPS 2006.
+    """
+    return doubted_prior(tree, grown, pruning, (doubt,), stop_below)
+
+
+def doubted_prior(
+    tree: Tree,
+    grown: NodeStats,
+    pruning: NodeWeights,
+    doubts: tuple[float, ...] = DOUBTS,
+    stop_below: float = 0.6,
+) -> Prior:
+    """The mixture of centred priors of several doubts; see `centred_prior`."""
+    for name, value in (*(("doubt", doubt) for doubt in doubts), ("stop_below", stop_below)):
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
+    if not np.isin(pruning.of(tree).weight, (0, 1)).all():
+        raise ValueError("pruning must have weights 0 and 1")
+    leaf = pruning.weight == 1
+    inside = (reached(tree, pruning) == 1) & ~leaf
+    laws = []
+    for doubt in doubts:
+        stop = np.where(inside, doubt, np.where(leaf, 1 - doubt, stop_below))
+        laws.append(independent_decisions(tree, np.log1p(-stop) - np.log(stop)))
+    return _trusting(tree, tuple(laws), grown, 1 - np.array(doubts))
+
+
+def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
+    """The same prior over prunings, with labels like those of the growing rows.
+
+    Parameters
+    ----------
+    prior : Prior
+        The prior.
+    grown : NodeStats
+        Counts of the growing rows, with their labels.
+    trust : float
+        Prior probability of a node's own label, in (0, 1]. The rest is spread like the frequencies
+        of the classes there, smoothed by one row like the parent's.
+
+    Returns
+    -------
+    Prior
+    """
+    trusts = np.full(len(prior.laws), trust)
+    trusting = _trusting(prior.tree, prior.laws, grown, trusts)
+    seen = _one_source(prior.seen, grown)
+    return replace(trusting, log_share=prior.log_share, seen=seen)
+
+
+def _trusting(
+    tree: Tree, laws: tuple[NodeWeights, ...], grown: NodeStats, trusts: Float64
+) -> Prior:
+    """Laws of equal shares with labels like those of the growing rows; see `trust_labels`."""
+    if not ((trusts > 0) & (trusts <= 1)).all():
+        raise ValueError(f"trust must lie in (0, 1], got {trusts[0]!r}")
+    label = (1 - trusts)[:, None, None] * grown.of(tree).averages(tree, 1.0)
+    label[:, np.arange(tree.n_nodes), grown.label] += trusts[:, None]
+    with np.errstate(divide="ignore"):
+        log_label = np.log(label)
+    return Prior(tree, laws, log_label, np.full(len(laws), -np.log(len(laws))), grown)
+
+
+def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
+    """The same prior with one more label, the last one, that stands for no answer.
+
+    Parameters
+    ----------
+    prior : Prior
+        The prior.
+    share : float
+        Prior probability that a leaf abstains, between 0 and 1.
+
+    Returns
+    -------
+    Prior
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"share must lie between 0 and 1, got {share!r}")
+    silent = np.full((*prior.log_label.shape[:2], 1), np.log(share))
+    log_label = np.concatenate([prior.log_label + np.log1p(-share), silent], axis=2)
+    return replace(prior, log_label=log_label)
+
+
+def mixture(*priors: Prior) -> Prior:
+    """Mix priors of one tree, all with the same share: J of them cost at most log J nats.
+
+    Parameters
+    ----------
+    *priors : Prior
+        Priors of one tree and the same labels.
+
+    Returns
+    -------
+    Prior
+
+    Raises
+    ------
+    ValueError
+        If the priors are of different trees, or were made from different rows.
+    """
+    first, *others = priors
+    seen = first.seen
+    for prior in others:
+        if prior.tree is not first.tree:
+            raise ValueError("priors of different trees do not mix")
+        seen = _one_source(seen, prior.seen)
+    return Prior(
+        first.tree,
+        sum((prior.laws for prior in priors), ()),
+        np.concatenate([prior.log_label for prior in priors]),
+        np.concatenate([prior.log_share for prior in priors]) - np.log(len(priors)),
+        seen,
+    )
+
+
+def _one_source(first: NodeStats | None, second: NodeStats | None) -> NodeStats | None:
+    if first is not None and second is not None and first is not second:
+        raise ValueError("a prior may be made from the growing rows only, got two statistics")
+    return first if second is None else second
+
+
+def gibbs_family(tree: Tree, stats: NodeStats, prior: NodeWeights) -> Family:
+    """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
+    gains, root = stats.of(tree).terms(tree, 2, False)
+    stops = ChainStops(*log_decisions(tree, prior), prior.chain_entropy, prior.chain_mode)
+    return Family(tree, gains, root, np.zeros(0), stops)
+
+
+def gibbs_posterior(
+    tree: Tree,
+    stats: NodeStats,
+    prior: NodeWeights,
+    lambda_error: float,
+    lambda_penalty: float = 0.0,
+) -> NodeWeights:
+    """Weigh all prunings by their errors and any prior law over them.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Errors and rows of its nodes.
+    prior : NodeWeights
+        The prior, such as one of ``Prior.laws``.
+    lambda_error, lambda_penalty : float
+        As in `pac_bayes`, which this is for its branching prior.
+
+    Returns
+    -------
+    NodeWeights
+
+    References
+    ----------
+    Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
+    """
+    return gibbs_family(tree, stats, prior).at(
+        nonnegative("lambda_error", lambda_error), nonnegative("lambda_penalty", lambda_penalty)
+    )

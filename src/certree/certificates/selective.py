@@ -1,0 +1,103 @@
+"""Selective classifiers: a vote that answers only where it is sure, and what holds where it does."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from certree.arrays import Float64
+from certree.certificates.certificate import Certificate
+from certree.certificates.occam import occam_answers
+from certree.certificates.priors import Prior, allow_abstention
+from certree.certificates.weighing import HeldOut
+from certree.votes import Vote
+
+# Shares of the weighing rows that are answered, at most; a margin for each is tried.
+_COVERAGES = np.linspace(1, 0.05, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Selective:
+    """A vote that answers where its margin is large enough, and a bound on its error there.
+
+    Parameters
+    ----------
+    margin : float
+        It answers where the class with the most votes is at least so far before the second.
+    coverage : float
+        Share of the weighing rows that it answers; observed, not promised.
+    certificate : Certificate
+        What holds of the rows that it answers.
+    """
+
+    margin: float
+    coverage: float
+    certificate: Certificate
+
+    def __str__(self) -> str:
+        """The margin, the coverage and the promise."""
+        return (
+            f"Answering where the margin is at least {self.margin:.4g} "
+            f"({100 * self.coverage:.1f} % of the weighing rows): {self.certificate}"
+        )
+
+
+def margins(ballot: Vote) -> Float64:
+    """By how much the class with the most votes is before the second in every cell, (m,)."""
+    score = ballot.score
+    if score.shape[1] == 1:
+        return np.ones(len(score))
+    two = np.partition(score, -2, axis=1)[:, -2:]
+    lead: Float64 = two[:, 1] - two[:, 0]
+    return lead
+
+
+def selective_certificates(
+    held: HeldOut, ballot: Vote, prior: Prior, delta: float = 0.05, share: float = 1.0
+) -> tuple[Selective, ...]:
+    """Certify a vote that stays silent where its margin is small, for several margins at once.
+
+    Which cells are silent is one more labelling, so all margins are covered together, whatever the
+    weighing rows say for one of them.
+
+    Parameters
+    ----------
+    held : HeldOut
+        The tree and the weighing rows.
+    ballot : Vote
+        Any vote in its cells.
+    prior : Prior
+        A prior made without the weighing rows, over the classes.
+    delta, share : float
+        As in `certree.certificate.hold_out`.
+
+    Returns
+    -------
+    tuple of Selective
+        By rising margin; the first answers everywhere. At most 20.
+
+    Raises
+    ------
+    ValueError
+        If the rows come in groups, or the prior has seen other rows than the growing ones.
+
+    References
+    ----------
+    Geifman and El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017, for the
+    guarantee as such; the bound is Langford's, JMLR 2005.
+    """
+    silent = allow_abstention(prior)
+    lead, winner = margins(ballot), ballot.label
+    leaves = np.flatnonzero(held.tree.is_leaf)
+    leaves = leaves[np.argsort(-lead[leaves], kind="stable")]
+    answered = np.cumsum(held.stats.n[leaves]) / held.stats.n[0]
+    last = np.searchsorted(answered, _COVERAGES[1:] * (1 + 1e-12), side="right") - 1
+    # Rounded down: margins that differ by rounding alone are not to be told apart.
+    tried = np.maximum(np.floor(1e4 * lead[leaves][last[last >= 0]] - 1e-6), 0) / 1e4
+    found = []
+    for margin in np.unique([0.0, *tried]):
+        answers = lead >= margin
+        coverage = float(held.stats.n[leaves] @ answers[leaves]) / float(held.stats.n[0])
+        label = np.where(answers, winner, held.n_classes)
+        certificate = occam_answers(held, label, silent, delta, share)
+        found.append(Selective(float(margin), coverage, certificate))
+    return tuple(found)

@@ -1,0 +1,166 @@
+"""Which rows touched what: statistics of rows that neither grew the tree nor labelled it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certree.arrays import matrix
+from certree.rows.folds import Indices
+from certree.stats import NodeStats, count
+from certree.tree import Tree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """A tree with its growing rows, and weighing rows that certify what they weigh.
+
+    `held_out` makes it. Bounds on what the weighing rows choose take nothing else, as they hold only
+    for rows that neither the tree, nor its labels, nor the prior have seen.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree, grown on the growing rows or on none.
+    grown : NodeStats
+        Counts of the growing rows, whose majority labels the nodes.
+    stats : NodeStats
+        Counts of the weighing rows, with the labels of `grown`. Of rows in groups each has the weight
+        1 / (rows of its group).
+    grow, weigh : ndarray of intp
+        Row numbers of the two sides.
+    n : int
+        Independent observations: weighing rows, or groups of them.
+    grouped : bool
+        Whether they are groups.
+
+    Raises
+    ------
+    ValueError
+        If a row is on both sides, or twice on one, or the statistics do not belong together.
+    """
+
+    tree: Tree
+    grown: NodeStats
+    stats: NodeStats
+    grow: Indices
+    weigh: Indices
+    n: int
+    grouped: bool = False
+
+    def __post_init__(self) -> None:
+        _expect_disjoint(self.grow, self.weigh)
+        for stats in (self.grown, self.stats):
+            stats.of(self.tree)
+        if not np.array_equal(self.grown.label, self.stats.label):
+            raise ValueError("the weighing rows must not label the nodes: labels of grown expected")
+        observed = float(self.stats.n[0])
+        if self.n < 1 or abs(observed - self.n) > 1e-6 * self.n:
+            raise ValueError(f"stats must count n = {self.n} >= 1 observations, got {observed:g}")
+        if not self.grouped and self.n != len(self.weigh):
+            raise ValueError(f"expected n = {len(self.weigh)} weighing rows, got {self.n}")
+        if not self.grouped and (self.stats.counts % 1 != 0).any():
+            raise ValueError("stats must count whole rows: bounds do not hold for weighted ones")
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, K."""
+        return self.stats.n_classes
+
+
+def _expect_disjoint(grow: Indices, weigh: Indices) -> None:
+    for name, rows in (("grow", grow), ("weigh", weigh)):
+        if _repeated(rows):
+            raise ValueError(f"{name} must not name a row twice")
+    shared = _repeated(np.concatenate([grow, weigh]))
+    if shared:
+        raise ValueError(
+            f"rows that grew the tree cannot certify it: {shared} rows both grow and weigh"
+        )
+
+
+def _repeated(rows: Indices) -> int:
+    """How many rows have been named before."""
+    ordered = np.sort(rows)
+    return int(np.sum(ordered[1:] == ordered[:-1]))
+
+
+def held_out(
+    tree: Tree,
+    X: ArrayLike,
+    y: ArrayLike,
+    n_classes: int,
+    *,
+    grow: ArrayLike,
+    weigh: ArrayLike,
+    groups: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> HeldOut:
+    """Count the growing and the weighing rows of a tree, and keep them apart.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    X : array-like of shape (n, p)
+        Rows.
+    y : array-like of int, shape (n,)
+        Class of each row, 0 .. n_classes - 1.
+    n_classes : int
+        Number of classes, K.
+    grow : array-like of int
+        Numbers of all rows that the tree has seen, also through scaling, imputation or the choice of
+        features. They label its nodes. Empty for a tree that was there before the rows.
+    weigh : array-like of int
+        Numbers of the rows that weigh the prunings and certify the result.
+    groups : array-like of shape (n,), or None
+        Group of each row, such as a patient, where only groups are independent; None: each row by
+        itself. Every group then weighs the same.
+    n_jobs : int or None
+        Number of threads; None is one, -1 all.
+
+    Returns
+    -------
+    HeldOut
+
+    Raises
+    ------
+    ValueError
+        If a row or a group is on both sides, or there is no weighing row.
+    """
+    rows, classes = matrix(X), np.asarray(y)
+    sides = [
+        _row_numbers(name, side, len(rows)) for name, side in (("grow", grow), ("weigh", weigh))
+    ]
+    _expect_disjoint(*sides)
+    growing, weighing = sides
+    grown = count(tree, rows[growing], classes[growing], n_classes, n_jobs=n_jobs)
+    weight, n = None, len(weighing)
+    if groups is not None:
+        weight, n = _shares_of_groups(np.asarray(groups), growing, weighing)
+    stats = count(
+        tree, rows[weighing], classes[weighing], n_classes, grown.label, weight, n_jobs=n_jobs
+    )
+    return HeldOut(tree, grown, stats, growing, weighing, n, groups is not None)
+
+
+def _row_numbers(name: str, values: ArrayLike, n_rows: int) -> Indices:
+    numbers = np.array(values)
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+        raise ValueError(f"{name} must be a list of row numbers, got {values!r}")
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < n_rows:
+        raise ValueError(f"{name} must lie in 0 .. {n_rows - 1}")
+    numbers = numbers.astype(np.intp)
+    numbers.flags.writeable = False
+    return numbers
+
+
+def _shares_of_groups(
+    groups: NDArray[np.generic], grow: Indices, weigh: Indices
+) -> tuple[NDArray[np.float64], int]:
+    """Weight of each weighing row, which sum to 1 in a group, and the number of groups."""
+    shared = np.intersect1d(groups[grow], groups[weigh])
+    if len(shared):
+        raise ValueError(f"{len(shared)} groups both grow and weigh, such as {shared[0]}")
+    _, group, size = np.unique(groups[weigh], return_inverse=True, return_counts=True)
+    return 1 / size[group], len(size)

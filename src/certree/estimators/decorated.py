@@ -1,0 +1,659 @@
+"""Trees whose leaves hold a model: pruned by what the models would lose on rows they have not seen."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Tags, assert_all_finite, check_random_state, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
+
+from certree.arrays import Float64, Int32
+from certree.estimators.pruned import collapsed, given_settings
+from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
+from certree.grow.partition import Partition
+from certree.grow.stopping import MaxDepth
+from certree.prunings.paths import losses_as_leaf
+from certree.prunings.penalties import prune
+from certree.prunings.scott_nowak import FragmentRule, fragment_rule
+from certree.rows.folds import Fold, Indices
+from certree.rows.training import _Training, new_rows
+from certree.tree import LEAF, Tree, threads
+from certree.tune import Candidate, GrownFold, both_sides, tune
+from certree.votes import Voting, vote
+from certree.weights.family import HeldOutVotes
+from certree.weights.node_weights import NodeWeights
+
+# Rows like its parent's that a cell without a model is given.
+_SMOOTHING = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Node:
+    """The rows of a node, and whether they are enough for a model."""
+
+    number: int
+    rows: Indices
+    is_modelled: bool
+
+    def part(self, fold: Fold, n_rows: int) -> Fold:
+        """What a fold of all rows is in this node."""
+        inside = np.zeros(n_rows, dtype=bool)
+        inside[self.rows] = True
+        grow, judge = inside[fold.grow], inside[fold.judge]
+        return Fold(
+            fold.grow[grow],
+            fold.judge[judge],
+            None if fold.grow_weight is None else fold.grow_weight[grow],
+            None if fold.judge_weight is None else fold.judge_weight[judge],
+        )
+
+
+def _rows_of_nodes(tree: Tree, leaf: Int32) -> list[Indices]:
+    """Numbers of the rows in each node, ascending."""
+    order = np.argsort(leaf, kind="stable")
+    ends = np.searchsorted(leaf[order], np.arange(tree.n_nodes + 1))
+    rows: list[Indices] = [order[ends[v] : ends[v + 1]] for v in range(tree.n_nodes)]
+    for v in range(tree.n_nodes - 1, -1, -1):
+        if tree.left[v] != LEAF:
+            below = int(tree.left[v])
+            rows[v] = np.sort(np.concatenate([rows[below], rows[below + 1]]))
+    return rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grown:
+    """The tree, the rows of its nodes, and the model to fit in them."""
+
+    rows: _Training
+    tree: Tree
+    leaf: Int32
+    nodes: list[_Node]
+    template: Any
+
+    def model(self, inside: Indices, weight: Float64 | None) -> Any:
+        """The model of some rows; None where there is nothing to model."""
+        y = self.rows.y[inside]
+        if not len(y) or not _varies(y):
+            return None
+        return _fit_model(self.template, self.rows.X[inside], y, weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LossByConstant:
+    """Held-out loss of a rule's prunings; see `HeldOutLoss`.
+
+    Each fold has the rule on its growing rows and the loss of every node on the others, (m,).
+    """
+
+    families: Sequence[tuple[FragmentRule, Float64]]
+
+    def losses(self, temperatures: Float64) -> Float64:
+        """Loss of each constant, (g, 1) -> (g,)."""
+        total: Float64 = np.sum(
+            [rule.totals(loss, temperatures) for rule, loss in self.families], axis=0
+        )
+        return total
+
+
+class DecoratedTree(TreeVoteEstimator):
+    """What decorated trees share: a small tree, judged models in its nodes, the best pruning.
+
+    Unless a rule says otherwise, every node of the tree is judged as a leaf once: by the loss of its
+    model on rows that were left out of its fit, or of the majority or mean where that is less. The
+    pruning with the smallest sum is kept, and models are fitted in its leaves.
+    """
+
+    _temperatures = ()
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TreeVoteEstimator._parameter_constraints,
+        "leaf_estimator": [HasMethods(["fit", "predict"]), None],
+        "min_model_rows": [Interval(Integral, 2, None, closed="left")],
+        "scale": ["boolean"],
+    }
+
+    leaf_estimator: Any
+    min_model_rows: int
+    scale: bool
+
+    # What greedy growth can do besides, at its defaults: a few large cells are all that is needed.
+    splitter = "best"
+    max_features = None
+    min_gain = 0.0
+    monotonic_cst = None
+    stop_when_pure = True
+
+    @abstractmethod
+    def _default_leaf(self) -> Any:
+        """The model of a leaf, if none is given."""
+
+    @abstractmethod
+    def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
+        """Loss of a model on rows that it has not seen."""
+
+    def _methods(self) -> list[Candidate]:
+        return []
+
+    def _leaf_model(self) -> Any:
+        model = self._default_leaf() if self.leaf_estimator is None else self.leaf_estimator
+        expected = "classifier" if is_classifier(self) else "regressor"
+        if not (is_classifier if is_classifier(self) else is_regressor)(model):
+            raise ValueError(f"leaf_estimator must be a {expected}, got {model!r}")
+        return make_pipeline(StandardScaler(), clone(model)) if self.scale else clone(model)
+
+    def _takes_missing_values(self) -> bool:
+        model = self._default_leaf() if self.leaf_estimator is None else self.leaf_estimator
+        return hasattr(model, "__sklearn_tags__") and bool(get_tags(model).input_tags.allow_nan)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_missing_values()
+        return tags
+
+    def _expect_values(self, X: NDArray[Any]) -> None:
+        if not self._takes_missing_values():
+            assert_all_finite(X, input_name="X")
+
+    def _fit(self, rows: _Training) -> None:
+        self._expect_values(rows.X)
+        random_state = check_random_state(self.random_state)
+        template = self._leaf_model()
+        if rows.weight is not None and not has_fit_parameter(_last(template), "sample_weight"):
+            raise ValueError(f"leaf_estimator {_last(template)!r} takes no sample_weight")
+        tree = self._grower(int(random_state.randint(2**31 - 1)))(rows.X, rows.y, rows.weight)
+        leaf = tree.route(rows.X, threads(self.n_jobs))
+        grown = _Grown(rows, tree, leaf, self._nodes(tree, leaf, rows), template)
+        self.temperatures_, self.shares_ = {}, [1.0]
+        pruning, models = self._pruned(grown, random_state)
+        stats = self._summarise(tree, leaf, rows.y, rows.weight)
+        ballot = vote(tree, stats, pruning, Voting("mean", _SMOOTHING))
+        self._set_fitted(*collapsed(tree, stats, pruning, ballot))
+        numbers = np.flatnonzero(pruning.weight)
+        leaves = np.flatnonzero(self.tree_.is_leaf)
+        # Nodes that stay keep their order.
+        self.models_ = {
+            int(new): models[int(old)]
+            for new, old in zip(leaves, numbers, strict=True)
+            if int(old) in models
+        }
+
+    def _nodes(self, tree: Tree, leaf: Int32, rows: _Training) -> list[_Node]:
+        # A row of weight w counts like w copies of it.
+        copies = np.ones(len(rows.y)) if rows.weight is None else np.maximum(rows.weight, 1)
+        return [
+            _Node(
+                number,
+                inside,
+                bool(copies[inside].sum() >= self.min_model_rows) and _varies(rows.y[inside]),
+            )
+            for number, inside in enumerate(_rows_of_nodes(tree, leaf))
+        ]
+
+    def _pruned(
+        self, grown: _Grown, random_state: np.random.RandomState
+    ) -> tuple[NodeWeights, dict[int, Any]]:
+        """The best pruning, and models by number of their node: of its leaves that need one."""
+        folds = self._folds(grown, random_state)
+        constant = self._constant_losses(grown, folds)
+        losses = self._judged(grown, constant, folds)
+        pruning = prune(grown.tree, losses)
+        kept = [grown.nodes[v] for v in np.flatnonzero(pruning.weight) if losses[v] < constant[v]]
+        fitted = self._parallel(self._fitted_model, grown, kept)
+        return pruning, {node.number: model for node, model in zip(kept, fitted, strict=True)}
+
+    def _folds(self, grown: _Grown, random_state: np.random.RandomState) -> list[Fold]:
+        return grown.rows.folds(self.cv, random_state, is_classifier(self))
+
+    def _sides(self, grown: _Grown, fold: Fold) -> GrownFold:
+        """The statistics of the two sides of a fold."""
+        return both_sides(fold, grown.tree, self._summarise, grown.leaf, grown.rows.y)
+
+    def _constant_losses(self, grown: _Grown, folds: list[Fold]) -> Float64:
+        """Loss of every node without a model on rows left out, (m,)."""
+        losses = np.zeros(grown.tree.n_nodes)
+        for fold in folds:
+            sides = self._sides(grown, fold)
+            values = sides.stats.averages(grown.tree, _SMOOTHING)
+            losses += losses_as_leaf(HeldOutVotes(None, values, sides.holdout), self.scoring)
+        return losses
+
+    def _judged(self, grown: _Grown, constant: Float64, folds: list[Fold]) -> Float64:
+        """Loss of every node as a leaf, by its model or by a constant, whichever is better, (m,)."""
+        modelled = [node for node in grown.nodes if node.is_modelled]
+        found = self._parallel(self._left_out_loss, grown, modelled, folds)
+        losses = constant.copy()
+        for node, loss in zip(modelled, found, strict=True):
+            losses[node.number] = min(loss, constant[node.number])
+        return losses
+
+    def _parallel(self, task: Any, grown: _Grown, nodes: list[_Node], *others: Any) -> list[Any]:
+        jobs = (delayed(task)(grown, node, *others) for node in nodes)
+        # Models of few rows gain nothing from threads within them, which get into each other's way.
+        with threadpool_limits(1):
+            results: list[Any] = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+        return results
+
+    def _left_out_loss(self, grown: _Grown, node: _Node, folds: list[Fold]) -> float:
+        """Loss of models of a node on rows left out; infinite where they cannot be fitted."""
+        rows = grown.rows
+        loss = 0.0 if folds else np.inf
+        for whole in folds:
+            fold = node.part(whole, len(rows.y))
+            if not len(fold.judge):
+                continue
+            model = grown.model(fold.grow, fold.grow_weight)
+            if model is None:
+                return np.inf
+            loss += self._loss(model, rows.X[fold.judge], rows.y[fold.judge], fold.judge_weight)
+        return loss
+
+    def _fitted_model(self, grown: _Grown, node: _Node) -> Any:
+        weight = grown.rows.weight
+        return grown.model(node.rows, None if weight is None else weight[node.rows])
+
+    def _by_leaf(self, X: ArrayLike) -> tuple[NDArray[Any], Int32, list[tuple[int, Indices]]]:
+        """New rows, their leaves, and those of each leaf with a model."""
+        rows = new_rows(self, X)
+        self._expect_values(rows)
+        leaf = self.tree_.route(rows, threads(self.n_jobs))
+        order = np.argsort(leaf, kind="stable")
+        starts = np.searchsorted(leaf[order], np.arange(self.tree_.n_nodes + 1))
+        groups = [
+            (v, order[starts[v] : starts[v + 1]]) for v in self.models_ if starts[v] < starts[v + 1]
+        ]
+        return rows, leaf, groups
+
+
+def _varies(y: NDArray[Any]) -> bool:
+    """Whether there is anything to model."""
+    return bool(y.min() < y.max())
+
+
+def _last(template: Any) -> Any:
+    return _last(template.steps[-1][1]) if isinstance(template, Pipeline) else template
+
+
+def _weight_names(model: Any) -> list[str]:
+    """Under which names the steps of a model take the weights of rows, also those of its steps."""
+    if isinstance(model, Pipeline):
+        return [f"{name}__{inner}" for name, step in model.steps for inner in _weight_names(step)]
+    return ["sample_weight"] if has_fit_parameter(model, "sample_weight") else []
+
+
+def _fit_model(template: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> Any:
+    model = clone(template)
+    if weight is None:
+        return model.fit(X, y)
+    return model.fit(X, y, **dict.fromkeys(_weight_names(model), weight))
+
+
+class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
+    """A pruned tree with a classifier in each leaf.
+
+    Parameters
+    ----------
+    leaf_estimator : classifier or None, default=None
+        What is fitted in the leaves, such as ``SVC(kernel="poly", degree=2)`` or a naive Bayes; None:
+        logistic regression. Without ``predict_proba`` its predictions have the probability 1.
+    partition : {"kd", "cart", "dyadic"} or scikit-learn decision tree, default="kd"
+        How the tree is grown; see `PACBayesTreeClassifier`. Greedy cuts look for cells that need no
+        model, so that medians leave better ones to the models.
+    criterion : {"entropy", "gini", "misclassification"}, default="entropy"
+        What a cut of the CART partition lowers; see `grow_cart`.
+    axis : {"spread", "cycle"}, default="spread"
+        Which feature cuts a cell of the KD partition.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
+        them as numbers in the order of their names.
+    min_model_rows : int, default=50
+        A cell with fewer rows, or of one class, predicts its class frequencies.
+    scale : bool, default=True
+        Whether the features are standardised in each leaf.
+    rule : {"cross-validated", "polynomial"}, default="cross-validated"
+        How the tree is pruned. "cross-validated": to the smallest loss of its leaves on rows that
+        were left out of their fits. "polynomial": by the errors of the leaves on all their rows and
+        the penalty of `polynomial_penalised`.
+    smoothness : int, default=2
+        For "polynomial": how often the boundary between classes can be differentiated, >= 2. The
+        penalty is that of polynomials of degree ``smoothness - 1`` in the leaves, whatever model is
+        in them; ``make_pipeline(PolynomialFeatures(r), LogisticRegression())`` and ``SVC(kernel="poly",
+        degree=r)`` have degree r, the default 1.
+    constant : float or None, default=None
+        For "polynomial": factor of the penalty, 1 as published; None: chosen by cross-validation.
+    scoring : {"error", "log_loss"}, default="error"
+        Loss by which nodes, or constants, are judged on rows left out.
+    cv : int, splitter, iterable or None, default=3
+        Folds on which the models of all nodes are judged; see `PACBayesTreeClassifier`. A given
+        constant needs none.
+    min_rows : float, default=50
+        A cell of at most so many rows is not cut.
+    max_depth : int, "log" or None, default=7
+        Depth at which cells are leaves. Every node costs `cv` fits, by "polynomial" one more, or
+        one alone if the constant is given.
+    max_leaves : int or None, default=None
+        The CART partition stops at so many leaves.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn.
+    random_state : int, RandomState or None, default=None
+        Decides the folds.
+    n_jobs : int or None, default=None
+        Number of threads, of growth and over the nodes.
+    verbose : int, default=0
+        Not used.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes.
+    models_ : dict
+        The fitted model of each leaf of `tree_` that has one, by number.
+    tree_ : Tree
+        The pruned tree.
+    stats_ : NodeStats
+        Class counts and labels of its nodes.
+    temperatures_ : dict
+        `constant`, given or chosen; empty for "cross-validated".
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+
+    References
+    ----------
+    Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS 2003,
+    Section 4 and equation (3). Kohavi, "Scaling up the accuracy of naive-Bayes classifiers: a
+    decision-tree hybrid", KDD 1996, for judging nodes by cross-validation.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TreeVoteClassifier._parameter_constraints,
+        **DecoratedTree._parameter_constraints,
+        "rule": [StrOptions({"cross-validated", "polynomial"})],
+        "smoothness": [Interval(Integral, 2, None, closed="left")],
+        "constant": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        leaf_estimator: Any = None,
+        *,
+        partition: Partition = "kd",
+        criterion: str = "entropy",
+        axis: str = "spread",
+        categorical_features: Any = "from_dtype",
+        min_model_rows: int = 50,
+        scale: bool = True,
+        rule: str = "cross-validated",
+        smoothness: int = 2,
+        constant: float | None = None,
+        scoring: Any = "error",
+        cv: Any = 3,
+        min_rows: float = 50,
+        max_depth: MaxDepth = 7,
+        max_leaves: int | None = None,
+        class_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.leaf_estimator = leaf_estimator
+        self.partition = partition
+        self.criterion = criterion
+        self.axis = axis
+        self.categorical_features = categorical_features
+        self.min_model_rows = min_model_rows
+        self.scale = scale
+        self.rule = rule
+        self.smoothness = smoothness
+        self.constant = constant
+        self.scoring = scoring
+        self.cv = cv
+        self.min_rows = min_rows
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _default_leaf(self) -> Any:
+        return LogisticRegression(max_iter=1000)
+
+    def _fit(self, rows: _Training) -> None:
+        settings = {"smoothness": 2, "constant": None}
+        given_settings(self, settings, settings if self.rule == "polynomial" else ())
+        super()._fit(rows)
+
+    def _pruned(
+        self, grown: _Grown, random_state: np.random.RandomState
+    ) -> tuple[NodeWeights, dict[int, Any]]:
+        if self.rule == "cross-validated":
+            return super()._pruned(grown, random_state)
+        every = np.arange(len(grown.rows.y))
+        rule, _, models = self._fitted_nodes(grown, Fold(every, every[:0], grown.rows.weight))
+        constant = self.constant
+        if constant is None:
+            folds = self._folds(grown, random_state)
+            judged = [self._fitted_nodes(grown, fold)[:2] for fold in folds]
+            (constant,) = tune(_LossByConstant(judged), [None])
+        self.temperatures_ = {"constant": float(constant)}
+        return rule.at(constant), models
+
+    def _fitted_nodes(
+        self, grown: _Grown, fold: Fold
+    ) -> tuple[FragmentRule, Float64, dict[int, Any]]:
+        """Fit every node to one side of a fold: a model or a constant, whichever errs less there.
+
+        The rule prunes by these errors. Beside it come the losses of all nodes on the other side, and
+        the models by number of their node.
+        """
+        sides = self._sides(grown, fold)
+        values = sides.stats.averages(grown.tree, _SMOOTHING)
+        cost = losses_as_leaf(HeldOutVotes(None, values, sides.stats.table), "error")
+        loss = losses_as_leaf(HeldOutVotes(None, values, sides.holdout), self.scoring)
+        modelled = [node for node in grown.nodes if node.is_modelled]
+        models = {}
+        for node, (model, errors, left_out) in zip(
+            modelled, self._parallel(self._on_both_sides, grown, modelled, fold), strict=True
+        ):
+            v = node.number
+            if errors < cost[v]:
+                cost[v], loss[v], models[v] = errors, left_out, model
+        rule = fragment_rule(grown.tree, sides.stats, smoothness=self.smoothness, cost=cost)
+        return rule, loss, models
+
+    def _on_both_sides(self, grown: _Grown, node: _Node, whole: Fold) -> tuple[Any, float, float]:
+        """A node's model, its errors on the rows it is fitted to, and its loss on those left out."""
+        rows, fold = grown.rows, node.part(whole, len(grown.rows.y))
+        model = grown.model(fold.grow, fold.grow_weight)
+        if model is None:
+            return None, np.inf, np.inf
+        errors = _errors(model, rows.X[fold.grow], rows.y[fold.grow], fold.grow_weight)
+        if not len(fold.judge):
+            return model, errors, 0.0
+        judged = rows.X[fold.judge], rows.y[fold.judge]
+        return model, errors, self._loss(model, *judged, fold.judge_weight)
+
+    def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
+        if self.scoring == "error":
+            return _errors(model, X, y, weight)
+        one = np.ones(len(y)) if weight is None else weight
+        shares = _shares(model, X, max(2, self.n_classes_))[np.arange(len(y)), y]
+        return float(-(one @ np.log(np.maximum(shares, np.finfo(np.float64).eps))))
+
+    def predict_proba(self, X: ArrayLike) -> Float64:
+        """Predict the probability of each class by the model of the leaf.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            In the order of `classes_`; rows sum to 1.
+        """
+        rows, leaf, groups = self._by_leaf(X)
+        shares = self.vote_.score[leaf]
+        for v, inside in groups:
+            shares[inside] = _shares(self.models_[v], rows[inside], shares.shape[1])
+        known: Float64 = shares[:, : self.n_classes_]
+        return known
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class that the model of the leaf predicts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Classes.
+        """
+        rows, leaf, groups = self._by_leaf(X)
+        codes = self._label[leaf].copy()
+        for v, inside in groups:
+            codes[inside] = self.models_[v].predict(rows[inside])
+        labels: NDArray[Any] = self.classes_.take(codes)
+        return labels
+
+
+def _errors(model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
+    """How many rows a model gets wrong."""
+    wrong = model.predict(X) != y
+    return float(wrong.sum() if weight is None else weight @ wrong)
+
+
+def _shares(model: Any, X: NDArray[Any], n_classes: int) -> Float64:
+    """Probabilities of all classes; 1 for what a model without probabilities predicts."""
+    shares = np.zeros((len(X), n_classes))
+    if hasattr(model, "predict_proba"):
+        shares[:, model.classes_] = model.predict_proba(X)
+    else:
+        shares[np.arange(len(X)), model.predict(X)] = 1.0
+    return shares
+
+
+class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
+    """A pruned tree with a regressor in each leaf.
+
+    Parameters
+    ----------
+    leaf_estimator : regressor or None, default=None
+        What is fitted in the leaves; None: ridge regression.
+    partition : {"kd", "cart", "dyadic"} or scikit-learn decision tree, default="kd"
+        How the tree is grown; see `DecoratedTreeClassifier`.
+    axis : {"spread", "cycle"}, default="spread"
+        Which feature cuts a cell of the KD partition.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
+        them as numbers in the order of their names.
+    min_model_rows : int, default=50
+        A cell with fewer rows predicts its mean.
+    scale : bool, default=True
+        Whether the features are standardised in each leaf.
+    cv : int, splitter, iterable or None, default=3
+        Folds on which the models of all nodes are judged, by squared error.
+    min_rows : float, default=50
+        A cell of at most so many rows is not cut.
+    max_depth : int, "log" or None, default=7
+        Depth at which cells are leaves. Every node costs `cv` fits.
+    max_leaves : int or None, default=None
+        The CART partition stops at so many leaves.
+    random_state : int, RandomState or None, default=None
+        Decides the folds.
+    n_jobs : int or None, default=None
+        Number of threads, of growth and over the nodes.
+    verbose : int, default=0
+        Not used.
+
+    Attributes
+    ----------
+    models_ : dict
+        The fitted model of each leaf of `tree_` that has one, by number.
+    tree_ : Tree
+        The pruned tree.
+    stats_ : TargetStats
+        Moments of the target in its nodes.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+
+    References
+    ----------
+    Quinlan, "Learning with continuous classes", AI 1992, for linear models in leaves.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = DecoratedTree._parameter_constraints
+
+    def __init__(
+        self,
+        leaf_estimator: Any = None,
+        *,
+        partition: Partition = "kd",
+        axis: str = "spread",
+        categorical_features: Any = "from_dtype",
+        min_model_rows: int = 50,
+        scale: bool = True,
+        cv: Any = 3,
+        min_rows: float = 50,
+        max_depth: MaxDepth = 7,
+        max_leaves: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.leaf_estimator = leaf_estimator
+        self.partition = partition
+        self.axis = axis
+        self.categorical_features = categorical_features
+        self.min_model_rows = min_model_rows
+        self.scale = scale
+        self.cv = cv
+        self.min_rows = min_rows
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _default_leaf(self) -> Any:
+        return Ridge()
+
+    def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
+        one = np.ones(len(y)) if weight is None else weight
+        return float(one @ (model.predict(X) - y) ** 2)
+
+    def predict(self, X: ArrayLike) -> Float64:
+        """Predict by the model of the leaf.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Predictions, in units of the target.
+        """
+        rows, leaf, groups = self._by_leaf(X)
+        predicted: Float64 = self.vote_.score[leaf, 0]
+        for v, inside in groups:
+            predicted[inside] = self.models_[v].predict(rows[inside])
+        return predicted

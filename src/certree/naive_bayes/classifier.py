@@ -1,0 +1,608 @@
+"""Naive Bayes for numbers and categories: within a class, features are taken as independent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.utils import Tags, check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
+
+from certree.arrays import Float64, Int32
+from certree.naive_bayes.densities import (
+    KINDS,
+    RULES,
+    CategoricalTable,
+    Density,
+    Histogram,
+    Moments,
+    Normal,
+    edges_of,
+    prefers_histogram,
+)
+from certree.naive_bayes.powers import JudgedPowers, losses_of, relative
+from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
+from certree.rows.training import checked_rows, class_weights, new_rows, one_row
+
+_CHOICES = ("auto", *KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What a feature of a row, or the prior, adds to the log posterior of each class.
+
+    Parameters
+    ----------
+    feature : str
+        Name of the feature; "prior" for the prior.
+    value : float, str or None
+        Its value; None for the prior and for what is missing or was not seen in training.
+    density : str
+        "normal", "histogram", "categorical", or "prior".
+    added : dict
+        What is added for each class. Those of a feature are ``log P(class | value) - log P(class)``,
+        as if it were the only feature; those of the prior are ``log P(class)``. Their sums over the
+        prior and all features are the log posterior, but for a constant.
+    """
+
+    feature: str
+    value: Any
+    density: str
+    added: dict[Any, float]
+
+    def log_odds(self, first: Any, second: Any) -> float:
+        """What is added to the log odds of one class against another; sums are exact."""
+        return self.added[first] - self.added[second]
+
+    def __str__(self) -> str:
+        if self.density == "prior":
+            what = "prior"
+        elif self.value is None:
+            return f"{self.feature} is missing or unknown: ignored"
+        else:
+            shown = self.value if isinstance(self.value, str) else f"{self.value:.6g}"
+            what = f"{self.feature} = {shown} ({self.density})"
+        return f"{what}: " + ", ".join(f"{label} {add:+.2f}" for label, add in self.added.items())
+
+
+def choices_of(densities: Any, n_features: int, names: Sequence[str] | None = None) -> list[str]:
+    """Say for each feature which density a string, a list or a dictionary asks for.
+
+    Parameters
+    ----------
+    densities : str, sequence of str, or dict of str
+        One for all features, one for each, or by the names of some, "auto" for the others.
+    n_features : int
+        Number of features.
+    names : sequence of str, or None
+        Names of the features.
+
+    Returns
+    -------
+    list of {"auto", "normal", "histogram", "categorical"}
+
+    Raises
+    ------
+    ValueError
+        If a density or a name is unknown, or a list has another length.
+    """
+    if isinstance(densities, str):
+        choices = [densities] * n_features
+    elif isinstance(densities, dict):
+        if names is None:
+            raise ValueError(
+                f"densities names features, got {list(densities)!r}, but X has no feature names"
+            )
+        unknown = [name for name in densities if name not in names]
+        if unknown:
+            raise ValueError(f"densities must be of features among {list(names)}, got {unknown}")
+        choices = [densities.get(name, "auto") for name in names]
+    else:
+        choices = list(densities)
+        if len(choices) != n_features:
+            raise ValueError(
+                f"densities must be one for each of {n_features} features, got {len(choices)}"
+            )
+    wrong = [choice for choice in choices if choice not in _CHOICES]
+    if wrong:
+        raise ValueError(f"densities must be among {list(_CHOICES)}, got {wrong[0]!r}")
+    return [str(choice) for choice in choices]
+
+
+class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
+    """Naive Bayes for tables of numbers and categories, with missing values.
+
+    The posterior of a class is its prior times the densities of the features in it. A feature has a
+    normal density, a histogram or a table of categories. Values that are missing and categories that
+    were not seen in training are left out of the product.
+
+    Parameters
+    ----------
+    densities : {"auto", "normal", "histogram", "categorical"}, list or dict of these, default="auto"
+        Density of all features, of each feature, or of features by their names (the others are
+        "auto"). "categorical" makes any feature one of categories. "auto" is "categorical" for
+        features of categories; for numbers it is the density, normal or histogram, with the larger
+        leave-one-out log likelihood; see `certree.densities.prefers_histogram`.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories: those of a data frame with a dtype of categories, strings or
+        objects, or those of a mask, of indices or of names; None: none.
+    bins : int or {"auto", "fd", "sturges"}, default="auto"
+        Number of bins of a histogram, all of the same width, or the rule that chooses it: Freedman
+        and Diaconis', Sturges', or the larger number of the two, as in NumPy.
+    alpha : float, default=1
+        Rows of each class that every category and every bin is given besides; as in CategoricalNB.
+    var_smoothing : float, default=1e-9
+        Share of the largest variance of all features of numbers that is added to the variances of
+        normal densities; as in GaussianNB.
+    power : float in 0 .. 1 or "auto", default="auto"
+        Power of the product of the densities. Less than 1 makes up for features that say the same
+        twice, and for densities learned from few rows, which make naive Bayes too sure of itself.
+        "auto": the power with the smallest log loss on the training rows, each left out in its turn.
+        1: naive Bayes as in textbooks, GaussianNB and CategoricalNB.
+    priors : array-like of shape (K,), or None, default=None
+        Prior probabilities of the classes in their order; None: their shares of the rows.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn. They change the priors, so priors must be None.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes.
+    class_count_ : ndarray of shape (K,)
+        Number (or weight) of the rows of each class.
+    class_prior_ : ndarray of shape (K,)
+        Prior probability of each class.
+    power_ : float
+        Power of the densities, given or chosen.
+    densities_ : list of Normal, Histogram or CategoricalTable
+        The density of each feature; `kind` says which it is.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+
+    References
+    ----------
+    Hand and Yu, "Idiot's Bayes - not so stupid after all?", International Statistical Review 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from certree import NaiveBayesClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NaiveBayesClassifier().fit(X, y)
+    >>> model.predict(X[:2])
+    array([0, 0])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "densities": [StrOptions(set(_CHOICES)), dict, "array-like"],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "bins": [Interval(Integral, 1, None, closed="left"), StrOptions(set(RULES))],
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "var_smoothing": [Interval(Real, 0, None, closed="left")],
+        "power": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
+        "priors": ["array-like", None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        densities: Any = "auto",
+        *,
+        categorical_features: CategoricalFeatures = "from_dtype",
+        bins: int | str = "auto",
+        alpha: float = 1.0,
+        var_smoothing: float = 1e-9,
+        power: float | str = "auto",
+        priors: ArrayLike | None = None,
+        class_weight: Any = None,
+    ) -> None:
+        self.densities = densities
+        self.categorical_features = categorical_features
+        self.bins = bins
+        self.alpha = alpha
+        self.var_smoothing = var_smoothing
+        self.power = power
+        self.priors = priors
+        self.class_weight = class_weight
+
+    # -- training ----------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Choose and learn the density of each feature in each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN stands for a missing value.
+        y : array-like of shape (n,)
+            Class of each row.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as. A row of weight w is treated like w copies of it.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return self._learn(X, y, sample_weight, first=True, classes=None)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from more rows.
+
+        Normal densities need nothing but the rows: batches give what `fit` gives on all rows
+        together, to rounding. The first batch decides for good the edges of histograms, the
+        categories of tables (later ones are left out like missing values) and which density "auto"
+        means. Make it a large one unless all densities are normal.
+
+        The power "auto" is chosen anew with every batch. A row is judged once, with its batch: by
+        all rows learned so far but itself. Rows that were judged by less than a quarter of the rows
+        learned since are forgotten. Calls after `fit` go on where it ended.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN stands for a missing value.
+        y : array-like of shape (n,)
+            Class of each row.
+        classes : array-like of shape (K,), or None
+            All classes that can come up; needed at the first call.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        if isinstance(self.class_weight, str):
+            raise ValueError('class_weight="balanced" needs all rows at once; use fit')
+        first = not hasattr(self, "densities_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if classes is not None:
+            classes = np.unique(classes)
+            if not first and not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"classes must be those of the first call, {self.classes_}, got {classes}"
+                )
+        return self._learn(X, y, sample_weight, first, classes)
+
+    def _learn(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: Any, first: bool, classes: Any
+    ) -> Self:
+        before = self.__dict__.copy()
+        try:
+            if first:
+                self.categories_, choices = self._kinds(X)
+            rows, target = checked_rows(self, X, y, reset=first)
+            rows, target, weight = self._weighed(rows, target, sample_weight)
+            if first:
+                self.classes_ = np.unique(target) if classes is None else classes
+            y_codes = self._coded(target)
+            if first:
+                self._begin(rows, y_codes, weight, choices)
+            else:
+                self._go_on(rows, y_codes, weight)
+            self.class_prior_ = self._priors()
+            self._set_power(rows, y_codes, weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)  # a fit that fails leaves the estimator as it was
+            raise
+        return self
+
+    def _kinds(self, X: Any) -> tuple[Categories | None, Any]:
+        """The categories of the features, and the densities that are asked for."""
+        categories = categories_of(X, self.categorical_features)
+        if isinstance(self.densities, str) and self.densities == "auto":
+            return categories, self.densities
+        names = getattr(X, "columns", None)
+        n_features = check_array(X, dtype=None, ensure_all_finite=False).shape[1]
+        choices = choices_of(self.densities, n_features, None if names is None else list(names))
+        asked = np.array([choice == "categorical" for choice in choices])
+        held = np.zeros_like(asked) if categories is None else categories.mask
+        for j in np.flatnonzero(held):
+            if choices[j] not in ("auto", "categorical"):
+                raise ValueError(
+                    f"feature {j if names is None else names[j]!r} holds categories: its density "
+                    f"must be 'auto' or 'categorical', got {choices[j]!r}"
+                )
+        if (asked & ~held).any():
+            categories = Categories.of(X, asked | held)
+        return categories, choices
+
+    def _weighed(
+        self, rows: NDArray[Any], target: NDArray[Any], sample_weight: Any
+    ) -> tuple[Float64, NDArray[Any], Float64]:
+        """Give each row its weight; those of weight zero are left out."""
+        check_classification_targets(target)
+        weight: Float64 = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
+        if self.class_weight is not None:
+            if self.priors is not None:
+                raise ValueError("priors and class_weight contradict each other: give one of them")
+            weight = weight * class_weights(self.class_weight, target, weight)
+        there = weight > 0
+        if not there.any():
+            raise ValueError("sample_weight must be positive for at least one row")
+        return rows[there].astype(np.float64), target[there], weight[there]
+
+    def _coded(self, labels: NDArray[Any]) -> Int32:
+        codes = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
+        unknown = self.classes_[codes] != labels
+        if unknown.any():
+            raise ValueError(
+                f"y must hold classes among {self.classes_}, got {np.unique(labels[unknown])}"
+            )
+        return codes.astype(np.int32)
+
+    def _begin(self, rows: Float64, y: Int32, weight: Float64, choices: Any) -> None:
+        """Choose the densities, and learn them from the first rows."""
+        self._forget_absent_categories(rows)
+        self._judged = JudgedPowers.none()
+        self.class_count_ = np.bincount(y, weight, len(self.classes_)).astype(np.float64)
+        self._moments = {
+            j: Moments.of(x, y, weight, len(self.classes_))
+            for j, x in enumerate(rows.T)
+            if self._category_names(j) is None
+        }
+        floor = self._floor()
+        self.densities_ = [
+            self._chosen(j, choice, floor, rows[:, j], y, weight)
+            for j, choice in enumerate(choices_of(choices, self.n_features_in_))
+        ]
+
+    def _forget_absent_categories(self, rows: Float64) -> None:
+        """Forget the categories that only rows of weight zero had; changes the codes in rows."""
+        if self.categories_ is None:
+            return
+        kept: list[Names | None] = list(self.categories_.names)
+        for j, names in enumerate(kept):
+            if names is not None:
+                there = ~np.isnan(rows[:, j])
+                present, rows[there, j] = np.unique(rows[there, j], return_inverse=True)
+                kept[j] = tuple(names[int(code)] for code in present)  # type: ignore[assignment]
+        self.categories_ = Categories(tuple(kept))
+
+    def _chosen(
+        self, j: int, choice: str, floor: float, x: Float64, y: Int32, weight: Float64
+    ) -> Density:
+        """The density of feature j, learned from the first rows."""
+        n_classes, names = len(self.classes_), self._category_names(j)
+        if names is not None:
+            # Where no category is known, the table has a place that no row will ask for.
+            table = CategoricalTable.empty(n_classes, max(1, len(names)), self.alpha)
+            return table.plus(x, y, weight)
+        if choice == "normal":
+            return self._normal(j, floor)
+        empty = Histogram.empty(edges_of(x, weight, self.bins), n_classes, self.alpha)
+        histogram = empty.plus(x, y, weight)
+        moments = self._moments[j]
+        if choice == "histogram" or prefers_histogram(x, y, weight, moments, floor, histogram):
+            return histogram
+        return self._normal(j, floor)
+
+    def _go_on(self, rows: Float64, y: Int32, weight: Float64) -> None:
+        """Add rows to the densities that were chosen."""
+        n_classes = len(self.classes_)
+        self.class_count_ = self.class_count_ + np.bincount(y, weight, n_classes)
+        self._moments = {
+            j: moments.plus(Moments.of(rows[:, j], y, weight, n_classes))
+            for j, moments in self._moments.items()
+        }
+        floor = self._floor()
+        self.densities_ = [
+            self._normal(j, floor)
+            if isinstance(density, Normal)
+            else density.plus(rows[:, j], y, weight)
+            for j, density in enumerate(self.densities_)
+        ]
+
+    def _floor(self) -> float:
+        """Root of what is added to the variances of normal densities."""
+        spreads = [moments.pooled()[1] for moments in self._moments.values()]
+        largest = max(spreads, default=0.0)
+        # Where no feature varies any width will do: the classes have the same density.
+        return float(np.sqrt(self.var_smoothing)) * (largest or 1.0)
+
+    def _normal(self, j: int, floor: float) -> Normal:
+        normal = self._moments[j].normal(floor)
+        if not normal.deviation.all():
+            label = self.classes_[normal.deviation.argmin()]
+            raise ValueError(
+                f"feature {self._names[j]!r} does not vary within class {label!r}: a normal density "
+                "needs var_smoothing > 0 there"
+            )
+        return normal
+
+    def _priors(self) -> Float64:
+        shares: Float64 = self.class_count_ / self.class_count_.sum()
+        if self.priors is None:
+            return shares
+        priors = np.asarray(self.priors, dtype=np.float64)
+        if priors.shape != shares.shape:
+            raise ValueError(
+                f"priors must be one for each of {len(shares)} classes, got shape {priors.shape}"
+            )
+        if not (priors >= 0).all():
+            raise ValueError(f"priors must be non-negative, got {priors}")
+        if not np.isclose(priors.sum(), 1.0):
+            raise ValueError(f"priors must sum to 1, got the sum {priors.sum():.6g}")
+        denied = self.classes_[(priors == 0) & (shares > 0)]
+        if len(denied):
+            raise ValueError(f"priors of 0 contradict rows of the classes {denied}")
+        return priors
+
+    def _set_power(self, rows: Float64, y: Int32, weight: Float64) -> None:
+        if not isinstance(self.power, str):
+            self.power_ = float(self.power)
+            return
+        product = self._log_product(rows)
+        product[np.arange(len(y)), y] = self._left_out(rows, y, weight)
+        losses = losses_of(self._log_prior, product, y, weight)
+        self._judged = self._judged.plus(losses, float(self.class_count_.sum()))
+        self.power_ = self._judged.best
+
+    def _left_out(self, rows: Float64, y: Int32, weight: Float64) -> Float64:
+        """Log of all densities multiplied, of each row in its class after it was left out, (n,)."""
+        floor, total = self._floor(), np.zeros(len(rows))
+        for j, density in enumerate(self.densities_):
+            row = rows[:, j], y, weight
+            if isinstance(density, Normal):
+                total += self._moments[j].left_out(*row, floor)
+            else:
+                total += density.left_out(*row)
+        return total
+
+    # -- prediction --------------------------------------------------------------------------------
+
+    def _log_product(self, rows: NDArray[Any]) -> Float64:
+        """Log of the densities of all features multiplied, (n, K)."""
+        total = np.zeros((len(rows), len(self.classes_)))
+        for x, density in zip(rows.T.astype(np.float64), self.densities_, strict=True):
+            total += density.log_density(x)
+        return total
+
+    def _log_density(self, rows: NDArray[Any]) -> Float64:
+        """That product to the power."""
+        return self.power_ * self._log_product(rows)
+
+    @property
+    def _log_prior(self) -> Float64:
+        with np.errstate(divide="ignore"):  # a class of which there were no rows yet
+            log_prior: Float64 = np.log(self.class_prior_)
+        return log_prior
+
+    def predict_joint_log_proba(self, X: ArrayLike) -> Float64:
+        """Log of prior times densities of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            In the order of `classes_`.
+        """
+        log_density = self._log_density(new_rows(self, X))
+        return self._log_prior + log_density
+
+    def predict_log_proba(self, X: ArrayLike) -> Float64:
+        """Log posterior of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            In the order of `classes_`.
+        """
+        log_density = self._log_density(new_rows(self, X))
+        return self._log_prior + relative(self._log_prior, log_density)
+
+    def predict_proba(self, X: ArrayLike) -> Float64:
+        """Posterior of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            In the order of `classes_`; rows sum to 1.
+        """
+        posterior: Float64 = np.exp(self.predict_log_proba(X))
+        return posterior
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class with the largest posterior, ties to the first in `classes_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Classes.
+        """
+        joint = self.predict_joint_log_proba(X)
+        labels: NDArray[Any] = self.classes_[joint.argmax(axis=1)]
+        return labels
+
+    # -- inspection --------------------------------------------------------------------------------
+
+    @property
+    def _names(self) -> list[str]:
+        named = getattr(self, "feature_names_in_", None)
+        return [f"x[{j}]" for j in range(self.n_features_in_)] if named is None else list(named)
+
+    def _category_names(self, j: int) -> Names | None:
+        return None if self.categories_ is None else self.categories_.names[j]
+
+    def explain(self, x: ArrayLike) -> list[Contribution]:
+        """Say what the prior and each feature of a row add to the log posterior.
+
+        Parameters
+        ----------
+        x : array-like of shape (p,) or (1, p)
+            One row; a data frame of one row keeps its names.
+
+        Returns
+        -------
+        list of Contribution
+            The prior, then the features in their order.
+        """
+        rows = new_rows(self, one_row(x)).astype(np.float64)
+        if len(rows) != 1:
+            raise ValueError(f"explain takes one row, got {len(rows)}")
+        prior = self._log_prior
+        explained = [self._contribution("prior", None, "prior", prior)]
+        for j, (name, density) in enumerate(zip(self._names, self.densities_, strict=True)):
+            log_density = self.power_ * density.log_density(rows[:, j])
+            added = relative(prior, log_density)[0]
+            value = self._value(j, rows[0, j])
+            explained.append(self._contribution(name, value, density.kind, added))
+        return explained
+
+    def _contribution(self, name: str, value: Any, density: str, added: Float64) -> Contribution:
+        labels = self.classes_.tolist()
+        return Contribution(name, value, density, dict(zip(labels, added.tolist(), strict=True)))
+
+    def _value(self, j: int, number: float) -> float | str | None:
+        """What a number in column j of a checked row stands for."""
+        if np.isnan(number):
+            return None
+        names = self._category_names(j)
+        return float(number) if names is None else names[int(number)]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,294 @@
+"""Optimal prunings by penalties that add over leaves."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaincinv, gammaln
+
+from certree.arrays import Float64, column, nonnegative
+from certree.prunings.paths import impurity_cost
+from certree.stats import NodeStats, Stats
+from certree.tree import Tree
+from certree.weights.family import Family, HeldOutVotes, Scoring, chain_stops, gains_of
+from certree.weights.node_weights import NodeWeights
+
+
+def _family(
+    tree: Tree, terms: list[Float64], fixed: list[float], split: Float64 | float = 0.0
+) -> Family:
+    """Prunings that maximise a sum of terms over leaves; see `Family`.
+
+    What splitting a node costs goes to the first term.
+    """
+    gains = np.stack([gains_of(tree, term) for term in terms], axis=1)
+    gains[:, 0] += np.where(tree.is_leaf, 0.0, split)
+    root = np.array([term[0] for term in terms])
+    return Family(tree, gains, root, np.array(fixed), chain_stops(tree), prune=True)
+
+
+def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
+    """Find the pruning with the smallest sum of costs over its leaves, O(m).
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    cost : array-like of shape (m,)
+        Cost of each node as a leaf, finite.
+
+    Returns
+    -------
+    NodeWeights
+        Weights 0 and 1. On ties the smaller tree.
+
+    Raises
+    ------
+    TypeError
+        If the dtype does not convert without loss.
+    ValueError
+        If a cost is not finite.
+    """
+    return _family(tree, [finite_cost(tree, cost)], [-1.0]).at()
+
+
+def finite_cost(tree: Tree, cost: ArrayLike) -> Float64:
+    """Check what each node costs as a leaf, (m,)."""
+    costs: Float64 = column("cost", cost, "float64", (tree.n_nodes,))
+    if not np.isfinite(costs).all():
+        raise ValueError("cost must be finite")
+    return costs
+
+
+def cost_complexity_family(tree: Tree, stats: Stats) -> Family:
+    """The cost-complexity prunings of a tree, by their price; see `cost_complexity`."""
+    occupied = (stats.of(tree).n > 0).astype(np.float64)
+    return _family(tree, [occupied, stats.loss], [-1.0])
+
+
+def cost_complexity(tree: Tree, stats: Stats, lambda_penalty: float) -> NodeWeights:
+    """Find the pruning with the fewest errors plus `lambda_penalty` per leaf that holds rows.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats or TargetStats
+        Loss and rows of its nodes.
+    lambda_penalty : float
+        Price of a leaf (errors), >= 0.
+
+    Returns
+    -------
+    NodeWeights
+        Weights 0 and 1. On ties the smaller tree.
+
+    Raises
+    ------
+    ValueError
+        If the price is negative or not finite.
+
+    References
+    ----------
+    Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
+    """
+    return cost_complexity_family(tree, stats).at(nonnegative("lambda_penalty", lambda_penalty))
+
+
+def depth_penalised_family(tree: Tree, stats: Stats) -> Family:
+    """The depth-penalised prunings of a tree, by their price; see `depth_penalised`."""
+    rows = stats.of(tree).n
+    depth = tree.node_depth.astype(np.float64)
+    # n sqrt(max(p, d / n) d / n) with p = rows / n: errors and penalty both in rows.
+    return _family(tree, [np.sqrt(np.maximum(rows, depth) * depth), stats.loss], [-1.0])
+
+
+def depth_penalised(tree: Tree, stats: Stats, lambda_penalty: float) -> NodeWeights:
+    """Find the pruning with the smallest error plus Scott and Nowak's spatially adaptive penalty.
+
+    Minimises ``err / n + lambda_penalty * sum over leaves of sqrt(max(p, d / n) d / n)`` for leaves
+    with a share p of the n rows and depth d.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats or TargetStats
+        Loss and rows of its nodes.
+    lambda_penalty : float
+        Weight of the penalty, >= 0.
+
+    Returns
+    -------
+    NodeWeights
+        Weights 0 and 1. On ties the smaller tree.
+
+    Raises
+    ------
+    ValueError
+        If the weight is negative or not finite.
+
+    References
+    ----------
+    Scott and Nowak, "Minimax-optimal classification with dyadic decision trees", IEEE Trans.
+    Information Theory 2006, as "SN-pruning" in Nguyen and Kpotufe, NeurIPS 2018, Section 5.
+    """
+    return depth_penalised_family(tree, stats).at(nonnegative("lambda_penalty", lambda_penalty))
+
+
+def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWeights:
+    """Find the smallest of the prunings that get the fewest validation rows wrong, O(m).
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Labels of its nodes, from the rows that grew it.
+    validation : NodeStats
+        Counts of rows that did not grow it; their labels are not read.
+
+    Returns
+    -------
+    NodeWeights
+        Weights 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If the two differ in their nodes or classes.
+
+    References
+    ----------
+    Quinlan, "Simplifying decision trees", International Journal of Man-Machine Studies 1987.
+    """
+    counts = validation.of(tree).counts
+    if validation.n_classes != stats.of(tree).n_classes:
+        raise ValueError(
+            f"validation has {validation.n_classes} classes, but stats has {stats.n_classes}"
+        )
+    return prune(tree, NodeStats(counts, stats.label).errors)
+
+
+def upper_errors(stats: NodeStats, confidence: float) -> Float64:
+    """Errors among as many new rows as each node has, at the upper limit of a binomial, (m,)."""
+    n, errors = stats.n, stats.errors
+    right = n - errors
+    some = right > 0
+    # The limit p has P(at most so many errors | p) = confidence, a beta integral in p.
+    limit = betaincinv(errors + 1, np.where(some, right, 1.0), 1 - confidence)
+    upper: Float64 = np.where(some, n * limit, n)
+    return upper
+
+
+def pessimistic_family(tree: Tree, stats: NodeStats, confidence: float = 0.25) -> Family:
+    """The pessimistic prunings of a tree, by their constant; see `pessimistic`."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    added = upper_errors(stats.of(tree), confidence) - stats.errors
+    return _family(tree, [added, stats.errors], [-1.0])
+
+
+def pessimistic(
+    tree: Tree, stats: NodeStats, constant: float = 1.0, *, confidence: float = 0.25
+) -> NodeWeights:
+    """Find the pruning with the fewest errors where each leaf has more than it shows, O(m).
+
+    A leaf with e errors among n rows counts ``e + constant (n U - e)``, where a binomial share U of
+    errors would give at most e with probability `confidence`.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Errors and rows of its nodes.
+    constant : float
+        Factor of the errors that are added, >= 0; 1 as in C4.5.
+    confidence : float
+        Between 0 and 1; the smaller, the smaller the tree.
+
+    Returns
+    -------
+    NodeWeights
+        Weights 0 and 1. On ties the smaller tree.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range or not finite.
+
+    Notes
+    -----
+    The limit is exact, where C4.5 takes an approximation; nodes become leaves, but no subtree takes
+    the place of its parent.
+
+    References
+    ----------
+    Quinlan, "C4.5: Programs for Machine Learning", 1993, Section 4.2, error-based pruning.
+    """
+    return pessimistic_family(tree, stats, confidence).at(nonnegative("constant", constant))
+
+
+def description_length_family(tree: Tree, stats: NodeStats, free_splits: bool = False) -> Family:
+    """Prunings by the weight of the tree's own length; see `minimum_description_length`."""
+    n, k = stats.of(tree).n, stats.n_classes
+    parameters = (k - 1) / 2 * np.log(np.maximum(n, 1) / 2)
+    volume = k / 2 * np.log(np.pi) - gammaln(k / 2)
+    rows = np.where(n > 0, impurity_cost(stats, "entropy") + parameters + volume, 0.0)
+    kind = np.full(tree.n_nodes, np.log(2))  # one bit: a leaf or not
+    split = 0.0 if free_splits else np.log(tree.n_features) + np.log(np.maximum(n - 1, 1))
+    # The node that is split keeps its bit.
+    return _family(tree, [kind, rows], [-1.0], split + np.log(2))
+
+
+def minimum_description_length(
+    tree: Tree, stats: NodeStats, constant: float = 1.0, *, free_splits: bool = False
+) -> NodeWeights:
+    """Find the pruning with which tree and classes together are described in the fewest nats, O(m).
+
+    A node takes a bit for whether it is a leaf, a split ``log p`` for its feature and ``log(n(v) -
+    1)`` for its cut, a leaf the stochastic complexity of its classes, ``sum over k of n_k log(n /
+    n_k) + (K - 1) / 2 log(n / 2) + log(pi^(K / 2) / Gamma(K / 2))``.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Class counts of its nodes.
+    constant : float
+        Weight of the nodes and the splits, >= 0; 1 for the description length.
+    free_splits : bool
+        Whether splits take nothing, as where they do not depend on the classes.
+
+    Returns
+    -------
+    NodeWeights
+        Weights 0 and 1. On ties the smaller tree.
+
+    Raises
+    ------
+    ValueError
+        If the constant is negative or not finite.
+
+    References
+    ----------
+    Mehta, Rissanen and Agrawal, "MDL-based decision tree pruning", KDD 1995; the cost of a split is
+    that of Rastogi and Shim, "PUBLIC", VLDB 1998.
+    """
+    return description_length_family(tree, stats, free_splits).at(nonnegative("constant", constant))
+
+
+class Tunable(Protocol):
+    """What temperatures choose from: a law or a pruning for each tuple of them."""
+
+    @property
+    def at(self) -> Callable[..., NodeWeights]:
+        """The law of one tuple of temperatures."""
+
+    def losses(
+        self, temperatures: Float64, votes: HeldOutVotes, scoring: Scoring, n_threads: int
+    ) -> Float64:
+        """Held-out loss of the vote of each law; see `Family`."""

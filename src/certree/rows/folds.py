@@ -1,0 +1,131 @@
+"""Which rows grow a tree and which judge it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.arrays import Float64, Int32
+
+Indices = NDArray[np.intp]
+
+
+# Whole-number weights are dealt copy by copy as long as all copies fit into memory with ease.
+_MOST_COPIES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """The rows that grow a tree and those that judge it, with their weights (None: 1 each).
+
+    A row of whole-number weight may be on both sides, with a part of its weight on each.
+    """
+
+    grow: Indices
+    judge: Indices
+    grow_weight: Float64 | None = None
+    judge_weight: Float64 | None = None
+
+
+def content_folds(
+    X: NDArray[Any],
+    y: Int32 | Float64,
+    n_folds: int,
+    rng: np.random.RandomState,
+    sample_weight: Float64 | None = None,
+) -> Iterator[Fold]:
+    """Deal the rows into folds, by class if there are classes, and otherwise at random.
+
+    The random order is one of what rows hold and how often they occur, not of where they stand: it
+    stays the same when the rows are shuffled, and a row of weight w is dealt like w copies of it.
+    Weights that are not all whole numbers stay in one piece.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Rows.
+    y : ndarray of shape (n,)
+        Class of each row (whole numbers), or a numeric target (floating-point numbers).
+    n_folds : int
+        Number of folds, at least 2.
+    rng : numpy RandomState
+        Source of the order.
+    sample_weight : ndarray of shape (n,), or None
+        Positive weight of each row.
+
+    Yields
+    ------
+    Fold
+        One per fold that leaves rows on both sides.
+    """
+    if n_folds < 2:
+        raise ValueError(f"cv must be at least 2, got {n_folds}")
+    numeric = np.issubdtype(y.dtype, np.floating)
+    hashes = _hashes(X, rng)
+    if numeric:
+        hashes = _mix(hashes + _hashes(y[:, None], rng))
+    classes = np.zeros(len(y), dtype=np.int32) if numeric else y
+    row, dealt = _deal(hashes, classes, n_folds, sample_weight)
+    for k in range(n_folds):
+        if len(row) == len(y):
+            sides = row[dealt != k], row[dealt == k]
+            grow, judge = map(np.sort, sides)
+            weights = (
+                (None,) * 2
+                if sample_weight is None
+                else (
+                    sample_weight[grow],
+                    sample_weight[judge],
+                )
+            )
+        else:
+            copies = [np.bincount(row[side], minlength=len(y)) for side in (dealt != k, dealt == k)]
+            grow, judge = map(np.flatnonzero, copies)
+            weights = copies[0][grow].astype(float), copies[1][judge].astype(float)
+        if len(grow) and len(judge):
+            yield Fold(grow, judge, *weights)
+
+
+def _deal(
+    hashes: NDArray[np.uint64], y: NDArray[Any], n_folds: int, sample_weight: Float64 | None
+) -> tuple[Indices, Indices]:
+    """Row number and fold of every copy."""
+    weight = np.zeros(len(y)) if sample_weight is None else sample_weight
+    order = np.lexsort((weight, hashes, y))
+    row = order
+    if sample_weight is not None and _whole(sample_weight):
+        row = np.repeat(order, sample_weight[order].astype(np.intp))
+    content = hashes[row]
+    position = np.arange(len(row))
+    starts = np.ones(len(row), dtype=bool)
+    starts[1:] = (content[1:] != content[:-1]) | (y[row][1:] != y[row][:-1])
+    occurrence = position - np.maximum.accumulate(np.where(starts, position, 0))
+    mixed = _mix(content + occurrence.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    fold = np.empty(len(row), dtype=np.intp)
+    fold[np.lexsort((mixed, y[row]))] = position % n_folds
+    return row, fold
+
+
+def _whole(weight: Float64) -> bool:
+    return bool(weight.sum() <= _MOST_COPIES and (weight == np.floor(weight)).all())
+
+
+def _hashes(X: NDArray[Any], rng: np.random.RandomState) -> NDArray[np.uint64]:
+    """A random linear hash of every row's bits: equal rows collide, others hardly ever do."""
+    odd = rng.randint(1, 2**63, size=(2, X.shape[1]), dtype=np.int64).astype(np.uint64) | 1
+    hashes = np.empty(len(X), dtype=np.uint64)
+    for start in range(0, len(X), 1 << 14):  # in pieces, to need no second X
+        block = slice(start, start + (1 << 14))
+        words = np.ascontiguousarray(X[block] + 0.0, dtype=np.float64).view(np.uint64)
+        halves = words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)
+        hashes[block] = (halves[0] * odd[0] + halves[1] * odd[1]).sum(axis=1, dtype=np.uint64)
+    return hashes
+
+
+def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread every bit of a word over all of it (Stafford's variant 13 of MurmurHash3's finisher)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

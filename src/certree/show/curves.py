@@ -1,0 +1,190 @@
+"""Pictures of the tables of the experiments."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from certree.experiments.figure2 import Curve
+from certree.experiments.protocol import EXPANDED, PRUNING
+from certree.experiments.rates import Rate, shrinking
+from certree.experiments.table2 import Line
+
+if TYPE_CHECKING:
+    pass
+
+
+# Colours that colour-blind readers tell apart (Okabe and Ito), one per method in every picture.
+COLOURS = {
+    PRUNING: "#000000",
+    "SN-pruning": "#E69F00",
+    "PAC-Bayes joint": "#0072B2",
+    "PAC-Bayes error-first": "#56B4E9",
+    "HS-vote": "#CC79A7",
+    "unpruned": "#999999",
+    "Gibbs": "#009E73",
+    "(1) square root": "#E69F00",
+    "(2) spatially adaptive": "#0072B2",
+    "(2) as printed": "#999999",
+    "decorated": "#009E73",
+}
+
+
+_RATIOS = ("SN-pruning", "PAC-Bayes joint", "PAC-Bayes error-first", "HS-vote")
+
+
+_CURVES = (PRUNING, "SN-pruning", "PAC-Bayes joint", "HS-vote", "unpruned")
+
+
+def plot_table2(table: Sequence[Line]) -> Figure:
+    """Draw the ratios of Table 2: filled marks with error bars are ours, open ones the paper's.
+
+    Parameters
+    ----------
+    table : sequence of Line
+        The table.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    partitions = [p for p in dict.fromkeys(line.partition for line in table) if p != EXPANDED]
+    datasets = list(dict.fromkeys(line.dataset for line in table))
+    size = (3.2 + 3.4 * len(partitions), 1.6 + 0.55 * len(datasets))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(1, len(partitions), sharey=True, sharex=True, squeeze=False)[0]
+    for ax, partition in zip(axes, partitions, strict=True):
+        ax.axvline(1, color=COLOURS[PRUNING], linewidth=1)
+        for line in table:
+            if line.partition == partition:
+                _draw_ratios(ax, line, datasets.index(line.dataset))
+        ax.set_title(f"{partition} tree")
+        ax.set_xlabel("error / error of the optimal pruning")
+        ax.grid(axis="x", alpha=0.3)
+    axes[0].set_yticks(range(len(datasets)), datasets)
+    axes[0].set_ylim(len(datasets) - 0.4, -0.6)
+    handles = _legend(axes)
+    if any(line.paper(method) is not None for line in table for method in _RATIOS):
+        handles["open: the paper's"] = Line2D([], [], color="0.3", marker="o", ls="", mfc="none")
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def _legend(axes: Iterable[Any]) -> dict[str, Any]:
+    """One handle for every label in any of the axes."""
+    handles: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    return handles
+
+
+def _draw_ratios(ax: Any, line: Line, row: int) -> None:
+    shown = [method for method in _RATIOS if method in line.ratios]
+    for method in shown:
+        # Every method keeps its height within the row, so that marks do not cover each other.
+        y = row + 0.17 * (_RATIOS.index(method) - (len(_RATIOS) - 1) / 2)
+        ratio = line.ratios[method]
+        spread = 0.0 if np.isnan(ratio.standard_error) else ratio.standard_error
+        style = {"color": COLOURS[method], "markersize": 5}
+        ax.errorbar(ratio.value, y, xerr=spread, fmt="o", elinewidth=1.2, label=method, **style)
+        paper = line.paper(method)
+        if paper is not None:
+            ax.plot(paper, y, "o", markerfacecolor="none", **style)
+
+
+def plot_figure2(curves: Sequence[Curve]) -> Figure:
+    """Draw error against training rows, with bands of one standard error.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+        The curves.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    partitions = [p for p in dict.fromkeys(curve.partition for curve in curves) if p != EXPANDED]
+    datasets = list(dict.fromkeys(curve.dataset for curve in curves))
+    size = (1 + 2.9 * len(datasets), 0.9 + 2.5 * len(partitions))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(partitions), len(datasets), squeeze=False, sharex="col")
+    for curve in curves:
+        if curve.partition not in partitions or curve.method not in _CURVES:
+            continue
+        ax = axes[partitions.index(curve.partition), datasets.index(curve.dataset)]
+        mean = np.array([error.value for error in curve.errors])
+        spread = np.nan_to_num([error.standard_error for error in curve.errors])
+        colour = COLOURS[curve.method]
+        ax.plot(curve.rows, mean, ".-", color=colour, label=curve.method, linewidth=1.2)
+        ax.fill_between(curve.rows, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0)
+        ax.set_title(f"{curve.dataset}, {curve.partition}", fontsize=9)
+    for ax in axes[-1]:
+        ax.set_xlabel("training rows")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("test error")
+    handles = _legend(axes.ravel())
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
+    return figure
+
+
+def plot_rates(rates: Sequence[Rate]) -> Figure:
+    """Draw excess error against training rows, both in logarithms, beside the rates of the theory.
+
+    Bars are standard errors. Dotted lines fall at the theory's rate, through the middle of the sizes
+    that the exponent is fitted to.
+
+    Parameters
+    ----------
+    rates : sequence of Rate
+        The curves.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    dimensions = list(dict.fromkeys(rate.dimension for rate in rates))
+    boundaries = list(dict.fromkeys(rate.boundary for rate in rates))
+    size = (0.8 + 4.2 * len(boundaries), 0.9 + 3.4 * len(dimensions))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(
+        len(dimensions), len(boundaries), squeeze=False, sharex=True, sharey="row"
+    )
+    for rate in rates:
+        _draw_rate(axes[dimensions.index(rate.dimension), boundaries.index(rate.boundary)], rate)
+    for (row, column), ax in np.ndenumerate(axes):
+        ax.set_title(f"{boundaries[column]} boundary, {dimensions[row]} features", fontsize=10)
+        ax.set_xscale("log", base=2)
+        ax.set_yscale("log")
+        # Room for the exponents below the curves.
+        ax.set_ylim(bottom=ax.get_ylim()[0] / 6)
+        ax.grid(alpha=0.3)
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(loc="lower left", fontsize=7.5, title="exponent (theory)", title_fontsize=7.5)
+    for ax in axes[-1]:
+        ax.set_xlabel("training rows")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("error beyond the Bayes error")
+    names = dict.fromkeys(rate.rule for rate in rates)
+    handles = [Line2D([], [], color=COLOURS[name], marker=".") for name in names]
+    handles.append(Line2D([], [], color="0.3", ls=":"))
+    labels = [*names, "theory's rate"]
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
+
+
+def _draw_rate(ax: Any, rate: Rate) -> None:
+    colour = COLOURS[rate.rule]
+    mean = np.array([excess.value for excess in rate.excess])
+    spread = np.nan_to_num([excess.standard_error for excess in rate.excess])
+    ax.errorbar(rate.rows, mean, spread, fmt=".-", color=colour, elinewidth=1, linewidth=1.2)
+    if np.isnan(rate.theory) or np.isnan(rate.fitted.value):
+        return
+    label = f"{rate.fitted.rounded(2)} ({rate.theory:.2f})"
+    ratio = shrinking(rate.larger)
+    # Through the middle of what is fitted.
+    height = np.exp(np.mean(np.log(mean[-len(ratio) :]) - rate.theory * np.log(ratio)))
+    ax.plot(rate.larger, height * ratio**rate.theory, ":", color=colour, linewidth=2, label=label)

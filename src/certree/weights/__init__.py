@@ -1,0 +1,26 @@
+"""4 WEIGHTS: laws over prunings."""
+
+from certree.weights.family import average
+from certree.weights.helmbold_schapire import helmbold_schapire
+from certree.weights.node_weights import (
+    NodeWeights,
+    entropy,
+    gibbs_risk,
+    map_pruning,
+    reached,
+    sample_pruning,
+)
+from certree.weights.pac_bayes import pac_bayes, theorem_posterior
+
+__all__ = [
+    "NodeWeights",
+    "average",
+    "entropy",
+    "gibbs_risk",
+    "helmbold_schapire",
+    "map_pruning",
+    "pac_bayes",
+    "reached",
+    "sample_pruning",
+    "theorem_posterior",
+]

@@ -1,0 +1,300 @@
+"""Laws over all prunings of a tree: the probability that a node is a leaf.
+
+A law weighs every pruning by the product, over its leaves v, of ``exp(own(v))``. The sums of such
+products over all prunings obey a recursion, so one pass up the tree and one down give every node's
+probability of being a leaf. A node that stands for a chain of k cells with the same rows is k places
+to stop, one of which a pruning picks.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import entr, expit, log_softmax, logsumexp
+
+from certree import _core
+from certree.arrays import Float64, Int32, column
+from certree.stats import Stats
+from certree.tree import LEAF, Tree
+from certree.weights.node_weights import NodeWeights
+
+Scoring = Literal["error", "log_loss", "squared"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutVotes:
+    """What nodes vote for, and held-out rows that judge it.
+
+    Parameters
+    ----------
+    label : ndarray of int32, shape (m,), or None
+        What nodes vote for, unless `values` are given.
+    values : ndarray of float64, shape (m, K), or None
+        How nodes spread their votes, or the means that they predict.
+    holdout : ndarray of float64, shape (m, K) or (m, 3)
+        The table of statistics of the judging rows in every node.
+    """
+
+    label: Int32 | None
+    values: Float64 | None
+    holdout: Float64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """The laws, or the prunings, that a method can choose from: one for each tuple of temperatures.
+
+    ``own(v) = sum_f theta[f] F_f(v)``, where the first entries of theta are the temperatures with a
+    minus sign and the others are fixed. Only the gains of F are stored.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    gains : ndarray of float64, shape (m, f)
+        ``F(left) + F(right) - F(v)``; 0 at leaves.
+    root : ndarray of float64, shape (f,)
+        F of the root.
+    fixed : ndarray of float64, shape (f - t,)
+        The part of theta that no temperature sets.
+    stops : ChainStops
+        What chains and a prior on decisions add.
+    prune : bool
+        Whether to take the best pruning instead of averaging over all.
+    """
+
+    tree: Tree
+    gains: Float64
+    root: Float64
+    fixed: Float64
+    stops: "ChainStops"
+    prune: bool = False
+
+    @property
+    def n_temperatures(self) -> int:
+        """Number of temperatures, t."""
+        return len(self.root) - len(self.fixed)
+
+    def theta(self, temperatures: Float64) -> Float64:
+        """Rows of theta for rows of temperatures, (g, t) -> (g, f)."""
+        fixed = np.broadcast_to(self.fixed, (len(temperatures), len(self.fixed)))
+        return np.ascontiguousarray(np.hstack([-temperatures, fixed]), dtype=np.float64)
+
+    def at(self, *temperatures: float) -> NodeWeights:
+        """Solve for one law: O(m) time."""
+        theta = self.theta(np.array([temperatures], dtype=np.float64))[0]
+        stops = self.stops
+        weight, log_odds, evidence = _core.weigh(
+            self.tree.left,
+            self.gains,
+            stops.log_total,
+            stops.log_split,
+            theta,
+            np.ascontiguousarray(self.root, dtype=np.float64),
+            self.prune,
+        )
+        if self.prune:
+            return NodeWeights(weight, log_odds, 0.0, *2 * [np.zeros_like(weight)])
+        if evidence == -np.inf:
+            raise ValueError("log_own forbids every pruning of the tree")
+        return NodeWeights(weight, log_odds, evidence, stops.entropy, stops.mode)
+
+    def losses(
+        self, temperatures: Float64, votes: HeldOutVotes, scoring: Scoring, n_threads: int
+    ) -> Float64:
+        """Held-out loss of the vote of each law, for all rows of temperatures in one call.
+
+        Parameters
+        ----------
+        temperatures : ndarray of float64, shape (g, t)
+            One law a row.
+        votes : HeldOutVotes
+            What nodes vote for, and the rows that judge it.
+        scoring : {"error", "log_loss", "squared"}
+            The loss; squared for numeric targets.
+        n_threads : int
+            Number of threads; the losses do not depend on it.
+
+        Returns
+        -------
+        ndarray of float64, shape (g,)
+            Losses, summed over the judging rows.
+        """
+        return _core.score_grid(**self._judged(temperatures, votes, n_threads), loss=scoring)
+
+    def held_out_shares(
+        self, temperatures: Float64, votes: HeldOutVotes, n_threads: int
+    ) -> tuple[Float64, Float64]:
+        """What the vote of each law gives to the right class of the judging rows; see `losses`.
+
+        Returns
+        -------
+        rows : ndarray of float64, shape (a,)
+            Weight of the rows of one class in one leaf.
+        shares : ndarray of float64, shape (a, g)
+            Share of that class in each law's vote there.
+        """
+        return _core.held_out_shares(**self._judged(temperatures, votes, n_threads))
+
+    def _judged(self, temperatures: Float64, votes: HeldOutVotes, n_threads: int) -> dict[str, Any]:
+        """The laws and what they vote with, as the core takes them."""
+        return {
+            "left": self.tree.left,
+            "gains": self.gains,
+            "stop": self.stops.log_total,
+            "split": self.stops.log_split,
+            "theta": self.theta(temperatures),
+            "prune": self.prune,
+            "label": votes.label,
+            "frequency": votes.values,
+            "holdout": votes.holdout,
+            "n_threads": n_threads,
+        }
+
+    def mixed(self, temperatures: Float64, shares: Float64) -> NodeWeights:
+        """Average laws, one for each row of temperatures, by their shares.
+
+        A node's probability of being a leaf is the average, so the vote and the Gibbs risk are those
+        of the mixture. The law returned decides at every node for itself, with these odds.
+        """
+        laws = [self.at(*row) for row in temperatures]
+        weight, passed = np.zeros(self.tree.n_nodes), np.zeros(self.tree.n_nodes)
+        for law, share in zip(laws, shares / sum(shares), strict=True):
+            weight += share * law.weight
+            passed += share * _core.reach(self.tree.left, law.log_odds) * expit(law.log_odds)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_odds = np.log(passed) - np.log(weight)
+        log_odds = np.where(weight + passed > 0, log_odds, laws[-1].log_odds)  # never reached
+        return NodeWeights(weight, log_odds, 0.0, self.stops.entropy, self.stops.mode)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainStops:
+    """How a law may stop inside the chain of each node, apart from what its rows say.
+
+    The j-th cell of a chain has log weight ``log_stop + j log_split``, but the last cell of a leaf
+    ``j log_split`` alone if stopping there is free.
+
+    Parameters
+    ----------
+    log_total : ndarray of float64, shape (m,)
+        Log of the sum of these weights.
+    log_split : ndarray of float64, shape (m,)
+        Log weight of passing the whole chain.
+    entropy, mode : ndarray of float64, shape (m,)
+        Entropy and largest log probability of the cell at which the law stops.
+    """
+
+    log_total: Float64
+    log_split: Float64
+    entropy: Float64
+    mode: Float64
+
+
+def chain_stops(
+    tree: Tree, log_split: float | Float64 = 0.0, log_stop: float = 0.0, free_end: bool = False
+) -> ChainStops:
+    """Sum up the stops inside the chains of a tree."""
+    m = tree.n_nodes
+    ends = tree.is_leaf if free_end else np.zeros(m, dtype=bool)
+    # np.zeros costs nothing until it is written to.
+    total = np.where(ends, 0.0, log_stop) if log_stop else np.zeros(m)
+    passed: Float64 = np.multiply(log_split, tree.chain) if np.any(log_split) else np.zeros(m)
+    entropy = mode = np.zeros(m)
+    long = np.flatnonzero(tree.chain > 1)
+    if len(long):
+        per_cell = np.broadcast_to(log_split, (m,))[long]
+        kinds = np.stack([tree.chain[long].astype(np.float64), per_cell, ends[long]], axis=1)
+        kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
+        sums = np.array([_stops_of(k, split, end, log_stop) for k, split, end in kinds.tolist()])
+        entropy, mode = np.zeros(m), np.zeros(m)
+        total[long], entropy[long], mode[long] = sums[kind.ravel()].T
+    return ChainStops(total, passed, entropy, mode)
+
+
+def _stops_of(
+    length: float, log_split: float, free_end: float, log_stop: float
+) -> tuple[float, float, float]:
+    """Log sum, entropy and largest log share of the stops in one kind of chain."""
+    steps = np.arange(int(length))
+    # 0 times -inf is meant to be 0: nothing has been passed yet.
+    cells = log_stop + np.where(steps > 0, steps * log_split if log_split else 0.0, 0.0)
+    if free_end:
+        cells[-1] -= log_stop
+    shares = log_softmax(cells)
+    return float(logsumexp(cells)), float(entr(np.exp(shares)).sum()), float(shares.max())
+
+
+def gains_of(tree: Tree, values: Float64) -> Float64:
+    """``values(left) + values(right) - values(v)`` for every node, 0 at leaves: (m,) -> (m,)."""
+    gains = np.zeros(tree.n_nodes)
+    inner = np.flatnonzero(tree.left != LEAF)
+    child = tree.left[inner]
+    gains[inner] = values[child] + values[child + 1] - values[inner]
+    return gains
+
+
+def loss_family(
+    tree: Tree,
+    stats: Stats,
+    n_terms: int,
+    fixed: list[float],
+    stops: ChainStops,
+    empty_leaves: bool = False,
+) -> Family:
+    """Laws with terms in the loss, the square root of the rows and, if there are three, leaves.
+
+    Leaves without rows count if `empty_leaves` says so.
+    """
+    gains, root = stats.of(tree).terms(tree, n_terms, empty_leaves)
+    return Family(tree, gains, root, np.array(fixed), stops)
+
+
+def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) -> NodeWeights:
+    """Average over all prunings, with any weights that multiply over cells.
+
+    A pruning's weight is ``exp(sum of log_own over its leaves + sum of log_split over its internal
+    cells)``. Every cell of a chain counts.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    log_own : array-like of shape (m,)
+        Log weight of a node as a leaf (nats); -inf forbids it.
+    log_split : float or array-like of shape (m,)
+        Log weight of a cell of the node as an internal one (nats).
+
+    Returns
+    -------
+    NodeWeights
+        The error of a weight is below 1e-10 + 16 eps max|log_own|.
+
+    Raises
+    ------
+    TypeError
+        If a dtype does not convert without loss.
+    ValueError
+        If a log weight is NaN or +inf, or every pruning is forbidden.
+
+    References
+    ----------
+    Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Section 4.
+    """
+    own: Float64 = column("log_own", log_own, "float64", (tree.n_nodes,))
+    split: Float64 = (
+        column("log_split", log_split, "float64", (tree.n_nodes,))
+        if np.ndim(log_split)
+        else np.full(tree.n_nodes, log_split, dtype=np.float64)
+    )
+    for name, values in (("log_own", own), ("log_split", split)):
+        if (np.isnan(values) | (values == np.inf)).any():
+            raise ValueError(f"{name} must be finite or -inf")
+    stops = chain_stops(tree, split)
+    allowed = own > -np.inf
+    finite = np.where(allowed, own, 0.0)
+    log_total = np.where(allowed, stops.log_total, -np.inf)
+    stops = ChainStops(log_total, stops.log_split, stops.entropy, stops.mode)
+    gains = gains_of(tree, finite)[:, None]
+    return Family(tree, gains, finite[:1], np.array([1.0]), stops).at()

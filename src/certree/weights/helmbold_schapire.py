@@ -1,0 +1,60 @@
+"""Helmbold and Schapire's laws."""
+
+import numpy as np
+
+from certree.arrays import nonnegative
+from certree.stats import NodeStats
+from certree.tree import LEAF, Tree
+from certree.weights.family import Family
+from certree.weights.node_weights import NodeWeights
+from certree.weights.pac_bayes import branching
+
+
+def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
+    """The Helmbold-Schapire laws of a tree, by their temperature; see `helmbold_schapire`."""
+    if stats.of(tree).n_classes != 2:
+        raise ValueError(f"Helmbold-Schapire voting takes 2 classes, got {stats.n_classes}")
+    counts = stats.counts
+    loss = 2 * counts[:, 0] * counts[:, 1] / np.maximum(stats.n, np.finfo(np.float64).tiny)
+    # A split lowers the loss by 2 n_l n_r / n times the squared difference of the frequencies: this
+    # form does not cancel.
+    gains = np.zeros(tree.n_nodes)
+    inner = np.flatnonzero(tree.left != LEAF)
+    a, b = counts[tree.left[inner]], counts[tree.left[inner] + 1]
+    cross = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
+    scale = a.sum(axis=1) * b.sum(axis=1) * counts[inner].sum(axis=1)
+    gains[inner] = -2 * cross**2 / np.where(scale > 0, scale, 1)
+    return Family(tree, gains[:, None], loss[:1], np.array([]), branching(tree, 0.5))
+
+
+def helmbold_schapire(tree: Tree, stats: NodeStats, temperature_: float) -> NodeWeights:
+    """Weigh all prunings as Helmbold and Schapire do, for two classes.
+
+    A node predicts the frequency of class 1 among its rows. A pruning's weight is
+    ``2^-(number of its nodes that T0 splits, or could have) exp(-temperature_ loss)``, where loss
+    sums ``|y - prediction|`` over the rows; vote with ``kind="mean"``.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Counts of two classes.
+    temperature_ : float
+        Weight of a unit of loss (nats per row), >= 0: minus the log of their beta.
+
+    Returns
+    -------
+    NodeWeights
+
+    Raises
+    ------
+    ValueError
+        If there are not two classes, or the temperature is negative or not finite.
+
+    References
+    ----------
+    Helmbold and Schapire, "Predicting nearly as well as the best pruning of a decision tree", Machine
+    Learning 1997.
+    """
+    return helmbold_schapire_family(tree, stats).at(nonnegative("temperature_", temperature_))

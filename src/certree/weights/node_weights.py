@@ -1,0 +1,142 @@
+"""A law over the prunings of a tree, and what can be asked of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree import _core
+from certree.arrays import Float64, column
+from certree.stats import NodeStats
+from certree.tree import Tree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeWeights:
+    """A law over the prunings of a tree; one pruning is the law that always picks it.
+
+    Parameters
+    ----------
+    weight : array-like of float, shape (m,)
+        Probability that a node is a leaf of the pruning. Sums to 1 along every path from the root to
+        a leaf of the tree.
+    log_odds : array-like of float, shape (m,)
+        Log odds that a node is split, once it is reached; -inf at leaves. Says the same as `weight`,
+        also where `weight` underflows.
+    log_evidence : float
+        Log of the sum of all prunings' unnormalised weights (nats); 0 for one pruning and for a
+        mixture of laws, which are normalised.
+    chain_entropy : array-like of float, shape (m,)
+        Entropy of the cell at which the pruning stops, given that it stops in the node's chain
+        (nats).
+    chain_mode : array-like of float, shape (m,)
+        Log probability of the likeliest such cell (nats).
+
+    Raises
+    ------
+    TypeError
+        If a column's dtype does not convert without loss.
+    ValueError
+        If lengths differ, or `weight` holds no probabilities.
+    """
+
+    weight: Float64
+    log_odds: Float64
+    log_evidence: float
+    chain_entropy: Float64
+    chain_mode: Float64
+
+    def __post_init__(self) -> None:
+        m = len(np.asarray(self.weight))
+        for name in ("weight", "log_odds", "chain_entropy", "chain_mode"):
+            object.__setattr__(self, name, column(name, getattr(self, name), "float64", (m,)))
+        if not ((self.weight >= 0) & (self.weight <= 1 + 1e-9)).all():
+            raise ValueError("weight must hold probabilities")
+        if np.isnan(self.log_odds).any():
+            raise ValueError("log_odds must not be NaN")
+
+    def of(self, tree: Tree) -> "NodeWeights":
+        """Check that the weights belong to a tree of this size, and return them."""
+        if len(self.weight) != tree.n_nodes:
+            raise ValueError(
+                f"weights has {len(self.weight)} nodes, but the tree has {tree.n_nodes} nodes"
+            )
+        return self
+
+    @property
+    def expected_leaves(self) -> float:
+        """Expected number of leaves of the pruning."""
+        return float(self.weight.sum())
+
+
+def reached(tree: Tree, weights: NodeWeights) -> Float64:
+    """Probability that each node is in the pruning, as a leaf or above one: (m,)."""
+    return _core.reach(tree.left, weights.of(tree).log_odds)
+
+
+def entropy(tree: Tree, weights: NodeWeights) -> float:
+    """Entropy of the law over prunings (nats), O(m).
+
+    The sum over nodes of the probability of reaching it times the entropy of its decision, and of
+    where in its chain the pruning stops.
+    """
+    x = weights.of(tree).log_odds
+    decided = np.abs(x) < 700  # beyond, the entropy of the decision is below the smallest double
+    z = np.where(decided, np.abs(x), 0.0)
+    e = np.exp(-z)
+    decision = np.where(decided, np.log1p(e) + z * e / (1 + e), 0.0)
+    nats = float(reached(tree, weights) @ decision)
+    return nats + float(weights.weight @ weights.chain_entropy)
+
+
+def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
+    """Expected share of the counted rows that one pruning, drawn from the law, gets wrong, O(m)."""
+    if len(stats.label) != len(weights.weight):
+        raise ValueError(
+            f"stats has {len(stats.label)} nodes, but weights has {len(weights.weight)} nodes"
+        )
+    rows = float(stats.n[0])
+    if rows == 0:
+        raise ValueError("stats must count at least one row")
+    return float(weights.weight @ stats.errors) / rows
+
+
+def _decided(tree: Tree, splits: NDArray[np.bool_]) -> NodeWeights:
+    """The one pruning that splits a reached node where `splits` says so."""
+    log_odds = np.where(splits & ~tree.is_leaf, np.inf, -np.inf)
+    weight = _core.reach(tree.left, log_odds) * (log_odds < 0)
+    return NodeWeights(weight, log_odds, 0.0, *2 * [np.zeros(tree.n_nodes)])
+
+
+def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
+    """The likeliest single pruning under a law, O(m); ties within rounding give the smaller tree.
+
+    Prunings that stop in different cells of one chain count as different ones.
+    """
+    log_odds = _core.likeliest(tree.left, weights.of(tree).log_odds, weights.chain_mode)
+    return _decided(tree, log_odds > 0)
+
+
+def sample_pruning(
+    tree: Tree, weights: NodeWeights, rng: np.random.Generator | int | None = None
+) -> NodeWeights:
+    """Draw one pruning from a law, O(m).
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    weights : NodeWeights
+        The law.
+    rng : numpy Generator, int or None
+        Source of the randomness, or its seed.
+
+    Returns
+    -------
+    NodeWeights
+        Weights 0 and 1.
+    """
+    u = np.random.default_rng(rng).random(tree.n_nodes)
+    with np.errstate(over="ignore"):
+        stop = 1 / (1 + np.exp(weights.of(tree).log_odds))
+    return _decided(tree, u >= stop)
