@@ -11,23 +11,25 @@ prunings down to the leaves (`Vote`). One pruning is the case in which those pro
 1. With rows that `held_out` keeps apart and a `Prior`, `occam_vote` and the other functions of
 `certificate.METHODS` bound the error on new rows (`Certificate`).
 
-The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireClassifier`,
+The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireTreeClassifier`,
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
 `NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
 """
 
 from certree.certificates import certify
 from certree.estimators import (
+    CertifiedTreeClassifier,
     DecoratedTreeClassifier,
     DecoratedTreeRegressor,
-    HelmboldSchapireClassifier,
+    HelmboldSchapireTreeClassifier,
+    PACBayesLaws,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
 )
 from certree.files import load, save
-from certree.grow import grow_cart, grow_dyadic, grow_kd
+from certree.grow import KD, Cart, Dyadic, Grid, grow_cart, grow_dyadic, grow_kd
 from certree.naive_bayes import NaiveBayesClassifier
 from certree.prunings import prune
 from certree.stats import NodeStats, TargetStats, count, measure
@@ -38,12 +40,18 @@ from certree.weights import NodeWeights, pac_bayes
 __version__ = "0.1.0"
 
 __all__ = [
+    "Cart",
+    "CertifiedTreeClassifier",
     "DecoratedTreeClassifier",
     "DecoratedTreeRegressor",
-    "HelmboldSchapireClassifier",
+    "Dyadic",
+    "Grid",
+    "HelmboldSchapireTreeClassifier",
+    "KD",
     "NaiveBayesClassifier",
     "NodeStats",
     "NodeWeights",
+    "PACBayesLaws",
     "PACBayesTreeClassifier",
     "PACBayesTreeRegressor",
     "PrunedTreeClassifier",

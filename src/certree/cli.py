@@ -20,7 +20,7 @@ from rich.table import Table as RichTable
 from sklearn.base import is_classifier
 
 from certree.certificates.hold_out import certify as certify_rows
-from certree.estimators.helmbold_schapire import HelmboldSchapireClassifier
+from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
 from certree.estimators.pac_bayes import PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
 from certree.estimators.tree_vote import TreeVoteEstimator, TreeVoteRegressor
@@ -61,7 +61,7 @@ Model = TreeVoteEstimator | NaiveBayesClassifier
 _TREE_CLASSIFIERS: dict[Method, type[TreeVoteEstimator]] = {
     Method.pac_bayes: PACBayesTreeClassifier,
     Method.pruned: PrunedTreeClassifier,
-    Method.helmbold_schapire: HelmboldSchapireClassifier,
+    Method.helmbold_schapire: HelmboldSchapireTreeClassifier,
 }
 _TREE_REGRESSORS: dict[Method, type[TreeVoteEstimator]] = {
     Method.pac_bayes: PACBayesTreeRegressor,

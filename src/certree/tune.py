@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from certree import _core
 from certree.arrays import Float64, Int32, column
-from certree.prunings.penalties import Tunable
+from certree.grow.growing import GrowingRows
+from certree.grow.partition import Partition
 from certree.rows.folds import Fold
 from certree.stats import Stats
 from certree.tree import Tree, threads
 from certree.votes import Voting
-from certree.weights.family import Family, HeldOutVotes, Scoring
+from certree.weights.family import Family, JudgedVotes, Scoring, Tunable
 from certree.weights.node_weights import NodeWeights
 
 OneLaw = Literal["joint", "error-first"]
@@ -63,32 +64,26 @@ class GrownFold:
         Grown on the growing rows, or on all.
     stats : NodeStats or TargetStats
         Statistics of the growing rows.
-    holdout : ndarray of float64, shape (m, K) or (m, 3)
+    judging : ndarray of float64, shape (m, K) or (m, 3)
         The table of statistics of the judging rows.
     """
 
     tree: Tree
     stats: Stats
-    holdout: Float64
+    judging: Float64
 
 
 def grow_fold(
-    fold: Fold,
-    grow: Callable[[NDArray[Any], NDArray[Any], Float64 | None], Tree],
-    summarise: Summarise,
-    X: NDArray[Any],
-    y: NDArray[Any],
-    n_jobs: int | None = None,
+    fold: Fold, partition: Partition, rows: GrowingRows, summarise: Summarise
 ) -> GrownFold:
     """Grow the tree of a fold and summarise its rows on both sides, by `counted` or `measured`."""
-    tree = grow(X[fold.grow], y[fold.grow], fold.grow_weight)
-    leaf = tree.route(X, threads(n_jobs))  # of all rows at once: parts of X would be copies
-    return both_sides(fold, tree, summarise, leaf, y)
+    tree = partition.grow(rows.part(fold.grow, fold.grow_weight))
+    # Of all rows at once: parts of X would be copies.
+    leaf = tree.route(rows.X, threads(rows.n_jobs))
+    return both_sides(fold, tree, summarise, leaf, rows.y)
 
 
-def both_sides(
-    fold: Fold, tree: Tree, summarise: Summarise, leaf: Int32, y: NDArray[Any]
-) -> GrownFold:
+def both_sides(fold: Fold, tree: Tree, summarise: Summarise, leaf: Int32, y: Any) -> GrownFold:
     """Summarise the rows of a fold on both sides, in a tree that they may not have grown."""
     stats = summarise(tree, leaf[fold.grow], y[fold.grow], fold.grow_weight)
     judging = summarise(tree, leaf[fold.judge], y[fold.judge], fold.judge_weight)
@@ -111,7 +106,7 @@ class Objective:
         Number of threads; the losses do not depend on it.
     """
 
-    families: Sequence[tuple[Tunable, HeldOutVotes]]
+    families: Sequence[tuple[Tunable, JudgedVotes]]
     scoring: Scoring
     n_threads: int
 
@@ -125,7 +120,7 @@ class Objective:
         families = []
         for fold in folds:
             votes = candidate.voting.ballots(fold.tree, fold.stats)
-            judged = HeldOutVotes(votes.label, votes.values, fold.holdout)
+            judged = JudgedVotes(votes.label, votes.values, fold.judging)
             families.append((candidate.family(fold.tree, fold.stats), judged))
         return cls(families, scoring, n_threads)
 
@@ -140,11 +135,17 @@ class Objective:
         """What each law's vote gives to the right class: weights (a,) of rows, and shares (a, g)."""
         parts = []
         for family, votes in self.families:
-            if not isinstance(family, Family):
-                raise TypeError(f"only laws can be mixed, got {type(family).__name__}")
-            parts.append(family.held_out_shares(temperatures, votes, self.n_threads))
+            laws = laws_of(family)
+            parts.append(laws.judged_shares(temperatures, votes, self.n_threads))
         rows, shares = zip(*parts, strict=True)
         return np.concatenate(rows), np.concatenate(shares)
+
+
+def laws_of(family: Tunable) -> Family:
+    """The laws of a family that has more than single prunings to offer."""
+    if not isinstance(family, Family):
+        raise TypeError(f"only laws can be mixed, got {type(family).__name__}")
+    return family
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,10 +177,10 @@ class Mixture:
         return cls(np.array([temperatures], dtype=np.float64), np.ones(1))
 
     def law(self, family: Tunable) -> NodeWeights:
-        """The single law of a family or a path, or the mixture of several laws."""
-        if len(self.shares) == 1 or not isinstance(family, Family):
+        """The single law of a family, or the mixture of several."""
+        if len(self.shares) == 1:
             return family.at(*self.temperatures[0])
-        return family.mixed(self.temperatures, self.shares)
+        return laws_of(family).mixed(self.temperatures, self.shares)
 
 
 def mixture(
@@ -223,7 +224,7 @@ def mixture(
     return method, Mixture(laws, found[method][0])
 
 
-class HeldOutLoss(Protocol):
+class JudgedLoss(Protocol):
     """What `tune` minimises."""
 
     @property
@@ -235,7 +236,7 @@ class HeldOutLoss(Protocol):
 
 
 def tune(
-    objective: HeldOutLoss,
+    objective: JudgedLoss,
     temperatures: Sequence[float | None],
     search: OneLaw = "joint",
     advance: Callable[[], None] = lambda: None,
@@ -244,7 +245,7 @@ def tune(
 
     Parameters
     ----------
-    objective : HeldOutLoss
+    objective : JudgedLoss
         Such as an `Objective`; on ties the smallest temperatures win.
     temperatures : sequence of float or None
         The given ones, and None for each to choose.
@@ -289,3 +290,40 @@ def _product(start: Float64, chosen: list[int], grid: Callable[[float], Float64]
     candidates = np.tile(start, (axes[0].size, 1))
     candidates[:, chosen] = np.stack([axis.ravel() for axis in axes], axis=1)
     return candidates
+
+
+def choose(
+    objectives: Sequence[Objective],
+    temperatures: Sequence[float | None],
+    search: Search,
+    advance: Callable[[], None] = lambda: None,
+) -> tuple[int, Mixture]:
+    """Choose one of several candidates, and its laws.
+
+    Parameters
+    ----------
+    objectives : sequence of Objective
+        One for each candidate; on ties the first wins.
+    temperatures : sequence of float or None
+        The given ones, and None for each to choose.
+    search : {"mixture", "joint", "error-first"}
+        See `mixture` and `tune`.
+    advance : callable
+        Called now and then.
+
+    Returns
+    -------
+    best : int
+        Number of the candidate.
+    laws : Mixture
+        Its laws.
+    """
+    if search == "mixture":
+        return mixture(objectives, temperatures, advance)
+    found = [tune(objective, temperatures, search, advance) for objective in objectives]
+    losses = [
+        objective.losses(np.array([values]))[0]
+        for objective, values in zip(objectives, found, strict=True)
+    ]
+    best = int(np.argmin(losses))
+    return best, Mixture.of_one(found[best])

@@ -1,14 +1,17 @@
 """The stages behind scikit-learn's interface."""
 
+from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.decorated import DecoratedTreeClassifier, DecoratedTreeRegressor
-from certree.estimators.helmbold_schapire import HelmboldSchapireClassifier
-from certree.estimators.pac_bayes import PACBayesTreeClassifier, PACBayesTreeRegressor
+from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
+from certree.estimators.pac_bayes import PACBayesLaws, PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
 
 __all__ = [
+    "CertifiedTreeClassifier",
     "DecoratedTreeClassifier",
     "DecoratedTreeRegressor",
-    "HelmboldSchapireClassifier",
+    "HelmboldSchapireTreeClassifier",
+    "PACBayesLaws",
     "PACBayesTreeClassifier",
     "PACBayesTreeRegressor",
     "PrunedTreeClassifier",

@@ -1,4 +1,4 @@
-"""A fit that certifies: some rows grow and label the tree, the others weigh and bound the error."""
+"""The classifier whose fit certifies: some rows grow the tree, the others weigh and bound the error."""
 
 from dataclasses import replace
 from numbers import Real
@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context, clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import Float64, Int32, nonnegative
+from certree.arrays import nonnegative
 from certree.certificates.certificate import Certificate
 from certree.certificates.election import (
     Deploy,
@@ -24,48 +24,162 @@ from certree.certificates.election import (
 from certree.certificates.hold_out import certify
 from certree.certificates.occam import Drawn, occam_pruning, single_draw
 from certree.certificates.selective import Selective, margins, selective_certificates
-from certree.certificates.weighing import held_out
-from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.grow.dyadic import DEEPEST_GRID, dyadic_grid
-from certree.prunings.penalties import cost_complexity_family
-from certree.rows.categories import categories_of
-from certree.rows.deal import deal
-from certree.rows.training import _Training, checked_rows
-from certree.stats import NodeStats
+from certree.certificates.weighing import HeldOut, held_out
+from certree.estimators.pac_bayes import (
+    TEMPERATURES,
+    PACBayesLaws,
+    pac_bayes_candidates,
+    search_of,
+    voting_of,
+)
+from certree.estimators.tree_vote import TreeVoteClassifier
+from certree.grow.growing import MaxDepth
+from certree.progress import progress
+from certree.prunings.penalties import CostComplexity
+from certree.rows.training import Training, training_rows
+from certree.stats import NodeStats, counted
 from certree.tree import Tree, threads
-from certree.tune import Candidate, Mixture, Objective, tune
-from certree.votes import Voting
+from certree.tune import Candidate, GrownFold, Mixture, Objective, tune
+from certree.votes import Kind, Voting
 from certree.weights.node_weights import NodeWeights
 
-Tune = Literal["cv", "bound"] | None
 
+class CertifiedTreeClassifier(TreeVoteClassifier):
+    """A tree with a certificate on its error on new rows.
 
-_NO_CERTIFICATE = (
-    "There is no certificate: all rows have grown, labelled and weighed the tree. Fit with a split, "
-    "such as split=0.35, or with a box on the dyadic partition, which no rows grow; or call "
-    "certify(X, y) with rows that were never used"
-)
+    Some of the rows grow and label the tree; the others weigh its prunings and bound the error of what
+    predicts. The bound holds with probability ``1 - delta`` over the draw of the rows, whatever their
+    distribution is: it needs no test set and no assumption on the model.
 
+    Parameters
+    ----------
+    partition : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+        How the tree is grown; see `PACBayesTreeClassifier`. With `Grid` no rows grow it: all of them
+        weigh labelled prunings and certify the vote.
+    grow_size : float, default=0.35
+        Share of the rows, or groups, that grow and label the tree. `Grid` does not read it.
+    delta : float, default=0.05
+        Probability with which the certificate may fail.
+    deploy : {"best", "vote"}, default="best"
+        What predicts: the vote or the cross-validated pruning of the growing rows, whichever has the
+        lower bound, or the vote in any case.
+    laws : {"bound", "cv"} or PACBayesLaws, default="bound"
+        How the law over prunings is chosen: by the bound along the path of Gibbs posteriors; by
+        cross-validation on the growing rows; or so with temperatures of one's own.
+    vote : {"mean", "majority"} or Voting, default="mean"
+        How a pruning votes; see `PACBayesTreeClassifier`.
+    cv : int, splitter, iterable or None, default=3
+        Folds of the cross-validation among the growing rows; see `PACBayesTreeClassifier`.
+    preprocessor : transformer or None, default=None
+        Fitted on the rows that grow the tree, and applied to all, before anything else.
+    max_depth : int, "log" or None, default=None
+        Depth at which cells are leaves; "log" is p times the whole part of log n.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories, learned from the growing rows; see `PACBayesTreeClassifier`.
+    monotonic_cst : array-like of int, dict or None, default=None
+        Constraints on features; see `PACBayesTreeClassifier`.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn. A certificate does not read them.
+    random_state : int, RandomState or None, default=None
+        Decides which rows grow, the folds, random cuts and features.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 all. The model does not depend on it.
+    verbose : int, default=0
+        Whether a progress bar is shown.
 
-class CertifiedVote(TreeVoteEstimator):
-    """Classifiers whose fit may keep rows apart that certify what they weigh."""
+    Attributes
+    ----------
+    certificate_ : Certificate
+        What is promised about the error on new rows.
+    certificates_ : tuple of Certificate
+        Those of the two candidates, which hold together, and further ones, each by itself.
+    classes_ : ndarray of shape (K,)
+        The classes.
+    temperatures_ : dict
+        `lambda_error` and `lambda_penalty`, given or chosen; 0 if the bound chose and a single
+        pruning predicts.
+    shares_ : list of float
+        Share of each law in the vote; 1 for a single one.
+    tree_ : Tree
+        The tree.
+    stats_ : NodeStats
+        Class counts and labels of its nodes.
+    weights_ : NodeWeights
+        The law over its prunings, or the pruning that predicts.
+    vote_ : Vote
+        The outcome of the vote in every cell.
+    election_ : Election, LabelledElection or None
+        The rows that certify, and what may be certified by them; None if loaded from a file.
+    preprocessor_ : transformer
+        The fitted preprocessor, if there is one.
+    n_features_in_ : int
+        Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
 
+    References
+    ----------
+    Langford, "Tutorial on practical prediction theory for classification", JMLR 2005. Nguyen and
+    Kpotufe, "PAC-Bayes Tree: weighted subtrees with guarantees", NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from certree import CertifiedTreeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = CertifiedTreeClassifier(random_state=0).fit(X, y)
+    >>> model.certificate_.n
+    370
+    """
+
+    _temperatures = TEMPERATURES
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "box": ["array-like", None],
-        "split": [Interval(Real, 0, 1, closed="neither"), None],
+        **TreeVoteClassifier._parameter_constraints,
+        "grow_size": [Interval(Real, 0, 1, closed="neither")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "deploy": [StrOptions({"best", "vote"})],
-        "tune": [StrOptions({"cv", "bound"}), None],
+        "laws": [StrOptions({"bound", "cv"}), PACBayesLaws],
+        "vote": [StrOptions({"majority", "mean"}), Voting],
         "preprocessor": [HasMethods(["fit", "transform"]), None],
     }
+    del _parameter_constraints["scoring"]
 
-    box: Any
-    split: float | None
-    delta: float
-    deploy: Deploy
-    tune: Tune
-    preprocessor: Any
-    n_classes_: int
+    def __init__(
+        self,
+        partition: Any = "cart",
+        *,
+        grow_size: float = 0.35,
+        delta: float = 0.05,
+        deploy: Deploy = "best",
+        laws: Literal["bound", "cv"] | PACBayesLaws = "bound",
+        vote: Voting | Kind = "mean",
+        cv: Any = 3,
+        preprocessor: Any = None,
+        max_depth: MaxDepth = None,
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
+        class_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.partition = partition
+        self.grow_size = grow_size
+        self.delta = delta
+        self.deploy: Deploy = deploy
+        self.laws: Literal["bound", "cv"] | PACBayesLaws = laws
+        self.vote: Voting | Kind = vote
+        self.cv = cv
+        self.preprocessor = preprocessor
+        self.max_depth = max_depth
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -75,7 +189,7 @@ class CertifiedVote(TreeVoteEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Grow the tree, choose the laws, let the prunings vote and, with a split, certify.
+        """Grow the tree on some of the rows, let its prunings vote by the others, and certify.
 
         Parameters
         ----------
@@ -84,11 +198,11 @@ class CertifiedVote(TreeVoteEstimator):
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as. A row of weight w is treated like w copies of it; a
-            certificate counts every row once.
+            How many rows each row counts as in the tree and the vote. A certificate counts every row
+            of positive weight once; a row of weight zero is as if absent.
         groups : array-like of shape (n,), or None
-            Group of each row, such as a patient, where rows of one group depend on each other. A
-            split deals whole groups, and the certificate is about rows of new groups.
+            Group of each row, such as a patient, where rows of one group depend on each other. Whole
+            groups grow or weigh, and the certificate is about rows of new groups.
 
         Returns
         -------
@@ -96,128 +210,109 @@ class CertifiedVote(TreeVoteEstimator):
             The fitted estimator.
         """
         with self._unchanged_by_failure():
-            if self.box is not None:
-                self._fit_box(X, y, sample_weight, groups)
-            elif self.split is None:
-                if groups is not None or self.tune == "bound":
-                    what = "groups" if groups is not None else 'tune="bound"'
-                    raise ValueError(f"{what} takes a split, got split=None")
-                every_row = np.arange(_num_samples(X))
-                rows = self._preprocessed(X, y, every_row)
-                self._fit(self._training_rows(rows, y, sample_weight))
-                self.election_: Election | LabelledElection | None = None
-                self.certificate_: Certificate | None = None
-                self.certificates_: tuple[Certificate, ...] = ()
+            random_state = check_random_state(self.random_state)
+            sees_rows = self._partition().sees_rows
+            training = training_rows(
+                self,
+                X,
+                y,
+                sample_weight,
+                groups=groups,
+                grow_size=self.grow_size if sees_rows else 0,
+                random_state=random_state,
+            )
+            if sees_rows:
+                self._elect(training, random_state)
             else:
-                self._fit_certified(X, y, sample_weight, groups)
+                self._elect_labelled(training, random_state)
         return self
 
-    def _preprocessed(self, X: ArrayLike, y: ArrayLike, seen: NDArray[np.intp]) -> ArrayLike:
-        """Fit the preprocessor on some rows and transform all of them."""
-        self.preprocessor_ = None
-        if self.preprocessor is None:
-            return X
-        step = clone(self.preprocessor)
-        self.preprocessor_ = step.fit(_safe_indexing(X, seen), _safe_indexing(y, seen))
-        transformed: ArrayLike = self.preprocessor_.transform(X)
-        return transformed
-
-    def _fit_certified(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None
-    ) -> None:
-        random_state = check_random_state(self.random_state)
-        grow, weigh = deal(_num_samples(X), float(self.split or 0), random_state, groups)
-        table = self._preprocessed(X, y, grow)
-        self.categories_ = categories_of(table, self.categorical_features)
-        if self.categories_ is not None:  # those of the growing rows alone
-            seen = _safe_indexing(table, grow)
-            self.categories_ = categories_of(seen, self.categorical_features)
-        rows, target = checked_rows(self, table, y)
-        weight = self._row_weights(rows, target, sample_weight)
-        classes = self._coded(target)
-        growing = _Training(
-            np.ascontiguousarray(rows[grow]),
-            classes[grow],
-            None if weight is None else weight[grow],
-            None,
-        )
+    def _elect(self, training: Training, random_state: np.random.RandomState) -> None:
+        """Grow on one side, weigh and certify on the other."""
+        growing = training.at(training.sides.grow)
         tree, pruning, laws = self._grown(growing, random_state)
-        n_classes = max(2, self.n_classes_)
-        held = held_out(
-            tree,
-            rows,
-            classes,
-            n_classes,
-            grow=grow,
-            weigh=weigh,
-            groups=groups,
-            n_jobs=self.n_jobs,
-        )
+        held = self._held(tree, training)
         weighing = None
-        if weight is not None:
-            leaf = tree.route(rows, threads(self.n_jobs))
-            grown = self._counted(tree, leaf[grow], classes[grow], weight[grow])
-            counts = self._counted(tree, leaf[weigh], classes[weigh], weight[weigh]).counts
-            weighing = NodeStats(counts, grown.label)
+        if training.weight is not None:
+            grown, weighing = self._weighed(tree, training)
             held = replace(held, grown=grown, stats=NodeStats(held.stats.counts, grown.label))
-        method = self._methods()[0]
-        election = Election(held, pruning, self.delta, method.voting, weighing)
+        election = Election(held, pruning, self.delta, self._voting(), weighing)
         chosen = [] if laws is None else [laws[1].law(laws[0].family(tree, election.stats))]
-        self.election_ = election
+        self.election_: Election | LabelledElection | None = election
         self._deploy(tree, elect(election, chosen, self.deploy), laws)
 
-    def _fit_box(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None
-    ) -> None:
+    def _elect_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""
-        wanted = {
-            "partition": (self.partition == "dyadic", '"dyadic"'),
-            "split": (self.split is None, "None"),
-            "preprocessor": (self.preprocessor is None, "None: it would see the rows"),
-            "class_weight": (self.class_weight is None, "None"),
-            "sample_weight": (sample_weight is None, "None"),
-            "groups": (groups is None, "None"),
-        }
-        for name, (holds, value) in wanted.items():
-            if not holds:
-                raise ValueError(f"with a box, {name} must be {value}")
-        self.preprocessor_ = self.categories_ = None
-        rows, target = checked_rows(self, X, y)
-        classes = self._coded(target)
-        depth = int(np.log2(len(rows))) if self.max_depth is None else self.max_depth
-        if isinstance(depth, str):
-            raise ValueError(f"with a box, max_depth must be a whole number or None, got {depth!r}")
-        low, high = np.asarray(self.box, dtype=np.float64)
-        tree = dyadic_grid(low, high, min(depth, DEEPEST_GRID))
-        every = np.arange(len(rows))
-        held = held_out(
-            tree, rows, classes, max(2, self.n_classes_), grow=[], weigh=every, n_jobs=self.n_jobs
-        )
-        self.election_ = LabelledElection(held, self.delta)
+        tree = self._partition().grow(self._growing(training, random_state))
+        held = self._held(tree, training)
+        weighing = None if training.weight is None else self._weighed(tree, training)[1]
+        self.election_ = LabelledElection(held, self.delta, weighing)
         self._deploy(tree, elect_labelled(self.election_), None)
 
-    def _counted(
-        self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
-    ) -> NodeStats:
-        stats = self._summarise(tree, leaf, y, weight)
-        assert isinstance(stats, NodeStats)  # of classes
-        return stats
+    def _held(self, tree: Tree, training: Training) -> HeldOut:
+        """Both sides of the rows, each counted once."""
+        return held_out(
+            tree,
+            training.X,
+            training.y,
+            max(2, self.n_classes_),
+            grow=training.sides.grow,
+            weigh=training.sides.weigh,
+            groups=training.groups,
+            n_jobs=self.n_jobs,
+        )
+
+    def _weighed(self, tree: Tree, training: Training) -> tuple[NodeStats, NodeStats]:
+        """Both sides of the rows, counted by their weights, with the labels of those that grow."""
+        leaf, n_classes = tree.route(training.X, threads(self.n_jobs)), max(2, self.n_classes_)
+        grown, weighing = (
+            counted(tree, leaf[side], training.y[side], training.weight[side], n_classes)
+            for side in (training.sides.grow, training.sides.weigh)
+        )
+        return grown, NodeStats(weighing.counts, grown.label)
 
     def _grown(
-        self, growing: _Training, random_state: np.random.RandomState
+        self, growing: Training, random_state: np.random.RandomState
     ) -> tuple[Tree, NodeWeights, tuple[Candidate, Mixture] | None]:
         """Tree and cross-validated pruning of the growing rows and, if asked for, their laws."""
-        grower = self._grower(int(random_state.randint(2**31 - 1))).on(growing.X)
-        tree = grower(growing.X, growing.y, growing.weight)
-        folds = self._grown_folds(growing, growing.folds(self.cv, random_state, True), grower)
-        objective = Objective.of(folds, Candidate(cost_complexity_family, Voting("mean")), "error")
-        (price,) = tune(objective, [None])
-        leaf = tree.route(growing.X, threads(self.n_jobs))
-        stats = self._summarise(tree, leaf, growing.y, growing.weight)
-        pruning = cost_complexity_family(tree, stats).at(price)
-        given = any(getattr(self, name) is not None for name in self._temperatures)
-        by_bound = self.tune == "bound" or (self.tune is None and not given)
-        return tree, pruning, None if by_bound else self._tuned(folds)
+        rows = self._growing(growing, random_state)
+        folds = growing.folds(self.cv, random_state)
+        with progress(self.verbose > 0, len(folds) + 4, type(self).__name__) as advance:
+            grown = self._grown_folds(rows, folds, advance)
+            tree = self._partition().grow(rows)
+            (price,) = tune(self._pruning_objective(grown), [None], advance=advance)
+            leaf = tree.route(growing.X, threads(self.n_jobs))
+            stats = self._summarise(tree, leaf, growing.y, growing.weight)
+            pruning = CostComplexity().family(tree, stats).at(price)
+            return tree, pruning, None if self.laws == "bound" else self._tuned(grown, advance)
+
+    def _pruning_objective(self, grown: list[GrownFold]) -> Objective:
+        return Objective.of(grown, Candidate(CostComplexity().family, Voting("mean")), "error")
+
+    # How laws are chosen by cross-validation, if they are.
+
+    def _by_validation(self) -> PACBayesLaws:
+        return PACBayesLaws() if isinstance(self.laws, str) else self.laws
+
+    @property
+    def scoring(self) -> Any:
+        """What a cross-validation of laws minimises."""
+        return self._by_validation().scoring
+
+    def _given(self) -> list[float | None]:
+        laws = self._by_validation()
+        laws._validate_params()
+        return [getattr(laws, name) for name in TEMPERATURES]
+
+    def _candidates(self) -> list[Candidate]:
+        return pac_bayes_candidates(self._by_validation().prior, self._voting())
+
+    def _search(self) -> Any:
+        laws = self._by_validation()
+        return search_of(laws.search, laws.scoring)
+
+    def _voting(self) -> Voting:
+        return voting_of(self.vote, self._slopes())
 
     def _deploy(
         self, tree: Tree, deployed: Deployed, laws: tuple[Candidate, Mixture] | None
@@ -226,12 +321,8 @@ class CertifiedVote(TreeVoteEstimator):
         temperatures = [0.0 if deployed.lambda_error is None else deployed.lambda_error, 0.0]
         self._set_laws(Mixture.of_one(temperatures) if laws is None else laws[1])
         self._set_fitted(tree, deployed.stats, deployed.weights, deployed.ballot)
-        self.certificate_ = deployed.certificate
-        self.certificates_ = (*deployed.rivals, *deployed.others)
-
-    def _leaves(self, X: ArrayLike) -> Int32:
-        step = getattr(self, "preprocessor_", None)
-        return super()._leaves(X if step is None else step.transform(X))
+        self.certificate_: Certificate = deployed.certificate
+        self.certificates_: tuple[Certificate, ...] = (*deployed.rivals, *deployed.others)
 
     def certify(
         self, X: ArrayLike | None = None, y: ArrayLike | None = None, delta: float | None = None
@@ -255,15 +346,13 @@ class CertifiedVote(TreeVoteEstimator):
         Raises
         ------
         ValueError
-            If there are neither rows nor a certificate of the fit.
+            If there are rows without classes, or the other way round.
         """
         check_is_fitted(self)
         if X is not None and y is not None:
             return certify(self, X, y, self._delta(delta))
         if (X is None) != (y is None):
             raise ValueError("certify takes both X and y, or neither")
-        if self.certificate_ is None:
-            raise ValueError(_NO_CERTIFICATE)
         return self.certificate_
 
     def selective_certificates(self, delta: float | None = None) -> tuple[Selective, ...]:
@@ -284,7 +373,7 @@ class CertifiedVote(TreeVoteEstimator):
         Raises
         ------
         ValueError
-            If the model was fitted without a split or a box, by groups, or was loaded from a file.
+            If the model was fitted by groups, or was loaded from a file.
         """
         election = self._elected()
         return selective_certificates(
@@ -318,7 +407,7 @@ class CertifiedVote(TreeVoteEstimator):
         check_is_fitted(self)
         smallest = nonnegative("margin", margin)
         leaf = self._leaves(X)
-        label: NDArray[Any] = self.classes_.take(self._label.take(leaf))
+        label: NDArray[Any] = self.classes_.take(self.vote_.label.take(leaf))
         return label, margins(self.vote_)[leaf] >= smallest
 
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
@@ -342,7 +431,7 @@ class CertifiedVote(TreeVoteEstimator):
         TypeError
             If `pruning` holds no weights of nodes.
         ValueError
-            As in `selective_certificates`, if the weights are not 0 and 1, or with a box: labels are
+            As in `selective_certificates`, if the weights are not 0 and 1, or with a `Grid`: labels are
             weighed there, and a pruning has none of its own.
         """
         election = self._of_growing_rows()
@@ -383,8 +472,6 @@ class CertifiedVote(TreeVoteEstimator):
 
     def _elected(self) -> Election | LabelledElection:
         check_is_fitted(self)
-        if self.certificate_ is None:
-            raise ValueError(_NO_CERTIFICATE)
         if self.election_ is None:
             raise ValueError(
                 "A model file does not keep the rows of the fit. Certify before saving"
@@ -394,7 +481,9 @@ class CertifiedVote(TreeVoteEstimator):
     def _of_growing_rows(self) -> Election:
         election = self._elected()
         if not isinstance(election, Election):
-            raise ValueError("with a box no growing rows label the prunings: expected a split")
+            raise ValueError(
+                "no growing rows label the prunings of a Grid: expected another partition"
+            )
         return election
 
     def report(self) -> str:
@@ -411,9 +500,7 @@ class CertifiedVote(TreeVoteEstimator):
             f"A tree of {self.get_n_leaves():,} leaves; its prunings have {leaves:,.1f} leaves on "
             "average."
         )
-        if self.certificate_ is None:
-            return f"{size} {_NO_CERTIFICATE}."
-        if self.box is not None:
+        if not self._partition().sees_rows:
             size += " It halves the given box, and is the same whatever the rows are."
         parts = self.certificate_.parts
         shares = ", ".join(

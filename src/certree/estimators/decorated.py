@@ -1,7 +1,7 @@
 """Trees whose leaves hold a model: pruned by what the models would lose on rows they have not seen."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -19,23 +19,26 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from certree.arrays import Float64, Int32
-from certree.estimators.pruned import collapsed, given_settings
+from certree.estimators.pruned import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
+from certree.grow.growing import MaxDepth
 from certree.grow.partition import Partition
-from certree.grow.stopping import MaxDepth
+from certree.grow.shorthand import partition_of
 from certree.prunings.paths import losses_as_leaf
-from certree.prunings.penalties import prune
-from certree.prunings.scott_nowak import FragmentRule, fragment_rule
+from certree.prunings.penalties import CostComplexity, prune
+from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
 from certree.rows.folds import Fold, Indices
-from certree.rows.training import _Training, new_rows
+from certree.rows.training import Training, new_rows
 from certree.tree import LEAF, Tree, threads
 from certree.tune import Candidate, GrownFold, both_sides, tune
 from certree.votes import Voting, vote
-from certree.weights.family import HeldOutVotes
+from certree.weights.family import JudgedVotes
 from certree.weights.node_weights import NodeWeights
 
 # Rows like its parent's that a cell without a model is given.
 _SMOOTHING = 1.0
+# Of a partition that is given by its name.
+_MIN_SAMPLES_SPLIT = 51
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +78,7 @@ def _rows_of_nodes(tree: Tree, leaf: Int32) -> list[Indices]:
 class _Grown:
     """The tree, the rows of its nodes, and the model to fit in them."""
 
-    rows: _Training
+    rows: Training
     tree: Tree
     leaf: Int32
     nodes: list[_Node]
@@ -90,16 +93,16 @@ class _Grown:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _LossByConstant:
-    """Held-out loss of a rule's prunings; see `HeldOutLoss`.
+class _LossByPrice:
+    """Held-out loss of a rule's prunings; see `JudgedLoss`.
 
     Each fold has the rule on its growing rows and the loss of every node on the others, (m,).
     """
 
-    families: Sequence[tuple[FragmentRule, Float64]]
+    families: Sequence[tuple[FragmentPrunings, Float64]]
 
     def losses(self, temperatures: Float64) -> Float64:
-        """Loss of each constant, (g, 1) -> (g,)."""
+        """Loss of each price, (g, 1) -> (g,)."""
         total: Float64 = np.sum(
             [rule.totals(loss, temperatures) for rule, loss in self.families], axis=0
         )
@@ -126,12 +129,11 @@ class DecoratedTree(TreeVoteEstimator):
     min_model_rows: int
     scale: bool
 
-    # What greedy growth can do besides, at its defaults: a few large cells are all that is needed.
-    splitter = "best"
-    max_features = None
-    min_gain = 0.0
-    monotonic_cst = None
-    stop_when_pure = True
+    verbose = 0
+
+    def _partition_of(self, value: Any) -> Partition:
+        # A few large cells are all that is needed.
+        return partition_of(value, min_samples_split=_MIN_SAMPLES_SPLIT)
 
     @abstractmethod
     def _default_leaf(self) -> Any:
@@ -141,8 +143,8 @@ class DecoratedTree(TreeVoteEstimator):
     def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
         """Loss of a model on rows that it has not seen."""
 
-    def _methods(self) -> list[Candidate]:
-        return []
+    def _candidates(self) -> list[Candidate]:
+        return [Candidate(CostComplexity().family, Voting("mean", _SMOOTHING))]
 
     def _leaf_model(self) -> Any:
         model = self._default_leaf() if self.leaf_estimator is None else self.leaf_estimator
@@ -164,19 +166,19 @@ class DecoratedTree(TreeVoteEstimator):
         if not self._takes_missing_values():
             assert_all_finite(X, input_name="X")
 
-    def _fit(self, rows: _Training) -> None:
+    def _fit(self, rows: Training) -> None:
         self._expect_values(rows.X)
         random_state = check_random_state(self.random_state)
         template = self._leaf_model()
         if rows.weight is not None and not has_fit_parameter(_last(template), "sample_weight"):
             raise ValueError(f"leaf_estimator {_last(template)!r} takes no sample_weight")
-        tree = self._grower(int(random_state.randint(2**31 - 1)))(rows.X, rows.y, rows.weight)
+        tree = self._partition().grow(self._growing(rows, random_state))
         leaf = tree.route(rows.X, threads(self.n_jobs))
         grown = _Grown(rows, tree, leaf, self._nodes(tree, leaf, rows), template)
         self.temperatures_, self.shares_ = {}, [1.0]
         pruning, models = self._pruned(grown, random_state)
         stats = self._summarise(tree, leaf, rows.y, rows.weight)
-        ballot = vote(tree, stats, pruning, Voting("mean", _SMOOTHING))
+        ballot = vote(tree, stats, pruning, self._candidates()[0].voting)
         self._set_fitted(*collapsed(tree, stats, pruning, ballot))
         numbers = np.flatnonzero(pruning.weight)
         leaves = np.flatnonzero(self.tree_.is_leaf)
@@ -187,7 +189,7 @@ class DecoratedTree(TreeVoteEstimator):
             if int(old) in models
         }
 
-    def _nodes(self, tree: Tree, leaf: Int32, rows: _Training) -> list[_Node]:
+    def _nodes(self, tree: Tree, leaf: Int32, rows: Training) -> list[_Node]:
         # A row of weight w counts like w copies of it.
         copies = np.ones(len(rows.y)) if rows.weight is None else np.maximum(rows.weight, 1)
         return [
@@ -212,7 +214,7 @@ class DecoratedTree(TreeVoteEstimator):
         return pruning, {node.number: model for node, model in zip(kept, fitted, strict=True)}
 
     def _folds(self, grown: _Grown, random_state: np.random.RandomState) -> list[Fold]:
-        return grown.rows.folds(self.cv, random_state, is_classifier(self))
+        return grown.rows.folds(self.cv, random_state)
 
     def _sides(self, grown: _Grown, fold: Fold) -> GrownFold:
         """The statistics of the two sides of a fold."""
@@ -224,7 +226,7 @@ class DecoratedTree(TreeVoteEstimator):
         for fold in folds:
             sides = self._sides(grown, fold)
             values = sides.stats.averages(grown.tree, _SMOOTHING)
-            losses += losses_as_leaf(HeldOutVotes(None, values, sides.holdout), self.scoring)
+            losses += losses_as_leaf(JudgedVotes(None, values, sides.judging), self.scoring)
         return losses
 
     def _judged(self, grown: _Grown, constant: Float64, folds: list[Fold]) -> Float64:
@@ -305,51 +307,40 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     leaf_estimator : classifier or None, default=None
         What is fitted in the leaves, such as ``SVC(kernel="poly", degree=2)`` or a naive Bayes; None:
         logistic regression. Without ``predict_proba`` its predictions have the probability 1.
-    partition : {"kd", "cart", "dyadic"} or scikit-learn decision tree, default="kd"
+    partition : {"kd", "cart", "dyadic"}, partition or scikit-learn decision tree, default="kd"
         How the tree is grown; see `PACBayesTreeClassifier`. Greedy cuts look for cells that need no
-        model, so that medians leave better ones to the models.
-    criterion : {"entropy", "gini", "misclassification"}, default="entropy"
-        What a cut of the CART partition lowers; see `grow_cart`.
-    axis : {"spread", "cycle"}, default="spread"
-        Which feature cuts a cell of the KD partition.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
-        them as numbers in the order of their names.
+        model, so that medians leave better ones to the models. A name means that no cell of fewer
+        than 51 rows is cut, as in ``KD(min_samples_split=51)``.
     min_model_rows : int, default=50
         A cell with fewer rows, or of one class, predicts its class frequencies.
     scale : bool, default=True
         Whether the features are standardised in each leaf.
-    rule : {"cross-validated", "polynomial"}, default="cross-validated"
+    rule : {"cross-validated", "polynomial"} or Polynomial, default="cross-validated"
         How the tree is pruned. "cross-validated": to the smallest loss of its leaves on rows that
         were left out of their fits. "polynomial": by the errors of the leaves on all their rows and
-        the penalty of `polynomial_penalised`.
-    smoothness : int, default=2
-        For "polynomial": how often the boundary between classes can be differentiated, >= 2. The
-        penalty is that of polynomials of degree ``smoothness - 1`` in the leaves, whatever model is
-        in them; ``make_pipeline(PolynomialFeatures(r), LogisticRegression())`` and ``SVC(kernel="poly",
-        degree=r)`` have degree r, the default 1.
-    constant : float or None, default=None
+        the penalty of `polynomial_penalised`, of polynomials of degree ``smoothness - 1`` in the
+        leaves, whatever model is in them: ``make_pipeline(PolynomialFeatures(r),
+        LogisticRegression())`` and ``SVC(kernel="poly", degree=r)`` have degree r, the default 1;
+        ``Polynomial(smoothness=3)`` is for degree 2.
+    price : float or None, default=None
         For "polynomial": factor of the penalty, 1 as published; None: chosen by cross-validation.
     scoring : {"error", "log_loss"}, default="error"
-        Loss by which nodes, or constants, are judged on rows left out.
+        Loss by which nodes, or prices, are judged on rows left out.
     cv : int, splitter, iterable or None, default=3
         Folds on which the models of all nodes are judged; see `PACBayesTreeClassifier`. A given
-        constant needs none.
-    min_rows : float, default=50
-        A cell of at most so many rows is not cut.
+        price needs none.
     max_depth : int, "log" or None, default=7
         Depth at which cells are leaves. Every node costs `cv` fits, by "polynomial" one more, or
-        one alone if the constant is given.
-    max_leaves : int or None, default=None
-        The CART partition stops at so many leaves.
+        one alone if the price is given.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
+        them as numbers in the order of their names.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None, default=None
         Decides the folds.
     n_jobs : int or None, default=None
         Number of threads, of growth and over the nodes.
-    verbose : int, default=0
-        Not used.
 
     Attributes
     ----------
@@ -362,7 +353,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     stats_ : NodeStats
         Class counts and labels of its nodes.
     temperatures_ : dict
-        `constant`, given or chosen; empty for "cross-validated".
+        `price`, given or chosen; empty for "cross-validated".
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -378,80 +369,79 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
         **DecoratedTree._parameter_constraints,
-        "rule": [StrOptions({"cross-validated", "polynomial"})],
-        "smoothness": [Interval(Integral, 2, None, closed="left")],
-        "constant": [Interval(Real, 0, None, closed="neither"), None],
+        "rule": [StrOptions({"cross-validated", "polynomial"}), Polynomial],
+        "price": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     def __init__(
         self,
         leaf_estimator: Any = None,
         *,
-        partition: Partition = "kd",
-        criterion: str = "entropy",
-        axis: str = "spread",
-        categorical_features: Any = "from_dtype",
+        partition: Any = "kd",
         min_model_rows: int = 50,
         scale: bool = True,
-        rule: str = "cross-validated",
-        smoothness: int = 2,
-        constant: float | None = None,
+        rule: str | Polynomial = "cross-validated",
+        price: float | None = None,
         scoring: Any = "error",
         cv: Any = 3,
-        min_rows: float = 50,
         max_depth: MaxDepth = 7,
-        max_leaves: int | None = None,
+        categorical_features: Any = "from_dtype",
         class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
     ) -> None:
         self.leaf_estimator = leaf_estimator
         self.partition = partition
-        self.criterion = criterion
-        self.axis = axis
-        self.categorical_features = categorical_features
         self.min_model_rows = min_model_rows
         self.scale = scale
         self.rule = rule
-        self.smoothness = smoothness
-        self.constant = constant
+        self.price = price
         self.scoring = scoring
         self.cv = cv
-        self.min_rows = min_rows
         self.max_depth = max_depth
-        self.max_leaves = max_leaves
+        self.categorical_features = categorical_features
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _default_leaf(self) -> Any:
         return LogisticRegression(max_iter=1000)
 
-    def _fit(self, rows: _Training) -> None:
-        settings = {"smoothness": 2, "constant": None}
-        given_settings(self, settings, settings if self.rule == "polynomial" else ())
-        super()._fit(rows)
+    def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
+        return {**super()._shorthands(), "rule": self._rule_of}
+
+    def _rule_of(self, value: str | Polynomial) -> Polynomial | None:
+        """The rule that a name or an object means; None: cross-validation."""
+        if isinstance(value, str):
+            return Polynomial() if value == "polynomial" else None
+        return value
+
+    def _fit(self, training: Training) -> None:
+        rule = self._rule_of(self.rule)
+        if rule is None and self.price is not None:
+            raise ValueError(f"rule={self.rule!r} takes no price, got price={self.price!r}")
+        if rule is not None and rule.smoothness < 2:
+            raise ValueError(f"smoothness must be at least 2 here, got {rule.smoothness!r}")
+        super()._fit(training)
 
     def _pruned(
         self, grown: _Grown, random_state: np.random.RandomState
     ) -> tuple[NodeWeights, dict[int, Any]]:
-        if self.rule == "cross-validated":
+        if self._rule_of(self.rule) is None:
             return super()._pruned(grown, random_state)
         every = np.arange(len(grown.rows.y))
-        rule, _, models = self._fitted_nodes(grown, Fold(every, every[:0], grown.rows.weight))
-        constant = self.constant
-        if constant is None:
+        prunings, _, models = self._fitted_nodes(grown, Fold(every, every[:0], grown.rows.weight))
+        price = self.price
+        if price is None:
             folds = self._folds(grown, random_state)
             judged = [self._fitted_nodes(grown, fold)[:2] for fold in folds]
-            (constant,) = tune(_LossByConstant(judged), [None])
-        self.temperatures_ = {"constant": float(constant)}
-        return rule.at(constant), models
+            (price,) = tune(_LossByPrice(judged), [None])
+        self.temperatures_ = {"price": float(price)}
+        return prunings.at(price), models
 
     def _fitted_nodes(
         self, grown: _Grown, fold: Fold
-    ) -> tuple[FragmentRule, Float64, dict[int, Any]]:
+    ) -> tuple[FragmentPrunings, Float64, dict[int, Any]]:
         """Fit every node to one side of a fold: a model or a constant, whichever errs less there.
 
         The rule prunes by these errors. Beside it come the losses of all nodes on the other side, and
@@ -459,8 +449,8 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         """
         sides = self._sides(grown, fold)
         values = sides.stats.averages(grown.tree, _SMOOTHING)
-        cost = losses_as_leaf(HeldOutVotes(None, values, sides.stats.table), "error")
-        loss = losses_as_leaf(HeldOutVotes(None, values, sides.holdout), self.scoring)
+        cost = losses_as_leaf(JudgedVotes(None, values, sides.stats.table), "error")
+        loss = losses_as_leaf(JudgedVotes(None, values, sides.judging), self.scoring)
         modelled = [node for node in grown.nodes if node.is_modelled]
         models = {}
         for node, (model, errors, left_out) in zip(
@@ -469,8 +459,9 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             v = node.number
             if errors < cost[v]:
                 cost[v], loss[v], models[v] = errors, left_out, model
-        rule = fragment_rule(grown.tree, sides.stats, smoothness=self.smoothness, cost=cost)
-        return rule, loss, models
+        rule = self._rule_of(self.rule)
+        prunings = rule.family(grown.tree, sides.stats, cost=cost)
+        return prunings, loss, models
 
     def _on_both_sides(self, grown: _Grown, node: _Node, whole: Fold) -> tuple[Any, float, float]:
         """A node's model, its errors on the rows it is fitted to, and its loss on those left out."""
@@ -525,7 +516,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             Classes.
         """
         rows, leaf, groups = self._by_leaf(X)
-        codes = self._label[leaf].copy()
+        codes = self.vote_.label[leaf].copy()
         for v, inside in groups:
             codes[inside] = self.models_[v].predict(rows[inside])
         labels: NDArray[Any] = self.classes_.take(codes)
@@ -555,31 +546,23 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
     ----------
     leaf_estimator : regressor or None, default=None
         What is fitted in the leaves; None: ridge regression.
-    partition : {"kd", "cart", "dyadic"} or scikit-learn decision tree, default="kd"
+    partition : {"kd", "cart", "dyadic"}, partition or scikit-learn decision tree, default="kd"
         How the tree is grown; see `DecoratedTreeClassifier`.
-    axis : {"spread", "cycle"}, default="spread"
-        Which feature cuts a cell of the KD partition.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
-        them as numbers in the order of their names.
     min_model_rows : int, default=50
         A cell with fewer rows predicts its mean.
     scale : bool, default=True
         Whether the features are standardised in each leaf.
     cv : int, splitter, iterable or None, default=3
         Folds on which the models of all nodes are judged, by squared error.
-    min_rows : float, default=50
-        A cell of at most so many rows is not cut.
     max_depth : int, "log" or None, default=7
         Depth at which cells are leaves. Every node costs `cv` fits.
-    max_leaves : int or None, default=None
-        The CART partition stops at so many leaves.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
+        them as numbers in the order of their names.
     random_state : int, RandomState or None, default=None
         Decides the folds.
     n_jobs : int or None, default=None
         Number of threads, of growth and over the nodes.
-    verbose : int, default=0
-        Not used.
 
     Attributes
     ----------
@@ -605,32 +588,24 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         self,
         leaf_estimator: Any = None,
         *,
-        partition: Partition = "kd",
-        axis: str = "spread",
-        categorical_features: Any = "from_dtype",
+        partition: Any = "kd",
         min_model_rows: int = 50,
         scale: bool = True,
         cv: Any = 3,
-        min_rows: float = 50,
         max_depth: MaxDepth = 7,
-        max_leaves: int | None = None,
+        categorical_features: Any = "from_dtype",
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
     ) -> None:
         self.leaf_estimator = leaf_estimator
         self.partition = partition
-        self.axis = axis
-        self.categorical_features = categorical_features
         self.min_model_rows = min_model_rows
         self.scale = scale
         self.cv = cv
-        self.min_rows = min_rows
         self.max_depth = max_depth
-        self.max_leaves = max_leaves
+        self.categorical_features = categorical_features
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _default_leaf(self) -> Any:
         return Ridge()

@@ -3,34 +3,32 @@
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_is_fitted,
 )
 
 from certree.arrays import Float64, Int32
 from certree.explain import ExplainedCell, Explainer
-from certree.grow.cart import slopes_of
-from certree.grow.partition import Grower, Partition
-from certree.grow.stopping import MaxDepth
+from certree.grow.growing import GrowingRows, MaxDepth, Slopes, slopes_of
+from certree.grow.partition import Partition
+from certree.grow.shorthand import PARTITIONS, partition_of
 from certree.progress import progress
-from certree.rows.categories import categories_of
+from certree.rows.categories import Categories
 from certree.rows.folds import Fold
-from certree.rows.training import _Training, checked_rows, class_weights, new_rows, one_row
+from certree.rows.training import Training, new_rows, one_row, training_rows
 from certree.stats import NodeStats, Stats, TargetStats, counted, measured
 from certree.tree import LEAF, Tree, threads
-from certree.tune import Candidate, GrownFold, Mixture, Objective, Search, grow_fold, mixture, tune
-from certree.votes import Slopes, Vote, spread, vote
+from certree.tune import Candidate, GrownFold, Mixture, Objective, Search, choose, grow_fold
+from certree.votes import Vote, spread, vote
 from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
 
@@ -38,73 +36,73 @@ from certree.weights.node_weights import NodeWeights, reached
 class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     """A tree grows, temperatures are chosen, its prunings vote.
 
-    What the target is decides over `_coded`, `_summarise` and `_growing_criterion`; the method over
-    `_methods` and its temperatures.
+    What the target is decides over `_summarise`; the method over `_candidates` and its temperatures.
     """
 
     _temperatures: ClassVar[tuple[str, ...]]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "partition": [StrOptions({"cart", "dyadic", "kd"}), HasMethods(["fit", "get_params"])],
-        "axis": [StrOptions({"cycle", "spread"})],
-        "splitter": [StrOptions({"best", "random"})],
+        "partition": [
+            StrOptions(set(PARTITIONS)),
+            HasMethods(["grow", "get_params"]),
+            HasMethods(["fit", "get_params"]),
+        ],
+        "cv": ["cv_object"],
+        "max_depth": [Interval(Integral, 0, None, closed="left"), StrOptions({"log"}), None],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "monotonic_cst": ["array-like", dict, None],
-        "cv": ["cv_object"],
-        "min_rows": [Interval(Real, 1, None, closed="left")],
-        "max_depth": [Interval(Integral, 0, None, closed="left"), StrOptions({"log"}), None],
-        "max_leaves": [Interval(Integral, 1, None, closed="left"), None],
-        "max_features": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
-            StrOptions({"sqrt", "log2"}),
-            None,
-        ],
-        "min_gain": [Interval(Real, 0, None, closed="left")],
-        "stop_when_pure": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
 
-    partition: Partition
-    axis: Any
-    splitter: Any
-    categorical_features: Any
-    monotonic_cst: Any
-    max_leaves: int | None
-    max_features: Any
-    min_gain: float
+    partition: Any
     cv: Any
     scoring: Scoring
-    min_rows: float
     max_depth: MaxDepth
-    stop_when_pure: bool
+    categorical_features: Any
+    monotonic_cst: Any = None
     random_state: Any
     n_jobs: int | None
     verbose: int
+    n_features_in_: int
+    categories_: Categories | None
 
     @abstractmethod
-    def _methods(self) -> list[Candidate]:
+    def _candidates(self) -> list[Candidate]:
         """The families of laws that this estimator chooses from, the likeliest first."""
-
-    @abstractmethod
-    def _coded(self, y: NDArray[Any]) -> NDArray[Any]:
-        """The target as int32 classes or float64 numbers; sets what the target tells of itself."""
 
     @abstractmethod
     def _summarise(self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None) -> Stats:
         """The statistics of rows that have been routed to their leaves."""
 
-    @abstractmethod
-    def _growing_criterion(self) -> Any:
-        """What greedy cuts lower."""
-
-    @abstractmethod
-    def _given_weights(self, y: NDArray[Any], sample_weight: Float64 | None) -> Float64 | None:
-        """Weight of each row, before those of weight zero are left out."""
-
     def _search(self) -> Search:
         return "joint"
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of a partition or a rule that was given by its name.
+
+        Parameters
+        ----------
+        **params
+            As in scikit-learn; ``partition__max_leaf_nodes=64`` also where the partition is "cart".
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        for name, object_of in self._shorthands().items():
+            if name not in params and any(key.startswith(f"{name}__") for key in params):
+                setattr(self, name, object_of(getattr(self, name)))
+        changed: Self = super().set_params(**params)
+        return changed
+
+    def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
+        """Parameters that may be given by a name, and what makes objects of the names."""
+        return {"partition": self._partition_of}
+
+    def _partition_of(self, value: Any) -> Partition:
+        return partition_of(value)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -115,9 +113,10 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         X : array-like of shape (n, p)
             Rows; NaN stands for a missing value and goes where the partition sends it.
         y : array-like of shape (n,)
-            Class of each row.
+            Class of each row, or a number.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as. A row of weight w is treated like w copies of it.
+            How many rows each row counts as. A row of weight w is treated like w copies of it, a row
+            of weight zero as if absent.
 
         Returns
         -------
@@ -125,7 +124,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
             The fitted estimator.
         """
         with self._unchanged_by_failure():
-            self._fit(self._training_rows(X, y, sample_weight))
+            self._fit(training_rows(self, X, y, sample_weight))
         return self
 
     @contextmanager
@@ -139,28 +138,26 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
             self.__dict__.update(before)
             raise
 
-    def _fit(self, rows: _Training) -> None:
+    def _fit(self, training: Training) -> None:
         random_state = check_random_state(self.random_state)
-        grow = self._grower(int(random_state.randint(2**31 - 1))).on(rows.X)
-        method, laws = self._tune(rows, grow, random_state)
-        self._vote(rows, grow(rows.X, rows.y, rows.weight), method, laws)
+        rows = self._growing(training, random_state)
+        candidate, laws = self._chosen(training, rows, random_state)
+        self._vote(training, self._partition().grow(rows), candidate, laws)
 
-    def _grower(self, seed: int) -> Grower:
-        mask = None if self.categories_ is None else self.categories_.mask
-        return Grower(
-            self.partition,
-            axis=self.axis,
-            criterion=self._growing_criterion(),
-            splitter=self.splitter,
-            min_rows=self.min_rows,
+    def _partition(self) -> Partition:
+        """What grows the tree."""
+        return self._partition_of(self.partition)
+
+    def _growing(self, training: Training, random_state: np.random.RandomState) -> GrowingRows:
+        """The rows with what the parameters say of their growth."""
+        return GrowingRows(
+            training.X,
+            training.y,
+            training.weight,
             max_depth=self.max_depth,
-            max_leaves=self.max_leaves,
-            min_gain=self.min_gain,
-            max_features=self.max_features,
-            categorical_features=mask,
-            monotonic_cst=self._slopes(),
-            stop_when_pure=self.stop_when_pure,
-            seed=seed,
+            categorical=None if self.categories_ is None else self.categories_.mask,
+            slopes=self._slopes(),
+            random_state=int(random_state.randint(2**31 - 1)),
             n_jobs=self.n_jobs,
         )
 
@@ -168,109 +165,56 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         """Along which features predictions rise or fall."""
         names = getattr(self, "feature_names_in_", None)
         slopes = slopes_of(self.monotonic_cst, self.n_features_in_, names)
-        if slopes is not None and self.partition != "cart":
-            raise ValueError(
-                f'monotonic_cst takes partition="cart", got partition={self.partition!r}'
-            )
+        if slopes is not None and not self._partition().keeps_slopes:
+            raise ValueError(f"monotonic_cst takes a Cart partition, got {self.partition!r}")
         return slopes
 
-    def _training_rows(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> _Training:
-        self.categories_ = categories_of(X, self.categorical_features)
-        rows, target = checked_rows(self, X, y)
-        weight, number = self._row_weights(rows, target, sample_weight), None
-        if weight is not None:
-            present = weight > 0
-            if not present.any():
-                raise ValueError("sample_weight must be positive for at least one row")
-            if not present.all():
-                number = np.flatnonzero(present)
-                rows, target = np.ascontiguousarray(rows[number]), target[number]
-                weight = weight[number]
-        return _Training(rows, self._coded(target), weight, number)
-
-    def _row_weights(
-        self, rows: NDArray[Any], target: NDArray[Any], sample_weight: ArrayLike | None
-    ) -> Float64 | None:
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-            )
-        return self._given_weights(target, weight)
-
-    def _tune(
-        self, rows: _Training, grow: Grower, random_state: np.random.RandomState
+    def _chosen(
+        self, training: Training, rows: GrowingRows, random_state: np.random.RandomState
     ) -> tuple[Candidate, Mixture]:
         """Choose a family of laws, and one of them or a mixture of several."""
-        folds = rows.folds(self.cv, random_state, is_classifier(self)) if self._is_tuned() else []
-        steps = len(folds) + 4 * len(self._methods())
+        folds = training.folds(self.cv, random_state) if self._is_tuned() else []
+        steps = len(folds) + 4 * len(self._candidates())
         with progress(self.verbose > 0, steps, type(self).__name__) as advance:
-            return self._tuned(self._grown_folds(rows, folds, grow, advance), advance)
+            return self._tuned(self._grown_folds(rows, folds, advance), advance)
 
     def _is_tuned(self) -> bool:
         """Whether a temperature is left to choose."""
-        return any(getattr(self, name) is None for name in self._temperatures)
+        return None in self._given()
+
+    def _given(self) -> list[float | None]:
+        """The temperatures, None for each that is to be chosen."""
+        return [getattr(self, name) for name in self._temperatures]
 
     def _tuned(
         self, grown: list[GrownFold], advance: Callable[[], None] = lambda: None
     ) -> tuple[Candidate, Mixture]:
         """Choose by folds that are grown."""
-        given = [getattr(self, name) for name in self._temperatures]
-        methods = self._methods()
+        candidates = self._candidates()
         if not self._is_tuned():
-            return methods[0], Mixture.of_one(given)
+            return candidates[0], Mixture.of_one(self._given())
         n_threads = threads(self.n_jobs)
-        objectives = [Objective.of(grown, method, self.scoring, n_threads) for method in methods]
-        number, laws = self._choose(objectives, given, advance)
-        return methods[number], laws
+        objectives = [Objective.of(grown, one, self.scoring, n_threads) for one in candidates]
+        best, laws = choose(objectives, self._given(), self._search(), advance)
+        return candidates[best], laws
 
     def _grown_folds(
-        self,
-        rows: _Training,
-        folds: list[Fold],
-        grow: Grower,
-        advance: Callable[[], None] = lambda: None,
+        self, rows: GrowingRows, folds: list[Fold], advance: Callable[[], None] = lambda: None
     ) -> list[GrownFold]:
         """The tree of each fold with the statistics of its two sides."""
-        grown = []
+        grown, partition = [], self._partition()
         for fold in folds:
-            part = grow.part(fold.grow)
-            grown.append(grow_fold(fold, part, self._summarise, rows.X, rows.y, self.n_jobs))
+            grown.append(grow_fold(fold, partition, rows, self._summarise))
             advance()
         return grown
 
-    def _choose(
-        self,
-        objectives: list[Objective],
-        given: list[float | None],
-        advance: Callable[[], None],
-    ) -> tuple[int, Mixture]:
-        """The number of the best method, and its laws."""
-        search = self._search()
-        if search == "mixture":
-            return mixture(objectives, given, advance)
-        found = [tune(objective, given, search, advance) for objective in objectives]
-        losses = [
-            objective.losses(np.array([values]))[0]
-            for objective, values in zip(objectives, found, strict=True)
-        ]
-        best = int(np.argmin(losses))
-        return best, Mixture.of_one(found[best])
-
-    def _vote(self, rows: _Training, tree: Tree, method: Candidate, laws: Mixture) -> None:
+    def _vote(self, training: Training, tree: Tree, candidate: Candidate, laws: Mixture) -> None:
         """Set the fitted attributes, once the laws are chosen."""
-        leaf = tree.route(rows.X, threads(self.n_jobs))
-        stats = self._summarise(tree, leaf, rows.y, rows.weight)
-        weights = laws.law(method.family(tree, stats))
+        leaf = tree.route(training.X, threads(self.n_jobs))
+        stats = self._summarise(tree, leaf, training.y, training.weight)
+        weights = laws.law(candidate.family(tree, stats))
         self._set_laws(laws)
-        self._set_fitted(
-            tree,
-            stats,
-            weights,
-            vote(tree, stats, weights, method.voting),
-        )
+        self._set_fitted(tree, stats, weights, vote(tree, stats, weights, candidate.voting))
 
     def _set_laws(self, laws: Mixture) -> None:
         columns = laws.temperatures.T.tolist()
@@ -417,39 +361,20 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     """What the classifiers share: classes, their weights and their shares of the vote."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "criterion": [StrOptions({"gini", "entropy", "misclassification"})],
+        **TreeVoteEstimator._parameter_constraints,
         "scoring": [StrOptions({"error", "log_loss"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    criterion: Any
     class_weight: Any
+    n_classes_: int
     stats_: NodeStats
-
-    def _growing_criterion(self) -> Any:
-        return self.criterion
-
-    def _given_weights(self, y: NDArray[Any], sample_weight: Float64 | None) -> Float64 | None:
-        check_classification_targets(y)
-        if self.class_weight is None:
-            return sample_weight
-        weight = class_weights(self.class_weight, y, sample_weight)
-        return weight if sample_weight is None else sample_weight * weight
-
-    def _coded(self, y: NDArray[Any]) -> NDArray[Any]:
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        self.n_classes_ = len(self.classes_)
-        return codes.astype(np.int32)
 
     def _summarise(
         self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
     ) -> NodeStats:
         # Counting takes two classes at least, so that one class is no special case later.
         return counted(tree, leaf, y, weight, max(2, self.n_classes_))
-
-    def _set_fitted(self, *columns: Any) -> None:
-        super()._set_fitted(*columns)
-        self._label = self.vote_.label
 
     def _prediction_of(self, node: int) -> Any:
         label = self.stats_.label[node]
@@ -469,7 +394,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
             Classes.
         """
         leaves = self._leaves(X)
-        labels: NDArray[Any] = self.classes_.take(self._label.take(leaves))
+        labels: NDArray[Any] = self.classes_.take(self.vote_.label.take(leaves))
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Float64:
@@ -497,15 +422,6 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
 
     scoring = "squared"
     stats_: TargetStats
-
-    def _growing_criterion(self) -> Any:
-        return "squared"
-
-    def _given_weights(self, _: NDArray[Any], sample_weight: Float64 | None) -> Float64 | None:
-        return sample_weight
-
-    def _coded(self, y: NDArray[Any]) -> NDArray[Any]:
-        return np.ascontiguousarray(y, dtype=np.float64)
 
     def _summarise(
         self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
@@ -550,6 +466,5 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
             units of the target. The second is that of training rows: small leaves make it too small.
         """
         leaves = self._leaves(X)
-        method = self._methods()[0]
-        parts = spread(self.tree_, self.stats_, self.weights_, method.voting)
+        parts = spread(self.tree_, self.stats_, self.weights_, self._candidates()[0].voting)
         return np.sqrt(np.column_stack([parts.between[leaves], parts.within[leaves]]))

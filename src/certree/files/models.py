@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from certree.estimators.decorated import DecoratedTree
-from certree.estimators.helmbold_schapire import HelmboldSchapireClassifier
+from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
 from certree.estimators.pac_bayes import PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
 from certree.files.naive_bayes_form import parts_of_naive_bayes, restore_naive_bayes
@@ -40,7 +40,7 @@ class _Form:
 
 
 _TREES = (
-    HelmboldSchapireClassifier,
+    HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
     PrunedTreeClassifier,

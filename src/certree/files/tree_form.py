@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.certificates.certificate import METHODS, Certificate
-from certree.estimators.certified import CertifiedVote
+from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator
 from certree.stats import NodeStats, Stats, TargetStats
 from certree.tree import Tree
@@ -54,7 +54,7 @@ def parts_of_tree(model: TreeVoteEstimator) -> tuple[dict[str, Any], dict[str, N
     }
     if isinstance(model.stats_, TargetStats):
         header["unit"] = float(model.stats_.unit)
-    if isinstance(model, CertifiedVote):
+    if isinstance(model, CertifiedTreeClassifier):
         header["certificates"] = [asdict(one) for one in model.certificates_]
         deployed = model.certificate_ in model.certificates_
         header["deployed"] = model.certificates_.index(model.certificate_) if deployed else None
@@ -91,7 +91,7 @@ def restore_tree(
         raise ValueError(f"the vote has shape {ballot.score.shape}, not {tree.n_nodes, n_scores}")
     model._set_laws(_laws(model, header["temperatures"], header["shares"]))
     model._set_fitted(tree, stats, law, ballot)
-    if isinstance(model, CertifiedVote):
+    if isinstance(model, CertifiedTreeClassifier):
         _set_certificates(model, header["certificates"], header["deployed"])
 
 
@@ -106,12 +106,14 @@ def _laws(model: TreeVoteEstimator, temperatures: dict[str, Any], given: list[fl
     return Mixture(np.stack(laws, axis=1), shares)
 
 
-def _set_certificates(model: CertifiedVote, saved: list[dict[str, Any]], deployed: Any) -> None:
+def _set_certificates(
+    model: CertifiedTreeClassifier, saved: list[dict[str, Any]], deployed: Any
+) -> None:
     certificates = []
     for one in saved:
         if one["method"] not in METHODS:
             raise ValueError(f"unknown method {one['method']!r}")
         certificates.append(Certificate(**{**one, "observed": tuple(one["observed"])}))
-    model.preprocessor_ = model.election_ = None
+    model.election_ = None
     model.certificates_ = tuple(certificates)
     model.certificate_ = None if deployed is None else model.certificates_[deployed]

@@ -1,11 +1,21 @@
 """2 TREE: how a partition grows T0."""
 
-from certree.grow.cart import grow_cart
-from certree.grow.dyadic import dyadic_grid, dyadic_resolution, grow_dyadic
-from certree.grow.kd import grow_kd
-from certree.grow.sklearn_tree import from_sklearn
+from certree.grow.cart import Cart, grow_cart
+from certree.grow.dyadic import Dyadic, dyadic_resolution, grow_dyadic
+from certree.grow.grid import Grid, dyadic_grid
+from certree.grow.growing import GrowingRows
+from certree.grow.kd import KD, grow_kd
+from certree.grow.partition import Partition
+from certree.grow.sklearn_tree import SklearnTree, from_sklearn
 
 __all__ = [
+    "Cart",
+    "Dyadic",
+    "Grid",
+    "GrowingRows",
+    "KD",
+    "Partition",
+    "SklearnTree",
     "dyadic_grid",
     "dyadic_resolution",
     "from_sklearn",

@@ -1,81 +1,29 @@
 """Greedy cells (CART): a cell is cut where the response becomes purest."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from certree import _core
-from certree.arrays import Float64, Int32
-from certree.grow.stopping import MaxDepth, growing_rows
-from certree.rows.categories import categorical_mask
+from certree.arrays import Float64, Int32, column
+from certree.grow.growing import GrowingRows, MaxDepth, MonotonicCst
 from certree.tree import Tree, threads
 
 ClassCriterion = Literal["gini", "entropy", "misclassification"]
 Criterion = ClassCriterion | Literal["squared"]
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
 Splitter = Literal["best", "random"]
-MonotonicCst = ArrayLike | Mapping[str, int] | None
+
+_CRITERIA = ("gini", "entropy", "misclassification", "squared")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RankedRows:
-    """Rows in the order of every feature, so that trees of several parts of them sort them once.
-
-    Parameters
-    ----------
-    order : ndarray of uint32, shape (number of features of numbers, 2 n)
-        Ranks and row numbers in turns, as the core writes them.
-    place : ndarray of int32, shape (n,)
-        Place of each row among those of the part, in their order; -1 outside.
-    """
-
-    order: NDArray[np.uint32]
-    place: Int32
-
-    @classmethod
-    def of(
-        cls,
-        X: NDArray[Any],
-        categorical: NDArray[np.bool_] | None = None,
-        n_jobs: int | None = None,
-    ) -> "RankedRows":
-        """Sort the rows of X by all features but those of categories; the part is all of them."""
-        category = None if categorical is None else categorical.view(np.uint8)
-        place = np.arange(len(X), dtype=np.int32)
-        return cls(_core.rank_rows(X, category, threads(n_jobs)), place)
-
-    def part(self, rows: NDArray[np.intp]) -> "RankedRows":
-        """The same rows, for a tree of those with these ascending numbers."""
-        place = np.full(len(self.place), -1, dtype=np.int32)
-        place[rows] = np.arange(len(rows), dtype=np.int32)
-        return RankedRows(self.order, place)
-
-
-def grow_cart(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    criterion: Criterion = "gini",
-    splitter: Splitter = "best",
-    min_rows: float = 1,
-    max_depth: MaxDepth = None,
-    max_leaves: int | None = None,
-    min_gain: float = 0.0,
-    max_features: MaxFeatures = None,
-    categorical_features: ArrayLike | None = None,
-    monotonic_cst: MonotonicCst = None,
-    sample_weight: ArrayLike | None = None,
-    random_state: int | RandomState | None = None,
-    ranked: RankedRows | None = None,
-    n_jobs: int | None = None,
-) -> Tree:
-    """Grow the greedy tree of the rows.
+class Cart(BaseEstimator):
+    """Greedy cells: every cell is cut where the target becomes purest.
 
     Every cut between two distinct values of every feature is looked at, in the middle of its gap, and
     the one that lowers the impurity most is made. Of equal ones it is that of the feature whose best
@@ -84,43 +32,150 @@ def grow_cart(
     (Where cuts or features are drawn, it is that of the first feature.) A cell of one class, or with
     one value of y, is a leaf.
 
+    A missing value (NaN) goes to the side where it lowers the impurity more (to the right on ties),
+    or to the side with more rows if none is missing.
+
     The categories of a feature are divided in two sets. For numbers and for two classes the best of
     all divisions is found; so it is for more classes where a cell holds at most 12 groups of
     categories that differ in their shares of the classes. Of more groups only the prefixes of their
     order along the first principal component of these shares are looked at, and `optimal_splits` of
-    the tree is False.
+    the tree is False. A missing value is one more category. Categories that a cut has not seen go
+    where it sends missing values.
+
+    Parameters
+    ----------
+    criterion : {"entropy", "gini", "misclassification", "squared"} or None, default=None
+        Impurity of a cell, times its rows: cross entropy (nats), Gini index, rows outside the
+        largest class, or the sum of squared distances from the mean. None: "entropy" for classes,
+        "squared" for numbers.
+    splitter : {"best", "random"}, default="best"
+        "random" draws one cut of each feature, a threshold uniformly between the smallest and the
+        largest value of the cell or a side for each category, and makes the best of these.
+    max_leaf_nodes : int or None, default=None
+        The leaf whose cut lowers the impurity most is divided first (of equal ones the first that
+        was made), until there are so many leaves; None: no limit.
+    min_impurity_decrease : float, default=0
+        A cut that lowers the impurity by less is not made, counted as in scikit-learn: over all
+        rows, ``rows of the cell / n`` times what the cut lowers in it. At 0 cuts that lower nothing
+        are made too: later ones may.
+    max_features : int, float, "sqrt", "log2" or None, default=None
+        In each cell features are drawn until so many, or such a share of all, that are not constant
+        there have been looked at; None: all.
+    min_samples_split : float, default=2
+        A cell of fewer rows is a leaf.
+
+    References
+    ----------
+    Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Chapters 2, 4
+    and 8. Fisher, "On grouping for maximum homogeneity", 1958. Coppersmith, Hong and Hosking,
+    "Partitioning nominal attributes in decision trees", 1999. Geurts, Ernst and Wehenkel, "Extremely
+    randomized trees", 2006.
+
+    Examples
+    --------
+    >>> from certree import Cart, PACBayesTreeClassifier
+    >>> PACBayesTreeClassifier(Cart(criterion="gini", max_leaf_nodes=64))
+    PACBayesTreeClassifier(partition=Cart(criterion='gini', max_leaf_nodes=64))
+    """
+
+    sees_rows = True
+    keeps_slopes = True
+
+    def __init__(
+        self,
+        criterion: Criterion | None = None,
+        *,
+        splitter: Splitter = "best",
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        max_features: MaxFeatures = None,
+        min_samples_split: float = 2,
+    ) -> None:
+        self.criterion: Criterion | None = criterion
+        self.splitter: Splitter = splitter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.max_features = max_features
+        self.min_samples_split = min_samples_split
+
+    def grow(self, rows: GrowingRows) -> Tree:
+        """Grow the tree of these rows."""
+        if rows.y is None:
+            raise ValueError("y must hold classes or numbers, got None")
+        p = rows.X.shape[1]
+        response = self._response(rows.y)
+        if rows.slopes is not None:
+            _expect_slopes_fit(rows, response["n_classes"])
+            if response["y"] is not None:
+                response["n_classes"] = 2  # one class is counted beside an empty one
+        least = self.min_impurity_decrease
+        if not (np.isfinite(least) and least >= 0):
+            raise ValueError(f"min_impurity_decrease must be a finite number >= 0, got {least!r}")
+        if self.splitter not in ("best", "random"):
+            raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')
+        n_looked_at = _n_features(self.max_features, p)
+        draws = self.splitter == "random" or n_looked_at < p
+        order, place = rows.ranked or (None, None)
+        columns = _core.grow_cart(
+            rows.X,
+            **response,
+            **rows.stopping(self.min_samples_split),
+            min_gain=float(least) * rows.n,
+            max_leaves=_leaf_limit(self.max_leaf_nodes),
+            max_features=n_looked_at,
+            random_cuts=self.splitter == "random",
+            key=_key(rows.random_state) if draws else 0,
+            category=rows.category_codes,
+            monotonic=rows.slopes,
+            order=order,
+            place=place,
+            n_threads=threads(rows.n_jobs),
+        )
+        return Tree.of(columns, p)
+
+    def _response(self, y: NDArray[Any]) -> dict[str, Any]:
+        """Classes or a target, as the core takes them."""
+        numeric = y.dtype == np.float64
+        criterion = self.criterion or ("squared" if numeric else "entropy")
+        if criterion not in _CRITERIA:
+            raise ValueError(
+                'criterion must be None, "gini", "entropy", "misclassification" or "squared", '
+                f"got {criterion!r}"
+            )
+        if criterion == "squared":
+            target = _centred(y.astype(np.float64))
+            return {"y": None, "target": target, "n_classes": 0, "criterion": criterion}
+        classes: Int32 = column("y", y, "int32", (None,))
+        if classes.min() < 0:
+            raise ValueError(f"y must hold classes 0, 1, ..., got {classes.min()}")
+        n_classes = int(classes.max()) + 1
+        return {"y": classes, "target": None, "n_classes": n_classes, "criterion": criterion}
+
+
+def grow_cart(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    max_depth: MaxDepth = None,
+    categorical_features: ArrayLike | None = None,
+    monotonic_cst: MonotonicCst = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: int | RandomState | None = None,
+    n_jobs: int | None = None,
+    **switches: Any,
+) -> Tree:
+    """Grow the greedy tree of the rows.
 
     Parameters
     ----------
     X : array-like of shape (n, p)
-        Rows, float64 or float32. NaN is missing: each cut sends it to the side where it lowers the
-        impurity more (to the right on ties), or to the side with more rows if none is missing.
+        Rows, float64 or float32. NaN is missing.
     y : array-like of shape (n,)
-        Class of each row, 0, 1, ..., or a number for ``criterion="squared"``.
-    criterion : {"gini", "entropy", "misclassification", "squared"}
-        Impurity of a cell, times its rows: Gini index, cross entropy (nats), rows outside the
-        largest class, or the sum of squared distances from the mean.
-    splitter : {"best", "random"}
-        "random" draws one cut of each feature, a threshold uniformly between the smallest and the
-        largest value of the cell or a side for each category, and makes the best of these.
-    min_rows : float
-        A cell of at most so many rows is a leaf.
+        Class of each row, 0, 1, ..., or a number.
     max_depth : int, "log" or None
         Cells at this depth are leaves; "log" is p times the whole part of log n, None no limit.
-    max_leaves : int or None
-        The leaf whose cut lowers the impurity most is divided first (of equal ones the first that
-        was made), until there are so many leaves; None: no limit.
-    min_gain : float
-        A cut that lowers rows times impurity by less is not made: growth stops early where impurity
-        plus `min_gain` times leaves would rise. At 0 cuts that lower nothing are
-        made too: later ones may.
-    max_features : int, float, "sqrt", "log2" or None
-        In each cell features are drawn until so many, or such a share of all, that are not constant
-        there have been looked at; None: all.
     categorical_features : array-like of bool, int or str, or None
-        Features that hold categories 0, 1, 2, ..., as a mask, indices, or names if X has some. A
-        missing value is one more category. Categories that a cut has not seen go where it sends
-        missing values.
+        Features that hold categories 0, 1, 2, ..., as a mask, indices, or names if X has some.
     monotonic_cst : array-like of int, shape (p,), dict of names, or None
         1 where the mean of y (for two classes, the share of class 1) must not fall with the
         feature, -1 where it must not rise, 0 elsewhere. No cell is cut against a slope or, by
@@ -128,13 +183,13 @@ def grow_cart(
         every pruning are monotone.
     sample_weight : array-like of shape (n,), or None
         How many rows each row counts as. A row of weight 0 is as if absent; a smaller weight than 1
-        counts as one row where `min_rows` counts rows.
+        counts as one row where `min_samples_split` counts rows.
     random_state : int, RandomState or None
         Decides what is drawn. Used by `max_features` and ``splitter="random"`` only.
-    ranked : RankedRows or None
-        The rows of X as a part of rows that were sorted before; saves time and changes nothing.
     n_jobs : int or None
         Number of threads; None is one, -1 all. The tree does not depend on it.
+    **switches
+        Parameters of `Cart`.
 
     Returns
     -------
@@ -143,73 +198,43 @@ def grow_cart(
     Raises
     ------
     TypeError, ValueError
-        If an array has a wrong dtype, shape or range, or a switch is out of range.
+        If an array has a wrong dtype, shape or range, or a switch is unknown or out of range.
 
-    References
-    ----------
-    Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Chapters 2, 4
-    and 8. Fisher, "On grouping for maximum homogeneity", 1958. Coppersmith, Hong and Hosking,
-    "Partitioning nominal attributes in decision trees", 1999. Geurts, Ernst and Wehenkel, "Extremely
-    randomized trees", 2006.
+    Examples
+    --------
+    >>> from certree import grow_cart
+    >>> grow_cart([[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1]).threshold[0]
+    np.float64(3.0)
     """
-    if criterion not in ("gini", "entropy", "misclassification", "squared"):
-        raise ValueError(
-            'criterion must be "gini", "entropy", "misclassification" or "squared", '
-            f"got {criterion!r}"
-        )
-    if splitter not in ("best", "random"):
-        raise ValueError(f'splitter must be "best" or "random", got {splitter!r}')
-    if not (np.isfinite(min_gain) and min_gain >= 0):
-        raise ValueError(f"min_gain must be a finite number >= 0, got {min_gain!r}")
-    names = [*X.columns] if hasattr(X, "columns") else None
-    classes, target = (None, y) if criterion == "squared" else (y, None)
-    rows = growing_rows(X, classes, sample_weight, min_rows, max_depth, target)
-    if rows.target is not None and not np.isfinite(rows.target).all():
-        raise ValueError("y must be finite")
-    if rows.y is not None and rows.y.min() < 0:
-        raise ValueError(f"y must hold classes 0, 1, ..., got {rows.y.min()}")
-    p = rows.X.shape[1]
-    n_classes = 0 if rows.y is None else int(rows.y.max()) + 1
-    categorical = categorical_mask(categorical_features, p, names)
-    slopes = slopes_of(monotonic_cst, p, names)
-    if slopes is not None:
-        if n_classes > 2:
-            raise ValueError(f"monotonic_cst takes numbers or two classes, got {n_classes} classes")
-        if slopes[categorical].any():
-            raise ValueError("monotonic_cst must be 0 for features of categories")
-        n_classes = min(n_classes * 2, 2)  # one class is counted beside an empty one
-    n_looked_at = _n_features(max_features, p)
-    draws = splitter == "random" or n_looked_at < p
-    if ranked and len(rows.X) != np.count_nonzero(ranked.place >= 0):
-        ranked = None  # rows of weight 0 are gone
-    columns = _core.grow_cart(
-        rows.X,
-        y=rows.y,
-        target=None if rows.target is None else _centred(rows.target),
-        n_classes=n_classes,
-        criterion=criterion,
-        min_gain=float(min_gain),
-        max_leaves=_leaf_limit(max_leaves),
-        max_features=n_looked_at,
-        random_cuts=splitter == "random",
-        key=_key(random_state) if draws else 0,
-        category=categorical.view(np.uint8) if categorical.any() else None,
-        monotonic=slopes,
-        order=ranked.order if ranked else None,
-        place=ranked.place if ranked else None,
-        n_threads=threads(n_jobs),
-        **rows.rules,
+    rows = GrowingRows.of(
+        X,
+        y,
+        sample_weight,
+        max_depth=max_depth,
+        categorical_features=categorical_features,
+        monotonic_cst=monotonic_cst,
+        random_state=random_state,
+        n_jobs=n_jobs,
     )
-    return Tree.of(columns, p)
+    return Cart(**switches).grow(rows)
 
 
-def _leaf_limit(max_leaves: Any) -> int:
+def _expect_slopes_fit(rows: GrowingRows, n_classes: int) -> None:
+    if n_classes > 2:
+        raise ValueError(f"monotonic_cst takes numbers or two classes, got {n_classes} classes")
+    if rows.categorical is not None and np.asarray(rows.slopes)[rows.categorical].any():
+        raise ValueError("monotonic_cst must be 0 for features of categories")
+
+
+def _leaf_limit(max_leaf_nodes: Any) -> int:
     """Number of leaves at which growth stops; 0 is no limit."""
-    if max_leaves is None:
+    if max_leaf_nodes is None:
         return 0
-    if not isinstance(max_leaves, Integral) or max_leaves < 1:
-        raise ValueError(f"max_leaves must be None or a whole number >= 1, got {max_leaves!r}")
-    return int(max_leaves)
+    if not isinstance(max_leaf_nodes, Integral) or max_leaf_nodes < 1:
+        raise ValueError(
+            f"max_leaf_nodes must be None or a whole number >= 1, got {max_leaf_nodes!r}"
+        )
+    return int(max_leaf_nodes)
 
 
 def _n_features(max_features: Any, p: int) -> int:
@@ -228,26 +253,6 @@ def _n_features(max_features: Any, p: int) -> int:
         f'max_features must be None, "sqrt", "log2", a whole number in 1 .. {p} or a share in (0, 1], '
         f"got {max_features!r}"
     )
-
-
-def slopes_of(
-    monotonic_cst: MonotonicCst, p: int, names: Sequence[str] | None
-) -> NDArray[np.int8] | None:
-    """Constraints as a column of -1, 0 and 1, (p,); None if there are none."""
-    if monotonic_cst is None:
-        return None
-    if isinstance(monotonic_cst, Mapping):
-        known = [] if names is None else list(names)
-        unknown = [name for name in monotonic_cst if name not in known]
-        if unknown:
-            raise ValueError(f"monotonic_cst names {unknown}, but the features are {known}")
-        monotonic_cst = [monotonic_cst.get(name, 0) for name in known]
-    given = np.asarray(monotonic_cst)
-    if given.shape != (p,):
-        raise ValueError(f"monotonic_cst must have shape ({p},), got {given.shape}")
-    if not np.isin(given, (-1, 0, 1)).all():
-        raise ValueError(f"monotonic_cst must hold -1, 0 or 1, got {given.tolist()}")
-    return given.astype(np.int8) if given.any() else None
 
 
 def _key(random_state: int | RandomState | None) -> int:

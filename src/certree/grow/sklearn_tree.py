@@ -3,8 +3,34 @@
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, clone
 
+from certree.grow.growing import GrowingRows
 from certree.tree import LEAF, Tree
+
+
+class SklearnTree(BaseEstimator):
+    """Cells of a decision tree of scikit-learn, which stops by its own parameters.
+
+    Parameters
+    ----------
+    estimator : scikit-learn decision tree
+        It is cloned and fitted. Without a random state of its own it has that of the fit.
+    """
+
+    sees_rows = True
+    keeps_slopes = False
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def grow(self, rows: GrowingRows) -> Tree:
+        """Grow the tree of these rows."""
+        estimator = clone(self.estimator)
+        if getattr(estimator, "random_state", 0) is None:
+            estimator.set_params(random_state=rows.random_state)
+        weight = np.ones(len(rows.X)) if rows.weight is None else rows.weight
+        return from_sklearn(estimator.fit(rows.X, rows.y, sample_weight=weight))
 
 
 def from_sklearn(estimator: Any) -> Tree:

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight
 
 from certree.arrays import Float64, Int32
 from certree.naive_bayes.densities import (
@@ -27,7 +25,7 @@ from certree.naive_bayes.densities import (
 )
 from certree.naive_bayes.powers import JudgedPowers, losses_of, relative
 from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
-from certree.rows.training import checked_rows, class_weights, new_rows, one_row
+from certree.rows.training import new_rows, one_row, training_rows
 
 _CHOICES = ("auto", *KINDS)
 
@@ -289,30 +287,36 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         before = self.__dict__.copy()
         try:
+            if self.priors is not None and self.class_weight is not None:
+                raise ValueError("priors and class_weight contradict each other: give one of them")
+            training = training_rows(
+                self,
+                X,
+                y,
+                sample_weight,
+                categories=self._learned_categories,
+                classes=classes,
+                reset=first,
+            )
+            rows, codes = training.X.astype(np.float64), training.y
+            weight = np.ones(len(codes)) if training.weight is None else training.weight
             if first:
-                self.categories_, choices = self._kinds(X)
-            rows, target = checked_rows(self, X, y, reset=first)
-            rows, target, weight = self._weighed(rows, target, sample_weight)
-            if first:
-                self.classes_ = np.unique(target) if classes is None else classes
-            y_codes = self._coded(target)
-            if first:
-                self._begin(rows, y_codes, weight, choices)
+                self._begin(rows, codes, weight)
             else:
-                self._go_on(rows, y_codes, weight)
+                self._go_on(rows, codes, weight)
             self.class_prior_ = self._priors()
-            self._set_power(rows, y_codes, weight)
+            self._set_power(rows, codes, weight)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)  # a fit that fails leaves the estimator as it was
             raise
         return self
 
-    def _kinds(self, X: Any) -> tuple[Categories | None, Any]:
-        """The categories of the features, and the densities that are asked for."""
+    def _learned_categories(self, X: Any) -> Categories | None:
+        """The categories of training rows: of the features that hold some, or are to."""
         categories = categories_of(X, self.categorical_features)
         if isinstance(self.densities, str) and self.densities == "auto":
-            return categories, self.densities
+            return categories
         names = getattr(X, "columns", None)
         n_features = check_array(X, dtype=None, ensure_all_finite=False).shape[1]
         choices = choices_of(self.densities, n_features, None if names is None else list(names))
@@ -324,39 +328,10 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
                     f"feature {j if names is None else names[j]!r} holds categories: its density "
                     f"must be 'auto' or 'categorical', got {choices[j]!r}"
                 )
-        if (asked & ~held).any():
-            categories = Categories.of(X, asked | held)
-        return categories, choices
+        return Categories.of(X, asked | held) if (asked & ~held).any() else categories
 
-    def _weighed(
-        self, rows: NDArray[Any], target: NDArray[Any], sample_weight: Any
-    ) -> tuple[Float64, NDArray[Any], Float64]:
-        """Give each row its weight; those of weight zero are left out."""
-        check_classification_targets(target)
-        weight: Float64 = _check_sample_weight(
-            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-        )
-        if self.class_weight is not None:
-            if self.priors is not None:
-                raise ValueError("priors and class_weight contradict each other: give one of them")
-            weight = weight * class_weights(self.class_weight, target, weight)
-        there = weight > 0
-        if not there.any():
-            raise ValueError("sample_weight must be positive for at least one row")
-        return rows[there].astype(np.float64), target[there], weight[there]
-
-    def _coded(self, labels: NDArray[Any]) -> Int32:
-        codes = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
-        unknown = self.classes_[codes] != labels
-        if unknown.any():
-            raise ValueError(
-                f"y must hold classes among {self.classes_}, got {np.unique(labels[unknown])}"
-            )
-        return codes.astype(np.int32)
-
-    def _begin(self, rows: Float64, y: Int32, weight: Float64, choices: Any) -> None:
+    def _begin(self, rows: Float64, y: Int32, weight: Float64) -> None:
         """Choose the densities, and learn them from the first rows."""
-        self._forget_absent_categories(rows)
         self._judged = JudgedPowers.none()
         self.class_count_ = np.bincount(y, weight, len(self.classes_)).astype(np.float64)
         self._moments = {
@@ -365,22 +340,12 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             if self._category_names(j) is None
         }
         floor = self._floor()
+        names = getattr(self, "feature_names_in_", None)
+        choices = choices_of(self.densities, self.n_features_in_, names)
         self.densities_ = [
             self._chosen(j, choice, floor, rows[:, j], y, weight)
-            for j, choice in enumerate(choices_of(choices, self.n_features_in_))
+            for j, choice in enumerate(choices)
         ]
-
-    def _forget_absent_categories(self, rows: Float64) -> None:
-        """Forget the categories that only rows of weight zero had; changes the codes in rows."""
-        if self.categories_ is None:
-            return
-        kept: list[Names | None] = list(self.categories_.names)
-        for j, names in enumerate(kept):
-            if names is not None:
-                there = ~np.isnan(rows[:, j])
-                present, rows[there, j] = np.unique(rows[there, j], return_inverse=True)
-                kept[j] = tuple(names[int(code)] for code in present)  # type: ignore[assignment]
-        self.categories_ = Categories(tuple(kept))
 
     def _chosen(
         self, j: int, choice: str, floor: float, x: Float64, y: Int32, weight: Float64

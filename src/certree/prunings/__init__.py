@@ -1,7 +1,17 @@
 """Prunings: the 0/1 case of a law over prunings, optimal ones and nested paths of them."""
 
-from certree.prunings.paths import MergePath, PruningPath, cost_complexity_path, sibling_merge_path
+from certree.prunings.paths import (
+    MergePath,
+    PruningPath,
+    SiblingMerge,
+    cost_complexity_path,
+    sibling_merge_path,
+)
 from certree.prunings.penalties import (
+    CostComplexity,
+    DepthPenalised,
+    DescriptionLength,
+    Pessimistic,
     cost_complexity,
     depth_penalised,
     minimum_description_length,
@@ -10,14 +20,25 @@ from certree.prunings.penalties import (
     reduced_error,
 )
 from certree.prunings.scott_nowak import (
+    Polynomial,
+    SpatiallyAdaptive,
+    SquareRoot,
     polynomial_penalised,
     spatially_adaptive,
     square_root_penalised,
 )
 
 __all__ = [
+    "CostComplexity",
+    "DepthPenalised",
+    "DescriptionLength",
     "MergePath",
+    "Pessimistic",
+    "Polynomial",
     "PruningPath",
+    "SiblingMerge",
+    "SpatiallyAdaptive",
+    "SquareRoot",
     "cost_complexity",
     "cost_complexity_path",
     "depth_penalised",

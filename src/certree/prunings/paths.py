@@ -8,10 +8,11 @@ from scipy.special import entr
 
 from certree import _core
 from certree.arrays import Float64, Int32
+from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
-from certree.weights.family import HeldOutVotes, Scoring, gains_of
-from certree.weights.node_weights import NodeWeights, _decided
+from certree.weights.family import JudgedVotes, Scoring, gains_of
+from certree.weights.node_weights import NodeWeights, pruning_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,12 +39,12 @@ class PruningPath:
 
     def at(self, price: float) -> NodeWeights:
         """The pruning of any price >= 0: weights 0 and 1."""
-        return _decided(self.tree, self.critical > price)
+        return pruning_of(self.tree, self.critical > price)
 
     def losses(
         self,
         temperatures: Float64,
-        votes: HeldOutVotes,
+        votes: JudgedVotes,
         scoring: Scoring,
         n_threads: int,  # noqa: ARG002 -- the paths are tuned like the laws, but need no threads
     ) -> Float64:
@@ -66,9 +67,9 @@ class PruningPath:
         return totals
 
 
-def losses_as_leaf(votes: HeldOutVotes, scoring: Scoring) -> Float64:
+def losses_as_leaf(votes: JudgedVotes, scoring: Scoring) -> Float64:
     """Held-out loss of every node as the leaf of a pruning, (m,), as the core judges a vote."""
-    holdout, values = votes.holdout, votes.values
+    holdout, values = votes.judging, votes.values
     shares: Float64 = np.eye(holdout.shape[1])[votes.label] if values is None else values
     losses: Float64
     if scoring == "squared":
@@ -109,7 +110,7 @@ class MergePath(PruningPath):
 
     def after(self, n_merges: int) -> NodeWeights:
         """The pruning after 0 .. m // 2 merges: weights 0 and 1."""
-        return _decided(self.tree, self.order >= n_merges)
+        return pruning_of(self.tree, self.order >= n_merges)
 
 
 Cost = Literal["error", "gini", "entropy", "squared"] | None
@@ -229,3 +230,22 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
     # A price stops at the first rise above it, so that a merge takes the largest rise so far.
     critical[merged] = np.maximum(np.maximum.accumulate(rises), 0.0)
     return MergePath(tree, _steps(critical), critical, order, rises)
+
+
+class SiblingMerge(PruningRule):
+    """Sibling leaves merge as long as what a merge adds is within the price.
+
+    See `sibling_merge_path`.
+
+    Parameters
+    ----------
+    cost : {"error", "gini", "entropy", "squared"} or None, default=None
+        What leaves cost; see `cost_complexity_path`.
+    """
+
+    def __init__(self, cost: Cost = None) -> None:
+        self.cost: Cost = cost
+
+    def family(self, tree: Tree, stats: Stats) -> MergePath:
+        """The prunings of a tree, by their price."""
+        return sibling_merge_path(tree, stats, self.cost)

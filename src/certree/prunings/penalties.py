@@ -1,17 +1,15 @@
 """Optimal prunings by penalties that add over leaves."""
 
-from collections.abc import Callable
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, gammaln
 
 from certree.arrays import Float64, column, nonnegative
 from certree.prunings.paths import impurity_cost
+from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
-from certree.weights.family import Family, HeldOutVotes, Scoring, chain_stops, gains_of
+from certree.weights.family import Family, chain_stops, gains_of
 from certree.weights.node_weights import NodeWeights
 
 
@@ -61,14 +59,17 @@ def finite_cost(tree: Tree, cost: ArrayLike) -> Float64:
     return costs
 
 
-def cost_complexity_family(tree: Tree, stats: Stats) -> Family:
-    """The cost-complexity prunings of a tree, by their price; see `cost_complexity`."""
-    occupied = (stats.of(tree).n > 0).astype(np.float64)
-    return _family(tree, [occupied, stats.loss], [-1.0])
+class CostComplexity(PruningRule):
+    """A price per leaf that holds rows; see `cost_complexity`."""
+
+    def family(self, tree: Tree, stats: Stats) -> Family:
+        """The prunings of a tree, by their price."""
+        occupied = (stats.of(tree).n > 0).astype(np.float64)
+        return _family(tree, [occupied, stats.loss], [-1.0])
 
 
-def cost_complexity(tree: Tree, stats: Stats, lambda_penalty: float) -> NodeWeights:
-    """Find the pruning with the fewest errors plus `lambda_penalty` per leaf that holds rows.
+def cost_complexity(tree: Tree, stats: Stats, price: float) -> NodeWeights:
+    """Find the pruning with the fewest errors plus `price` per leaf that holds rows.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def cost_complexity(tree: Tree, stats: Stats, lambda_penalty: float) -> NodeWeig
         The tree.
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
-    lambda_penalty : float
+    price : float
         Price of a leaf (errors), >= 0.
 
     Returns
@@ -93,21 +94,24 @@ def cost_complexity(tree: Tree, stats: Stats, lambda_penalty: float) -> NodeWeig
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
-    return cost_complexity_family(tree, stats).at(nonnegative("lambda_penalty", lambda_penalty))
+    return CostComplexity().family(tree, stats).at(nonnegative("price", price))
 
 
-def depth_penalised_family(tree: Tree, stats: Stats) -> Family:
-    """The depth-penalised prunings of a tree, by their price; see `depth_penalised`."""
-    rows = stats.of(tree).n
-    depth = tree.node_depth.astype(np.float64)
-    # n sqrt(max(p, d / n) d / n) with p = rows / n: errors and penalty both in rows.
-    return _family(tree, [np.sqrt(np.maximum(rows, depth) * depth), stats.loss], [-1.0])
+class DepthPenalised(PruningRule):
+    """More for deep leaves; see `depth_penalised`."""
+
+    def family(self, tree: Tree, stats: Stats) -> Family:
+        """The prunings of a tree, by their price."""
+        rows = stats.of(tree).n
+        depth = tree.node_depth.astype(np.float64)
+        # n sqrt(max(p, d / n) d / n) with p = rows / n: errors and penalty both in rows.
+        return _family(tree, [np.sqrt(np.maximum(rows, depth) * depth), stats.loss], [-1.0])
 
 
-def depth_penalised(tree: Tree, stats: Stats, lambda_penalty: float) -> NodeWeights:
+def depth_penalised(tree: Tree, stats: Stats, price: float) -> NodeWeights:
     """Find the pruning with the smallest error plus Scott and Nowak's spatially adaptive penalty.
 
-    Minimises ``err / n + lambda_penalty * sum over leaves of sqrt(max(p, d / n) d / n)`` for leaves
+    Minimises ``err / n + price * sum over leaves of sqrt(max(p, d / n) d / n)`` for leaves
     with a share p of the n rows and depth d.
 
     Parameters
@@ -116,7 +120,7 @@ def depth_penalised(tree: Tree, stats: Stats, lambda_penalty: float) -> NodeWeig
         The tree.
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
-    lambda_penalty : float
+    price : float
         Weight of the penalty, >= 0.
 
     Returns
@@ -134,7 +138,7 @@ def depth_penalised(tree: Tree, stats: Stats, lambda_penalty: float) -> NodeWeig
     Scott and Nowak, "Minimax-optimal classification with dyadic decision trees", IEEE Trans.
     Information Theory 2006, as "SN-pruning" in Nguyen and Kpotufe, NeurIPS 2018, Section 5.
     """
-    return depth_penalised_family(tree, stats).at(nonnegative("lambda_penalty", lambda_penalty))
+    return DepthPenalised().family(tree, stats).at(nonnegative("price", price))
 
 
 def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWeights:
@@ -182,20 +186,34 @@ def upper_errors(stats: NodeStats, confidence: float) -> Float64:
     return upper
 
 
-def pessimistic_family(tree: Tree, stats: NodeStats, confidence: float = 0.25) -> Family:
-    """The pessimistic prunings of a tree, by their constant; see `pessimistic`."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    added = upper_errors(stats.of(tree), confidence) - stats.errors
-    return _family(tree, [added, stats.errors], [-1.0])
+class Pessimistic(PruningRule):
+    """The errors that a leaf has at the upper limit of a binomial; see `pessimistic`.
+
+    Parameters
+    ----------
+    confidence : float, default=0.25
+        Between 0 and 1; the smaller, the smaller the tree.
+    """
+
+    reads_classes = True
+
+    def __init__(self, confidence: float = 0.25) -> None:
+        self.confidence = confidence
+
+    def family(self, tree: Tree, stats: NodeStats) -> Family:
+        """The prunings of a tree, by their price."""
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
+        added = upper_errors(stats.of(tree), self.confidence) - stats.errors
+        return _family(tree, [added, stats.errors], [-1.0])
 
 
 def pessimistic(
-    tree: Tree, stats: NodeStats, constant: float = 1.0, *, confidence: float = 0.25
+    tree: Tree, stats: NodeStats, price: float = 1.0, *, confidence: float = 0.25
 ) -> NodeWeights:
     """Find the pruning with the fewest errors where each leaf has more than it shows, O(m).
 
-    A leaf with e errors among n rows counts ``e + constant (n U - e)``, where a binomial share U of
+    A leaf with e errors among n rows counts ``e + price (n U - e)``, where a binomial share U of
     errors would give at most e with probability `confidence`.
 
     Parameters
@@ -204,7 +222,7 @@ def pessimistic(
         The tree.
     stats : NodeStats
         Errors and rows of its nodes.
-    constant : float
+    price : float
         Factor of the errors that are added, >= 0; 1 as in C4.5.
     confidence : float
         Between 0 and 1; the smaller, the smaller the tree.
@@ -228,23 +246,39 @@ def pessimistic(
     ----------
     Quinlan, "C4.5: Programs for Machine Learning", 1993, Section 4.2, error-based pruning.
     """
-    return pessimistic_family(tree, stats, confidence).at(nonnegative("constant", constant))
+    return Pessimistic(confidence).family(tree, stats).at(nonnegative("price", price))
 
 
-def description_length_family(tree: Tree, stats: NodeStats, free_splits: bool = False) -> Family:
-    """Prunings by the weight of the tree's own length; see `minimum_description_length`."""
-    n, k = stats.of(tree).n, stats.n_classes
-    parameters = (k - 1) / 2 * np.log(np.maximum(n, 1) / 2)
-    volume = k / 2 * np.log(np.pi) - gammaln(k / 2)
-    rows = np.where(n > 0, impurity_cost(stats, "entropy") + parameters + volume, 0.0)
-    kind = np.full(tree.n_nodes, np.log(2))  # one bit: a leaf or not
-    split = 0.0 if free_splits else np.log(tree.n_features) + np.log(np.maximum(n - 1, 1))
-    # The node that is split keeps its bit.
-    return _family(tree, [kind, rows], [-1.0], split + np.log(2))
+class DescriptionLength(PruningRule):
+    """The length of the tree's description; see `minimum_description_length`.
+
+    Parameters
+    ----------
+    free_splits : bool, default=False
+        Whether splits take nothing, as where they do not depend on the classes.
+    """
+
+    reads_classes = True
+
+    def __init__(self, free_splits: bool = False) -> None:
+        self.free_splits = free_splits
+
+    def family(self, tree: Tree, stats: NodeStats) -> Family:
+        """The prunings of a tree, by their price."""
+        n, k = stats.of(tree).n, stats.n_classes
+        parameters = (k - 1) / 2 * np.log(np.maximum(n, 1) / 2)
+        volume = k / 2 * np.log(np.pi) - gammaln(k / 2)
+        rows = np.where(n > 0, impurity_cost(stats, "entropy") + parameters + volume, 0.0)
+        kind = np.full(tree.n_nodes, np.log(2))  # one bit: a leaf or not
+        split = 0.0
+        if not self.free_splits:
+            split = np.log(tree.n_features) + np.log(np.maximum(n - 1, 1))
+        # The node that is split keeps its bit.
+        return _family(tree, [kind, rows], [-1.0], split + np.log(2))
 
 
 def minimum_description_length(
-    tree: Tree, stats: NodeStats, constant: float = 1.0, *, free_splits: bool = False
+    tree: Tree, stats: NodeStats, price: float = 1.0, *, free_splits: bool = False
 ) -> NodeWeights:
     """Find the pruning with which tree and classes together are described in the fewest nats, O(m).
 
@@ -258,7 +292,7 @@ def minimum_description_length(
         The tree.
     stats : NodeStats
         Class counts of its nodes.
-    constant : float
+    price : float
         Weight of the nodes and the splits, >= 0; 1 for the description length.
     free_splits : bool
         Whether splits take nothing, as where they do not depend on the classes.
@@ -271,24 +305,11 @@ def minimum_description_length(
     Raises
     ------
     ValueError
-        If the constant is negative or not finite.
+        If the price is negative or not finite.
 
     References
     ----------
     Mehta, Rissanen and Agrawal, "MDL-based decision tree pruning", KDD 1995; the cost of a split is
     that of Rastogi and Shim, "PUBLIC", VLDB 1998.
     """
-    return description_length_family(tree, stats, free_splits).at(nonnegative("constant", constant))
-
-
-class Tunable(Protocol):
-    """What temperatures choose from: a law or a pruning for each tuple of them."""
-
-    @property
-    def at(self) -> Callable[..., NodeWeights]:
-        """The law of one tuple of temperatures."""
-
-    def losses(
-        self, temperatures: Float64, votes: HeldOutVotes, scoring: Scoring, n_threads: int
-    ) -> Float64:
-        """Held-out loss of the vote of each law; see `Family`."""
+    return DescriptionLength(free_splits).family(tree, stats).at(nonnegative("price", price))

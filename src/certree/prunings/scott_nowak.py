@@ -1,22 +1,27 @@
 """Prunings after Scott and Nowak: penalties in the square root of the size, whole or piece by piece."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import comb, log
 from numbers import Integral
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 
 from certree import _core
 from certree.arrays import Float64, nonnegative
-from certree.grow.dyadic import Resolution, dyadic_resolution
+from certree.grow.dyadic import dyadic_resolution
+from certree.grow.partition import Partition
 from certree.prunings.paths import PruningPath, cost_complexity_path, leaf_gains, losses_as_leaf
 from certree.prunings.penalties import finite_cost
+from certree.prunings.rule import PruningRule
 from certree.stats import Stats
 from certree.tree import Tree
-from certree.weights.family import HeldOutVotes, Scoring, gains_of
-from certree.weights.node_weights import NodeWeights, _decided
+from certree.weights.family import JudgedVotes, Scoring, Tunable, gains_of
+from certree.weights.node_weights import NodeWeights, pruning_of
 
 
 def _rows(stats: Stats) -> float:
@@ -30,8 +35,8 @@ def _size(stats: Stats, gains: Float64) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SquareRootRule:
-    """The best prunings of a path by a penalty of each, by the constant that multiplies it.
+class SquareRootPrunings:
+    """The best prunings of a path by a penalty of each, by the price that multiplies it.
 
     Parameters
     ----------
@@ -45,39 +50,29 @@ class SquareRootRule:
     costs: Float64
     penalties: Float64
 
-    def step(self, constant: float) -> int:
+    def step(self, price: float) -> int:
         """Number of the best pruning of the path; on ties the smallest tree."""
-        total = self.costs + constant * self.penalties
+        total = self.costs + price * self.penalties
         return len(total) - 1 - int(np.argmin(total[::-1]))
 
-    def at(self, constant: float) -> NodeWeights:
+    def at(self, price: float) -> NodeWeights:
         """The best pruning: weights 0 and 1."""
-        return self.path.pruning(self.step(constant))
+        return self.path.pruning(self.step(price))
 
     def losses(
-        self, temperatures: Float64, votes: HeldOutVotes, scoring: Scoring, n_threads: int
+        self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Held-out loss of the prunings of all constants, (g, 1) -> (g,); see `Family`."""
-        prices = self.path.prices[[self.step(constant) for constant in temperatures[:, 0]]]
+        """Held-out loss of the prunings of all prices, (g, 1) -> (g,); see `Family`."""
+        prices = self.path.prices[[self.step(price) for price in temperatures[:, 0]]]
         return self.path.losses(prices[:, None], votes, scoring, n_threads)
 
 
-def square_root_rule(tree: Tree, stats: Stats, *, count_empty: bool = False) -> SquareRootRule:
-    """The square-root prunings of a tree, by their constant; see `square_root_penalised`."""
-    path = cost_complexity_path(tree, stats, count_empty=count_empty)
-    loss, gains = stats.loss, leaf_gains(tree, stats, count_empty)
-    costs = path.totals(loss[tree.is_leaf].sum(), gains_of(tree, loss), path.prices)
-    sizes = path.totals(_size(stats, gains), gains, path.prices)
-    n = _rows(stats)
-    return SquareRootRule(path, costs, np.sqrt(32 * n * log(np.e * n) * sizes))
-
-
 def square_root_penalised(
-    tree: Tree, stats: Stats, constant: float = 1.0, *, count_empty: bool = False
+    tree: Tree, stats: Stats, price: float = 1.0, *, count_empty: bool = False
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus a penalty in the square root of its size.
 
-    Minimises ``err / n + constant * sqrt(32 log(e n) / n) * sqrt(leaves)``. The penalty is concave in
+    Minimises ``err / n + price * sqrt(32 log(e n) / n) * sqrt(leaves)``. The penalty is concave in
     the size, so the optimum is a cost-complexity pruning: it is searched along their path,
     O(m log m).
 
@@ -87,7 +82,7 @@ def square_root_penalised(
         The tree.
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
-    constant : float
+    price : float
         Factor of the penalty, >= 0; 1 as the paper has it.
     count_empty : bool
         Whether leaves without rows count, those inside chains too, as in the paper.
@@ -100,21 +95,19 @@ def square_root_penalised(
     Raises
     ------
     ValueError
-        If the constant is negative or not finite.
+        If the price is negative or not finite.
 
     References
     ----------
     Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
     2003, equation (1).
     """
-    return square_root_rule(tree, stats, count_empty=count_empty).at(
-        nonnegative("constant", constant)
-    )
+    return SquareRoot(count_empty).family(tree, stats).at(nonnegative("price", price))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FragmentRule:
-    """Prunings that pay for the leaves of their cheapest root fragment, by a constant.
+class FragmentPrunings:
+    """Prunings that pay for the leaves of their cheapest root fragment, by a price.
 
     Parameters
     ----------
@@ -135,41 +128,41 @@ class FragmentRule:
     size_penalty: Float64
     cell_penalty: Float64
 
-    def at(self, constant: float) -> NodeWeights:
+    def at(self, price: float) -> NodeWeights:
         """The best pruning: weights 0 and 1."""
-        return _decided(self.tree, self._division(constant) > 0)
+        return pruning_of(self.tree, self._division(price) > 0)
 
-    def fragment(self, constant: float) -> NodeWeights:
+    def fragment(self, price: float) -> NodeWeights:
         """The cheapest root fragment of the best pruning, as a pruning."""
-        return _decided(self.tree, self._division(constant) > 1)
+        return pruning_of(self.tree, self._division(price) > 1)
 
-    def _division(self, constant: float) -> NDArray[np.uint8]:
+    def _division(self, price: float) -> NDArray[np.uint8]:
         division: NDArray[np.uint8] = _core.fragment_pruning(
             self.tree.left,
             self.cost_gains,
             self.leaf_gains,
             self.chain_leaves,
-            constant * self.size_penalty,
-            constant * self.cell_penalty,
+            price * self.size_penalty,
+            price * self.cell_penalty,
         )
         return division
 
     def losses(
         self,
         temperatures: Float64,
-        votes: HeldOutVotes,
+        votes: JudgedVotes,
         scoring: Scoring,
-        n_threads: int,  # noqa: ARG002 -- tuned like the laws, but each constant is one pass
+        n_threads: int,  # noqa: ARG002 -- tuned like the laws, but each price is one pass
     ) -> Float64:
-        """Held-out loss of the prunings of all constants, (g, 1) -> (g,); see `Family`."""
+        """Held-out loss of the prunings of all prices, (g, 1) -> (g,); see `Family`."""
         return self.totals(losses_as_leaf(votes, scoring), temperatures)
 
     def totals(self, loss: Float64, temperatures: Float64) -> Float64:
-        """What the leaves of the prunings of all constants lose, (g, 1) -> (g,), if nodes do (m,)."""
-        return np.array([self.at(constant).weight @ loss for constant in temperatures[:, 0]])
+        """What the leaves of the prunings of all prices lose, (g, 1) -> (g,), if nodes do (m,)."""
+        return np.array([self.at(price).weight @ loss for price in temperatures[:, 0]])
 
 
-def fragment_rule(
+def fragment_prunings(
     tree: Tree,
     stats: Stats,
     *,
@@ -177,7 +170,7 @@ def fragment_rule(
     log_cells: float | None = None,
     count_empty: bool = False,
     cost: ArrayLike | None = None,
-) -> FragmentRule:
+) -> FragmentPrunings:
     """The prunings of `spatially_adaptive` or, of some smoothness, `polynomial_penalised`."""
     gains = leaf_gains(tree, stats.of(tree), count_empty)
     cells = log(_size(stats, gains)) if log_cells is None else nonnegative("log_cells", log_cells)
@@ -187,7 +180,7 @@ def fragment_rule(
         coefficients = comb(p + degree, degree)
         cells *= 1 + (degree + 1) / p
     rows = stats.n
-    return FragmentRule(
+    return FragmentPrunings(
         tree,
         gains_of(tree, stats.loss if cost is None else finite_cost(tree, cost)),
         gains,
@@ -207,7 +200,7 @@ def _degree(smoothness: object) -> int:
 def spatially_adaptive(
     tree: Tree,
     stats: Stats,
-    constant: float = 1.0,
+    price: float = 1.0,
     *,
     log_cells: float | None = None,
     count_empty: bool = False,
@@ -215,7 +208,7 @@ def spatially_adaptive(
     """Find the pruning with the smallest error plus the penalty of its cheapest root fragment.
 
     A root fragment R of a pruning T is a pruning of T. Its leaves v hold n(v) rows and T(v) of T's
-    leaves. The penalty is the smallest over all R of ``constant / n * sum over leaves v of R of
+    leaves. The penalty is the smallest over all R of ``price / n * sum over leaves v of R of
     (sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log_cells))``. T and R are found together, exactly, in
     one pass that takes nearly linear time.
 
@@ -225,7 +218,7 @@ def spatially_adaptive(
         The tree.
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
-    constant : float
+    price : float
         Factor of the penalty, >= 0; 1 as the paper has it.
     log_cells : float or None
         Log of the number of the smallest cells (nats), ``p log(m)`` for a grid of m cells a side;
@@ -241,22 +234,22 @@ def spatially_adaptive(
     Raises
     ------
     ValueError
-        If the constant or `log_cells` is negative or not finite.
+        If the price or `log_cells` is negative or not finite.
 
     References
     ----------
     Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
     2003, equation (2).
     """
-    rule = fragment_rule(tree, stats, log_cells=log_cells, count_empty=count_empty)
-    return rule.at(nonnegative("constant", constant))
+    prunings = fragment_prunings(tree, stats, log_cells=log_cells, count_empty=count_empty)
+    return prunings.at(nonnegative("price", price))
 
 
 def polynomial_penalised(
     tree: Tree,
     stats: Stats,
     smoothness: int,
-    constant: float = 1.0,
+    price: float = 1.0,
     *,
     log_cells: float | None = None,
     count_empty: bool = False,
@@ -264,7 +257,7 @@ def polynomial_penalised(
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus the penalty for polynomials in its leaves.
 
-    Like `spatially_adaptive`, with ``constant / n * sum over leaves v of R of (sqrt(48 n(v) V T(v)
+    Like `spatially_adaptive`, with ``price / n * sum over leaves v of R of (sqrt(48 n(v) V T(v)
     log(2 n)) + sqrt(48 n(v) (1 + smoothness / p) log_cells))``, where V is the number of
     coefficients of a polynomial of degree ``smoothness - 1`` in p features.
 
@@ -276,7 +269,7 @@ def polynomial_penalised(
         Loss and rows of its nodes.
     smoothness : int
         How often the boundary between classes can be differentiated, >= 1.
-    constant, log_cells, count_empty
+    price, log_cells, count_empty
         See `spatially_adaptive`.
     cost : array-like of shape (m,), or None
         Errors of each node as a leaf, such as those of a polynomial in it on its rows; None: its
@@ -300,7 +293,7 @@ def polynomial_penalised(
     Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
     2003, equation (3).
     """
-    rule = fragment_rule(
+    prunings = fragment_prunings(
         tree,
         stats,
         smoothness=smoothness,
@@ -308,53 +301,129 @@ def polynomial_penalised(
         count_empty=count_empty,
         cost=cost,
     )
-    return rule.at(nonnegative("constant", constant))
+    return prunings.at(nonnegative("price", price))
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedRule:
-    """One of the three rules with its settings, for any tree: ``rule(tree, stats)``.
+class ScottNowakRule(PruningRule):
+    """A rule of theirs, also on the dyadic tree of its theorem."""
 
-    Parameters
-    ----------
-    equation : {1, 2, 3}
-        Its number in the paper: `square_root_penalised`, `spatially_adaptive` or
-        `polynomial_penalised`.
-    count_empty : bool
-        Whether leaves without rows count, those inside chains too.
-    resolution : "paper" or None
-        Whether the trees are those of the rule's theorem; see `grow_dyadic`.
-    smoothness : int
-        Of rule (3).
-    """
-
-    equation: Literal[1, 2, 3]
-    count_empty: bool = False
-    resolution: Resolution = None
-    smoothness: int = 2
-
-    @property
-    def settings(self) -> tuple[str, ...]:
-        """What the rule reads."""
-        every = ("count_empty", "resolution")
-        return (*every, "smoothness") if self.equation == 3 else every
+    count_empty: bool
 
     def exponent(self, n_features: int) -> float:
         """Exponent of the resolution of the theorem's tree; see `dyadic_resolution`."""
-        return 1 / (n_features + {1: 1, 2: 0, 3: 2 * self.smoothness - 2}[self.equation])
+        raise NotImplementedError
 
-    def __call__(self, tree: Tree, stats: Stats) -> SquareRootRule | FragmentRule:
-        """The prunings of a tree, by their constant."""
-        if self.equation == 1:
-            return square_root_rule(tree, stats, count_empty=self.count_empty)
-        p = tree.n_features
-        log_cells = None
-        if self.resolution is not None:
-            log_cells = p * log(2) * dyadic_resolution(_rows(stats), p, self.exponent(p))
-        return fragment_rule(
+    def family(
+        self, tree: Tree, stats: Stats, exponent: float | None = None
+    ) -> "SquareRootPrunings | FragmentPrunings":
+        """The prunings of a tree, by their price; the exponent is that of the theorem's tree."""
+        raise NotImplementedError
+
+    def matched(
+        self, partition: Partition, n_features: int
+    ) -> tuple[Callable[[Tree, Any], Tunable], Partition]:
+        """The family and the partition, both of the resolution of the theorem if one is asked for."""
+        if getattr(partition, "resolution", None) is None:
+            return self.family, partition
+        theirs = clone(partition)
+        if theirs.exponent is None:
+            theirs.exponent = self.exponent(n_features)
+        return partial(self.family, exponent=theirs.exponent), theirs
+
+
+class SquareRoot(ScottNowakRule):
+    """The square root of the size, equation (1); see `square_root_penalised`.
+
+    Parameters
+    ----------
+    count_empty : bool, default=False
+        Whether leaves without rows count, those inside chains too, as in the paper.
+    """
+
+    def __init__(self, count_empty: bool = False) -> None:
+        self.count_empty = count_empty
+
+    def exponent(self, n_features: int) -> float:
+        """1 / (p + 1)."""
+        return 1 / (n_features + 1)
+
+    def family(
+        self,
+        tree: Tree,
+        stats: Stats,
+        exponent: float | None = None,  # noqa: ARG002 -- see above
+    ) -> SquareRootPrunings:
+        """The prunings of a tree, by their price."""
+        path = cost_complexity_path(tree, stats, count_empty=self.count_empty)
+        loss, gains = stats.loss, leaf_gains(tree, stats, self.count_empty)
+        costs = path.totals(loss[tree.is_leaf].sum(), gains_of(tree, loss), path.prices)
+        sizes = path.totals(_size(stats, gains), gains, path.prices)
+        n = _rows(stats)
+        return SquareRootPrunings(path, costs, np.sqrt(32 * n * log(np.e * n) * sizes))
+
+
+class SpatiallyAdaptive(ScottNowakRule):
+    """The cheapest root fragment, equation (2); see `spatially_adaptive`.
+
+    Parameters
+    ----------
+    count_empty : bool, default=False
+        Whether leaves without rows count, those inside chains too, as in the paper.
+    """
+
+    def __init__(self, count_empty: bool = False) -> None:
+        self.count_empty = count_empty
+
+    def exponent(self, n_features: int) -> float:
+        """1 / p."""
+        return 1 / n_features
+
+    def family(self, tree: Tree, stats: Stats, exponent: float | None = None) -> FragmentPrunings:
+        """The prunings of a tree, by their price."""
+        log_cells = _log_cells(tree, stats, exponent)
+        return fragment_prunings(tree, stats, log_cells=log_cells, count_empty=self.count_empty)
+
+
+class Polynomial(ScottNowakRule):
+    """The cheapest root fragment of polynomials, equation (3); see `polynomial_penalised`.
+
+    Parameters
+    ----------
+    smoothness : int, default=2
+        How often the boundary between classes can be differentiated, >= 1.
+    count_empty : bool, default=False
+        Whether leaves without rows count, those inside chains too, as in the paper.
+    """
+
+    def __init__(self, smoothness: int = 2, count_empty: bool = False) -> None:
+        self.smoothness = smoothness
+        self.count_empty = count_empty
+
+    def exponent(self, n_features: int) -> float:
+        """1 / (p + 2 smoothness - 2)."""
+        return 1 / (n_features + 2 * self.smoothness - 2)
+
+    def family(
+        self,
+        tree: Tree,
+        stats: Stats,
+        exponent: float | None = None,
+        cost: ArrayLike | None = None,
+    ) -> FragmentPrunings:
+        """The prunings of a tree, by their price; nodes may cost other things than their loss."""
+        return fragment_prunings(
             tree,
             stats,
-            smoothness=self.smoothness if self.equation == 3 else None,
-            log_cells=log_cells,
+            smoothness=self.smoothness,
+            log_cells=_log_cells(tree, stats, exponent),
             count_empty=self.count_empty,
+            cost=cost,
         )
+
+
+def _log_cells(tree: Tree, stats: Stats, exponent: float | None) -> float | None:
+    """Log of the number of the smallest cells of the theorem's tree (nats); None without one."""
+    if exponent is None:
+        return None
+    p = tree.n_features
+    return p * log(2) * dyadic_resolution(_rows(stats), p, exponent)

@@ -1,49 +1,64 @@
 """Which rows grow a tree, and which weigh its prunings."""
 
+from dataclasses import dataclass
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from certree.rows.folds import Indices
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sides:
+    """Rows that grow and label a tree, and those that weigh its prunings.
+
+    Parameters
+    ----------
+    grow, weigh : ndarray of intp
+        Indices of the rows, ascending; no row is on both sides.
+    """
+
+    grow: Indices
+    weigh: Indices
 
 
 def deal(
-    n_rows: int, split: float, random_state: np.random.RandomState, groups: ArrayLike | None = None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    n: int, grow_size: float, random_state: np.random.RandomState, groups: ArrayLike | None = None
+) -> Sides:
     """Deal rows, or groups of them, to growing and weighing at random, whatever they hold.
 
     Parameters
     ----------
-    n_rows : int
+    n : int
         Number of rows.
-    split : float
-        Share of the rows, or groups, that grow, between 0 and 1.
+    grow_size : float
+        Share of the rows, or groups, that grow, between 0 and 1; 0: all rows weigh.
     random_state : numpy RandomState
         Source of the order.
-    groups : array-like of shape (n_rows,), or None
+    groups : array-like of shape (n,), or None
         Group of each row, which stays in one piece.
 
     Returns
     -------
-    grow, weigh : ndarray of intp
-        Row numbers, ascending.
+    Sides
 
     Raises
     ------
     ValueError
-        If a side would be empty, or there is not one group for each row.
+        If a side would be empty though the share is positive.
     """
-    part = np.arange(n_rows)
-    if groups is not None:
-        given = np.asarray(groups)
-        if given.shape != (n_rows,):
-            raise ValueError(f"groups must have shape ({n_rows},), got {given.shape}")
-        part = np.unique(given, return_inverse=True)[1]
-    n_parts = int(part.max()) + 1 if n_rows else 0
-    n_growing = round(split * n_parts)
+    if grow_size == 0:
+        every = np.arange(n)
+        return Sides(every[:0], every)
+    part = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    n_parts = int(part.max()) + 1 if n else 0
+    n_growing = round(grow_size * n_parts)
     if not 0 < n_growing < n_parts:
         units = "rows" if groups is None else "groups"
         raise ValueError(
-            f"split={split!r} of {n_parts} {units} leaves none to "
+            f"grow_size={grow_size!r} of {n_parts} {units} leaves none to "
             f"{'grow' if n_growing == 0 else 'weigh'}"
         )
     grows = np.zeros(n_parts, dtype=bool)
     grows[random_state.permutation(n_parts)[:n_growing]] = True
-    return np.flatnonzero(grows[part]), np.flatnonzero(~grows[part])
+    return Sides(np.flatnonzero(grows[part]), np.flatnonzero(~grows[part]))

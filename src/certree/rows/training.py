@@ -1,64 +1,32 @@
-"""The door: what an estimator is given becomes checked, coded and weighed rows."""
+"""The door: what an estimator is given becomes checked, coded and weighed rows.
 
+Everything comes in here, in this order: target, weights (rows of weight zero are gone from then on),
+which rows may grow, preprocessing, categories, the matrix of features, codes of the target.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_classifier
-from sklearn.utils import compute_sample_weight
+from sklearn.base import clone, is_classifier
+from sklearn.utils import _safe_indexing, check_consistent_length, compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
+    _check_sample_weight,
+    _check_y,
+    check_array,
     check_is_fitted,
-    check_X_y,
     validate_data,
 )
 
 from certree.arrays import Float64
+from certree.rows.categories import Categories, categories_of
+from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold, Indices, content_folds
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Training:
-    """The rows that an estimator is fitted on; those of weight zero are gone.
-
-    ``y`` holds classes 0, 1, ... (int32) or a numeric target (float64); ``number`` says which rows
-    they were, None if all are left.
-    """
-
-    X: NDArray[Any]
-    y: NDArray[Any]
-    weight: Float64 | None
-    number: Indices | None
-
-    def folds(self, cv: Any, random_state: np.random.RandomState, classifier: bool) -> list[Fold]:
-        """Split the rows as scikit-learn's `cv` says; a number of folds goes by content."""
-        if cv is None or isinstance(cv, Integral):
-            n_folds = 5 if cv is None else int(cv)
-            return list(content_folds(self.X, self.y, n_folds, random_state, self.weight))
-        # Importing it takes longer than importing all of certree; most models never need it.
-        from sklearn.model_selection import check_cv
-
-        # A splitter splits the rows that are left; given row numbers are those of all rows.
-        place = np.arange(len(self.y))
-        if self.number is not None and not hasattr(cv, "split"):
-            place = np.full(self.number[-1] + 1, -1)
-            place[self.number] = np.arange(len(self.number))
-        splits = check_cv(cv, self.y, classifier=classifier).split(self.X, self.y)
-        return [self._fold(*(self._left(place, part) for part in split)) for split in splits]
-
-    @staticmethod
-    def _left(place: Indices, rows: Any) -> Indices:
-        numbers = np.asarray(rows)
-        numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers
-        kept = place[numbers[numbers < len(place)]]
-        return kept[kept >= 0]
-
-    def _fold(self, grow: Indices, judge: Indices) -> Fold:
-        if self.weight is None:
-            return Fold(grow, judge)
-        return Fold(grow, judge, self.weight[grow], self.weight[judge])
-
 
 # How scikit-learn is to check a matrix of features.
 _NUMBERS: dict[str, Any] = {
@@ -68,53 +36,212 @@ _NUMBERS: dict[str, Any] = {
 }
 
 
-def checked_rows(
-    model: Any, X: ArrayLike, y: ArrayLike, reset: bool = True
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Check training rows and their target; categories become codes.
+@dataclass(frozen=True, slots=True, eq=False)
+class Training:
+    """The rows that an estimator is fitted on; those of weight zero are gone.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Numbers, and codes of categories; NaN where one is missing.
+    y : ndarray of shape (n,)
+        Classes 0, 1, ... (int32) or a numeric target (float64).
+    weight : ndarray of float64, shape (n,), or None
+        Positive weight of each row; None: 1 each.
+    indices : ndarray of intp, shape (n,), or None
+        Which of the rows given these are; None: all.
+    sides : Sides or None
+        Which of these rows grow and which weigh; None: all do both.
+    groups : ndarray of shape (n,), or None
+        Group of each row.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    weight: Float64 | None
+    indices: Indices | None = None
+    sides: Sides | None = None
+    groups: NDArray[Any] | None = None
+
+    def at(self, indices: Indices) -> "Training":
+        """Some of these rows, by themselves."""
+        weight = None if self.weight is None else self.weight[indices]
+        return Training(np.ascontiguousarray(self.X[indices]), self.y[indices], weight)
+
+    def folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
+        """Split the rows as scikit-learn's `cv` says; a number of folds goes by content."""
+        if cv is None or isinstance(cv, Integral):
+            n_folds = 5 if cv is None else int(cv)
+            return list(content_folds(self.X, self.y, n_folds, random_state, self.weight))
+        # Importing it takes longer than importing all of certree; most models never need it.
+        from sklearn.model_selection import check_cv
+
+        # A splitter splits the rows that are left; given indices are those of all rows.
+        place = np.arange(len(self.y))
+        if self.indices is not None and not hasattr(cv, "split"):
+            place = np.full(self.indices[-1] + 1, -1)
+            place[self.indices] = np.arange(len(self.indices))
+        classifier = self.y.dtype == np.int32
+        splits = check_cv(cv, self.y, classifier=classifier).split(self.X, self.y)
+        return [self._fold(*(_left(place, part) for part in split)) for split in splits]
+
+    def _fold(self, grow: Indices, judge: Indices) -> Fold:
+        if self.weight is None:
+            return Fold(grow, judge)
+        return Fold(grow, judge, self.weight[grow], self.weight[judge])
+
+
+def _left(place: Indices, part: Any) -> Indices:
+    indices = np.asarray(part)
+    indices = np.flatnonzero(indices) if indices.dtype == bool else indices
+    kept = place[indices[indices < len(place)]]
+    return kept[kept >= 0]
+
+
+def training_rows(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    groups: Any = None,
+    grow_size: float | None = None,
+    random_state: np.random.RandomState | None = None,
+    categories: Callable[[Any], Categories | None] | None = None,
+    classes: NDArray[Any] | None = None,
+    reset: bool = True,
+) -> Training:
+    """Check and code what an estimator is fitted on, and leave out rows of weight zero.
+
+    Sets what rows tell of features and target: ``n_features_in_``, ``feature_names_in_``,
+    ``categories_`` and, of a classifier, ``classes_`` and ``n_classes_``.
 
     Parameters
     ----------
     model : estimator
-        Its ``categories_`` are those of the rows. Number and names of the features are set.
+        Its parameters ``categorical_features``, ``class_weight`` and ``preprocessor`` are read, where
+        it has them.
     X : array-like of shape (n, p)
         Rows.
     y : array-like of shape (n,)
         Target.
+    sample_weight : array-like of shape (n,), or None
+        How many rows each row counts as. A row of weight zero is as if absent.
+    groups : array-like of shape (n,), or None
+        Group of each row.
+    grow_size : float or None
+        Share of the rows, or groups, that grow; 0: none of them; None: all do everything.
+    random_state : numpy RandomState or None
+        Deals the rows.
+    categories : callable or None
+        Learns the `Categories` of rows; None: those that ``categorical_features`` names.
+    classes : ndarray of shape (K,), or None
+        The classes; None: those of the rows.
     reset : bool
-        Whether the features are new, or must be those that the model knows.
+        Whether features and classes are new, or must be those that the model knows.
 
     Returns
     -------
-    tuple of two ndarrays
-        A matrix of numbers, NaN where one is missing, and the target.
+    Training
+
+    Raises
+    ------
+    ValueError
+        In scikit-learn's words, if rows, target, weights or groups do not go together.
     """
-    checks = {**_NUMBERS, "y_numeric": not is_classifier(model)}
-    if model.categories_ is None:
-        rows, target = validate_data(model, X, y, reset=reset, **checks)
-    else:
-        validate_data(model, X, reset=reset, skip_check_array=True)
-        encoded = model.categories_.encode(X)
-        rows, target = check_X_y(encoded, y, estimator=model, **checks)
-    return rows, target
+    target, weight = _weighed(model, X, y, sample_weight)
+    there = [X, target, weight, _checked_groups(groups, len(target))]
+    indices = None
+    if weight is not None and not (weight > 0).all():
+        indices = np.flatnonzero(weight > 0)
+        if not len(indices):
+            raise ValueError("sample_weight must be positive for at least one row")
+        there = [None if one is None else _safe_indexing(one, indices) for one in there]
+    X, target, weight, groups = there
+    sides = None if grow_size is None else deal(len(target), grow_size, random_state, groups)
+    X = _preprocessed(model, X, target, sides)
+    if reset:
+        learn = categories or partial(
+            categories_of, categorical_features=model.categorical_features
+        )
+        model.categories_ = learn(_growing(X, sides))
+    rows = _matrix(model, X, reset)
+    coded = _coded(model, target, classes, reset)
+    return Training(rows, coded, weight, indices, sides, groups)
 
 
-def new_rows(model: Any, X: ArrayLike) -> NDArray[Any]:
-    """Check rows to predict against what a fitted model knows; categories become codes."""
-    check_is_fitted(model)
+def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float64 | None]:
+    """Target and weight of each row."""
+    if y is None:
+        raise ValueError(
+            f"This {type(model).__name__} estimator requires y to be passed, but the target y is None."
+        )
+    target = _check_y(y, y_numeric=not is_classifier(model), estimator=model)
+    check_consistent_length(X, target)
+    weight = None
+    if sample_weight is not None:
+        weight = _check_sample_weight(
+            sample_weight, target, dtype=np.float64, ensure_non_negative=True
+        )
+    if is_classifier(model):
+        check_classification_targets(target)
+        if model.class_weight is not None:
+            factor = class_weights(model.class_weight, target, weight)
+            weight = factor if weight is None else weight * factor
+    return target, weight
+
+
+def _checked_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
+    if groups is None:
+        return None
+    given = np.asarray(groups)
+    if given.shape != (n_rows,):
+        raise ValueError(f"groups must have shape ({n_rows},), got {given.shape}")
+    return given
+
+
+def _growing(X: Any, sides: Sides | None) -> Any:
+    """The rows that grow; all, if no side does."""
+    return X if sides is None or not len(sides.grow) else _safe_indexing(X, sides.grow)
+
+
+def _preprocessed(model: Any, X: Any, target: NDArray[Any], sides: Sides | None) -> Any:
+    """Transform all rows by a preprocessor that only those that grow have fitted."""
+    if getattr(model, "preprocessor", None) is None:
+        return X
+    if sides is None or not len(sides.grow):
+        raise ValueError("preprocessor takes rows that grow the tree, and here none do")
+    step = clone(model.preprocessor)
+    model.preprocessor_ = step.fit(_growing(X, sides), target[sides.grow])
+    return model.preprocessor_.transform(X)
+
+
+def _matrix(model: Any, X: Any, reset: bool) -> NDArray[Any]:
+    """Rows as a matrix of numbers; sets or checks the number and the names of the features."""
     if model.categories_ is None:
-        rows: NDArray[Any] = validate_data(model, X, reset=False, **_NUMBERS)
+        rows: NDArray[Any] = validate_data(model, X, reset=reset, **_NUMBERS)
         return rows
-    validate_data(model, X, reset=False, skip_check_array=True)
-    return np.asarray(model.categories_.encode(X))
+    validate_data(model, X, reset=reset, skip_check_array=True)
+    encoded: NDArray[Any] = check_array(model.categories_.encode(X), estimator=model, **_NUMBERS)
+    return encoded
 
 
-def one_row(x: ArrayLike) -> ArrayLike:
-    """Give one row of shape (p,) two dimensions; a table stays as it is."""
-    if np.ndim(x) == 2:
-        return x
-    # Numbers beside strings stay numbers.
-    return np.asarray(x, dtype=object if np.asarray(x).dtype.kind == "U" else None)[None]
+def _coded(
+    model: Any, target: NDArray[Any], classes: NDArray[Any] | None, reset: bool
+) -> NDArray[Any]:
+    """The target as int32 classes or float64 numbers."""
+    if not is_classifier(model):
+        return np.ascontiguousarray(target, dtype=np.float64)
+    if reset:
+        model.classes_ = np.unique(target) if classes is None else classes
+        model.n_classes_ = len(model.classes_)
+    codes = np.searchsorted(model.classes_, target).clip(max=len(model.classes_) - 1)
+    unknown = model.classes_[codes] != target
+    if unknown.any():
+        raise ValueError(
+            f"y must hold classes among {model.classes_}, got {np.unique(target[unknown])}"
+        )
+    return codes.astype(np.int32)
 
 
 def class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) -> Float64:
@@ -127,3 +254,22 @@ def class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) ->
     present = totals > 0
     factor = totals.sum() / (present.sum() * np.where(present, totals, 1))
     return np.where(present, factor, 0)[codes]
+
+
+def new_rows(model: Any, X: Any) -> NDArray[Any]:
+    """Check rows to predict against what a fitted model knows; categories become codes."""
+    check_is_fitted(model)
+    if getattr(model, "preprocessor_", None) is not None:
+        X = model.preprocessor_.transform(X)
+    if model.categories_ is None:
+        return _matrix(model, X, reset=False)
+    validate_data(model, X, reset=False, skip_check_array=True)
+    return np.asarray(model.categories_.encode(X))
+
+
+def one_row(x: ArrayLike) -> ArrayLike:
+    """Give one row of shape (p,) two dimensions; a table stays as it is."""
+    if np.ndim(x) == 2:
+        return x
+    # Numbers beside strings stay numbers.
+    return np.asarray(x, dtype=object if np.asarray(x).dtype.kind == "U" else None)[None]

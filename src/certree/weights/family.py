@@ -6,8 +6,9 @@ probability of being a leaf. A node that stands for a chain of k cells with the 
 to stop, one of which a pruning picks.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,8 +24,8 @@ Scoring = Literal["error", "log_loss", "squared"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldOutVotes:
-    """What nodes vote for, and held-out rows that judge it.
+class JudgedVotes:
+    """What nodes vote for, and rows that judge it.
 
     Parameters
     ----------
@@ -32,13 +33,26 @@ class HeldOutVotes:
         What nodes vote for, unless `values` are given.
     values : ndarray of float64, shape (m, K), or None
         How nodes spread their votes, or the means that they predict.
-    holdout : ndarray of float64, shape (m, K) or (m, 3)
+    judging : ndarray of float64, shape (m, K) or (m, 3)
         The table of statistics of the judging rows in every node.
     """
 
     label: Int32 | None
     values: Float64 | None
-    holdout: Float64
+    judging: Float64
+
+
+class Tunable(Protocol):
+    """What temperatures choose from: a law or a pruning for each tuple of them."""
+
+    @property
+    def at(self) -> Callable[..., NodeWeights]:
+        """The law of one tuple of temperatures."""
+
+    def losses(
+        self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
+    ) -> Float64:
+        """Loss of the vote of each law on judging rows; see `Family`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,15 +115,15 @@ class Family:
         return NodeWeights(weight, log_odds, evidence, stops.entropy, stops.mode)
 
     def losses(
-        self, temperatures: Float64, votes: HeldOutVotes, scoring: Scoring, n_threads: int
+        self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Held-out loss of the vote of each law, for all rows of temperatures in one call.
+        """Loss of the vote of each law on judging rows, for all rows of temperatures in one call.
 
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
             One law a row.
-        votes : HeldOutVotes
+        votes : JudgedVotes
             What nodes vote for, and the rows that judge it.
         scoring : {"error", "log_loss", "squared"}
             The loss; squared for numeric targets.
@@ -123,8 +137,8 @@ class Family:
         """
         return _core.score_grid(**self._judged(temperatures, votes, n_threads), loss=scoring)
 
-    def held_out_shares(
-        self, temperatures: Float64, votes: HeldOutVotes, n_threads: int
+    def judged_shares(
+        self, temperatures: Float64, votes: JudgedVotes, n_threads: int
     ) -> tuple[Float64, Float64]:
         """What the vote of each law gives to the right class of the judging rows; see `losses`.
 
@@ -137,7 +151,7 @@ class Family:
         """
         return _core.held_out_shares(**self._judged(temperatures, votes, n_threads))
 
-    def _judged(self, temperatures: Float64, votes: HeldOutVotes, n_threads: int) -> dict[str, Any]:
+    def _judged(self, temperatures: Float64, votes: JudgedVotes, n_threads: int) -> dict[str, Any]:
         """The laws and what they vote with, as the core takes them."""
         return {
             "left": self.tree.left,
@@ -148,7 +162,7 @@ class Family:
             "prune": self.prune,
             "label": votes.label,
             "frequency": votes.values,
-            "holdout": votes.holdout,
+            "holdout": votes.judging,
             "n_threads": n_threads,
         }
 

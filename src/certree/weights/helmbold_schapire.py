@@ -27,11 +27,11 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     return Family(tree, gains[:, None], loss[:1], np.array([]), branching(tree, 0.5))
 
 
-def helmbold_schapire(tree: Tree, stats: NodeStats, temperature_: float) -> NodeWeights:
+def helmbold_schapire(tree: Tree, stats: NodeStats, temperature: float) -> NodeWeights:
     """Weigh all prunings as Helmbold and Schapire do, for two classes.
 
     A node predicts the frequency of class 1 among its rows. A pruning's weight is
-    ``2^-(number of its nodes that T0 splits, or could have) exp(-temperature_ loss)``, where loss
+    ``2^-(number of its nodes that T0 splits, or could have) exp(-temperature loss)``, where loss
     sums ``|y - prediction|`` over the rows; vote with ``kind="mean"``.
 
     Parameters
@@ -40,7 +40,7 @@ def helmbold_schapire(tree: Tree, stats: NodeStats, temperature_: float) -> Node
         The tree.
     stats : NodeStats
         Counts of two classes.
-    temperature_ : float
+    temperature : float
         Weight of a unit of loss (nats per row), >= 0: minus the log of their beta.
 
     Returns
@@ -57,4 +57,4 @@ def helmbold_schapire(tree: Tree, stats: NodeStats, temperature_: float) -> Node
     Helmbold and Schapire, "Predicting nearly as well as the best pruning of a decision tree", Machine
     Learning 1997.
     """
-    return helmbold_schapire_family(tree, stats).at(nonnegative("temperature_", temperature_))
+    return helmbold_schapire_family(tree, stats).at(nonnegative("temperature", temperature))

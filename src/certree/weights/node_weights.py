@@ -101,7 +101,7 @@ def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
     return float(weights.weight @ stats.errors) / rows
 
 
-def _decided(tree: Tree, splits: NDArray[np.bool_]) -> NodeWeights:
+def pruning_of(tree: Tree, splits: NDArray[np.bool_]) -> NodeWeights:
     """The one pruning that splits a reached node where `splits` says so."""
     log_odds = np.where(splits & ~tree.is_leaf, np.inf, -np.inf)
     weight = _core.reach(tree.left, log_odds) * (log_odds < 0)
@@ -114,7 +114,7 @@ def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
     Prunings that stop in different cells of one chain count as different ones.
     """
     log_odds = _core.likeliest(tree.left, weights.of(tree).log_odds, weights.chain_mode)
-    return _decided(tree, log_odds > 0)
+    return pruning_of(tree, log_odds > 0)
 
 
 def sample_pruning(
@@ -139,4 +139,4 @@ def sample_pruning(
     u = np.random.default_rng(rng).random(tree.n_nodes)
     with np.errstate(over="ignore"):
         stop = 1 / (1 + np.exp(weights.of(tree).log_odds))
-    return _decided(tree, u >= stop)
+    return pruning_of(tree, u >= stop)

@@ -10,11 +10,11 @@ from certree.tree import Tree
 from certree.weights.family import ChainStops, Family, chain_stops, loss_family
 from certree.weights.node_weights import NodeWeights
 
-Prior = Literal["leaves", "branching"]
+PriorName = Literal["leaves", "branching"]
 
 
 def pac_bayes_family(
-    tree: Tree, stats: Stats, prior: Prior = "leaves", stop_probability: float = 0.5
+    tree: Tree, stats: Stats, prior: PriorName = "leaves", stop_probability: float = 0.5
 ) -> Family:
     """The PAC-Bayes laws of a tree, by (lambda_error, lambda_penalty); see `pac_bayes`."""
     if prior == "leaves":
@@ -38,7 +38,7 @@ def pac_bayes(
     stats: Stats,
     lambda_error: float,
     lambda_penalty: float,
-    prior: Prior = "leaves",
+    prior: PriorName = "leaves",
     stop_probability: float = 0.5,
 ) -> NodeWeights:
     """Weigh all prunings by their loss, their size and a prior.
@@ -84,10 +84,12 @@ def pac_bayes(
     )
 
 
-def theorem_posterior(tree: Tree, stats: NodeStats, lam: float, delta: float) -> NodeWeights:
+def theorem_posterior(
+    tree: Tree, stats: NodeStats, lambda_error: float, delta: float
+) -> NodeWeights:
     """Weigh all prunings as the paper's Theorem 1 does.
 
-    Every cell A, without rows too, has log weight ``-lam (err(A) + sqrt(2 n(A) log(|T0| / delta))) -
+    Every cell A, without rows too, has log weight ``-lambda_error (err(A) + sqrt(2 n(A) log(|T0| / delta))) -
     3 D0``, where |T0| and D0 are the number of cells and the depth of the tree, chains counted.
 
     Parameters
@@ -96,7 +98,7 @@ def theorem_posterior(tree: Tree, stats: NodeStats, lam: float, delta: float) ->
         The tree.
     stats : NodeStats
         Errors and rows of its nodes.
-    lam : float
+    lambda_error : float
         Temperature, between 0 and 2.
     delta : float
         Probability with which the theorem may fail, between 0 and 1.
@@ -108,16 +110,16 @@ def theorem_posterior(tree: Tree, stats: NodeStats, lam: float, delta: float) ->
     Raises
     ------
     ValueError
-        If `lam` or `delta` is out of range.
+        If `lambda_error` or `delta` is out of range.
 
     References
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Theorem 1.
     """
-    if not 0 < lam < 2:
-        raise ValueError(f"lam must lie between 0 and 2, got {lam!r}")
+    if not 0 < lambda_error < 2:
+        raise ValueError(f"lambda_error must lie between 0 and 2, got {lambda_error!r}")
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
-    deviation = lam * np.sqrt(2 * np.log(tree.n_cells / delta))
-    fixed = [-lam, -deviation, -3.0 * tree.depth]
+    deviation = lambda_error * np.sqrt(2 * np.log(tree.n_cells / delta))
+    fixed = [-lambda_error, -deviation, -3.0 * tree.depth]
     return loss_family(tree, stats, 3, fixed, chain_stops(tree), empty_leaves=True).at()

@@ -1,0 +1,190 @@
+"""Rows that grow a tree, and what is said of them whatever the partition."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+
+from certree import _core
+from certree.arrays import Float64, Int32, column, matrix, row_weights
+from certree.rows.categories import categorical_mask
+from certree.rows.folds import Indices
+from certree.tree import threads
+
+MaxDepth = int | Literal["log"] | None
+MonotonicCst = ArrayLike | Mapping[str, int] | None
+Slopes = NDArray[np.int8] | None
+
+# The core counts depth in int32 and adds the length of a run to it.
+_DEEPEST = 2**30
+
+
+@dataclass(frozen=True, eq=False)
+class GrowingRows:
+    """Checked rows that grow a tree, all of positive weight.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Rows.
+    y : ndarray of shape (n,), or None
+        Classes 0, 1, ... (int32), or a numeric target (float64).
+    weight : ndarray of float64, shape (n,), or None
+        How many rows each counts as; None: one.
+    max_depth : int, "log" or None
+        Cells at this depth are leaves; "log" is p times the whole part of log n, None no limit.
+    categorical : ndarray of bool, shape (p,), or None
+        Which features hold categories 0, 1, ...; None: none.
+    slopes : ndarray of int8, shape (p,), or None
+        1 or -1 where the mean of y must not fall or rise along a feature; None: 0 everywhere.
+    random_state : int, RandomState or None
+        Decides what is drawn.
+    n_jobs : int or None
+        Number of threads; None is one, -1 all. A tree does not depend on it.
+    whole, indices
+        The rows of which these are a part, and which of them; None if they are no part.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any] | None = None
+    weight: Float64 | None = None
+    max_depth: MaxDepth = None
+    categorical: NDArray[np.bool_] | None = None
+    slopes: Slopes = None
+    random_state: int | RandomState | None = None
+    n_jobs: int | None = None
+    whole: "GrowingRows | None" = None
+    indices: Indices | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        categorical_features: ArrayLike | None = None,
+        monotonic_cst: MonotonicCst = None,
+        **others: Any,
+    ) -> "GrowingRows":
+        """Check rows as the functions that grow a tree take them."""
+        names = [*X.columns] if hasattr(X, "columns") else None
+        rows = matrix(X)
+        if rows.shape[0] == 0 or rows.shape[1] == 0:
+            raise ValueError(
+                f"X must have at least one row and one feature, got shape {rows.shape}"
+            )
+        mask = categorical_mask(categorical_features, rows.shape[1], names)
+        slopes = slopes_of(monotonic_cst, rows.shape[1], names)
+        target = _target(y, len(rows))
+        weight = row_weights(sample_weight, len(rows))
+        if weight is not None:
+            present = weight > 0
+            if not present.any():
+                raise ValueError("sample_weight must be positive for at least one row")
+            if not present.all():
+                rows, weight = np.ascontiguousarray(rows[present]), weight[present]
+                target = None if target is None else target[present]
+        return cls(rows, target, weight, categorical=mask, slopes=slopes, **others)
+
+    def part(self, indices: Indices, weight: Float64 | None) -> "GrowingRows":
+        """Some of these rows, with weights of their own."""
+        y = None if self.y is None else self.y[indices]
+        return replace(self, X=self.X[indices], y=y, weight=weight, whole=self, indices=indices)
+
+    @cached_property
+    def order(self) -> NDArray[np.uint32]:
+        """Ranks and indices of the rows in the order of every feature of numbers, in turns."""
+        return _core.rank_rows(self.X, self.category_codes, threads(self.n_jobs))
+
+    @property
+    def ranked(self) -> tuple[NDArray[np.uint32], Int32] | None:
+        """The order of the whole and the place of these rows in it, so that it is sorted once.
+
+        None where there is nothing to gain.
+        """
+        whole, indices = self.whole or self, self.indices
+        if indices is None:
+            shared = "order" in self.__dict__
+            return (self.order, np.arange(len(self.X), dtype=np.int32)) if shared else None
+        if not (np.diff(indices) > 0).all():
+            return None
+        place = np.full(len(whole.X), -1, dtype=np.int32)
+        place[indices] = np.arange(len(indices), dtype=np.int32)
+        return whole.order, place
+
+    @property
+    def category_codes(self) -> NDArray[np.uint8] | None:
+        """Which features hold categories, as the core takes it."""
+        given = self.categorical
+        return None if given is None or not given.any() else given.view(np.uint8)
+
+    @property
+    def levels(self) -> Int32 | None:
+        """Classes, or a number for each distinct value of a target: cells are pure by either."""
+        if self.y is None or self.y.dtype == np.int32:
+            return self.y
+        return np.unique(self.y, return_inverse=True)[1].astype(np.int32)
+
+    @property
+    def n(self) -> float:
+        """Rows, counted by weight."""
+        return float(len(self.X) if self.weight is None else self.weight.sum())
+
+    def stopping(self, min_samples_split: float) -> dict[str, Any]:
+        """What says when a cell is not split any further, as the core's growers take it."""
+        if not min_samples_split >= 2:
+            raise ValueError(f"min_samples_split must be at least 2, got {min_samples_split!r}")
+        plain = self.weight is None or (self.weight == 1).all()
+        return {
+            "weight": None if plain else self.weight,
+            "min_rows": float(min_samples_split) - 1,
+            "max_depth": self.depth_limit,
+        }
+
+    @property
+    def depth_limit(self) -> int:
+        """Depth at which cells are leaves."""
+        depth: object = self.max_depth
+        if depth is None:
+            return _DEEPEST
+        if depth == "log":
+            return min(_DEEPEST, self.X.shape[1] * int(np.log(max(self.n, 1.0))))
+        if not isinstance(depth, Integral) or depth < 0:
+            raise ValueError(f'max_depth must be None, "log" or a whole number >= 0, got {depth!r}')
+        return min(_DEEPEST, int(depth))
+
+
+def _target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
+    """Classes, or numbers."""
+    if y is None:
+        return None
+    if np.asarray(y).dtype.kind != "f":
+        return column("y", y, "int32", (n,))
+    target = column("y", y, "float64", (n,))
+    if not np.isfinite(target).all():
+        raise ValueError("y must be finite")
+    return target
+
+
+def slopes_of(monotonic_cst: MonotonicCst, p: int, names: Sequence[str] | None) -> Slopes:
+    """Constraints as a column of -1, 0 and 1, (p,); None if there are none."""
+    if monotonic_cst is None:
+        return None
+    if isinstance(monotonic_cst, Mapping):
+        known = [] if names is None else list(names)
+        unknown = [name for name in monotonic_cst if name not in known]
+        if unknown:
+            raise ValueError(f"monotonic_cst names {unknown}, but the features are {known}")
+        monotonic_cst = [monotonic_cst.get(name, 0) for name in known]
+    given = np.asarray(monotonic_cst)
+    if given.shape != (p,):
+        raise ValueError(f"monotonic_cst must have shape ({p},), got {given.shape}")
+    if not np.isin(given, (-1, 0, 1)).all():
+        raise ValueError(f"monotonic_cst must hold -1, 0 or 1, got {given.tolist()}")
+    return given.astype(np.int8) if given.any() else None

@@ -1,0 +1,45 @@
+"""What partitions are called in short."""
+
+from typing import Any
+
+from certree.grow.cart import Cart
+from certree.grow.dyadic import Dyadic
+from certree.grow.kd import KD
+from certree.grow.partition import Partition
+from certree.grow.sklearn_tree import SklearnTree
+
+PARTITIONS = {"cart": Cart, "dyadic": Dyadic, "kd": KD}
+
+
+def partition_of(value: Any, **switches: Any) -> Partition:
+    """The partition that a name, an object or a decision tree of scikit-learn means.
+
+    Parameters
+    ----------
+    value : {"cart", "dyadic", "kd"}, partition, or scikit-learn decision tree
+        What an estimator was given.
+    **switches
+        Those of a partition that is given by its name alone.
+
+    Returns
+    -------
+    Partition
+
+    Raises
+    ------
+    ValueError
+        If it is none of them.
+    """
+    if isinstance(value, str) and value in PARTITIONS:
+        named: Partition = PARTITIONS[value](**switches)
+        return named
+    if not isinstance(value, type):
+        if hasattr(value, "grow"):
+            given: Partition = value
+            return given
+        if hasattr(value, "fit"):
+            return SklearnTree(value)
+    raise ValueError(
+        'partition must be "cart", "dyadic", "kd", an object such as Cart(), or a scikit-learn '
+        f"decision tree, got {value!r}"
+    )

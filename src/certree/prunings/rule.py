@@ -1,0 +1,29 @@
+"""What chooses one pruning of a tree: any object with these."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from certree.grow.partition import Partition
+from certree.tree import Tree
+from certree.weights.family import Tunable
+
+
+class PruningRule(BaseEstimator):
+    """A rule with its settings: it charges a price, and prunings of every price are its family."""
+
+    # Whether it reads more than losses and rows: the counts of classes.
+    reads_classes = False
+
+    def family(self, tree: Tree, stats: Any) -> Tunable:
+        """The prunings of a tree, by their price."""
+        raise NotImplementedError
+
+    def matched(
+        self, partition: Partition, n_features: int
+    ) -> tuple[Callable[[Tree, Any], Tunable], Partition]:
+        """The family and the partition, each as the other wants it."""
+        if getattr(partition, "resolution", None) is not None:
+            raise ValueError(f"rule={self!r} takes no resolution, got partition={partition!r}")
+        return self.family, partition
