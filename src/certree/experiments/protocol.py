@@ -3,24 +3,24 @@
 Nguyen and Kpotufe, "PAC-Bayes Tree: weighted subtrees with guarantees", NeurIPS 2018, Section 5.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from certree.arrays import Float64, Int32
+from certree.arrays import Int32
 from certree.files.tables import Table, load
-from certree.grow.dyadic import grow_dyadic
-from certree.grow.partition import Grower
+from certree.grow.dyadic import Dyadic
+from certree.grow.growing import GrowingRows
+from certree.grow.kd import KD
+from certree.grow.partition import Partition
 from certree.progress import progress
-from certree.prunings.penalties import cost_complexity_family, depth_penalised_family
+from certree.prunings.penalties import CostComplexity, DepthPenalised
 from certree.rows.folds import content_folds
 from certree.stats import count, counted
-from certree.tree import Tree
 from certree.tune import Candidate, GrownFold, Objective, OneLaw, grow_fold, tune
 from certree.votes import Voting, vote
 from certree.weights.helmbold_schapire import helmbold_schapire_family
@@ -31,20 +31,14 @@ TEST_ROWS = 2000
 # UCI's training file; the rows after it have another class mix.
 FIRST_ROWS = {"crowd": 10545}
 
-Grow = Callable[[NDArray[Any], Int32, Float64 | None], Tree]
-
-PARTITIONS: dict[str, Grow] = {
-    "dyadic": Grower("dyadic", max_depth="log"),
-    "kd": Grower("kd", axis="cycle", max_depth="log"),
-    "kd-spread": Grower("kd", axis="spread", max_depth="log"),
+PARTITIONS: dict[str, Partition] = {
+    "dyadic": Dyadic(),
+    "kd": KD(axis="cycle"),
+    "kd-spread": KD(axis="spread"),
 }
 # The tree with every cell in a node of its own, for sets with few features.
 EXPANDED = "dyadic-expanded"
 EXPANDED_FEATURES = 16
-
-
-def _expanded(X: NDArray[Any], y: Int32, _: Float64 | None = None) -> Tree:
-    return grow_dyadic(X, y, max_depth="log", expand=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,8 +68,8 @@ class Contestant:
 
 PRUNING = "pruning"
 CONTESTANTS = (
-    Contestant(PRUNING, Candidate(cost_complexity_family, Voting("majority"))),
-    Contestant("SN-pruning", Candidate(depth_penalised_family, Voting("majority"))),
+    Contestant(PRUNING, Candidate(CostComplexity().family, Voting("majority"))),
+    Contestant("SN-pruning", Candidate(DepthPenalised().family, Voting("majority"))),
     Contestant("PAC-Bayes joint", Candidate(pac_bayes_family, Voting("majority")), 2, "joint"),
     Contestant(
         "PAC-Bayes error-first", Candidate(pac_bayes_family, Voting("majority")), 2, "error-first"
@@ -152,12 +146,13 @@ def judge(
     contestants: Sequence[Contestant] = CONTESTANTS,
 ) -> Outcome:
     """Run all methods on one partition of one sample."""
-    grow = _expanded if partition == EXPANDED else PARTITIONS[partition]
+    cells = Dyadic(expand=True) if partition == EXPANDED else PARTITIONS[partition]
     X, y, n_classes = sample.X, sample.y, sample.n_classes
     rng = np.random.RandomState(repeat)
     summarise = partial(counted, n_classes=n_classes)
-    folds = [grow_fold(fold, grow, summarise, X, y) for fold in content_folds(X, y, 2, rng)]
-    tree = grow(X, y, None)
+    rows = GrowingRows(X, y, max_depth="log")
+    folds = [grow_fold(fold, cells, rows, summarise) for fold in content_folds(X, y, 2, rng)]
+    tree = cells.grow(rows)
     stats = count(tree, X, y, n_classes)
     leaf = tree.apply(sample.X_test)
     errors = {UNPRUNED: float(np.mean(stats.label[leaf] != sample.y_test))}

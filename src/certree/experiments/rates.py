@@ -23,8 +23,10 @@ from certree.arrays import Float64, Int32
 from certree.estimators.decorated import DecoratedTreeClassifier
 from certree.estimators.pruned import PrunedTreeClassifier
 from certree.experiments.table2 import Mean, mean_of
-from certree.grow.dyadic import dyadic_resolution
+from certree.grow.dyadic import Dyadic, dyadic_resolution
 from certree.progress import progress
+from certree.prunings.rule import PruningRule
+from certree.prunings.scott_nowak import SpatiallyAdaptive, SquareRoot
 
 DIMENSIONS = (2, 3)
 SIZES = tuple(2**power for power in range(8, 17, 2))
@@ -94,11 +96,9 @@ class Rule:
     exponent: Callable[[int, float], float]
 
 
-def _pruned(rule: str, constant: float) -> PrunedTreeClassifier:
+def _pruned(rule: PruningRule, price: float) -> PrunedTreeClassifier:
     """A rule on the tree of its theorem."""
-    return PrunedTreeClassifier(
-        "dyadic", rule=rule, lambda_penalty=constant, count_empty=True, resolution="paper"
-    )
+    return PrunedTreeClassifier(Dyadic(resolution="paper"), rule=rule, price=price)
 
 
 def quadratic_leaf() -> Any:
@@ -116,10 +116,11 @@ def _decorated_exponent(dimension: int, smoothness: float) -> float:
     return gamma / (dimension + 2 * gamma - 2)
 
 
+_ADAPTIVE = SpatiallyAdaptive(count_empty=True)
 RULES = (
-    Rule("(1) square root", _pruned("square-root", SCALE), lambda d, _: 1 / (d + 1)),
-    Rule("(2) spatially adaptive", _pruned("spatially-adaptive", SCALE), lambda d, _: 1 / d),
-    Rule("(2) as printed", _pruned("spatially-adaptive", 1.0), lambda _, __: np.nan),
+    Rule("(1) square root", _pruned(SquareRoot(count_empty=True), SCALE), lambda d, _: 1 / (d + 1)),
+    Rule("(2) spatially adaptive", _pruned(_ADAPTIVE, SCALE), lambda d, _: 1 / d),
+    Rule("(2) as printed", _pruned(_ADAPTIVE, 1.0), lambda _, __: np.nan),
     Rule("decorated", _decorated(), _decorated_exponent),
 )
 
