@@ -1,65 +1,43 @@
-"""The layout is the flow: a stage imports only earlier stages, and names say what is inside."""
+"""The layout is the flow: a room imports only rooms before it, and names say what is inside."""
 
 import ast
+import inspect
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import certree
+import certree.experiments
+import certree.show
 
 SOURCE = Path(certree.__file__).parent
-# Every module, in the order of the flow.
-ORDER = [
+# Every room, in the order of the flow.
+ROOMS = [
     "_core",
-    "columns",
-    "categories",
-    "bounds",
+    "arrays",
+    "progress",
     "rows",
     "tree",
-    "grow.stopping",
-    "grow.cart",
-    "grow.dyadic",
-    "grow.kd",
-    "grow.sklearn_tree",
-    "grow.partition",
+    "grow",
     "stats",
-    "heldout",
     "weights",
     "prunings",
-    "adaptive",
     "votes",
-    "divergence",
-    "moments",
-    "priors",
-    "labelled",
-    "certificate",
-    "oracle",
-    "progress",
     "tune",
+    "certificates",
     "explain",
-    "selective",
-    "deployment",
-    "estimator",
-    "certified",
-    "classifier",
-    "regressor",
-    "decorated",
-    "densities",
-    "powers",
+    "estimators",
     "naive_bayes",
-    "output",
-    "stored_tree",
-    "stored_naive_bayes",
-    "storage",
-    "tables",
-    "experiments.protocol",
-    "experiments.table2",
-    "experiments.figure2",
-    "experiments.rates",
-    "plot",
+    "files",
+    "experiments",
+    "show",
     "cli",
 ]
+# Words of other libraries too, which say nothing of where a switch of growth is named.
+EVERYDAY = {"axis", "estimator", "criterion", "max_features"}
 
 
 def module_name(path):
@@ -70,30 +48,43 @@ MODULES = {module_name(path): path for path in SOURCE.rglob("*.py") if path.name
 
 
 def imported(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "certree":
-            inner = node.module.removeprefix("certree").lstrip(".")
-            for alias in node.names:
-                longer = f"{inner}.{alias.name}".lstrip(".")
-                yield longer if longer in ORDER else inner
-        if isinstance(node, ast.Import):
-            yield from (
-                alias.name.removeprefix("certree.")
-                for alias in node.names
-                if alias.name.startswith("certree.")
-            )
+    """Modules of the package that a file imports, those for types alone left out."""
+    tree = ast.parse(path.read_text())
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if node in for_types or not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        names = [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            inner = [f"{node.module}.{name}" for name in names]
+            names = [name if leads_to(name) else node.module for name in inner]
+        yield from (name.removeprefix("certree.") for name in names if leads_to(name))
 
 
-def test_every_module_has_its_place():
-    assert set(MODULES) | {"_core"} == set(ORDER)
+def leads_to(name):
+    inner = name.removeprefix("certree.")
+    return name.startswith("certree.") and (inner in MODULES or inner in ROOMS)
+
+
+def test_every_module_is_in_a_room():
+    assert {name.split(".")[0] for name in MODULES} | {"_core"} == set(ROOMS)
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_a_module_imports_only_what_comes_before_it(name):
-    allowed = set(ORDER[: ORDER.index(name)])
-    # Types alone may look ahead.
-    later = {"plot": {"estimator"}}.get(name, set())
-    assert set(imported(MODULES[name])) <= allowed | later
+def test_a_module_imports_only_rooms_before_its_own(name):
+    room = name.split(".")[0]
+    allowed = set(ROOMS[: ROOMS.index(room) + 1])
+    assert {inner.split(".")[0] for inner in imported(MODULES[name])} <= allowed
+
+
+def test_no_imports_go_round_in_a_circle():
+    graph = {name: set(imported(path)) & set(MODULES) for name, path in MODULES.items()}
+    assert len(list(TopologicalSorter(graph).static_order())) == len(MODULES)
 
 
 def test_names_say_something():
@@ -109,10 +100,68 @@ def test_names_say_something():
                 )
 
 
-def test_public_names_are_sorted_and_documented():
-    assert certree.__all__ == sorted(certree.__all__)
-    for name in certree.__all__:
-        assert (getattr(certree, name).__doc__ or "").strip(), name
+def test_no_private_name_crosses_files():
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("certree."):
+                assert not [a.name for a in node.names if a.name.startswith("_")], name
+
+
+@pytest.mark.parametrize("room", [certree, *(getattr(certree, name) for name in ROOMS[3:-1])])
+def test_public_names_are_sorted_and_documented(room):
+    names = getattr(room, "__all__", [])
+    assert names == sorted(names)
+    for name in names:
+        assert (getattr(room, name).__doc__ or "").strip(), name
+
+
+def test_the_front_door_is_no_crowd():
+    assert len(certree.__all__) <= 37
+
+
+def constructors():
+    """Every class with parameters in the house."""
+    rooms = [certree, certree.prunings, certree.grow]
+    found = {getattr(room, name) for room in rooms for name in room.__all__}
+    return [one for one in found if inspect.isclass(one) and issubclass(one, BaseEstimator)]
+
+
+@pytest.mark.parametrize("model", sorted(constructors(), key=lambda one: one.__name__))
+def test_no_constructor_is_crowded_and_all_its_parameters_are_documented(model):
+    parameters = [name for name in inspect.signature(model.__init__).parameters if name != "self"]
+    assert len(parameters) <= 15
+    documented = re.findall(r"^    (\w+) : ", model.__doc__, re.M)
+    assert [name for name in documented if name in parameters] == parameters
+
+
+def test_a_switch_of_growth_is_named_in_few_files():
+    partitions = (certree.Cart, certree.KD, certree.Dyadic, certree.Grid)
+    switches = {name for one in partitions for name in one.__init__.__code__.co_varnames[1:]}
+    sources = {p: p.read_text() for p in MODULES.values()}
+    for switch in switches - EVERYDAY:
+        code = [p.name for p, text in sources.items() if re.search(rf"\b{switch}\b", code_of(text))]
+        assert len(code) <= 3, (switch, code)
+
+
+def code_of(text):
+    """A file without its docstrings."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def test_functions_fit_a_screen():
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                lines = node.end_lineno - node.body[0].lineno + 1
+                if ast.get_docstring(node):
+                    lines = node.end_lineno - node.body[0].end_lineno
+                assert lines <= 40, (name, node.name)
 
 
 def test_the_package_does_not_print():

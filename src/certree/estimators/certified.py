@@ -39,8 +39,9 @@ from certree.prunings.penalties import CostComplexity
 from certree.rows.training import Training, training_rows
 from certree.stats import NodeStats, counted
 from certree.tree import Tree, threads
-from certree.tune import Candidate, GrownFold, Mixture, Objective, tune
+from certree.tune import Candidate, GrownFold, Mixture, Objective, Search, tune
 from certree.votes import Kind, Voting
+from certree.weights.family import Scoring
 from certree.weights.node_weights import NodeWeights
 
 
@@ -265,8 +266,9 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
     def _weighed(self, tree: Tree, training: Training) -> tuple[NodeStats, NodeStats]:
         """Both sides of the rows, counted by their weights, with the labels of those that grow."""
         leaf, n_classes = tree.route(training.X, threads(self.n_jobs)), max(2, self.n_classes_)
+        weight = np.asarray(training.weight)
         grown, weighing = (
-            counted(tree, leaf[side], training.y[side], training.weight[side], n_classes)
+            counted(tree, leaf[side], training.y[side], weight[side], n_classes)
             for side in (training.sides.grow, training.sides.weigh)
         )
         return grown, NodeStats(weighing.counts, grown.label)
@@ -294,9 +296,7 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
     def _by_validation(self) -> PACBayesLaws:
         return PACBayesLaws() if isinstance(self.laws, str) else self.laws
 
-    @property
-    def scoring(self) -> Any:
-        """What a cross-validation of laws minimises."""
+    def _scoring(self) -> Scoring:
         return self._by_validation().scoring
 
     def _given(self) -> list[float | None]:
@@ -307,7 +307,7 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
     def _candidates(self) -> list[Candidate]:
         return pac_bayes_candidates(self._by_validation().prior, self._voting())
 
-    def _search(self) -> Any:
+    def _search(self) -> Search:
         laws = self._by_validation()
         return search_of(laws.search, laws.scoring)
 

@@ -25,7 +25,7 @@ from certree.grow.growing import MaxDepth
 from certree.grow.partition import Partition
 from certree.grow.shorthand import partition_of
 from certree.prunings.paths import losses_as_leaf
-from certree.prunings.penalties import CostComplexity, prune
+from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training, new_rows
@@ -144,7 +144,10 @@ class DecoratedTree(TreeVoteEstimator):
         """Loss of a model on rows that it has not seen."""
 
     def _candidates(self) -> list[Candidate]:
-        return [Candidate(CostComplexity().family, Voting("mean", _SMOOTHING))]
+        return []  # models are judged, not laws
+
+    def _voting(self) -> Voting:
+        return Voting("mean", _SMOOTHING)
 
     def _leaf_model(self) -> Any:
         model = self._default_leaf() if self.leaf_estimator is None else self.leaf_estimator
@@ -178,7 +181,7 @@ class DecoratedTree(TreeVoteEstimator):
         self.temperatures_, self.shares_ = {}, [1.0]
         pruning, models = self._pruned(grown, random_state)
         stats = self._summarise(tree, leaf, rows.y, rows.weight)
-        ballot = vote(tree, stats, pruning, self._candidates()[0].voting)
+        ballot = vote(tree, stats, pruning, self._voting())
         self._set_fitted(*collapsed(tree, stats, pruning, ballot))
         numbers = np.flatnonzero(pruning.weight)
         leaves = np.flatnonzero(self.tree_.is_leaf)
@@ -459,7 +462,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             v = node.number
             if errors < cost[v]:
                 cost[v], loss[v], models[v] = errors, left_out, model
-        rule = self._rule_of(self.rule)
+        rule = self._rule_of(self.rule) or Polynomial()
         prunings = rule.family(grown.tree, sides.stats, cost=cost)
         return prunings, loss, models
 

@@ -121,8 +121,10 @@ class HelmboldSchapireTreeClassifier(TreeVoteClassifier):
         self.verbose = verbose
 
     def _candidates(self) -> list[Candidate]:
-        voting = Voting("mean", self.smoothing, self._slopes())
-        return [Candidate(helmbold_schapire_family, voting)]
+        return [Candidate(helmbold_schapire_family, self._voting())]
+
+    def _voting(self) -> Voting:
+        return Voting("mean", self.smoothing, self._slopes())
 
     def _fit(self, training: Training) -> None:
         if self.n_classes_ > 2:

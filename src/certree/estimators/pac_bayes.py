@@ -99,10 +99,6 @@ class PACBayesVote(TreeVoteEstimator):
     prior: PriorName | None
     search: Search | None
 
-    def _voting(self) -> Voting:
-        """How prunings vote."""
-        raise NotImplementedError
-
     def _candidates(self) -> list[Candidate]:
         return pac_bayes_candidates(self.prior, self._voting())
 

@@ -42,7 +42,10 @@ class PrunedVote(TreeVoteEstimator):
 
     def _candidates(self) -> list[Candidate]:
         family, _ = rule_of(self.rule).matched(super()._partition(), self.n_features_in_)
-        return [Candidate(family, Voting("mean", 0.0, self._slopes()))]
+        return [Candidate(family, self._voting())]
+
+    def _voting(self) -> Voting:
+        return Voting("mean", 0.0, self._slopes())
 
     def _vote(self, training: Training, tree: Tree, candidate: Candidate, laws: Mixture) -> None:
         super()._vote(training, tree, candidate, laws)

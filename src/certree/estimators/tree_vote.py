@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     check_is_fitted,
 )
@@ -28,7 +29,7 @@ from certree.rows.training import Training, new_rows, one_row, training_rows
 from certree.stats import NodeStats, Stats, TargetStats, counted, measured
 from certree.tree import LEAF, Tree, threads
 from certree.tune import Candidate, GrownFold, Mixture, Objective, Search, choose, grow_fold
-from certree.votes import Vote, spread, vote
+from certree.votes import Vote, Voting, spread, vote
 from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
 
@@ -72,11 +73,18 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         """The families of laws that this estimator chooses from, the likeliest first."""
 
     @abstractmethod
+    def _voting(self) -> Voting:
+        """How prunings vote."""
+
+    @abstractmethod
     def _summarise(self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None) -> Stats:
         """The statistics of rows that have been routed to their leaves."""
 
     def _search(self) -> Search:
         return "joint"
+
+    def _scoring(self) -> Scoring:
+        return self.scoring
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of a partition or a rule that was given by its name.
@@ -191,10 +199,11 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     ) -> tuple[Candidate, Mixture]:
         """Choose by folds that are grown."""
         candidates = self._candidates()
+        known = [value for value in self._given() if value is not None]
         if not self._is_tuned():
-            return candidates[0], Mixture.of_one(self._given())
+            return candidates[0], Mixture.of_one(known)
         n_threads = threads(self.n_jobs)
-        objectives = [Objective.of(grown, one, self.scoring, n_threads) for one in candidates]
+        objectives = [Objective.of(grown, one, self._scoring(), n_threads) for one in candidates]
         best, laws = choose(objectives, self._given(), self._search(), advance)
         return candidates[best], laws
 
@@ -417,6 +426,11 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return normalised
 
 
+def _leaves_predict_means(model: Any) -> bool:
+    """Whether leaves predict means, not by models of their own."""
+    return not hasattr(model, "leaf_estimator")
+
+
 class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     """What the regressors share: a numeric target, its prediction and its spread."""
 
@@ -448,6 +462,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         predicted: Float64 = self.vote_.score[leaves, 0]
         return predicted
 
+    @available_if(_leaves_predict_means)
     def predict_spread(self, X: ArrayLike) -> Float64:
         """Say how far the target may lie from its prediction.
 
@@ -466,5 +481,5 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
             units of the target. The second is that of training rows: small leaves make it too small.
         """
         leaves = self._leaves(X)
-        parts = spread(self.tree_, self.stats_, self.weights_, self._candidates()[0].voting)
+        parts = spread(self.tree_, self.stats_, self.weights_, self._voting())
         return np.sqrt(np.column_stack([parts.between[leaves], parts.within[leaves]]))

@@ -199,7 +199,7 @@ def run(
     Parameters
     ----------
     datasets : sequence of str
-        Names that `certree.tables.load` knows.
+        Names that `certree.files.tables.load` knows.
     partitions : sequence of str
         Some of `PARTITIONS`; with "dyadic", sets of at most 16 features are also run on the tree
         that stores every cell.

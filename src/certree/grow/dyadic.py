@@ -129,7 +129,7 @@ class Dyadic(BaseEstimator):
             raise ValueError(f'resolution must be None or "paper", got {self.resolution!r}')
         if rows.max_depth is not None:
             raise ValueError(f'resolution="paper" takes max_depth=None, got {rows.max_depth!r}')
-        p = rows.X.shape[1]
+        p = int(rows.X.shape[1])
         return p * dyadic_resolution(rows.n, p, self.exponent)
 
 

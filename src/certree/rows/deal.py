@@ -21,6 +21,12 @@ class Sides:
     grow: Indices
     weigh: Indices
 
+    @classmethod
+    def all_grow(cls, n: int) -> "Sides":
+        """All of n rows grow, and none are kept apart."""
+        every = np.arange(n)
+        return cls(every, every[:0])
+
 
 def deal(
     n: int, grow_size: float, random_state: np.random.RandomState, groups: ArrayLike | None = None
@@ -48,8 +54,8 @@ def deal(
         If a side would be empty though the share is positive.
     """
     if grow_size == 0:
-        every = np.arange(n)
-        return Sides(every[:0], every)
+        whole = Sides.all_grow(n)
+        return Sides(whole.weigh, whole.grow)
     part = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     n_parts = int(part.max()) + 1 if n else 0
     n_growing = round(grow_size * n_parts)

@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.utils import _safe_indexing, check_consistent_length, compute_sample_weight
+from sklearn.utils import (
+    _safe_indexing,
+    check_consistent_length,
+    check_random_state,
+    compute_sample_weight,
+)
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -48,10 +53,11 @@ class Training:
         Classes 0, 1, ... (int32) or a numeric target (float64).
     weight : ndarray of float64, shape (n,), or None
         Positive weight of each row; None: 1 each.
+    sides : Sides
+        Which of these rows grow, and which weigh a tree that they have no part in; where nothing is
+        certified all grow.
     indices : ndarray of intp, shape (n,), or None
         Which of the rows given these are; None: all.
-    sides : Sides or None
-        Which of these rows grow and which weigh; None: all do both.
     groups : ndarray of shape (n,), or None
         Group of each row.
     """
@@ -59,14 +65,15 @@ class Training:
     X: NDArray[Any]
     y: NDArray[Any]
     weight: Float64 | None
+    sides: Sides
     indices: Indices | None = None
-    sides: Sides | None = None
     groups: NDArray[Any] | None = None
 
     def at(self, indices: Indices) -> "Training":
         """Some of these rows, by themselves."""
         weight = None if self.weight is None else self.weight[indices]
-        return Training(np.ascontiguousarray(self.X[indices]), self.y[indices], weight)
+        X, y = np.ascontiguousarray(self.X[indices]), self.y[indices]
+        return Training(X, y, weight, Sides.all_grow(len(y)))
 
     def folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
         """Split the rows as scikit-learn's `cv` says; a number of folds goes by content."""
@@ -158,7 +165,9 @@ def training_rows(
             raise ValueError("sample_weight must be positive for at least one row")
         there = [None if one is None else _safe_indexing(one, indices) for one in there]
     X, target, weight, groups = there
-    sides = None if grow_size is None else deal(len(target), grow_size, random_state, groups)
+    sides = Sides.all_grow(len(target))
+    if grow_size is not None:
+        sides = deal(len(target), grow_size, check_random_state(random_state), groups)
     X = _preprocessed(model, X, target, sides)
     if reset:
         learn = categories or partial(
@@ -167,7 +176,7 @@ def training_rows(
         model.categories_ = learn(_growing(X, sides))
     rows = _matrix(model, X, reset)
     coded = _coded(model, target, classes, reset)
-    return Training(rows, coded, weight, indices, sides, groups)
+    return Training(rows, coded, weight, sides, indices, groups)
 
 
 def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float64 | None]:
@@ -200,16 +209,17 @@ def _checked_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
     return given
 
 
-def _growing(X: Any, sides: Sides | None) -> Any:
-    """The rows that grow; all, if no side does."""
-    return X if sides is None or not len(sides.grow) else _safe_indexing(X, sides.grow)
+def _growing(X: Any, sides: Sides) -> Any:
+    """The rows that grow; all, if none do."""
+    both = len(sides.grow) and len(sides.weigh)
+    return _safe_indexing(X, sides.grow) if both else X
 
 
-def _preprocessed(model: Any, X: Any, target: NDArray[Any], sides: Sides | None) -> Any:
+def _preprocessed(model: Any, X: Any, target: NDArray[Any], sides: Sides) -> Any:
     """Transform all rows by a preprocessor that only those that grow have fitted."""
     if getattr(model, "preprocessor", None) is None:
         return X
-    if sides is None or not len(sides.grow):
+    if not len(sides.grow):
         raise ValueError("preprocessor takes rows that grow the tree, and here none do")
     step = clone(model.preprocessor)
     model.preprocessor_ = step.fit(_growing(X, sides), target[sides.grow])
