@@ -111,7 +111,7 @@ def test_outcomes_are_those_of_the_public_functions(partition):
     grow = {
         "dyadic": lambda: certree.grow_dyadic(sample.X, sample.y, max_depth="log"),
         EXPANDED: lambda: certree.grow_dyadic(sample.X, sample.y, max_depth="log", expand=True),
-        "kd": lambda: certree.grow_kd(sample.X, sample.y, max_depth="log"),
+        "kd": lambda: certree.grow_kd(sample.X, sample.y, axis="cycle", max_depth="log"),
         "kd-spread": lambda: certree.grow_kd(sample.X, sample.y, axis="spread", max_depth="log"),
     }
     tree = grow[partition]()
@@ -133,6 +133,18 @@ def test_outcomes_are_those_of_the_public_functions(partition):
     score = certree.vote(tree, stats, law).score[tree.apply(sample.X_test)]
     gibbs = 1 - np.take_along_axis(score, sample.y_test[:, None], axis=1).mean()
     assert outcome.errors["Gibbs"] == pytest.approx(gibbs)
+
+
+def test_running_leaves_the_partitions_as_they_are():
+    # They are shared by all repetitions, and so by threads.
+    before = {name: repr(cells) for name, cells in PARTITIONS.items()}
+    run(["iris"], list(PARTITIONS), 2, n_jobs=2)
+    assert {name: repr(cells) for name, cells in PARTITIONS.items()} == before
+    assert before == {
+        "dyadic": "Dyadic()",
+        "kd": "KD(axis='cycle')",
+        "kd-spread": "KD()",
+    }
 
 
 def test_helmbold_and_schapire_vote_on_two_classes():
@@ -555,6 +567,18 @@ def test_rates_are_means_and_exponents_of_the_larger_sizes(trials):
     assert content["experiment"] == "rates"
     assert content["trials"][0]["excess"] == trials[0].excess
     assert content["rates"][0]["rows"] == [128, 512]
+
+
+def test_rules_have_the_tree_of_their_theorem():
+    paper = [rule.model for rule in rates.RULES if rule.name.startswith("(")]
+    assert len(paper) == 3
+    for model in paper:
+        assert repr(model.partition) == "Dyadic(resolution='paper')"
+        assert model.rule.count_empty
+    prices = [model.price for model in paper]
+    assert prices == [rates.SCALE, rates.SCALE, 1.0]
+    # Rules are cloned for each sample.
+    assert not any(hasattr(rule.model, "tree_") for rule in rates.RULES)
 
 
 @pytest.mark.parametrize(
