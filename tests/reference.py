@@ -171,7 +171,7 @@ def pac_bayes(tree, n, errors, lambda_error, lambda_penalty, prior="leaves", sto
         return law(tree, log_weight)
 
 
-def theorem_posterior(tree, n, errors, lam, delta):
+def theorem_posterior(tree, n, errors, lambda_error, delta):
     n_cells = int(np.sum(tree.chain))
     depth = max(depth_of(tree, v) + int(tree.chain[v]) - 1 for v in range(len(tree.left)))
 
@@ -179,7 +179,8 @@ def theorem_posterior(tree, n, errors, lam, delta):
         total = Decimal(0)
         for v, _ in pruning:
             deviation = (2 * Decimal(float(n[v])) * (Decimal(n_cells) / Decimal(delta)).ln()).sqrt()
-            total -= Decimal(lam) * (Decimal(float(errors[v])) + deviation) + 3 * depth
+            loss = Decimal(float(errors[v])) + deviation
+            total -= Decimal(lambda_error) * loss + 3 * depth
         return total
 
     with localcontext() as context:
@@ -581,7 +582,7 @@ def vote_bounds(risk, one_wrong, differing, n, complexity, log_delta):
 # -- growing ---------------------------------------------------------------------------------------
 
 
-def grow_dyadic(X, y=None, min_rows=1, max_depth=None, stop_when_pure=True, weight=None):
+def grow_dyadic(X, y=None, min_samples_split=2, max_depth=None, stop_when_pure=True, weight=None):
     """Nested lists ("leaf", chain, rows) or ("split", chain, feature, threshold, left, right).
 
     Halves the box one feature after the other; a run of cells with one child that holds rows
@@ -598,7 +599,7 @@ def grow_dyadic(X, y=None, min_rows=1, max_depth=None, stop_when_pure=True, weig
 
     def grow(rows, box, depth):
         start = depth
-        if rows_of[rows].sum() <= min_rows or (
+        if rows_of[rows].sum() < min_samples_split or (
             stop_when_pure and y is not None and len(set(y[rows])) == 1
         ):
             return ("leaf", 1, rows)
@@ -623,7 +624,9 @@ def grow_dyadic(X, y=None, min_rows=1, max_depth=None, stop_when_pure=True, weig
     return grow(list(range(n)), everywhere, 0)
 
 
-def grow_kd(X, y=None, axis="cycle", min_rows=1, max_depth=None, stop_when_pure=True, weight=None):
+def grow_kd(
+    X, y=None, axis="spread", min_samples_split=2, max_depth=None, stop_when_pure=True, weight=None
+):
     """The same nested lists for cuts at medians; NaN stands above every number."""
     n, p = X.shape
     Z = np.where(np.isnan(X), np.inf, X)
@@ -643,7 +646,7 @@ def grow_kd(X, y=None, axis="cycle", min_rows=1, max_depth=None, stop_when_pure=
 
     def grow(rows, cursor, depth):
         pure = stop_when_pure and y is not None and len(set(y[rows])) == 1
-        if rows_of[rows].sum() <= min_rows or pure or depth == max_depth:
+        if rows_of[rows].sum() < min_samples_split or pure or depth == max_depth:
             return ("leaf", 1, rows)
         varying = [j % p for j in range(cursor, cursor + p) if len({Z[i, j % p] for i in rows}) > 1]
         if not varying:

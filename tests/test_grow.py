@@ -9,20 +9,20 @@ from sklearn.tree import DecisionTreeClassifier
 
 import certree
 import reference
-from certree import grow_dyadic, grow_kd
+from certree import KD, Dyadic, grow_dyadic, grow_kd
 from strategies import rows
 
 GROWERS = {
     "dyadic": grow_dyadic,
     "kd": grow_kd,
-    "kd-spread": lambda *a, **k: grow_kd(*a, axis="spread", **k),
+    "kd-cycle": lambda *a, **k: grow_kd(*a, axis="cycle", **k),
 }
 every_grower = pytest.mark.parametrize("grow", GROWERS.values(), ids=GROWERS.keys())
 
 switches = st.fixed_dictionaries(
     {},
     optional={
-        "min_rows": st.integers(1, 5),
+        "min_samples_split": st.integers(2, 6),
         "max_depth": st.integers(0, 12),
         "stop_when_pure": st.booleans(),
     },
@@ -142,7 +142,7 @@ def test_weights_are_repeated_rows(grow, X_y, seed):
     weight = np.random.default_rng(seed).integers(0, 4, len(X))
     weight[0] = 2
     repeated = np.repeat(X, weight, axis=0), np.repeat(y, weight)
-    for options in ({}, {"min_rows": 3}, {"max_depth": "log"}, {"stop_when_pure": False}):
+    for options in ({}, {"min_samples_split": 4}, {"max_depth": "log"}, {"stop_when_pure": False}):
         same_columns(grow(X, y, sample_weight=weight, **options), grow(*repeated, **options))
 
 
@@ -202,9 +202,9 @@ def test_stopping_switches(grow):
     assert grow(X, y, max_depth=3).depth <= 3
     assert grow(X, y, max_depth=0).n_nodes == 1
     assert grow(X, y, max_depth="log").depth <= 3 * int(np.log(500))
-    n = certree.count(grow(X, min_rows=20), X, y, 2).n
-    tree = grow(X, min_rows=20)
-    assert (n[~tree.is_leaf] > 20).all()
+    n = certree.count(grow(X, min_samples_split=21), X, y, 2).n
+    tree = grow(X, min_samples_split=21)
+    assert (n[~tree.is_leaf] >= 21).all()
     pure = certree.count(grow(X, y), X, y, 2)
     assert pure.errors[grow(X, y).is_leaf].sum() == 0
     assert grow(X, y).n_nodes < grow(X, y, stop_when_pure=False).n_nodes
@@ -235,9 +235,11 @@ def test_huge_ranges_do_not_overflow():
         ({"X": [["a"]]}, TypeError, "X must convert to float64"),
         ({"X": np.zeros((2, 1), dtype=np.float16)}, TypeError, "X must convert to float64"),
         ({"y": [0]}, ValueError, r"y must have shape \(2\)"),
-        ({"y": [0.0, 1.0]}, TypeError, "y must convert to int32"),
-        ({"min_rows": 0}, ValueError, "min_rows must be at least 1"),
-        ({"min_rows": np.nan}, ValueError, "min_rows must be at least 1"),
+        ({"y": ["a", "b"]}, TypeError, "y must convert to int32"),
+        ({"y": [0.0, np.nan]}, ValueError, "y must be finite"),
+        ({"min_samples_split": 1}, ValueError, "min_samples_split must be at least 2"),
+        ({"min_samples_split": np.nan}, ValueError, "min_samples_split must be at least 2"),
+        ({"min_rows": 1}, TypeError, "unexpected keyword argument 'min_rows'"),
         ({"max_depth": -1}, ValueError, "max_depth must be None"),
         ({"max_depth": 1.5}, ValueError, "max_depth must be None"),
         ({"max_depth": "deep"}, ValueError, "max_depth must be None"),

@@ -16,7 +16,7 @@ import reference
 from certree import NodeStats, Tree, _core
 from certree.prunings.paths import impurity_cost
 from certree.prunings.penalties import upper_errors
-from certree.weights.family import HeldOutVotes
+from certree.weights.family import JudgedVotes
 from strategies import sums, temperatures, trees, trees_and_stats, trees_and_targets
 
 
@@ -260,7 +260,7 @@ def test_losses_of_a_path_are_those_of_its_votes_at_its_prices_too(
 ):
     tree, stats = tree_and_stats
     table = data.draw(hnp.arrays(np.int64, (tree.n_nodes, 3), elements=st.integers(0, 9)))
-    holdout = sums(tree, table)
+    judging = sums(tree, table)
     path = find_path(tree, stats)
     prices = np.array([*path.prices, *data.draw(st.lists(temperatures(100), max_size=5))])
     frequency = stats.averages(tree, 0.0) if kind == "mean" else None
@@ -269,9 +269,9 @@ def test_losses_of_a_path_are_those_of_its_votes_at_its_prices_too(
     for price in prices:
         ballot = certree.vote(tree, stats, path.at(price), kind)
         winner, share = ballot.label[leaves], np.maximum(ballot.score[leaves], 2.0**-52)
-        wrong.append(holdout[leaves].sum() - holdout[leaves, winner].sum())
-        nats.append(-(holdout[leaves] * np.log(share)).sum())
-    judged = prices[:, None], HeldOutVotes(stats.label, frequency, holdout)
+        wrong.append(judging[leaves].sum() - judging[leaves, winner].sum())
+        nats.append(-(judging[leaves] * np.log(share)).sum())
+    judged = prices[:, None], JudgedVotes(stats.label, frequency, judging)
     np.testing.assert_array_equal(path.losses(*judged, "error", 1), wrong)
     np.testing.assert_allclose(path.losses(*judged, "log_loss", 1), nats, rtol=1e-11, atol=1e-9)
 
@@ -321,7 +321,7 @@ def test_bad_costs_are_refused():
         certree.prune(tree, np.array([0, 1, 2], dtype=object))
     stats = NodeStats([[5, 5], [5, 0], [0, 5]], [0, 0, 1])
     for rule in (certree.prunings.cost_complexity, certree.prunings.depth_penalised):
-        with pytest.raises(ValueError, match="lambda_penalty must be a finite number >= 0"):
+        with pytest.raises(ValueError, match="price must be a finite number >= 0"):
             rule(tree, stats, -0.5)
 
 
@@ -333,22 +333,22 @@ def test_bad_costs_are_refused():
 def test_losses_of_a_path_of_numbers_are_those_of_its_means(tree_and_stats, find_path, data):
     tree, stats = tree_and_stats
     _, other = data.draw(trees_and_targets())
-    holdout = np.resize(other.table, (tree.n_nodes, 3))
+    judging = np.resize(other.table, (tree.n_nodes, 3))
     # Leaves hold the rows; nodes above them have no table of their own here but the merged one.
     for v in range(tree.n_nodes - 1, -1, -1):
         if tree.left[v] >= 0:
-            (n, mean, sse), (more, other_mean, other_sse) = holdout[tree.left[v] : tree.left[v] + 2]
+            (n, mean, sse), (more, other_mean, other_sse) = judging[tree.left[v] : tree.left[v] + 2]
             total = n + more
             middle = (n * mean + more * other_mean) / total if total else 0.0
             between = n * (mean - middle) ** 2 + more * (other_mean - middle) ** 2
-            holdout[v] = total, middle, sse + other_sse + between
+            judging[v] = total, middle, sse + other_sse + between
     path = find_path(tree, stats)
     values = stats.averages(tree, 0.0)
-    losses = path.losses(path.prices[:, None], HeldOutVotes(None, values, holdout), "squared", 1)
+    losses = path.losses(path.prices[:, None], JudgedVotes(None, values, judging), "squared", 1)
     leaves = np.flatnonzero(tree.is_leaf)
     for price, loss in zip(path.prices, losses, strict=True):
         mean = certree.vote(tree, stats, path.at(price), "mean").score[leaves, 0]
-        rows, middle, sse = holdout[leaves].T
+        rows, middle, sse = judging[leaves].T
         literal = (rows * (mean - middle) ** 2 + sse).sum()
         assert loss == pytest.approx(literal, rel=1e-9, abs=1e-6 * (1 + abs(stats.mean).max() ** 2))
 
@@ -418,17 +418,17 @@ def test_pessimistic_pruning_does_what_the_book_does():
 
 
 @given(trees_and_stats(max_inner=6, largest=1000), temperatures(100))
-def test_pessimistic_pruning_is_optimal(tree_and_stats, constant):
+def test_pessimistic_pruning_is_optimal(tree_and_stats, price):
     tree, stats = tree_and_stats
     added = upper_errors(stats, 0.25) - stats.errors
-    cost = stats.errors + constant * added
-    weights = certree.prunings.pessimistic(tree, stats, constant)
+    cost = stats.errors + price * added
+    weights = certree.prunings.pessimistic(tree, stats, price)
     best = float(reference.smallest_cost(tree, cost)[0])
     assert float(total(cost, weights)) == pytest.approx(best, rel=1e-12, abs=1e-9)
 
 
 @given(trees_and_stats(max_inner=6, largest=1000), temperatures(100), st.booleans())
-def test_the_shortest_description_is_found(tree_and_stats, constant, free_splits):
+def test_the_shortest_description_is_found(tree_and_stats, price, free_splits):
     tree, stats = tree_and_stats
     k = stats.n_classes
 
@@ -438,7 +438,7 @@ def test_the_shortest_description_is_found(tree_and_stats, constant, free_splits
         if not free_splits:
             cuts = (max(stats.n[v] - 1, 1) for v in inner)
             nats += sum(math.log(tree.n_features) + math.log(n_cuts) for n_cuts in cuts)
-        nats *= constant
+        nats *= price
         for v in leaves:
             n = stats.n[v]
             if n > 0:
@@ -448,7 +448,7 @@ def test_the_shortest_description_is_found(tree_and_stats, constant, free_splits
         return nats
 
     weights = certree.prunings.minimum_description_length(
-        tree, stats, constant, free_splits=free_splits
+        tree, stats, price, free_splits=free_splits
     )
     best = min(length([v for v, _ in pruning]) for pruning in reference.prunings(tree))
     assert length(np.flatnonzero(weights.weight)) == pytest.approx(best, rel=1e-11, abs=1e-9)

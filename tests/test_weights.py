@@ -251,7 +251,7 @@ def test_bad_temperatures_are_refused(value):
         certree.pac_bayes(tree, stats, value, 1)
     with pytest.raises(ValueError, match="lambda_penalty must be a finite number >= 0"):
         certree.pac_bayes(tree, stats, 1, value)
-    with pytest.raises(ValueError, match="temperature_ must be a finite number >= 0"):
+    with pytest.raises(ValueError, match="temperature must be a finite number >= 0"):
         certree.weights.helmbold_schapire(tree, stats, value)
 
 
@@ -262,7 +262,7 @@ def test_bad_laws_are_refused():
     with pytest.raises(ValueError, match="stop_probability must lie between 0 and 1"):
         certree.pac_bayes(tree, stats, 1, 1, prior="branching", stop_probability=1)
     for lam in (0, 2):
-        with pytest.raises(ValueError, match="lam must lie between 0 and 2"):
+        with pytest.raises(ValueError, match="lambda_error must lie between 0 and 2"):
             certree.weights.theorem_posterior(tree, stats, lam, 0.05)
     for delta in (0, 1):
         with pytest.raises(ValueError, match="delta must lie between 0 and 1"):

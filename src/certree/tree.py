@@ -70,34 +70,26 @@ class Tree:
     def __post_init__(self) -> None:
         left: Int32 = column("left", self.left, "int32", (None,))
         m = len(left)
-        columns = {
-            "left": left,
-            "feature": column("feature", self.feature, "int32", (m,)),
-            "threshold": column("threshold", self.threshold, "float64", (m,)),
-            "chain": column("chain", self.chain, "int32", (m,)),
-            "n_features": int(self.n_features),
-            "missing_left": column(
-                "missing_left",
-                np.zeros(m, dtype=bool) if self.missing_left is None else self.missing_left,
-                "bool",
-                (m,),
-            ),
-            "category_start": column(
-                "category_start",
-                np.zeros(m + 1, dtype=np.int64)
-                if self.category_start is None
-                else self.category_start,
-                "int64",
-                (m + 1,),
-            ),
-            "categories": column(
-                "categories", [] if self.categories is None else self.categories, "int32", (None,)
-            ),
-        }
-        for name, value in columns.items():
-            object.__setattr__(self, name, value)
         if m == 0:
             raise ValueError("a tree has at least one node, got none")
+        # What is not given is the same for all nodes: NaN goes right, and no node compares categories.
+        for name, dtype, length, default in (
+            ("left", "int32", m, None),
+            ("feature", "int32", m, None),
+            ("threshold", "float64", m, None),
+            ("chain", "int32", m, None),
+            ("missing_left", "bool", m, np.zeros(m, dtype=bool)),
+            ("category_start", "int64", m + 1, np.zeros(m + 1, dtype=np.int64)),
+            ("categories", "int32", None, np.zeros(0, dtype=np.int32)),
+        ):
+            given = default if getattr(self, name) is None else getattr(self, name)
+            object.__setattr__(self, name, column(name, given, dtype, (length,)))
+        object.__setattr__(self, "n_features", int(self.n_features))
+        self._expect_tree()
+        self._expect_sets()
+
+    def _expect_tree(self) -> None:
+        left, m = self.left, self.n_nodes
         inner = np.flatnonzero(left != LEAF)
         children = left[inner]
         if (children <= inner).any() or (children >= m - 1).any():
@@ -117,7 +109,6 @@ class Tree:
             raise ValueError(
                 f"optimal_splits must be True, False or None, got {self.optimal_splits!r}"
             )
-        self._expect_sets()
 
     def _expect_sets(self) -> None:
         start, categories = self.category_start, self.categories

@@ -8,12 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils.estimator_checks import check_estimator
 
 import certree
 import reference
 from certree import (
+    KD,
+    Cart,
+    Dyadic,
     NodeStats,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
@@ -24,12 +27,13 @@ from certree import (
     grow_kd,
     measure,
 )
-from certree.prunings.scott_nowak import fragment_rule, square_root_rule
+from certree.prunings import CostComplexity, Polynomial, SpatiallyAdaptive, SquareRoot
+from certree.prunings.scott_nowak import fragment_prunings
 from certree.tune import LOG_GRID, linear_grid
 from strategies import temperatures, trees_and_stats, trees_and_targets
 from test_prunings import deep_tree_and_stats, is_pruning
 
-constants = st.sampled_from([0.0, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
+prices = st.sampled_from([0.0, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
 any_target = st.one_of(trees_and_stats(max_inner=14, max_chain=2, largest=500), trees_and_targets())
 
 
@@ -44,55 +48,55 @@ def close(value, expected, scale):
 # -- the square-root rule --------------------------------------------------------------------------
 
 
-def square_root_penalty(stats, constant, leaves):
+def square_root_penalty(stats, price, leaves):
     n = max(stats.n[0], 1)
-    return n * constant * math.sqrt(32 * math.log(math.e * n) / n) * math.sqrt(leaves)
+    return n * price * math.sqrt(32 * math.log(math.e * n) / n) * math.sqrt(leaves)
 
 
-@given(trees_and_stats(max_inner=5, max_chain=2, largest=300), constants, st.booleans())
-def test_square_root_rule_finds_the_best_of_all_prunings(tree_and_stats, constant, count_empty):
+@given(trees_and_stats(max_inner=5, max_chain=2, largest=300), prices, st.booleans())
+def test_square_root_rule_finds_the_best_of_all_prunings(tree_and_stats, price, count_empty):
     tree, stats = tree_and_stats
     every = [
         stats.errors[[v for v, _ in pruning]].sum()
-        + square_root_penalty(stats, constant, reference.size(tree, pruning, stats.n, count_empty))
+        + square_root_penalty(stats, price, reference.size(tree, pruning, stats.n, count_empty))
         for pruning in reference.prunings(tree)
     ]
-    weights = certree.prunings.square_root_penalised(tree, stats, constant, count_empty=count_empty)
+    weights = certree.prunings.square_root_penalised(tree, stats, price, count_empty=count_empty)
     assert is_pruning(tree, weights)
     leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
-    value = weights.weight @ stats.errors + square_root_penalty(stats, constant, leaves)
+    value = weights.weight @ stats.errors + square_root_penalty(stats, price, leaves)
     close(value, min(every), stats.n[0])
 
 
-@given(any_target, constants, st.booleans())
-def test_square_root_rule_finds_the_best_of_all_sizes(tree_and_stats, constant, count_empty):
+@given(any_target, prices, st.booleans())
+def test_square_root_rule_finds_the_best_of_all_sizes(tree_and_stats, price, count_empty):
     tree, stats = tree_and_stats
     _, every = reference.costs_by_size(tree, stats.loss, stats.n, count_empty)
     best = min(
-        loss + square_root_penalty(stats, constant, leaves) for leaves, loss in every[0].items()
+        loss + square_root_penalty(stats, price, leaves) for leaves, loss in every[0].items()
     )
-    weights = certree.prunings.square_root_penalised(tree, stats, constant, count_empty=count_empty)
+    weights = certree.prunings.square_root_penalised(tree, stats, price, count_empty=count_empty)
     leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
-    value = weights.weight @ stats.loss + square_root_penalty(stats, constant, leaves)
+    value = weights.weight @ stats.loss + square_root_penalty(stats, price, leaves)
     close(value, best, stats.loss.max())
 
 
 # -- the spatially adaptive rules ------------------------------------------------------------------
 
 
-def literal_penalties(tree, stats, constant, smoothness, log_cells):
+def literal_penalties(tree, stats, price, smoothness, log_cells):
     n, p = max(stats.n[0], 1), tree.n_features
     coefficients = 1 if smoothness is None else math.comb(p + smoothness - 1, smoothness - 1)
     cells = log_cells if smoothness is None else (p + smoothness) * log_cells / p
     return (
-        [constant * math.sqrt(48 * a * coefficients * math.log(2 * n)) for a in stats.n],
-        [constant * math.sqrt(48 * a * cells) for a in stats.n],
+        [price * math.sqrt(48 * a * coefficients * math.log(2 * n)) for a in stats.n],
+        [price * math.sqrt(48 * a * cells) for a in stats.n],
     )
 
 
-def paid(tree, stats, rule, constant, penalties, count_empty, cost=None):
+def paid(tree, stats, rule, price, penalties, count_empty, cost=None):
     """What the rule's pruning costs with the rule's fragment, by the literal penalty."""
-    weights, fragment = rule.at(constant), rule.fragment(constant)
+    weights, fragment = rule.at(price), rule.fragment(price)
     assert is_pruning(tree, weights)
     assert is_pruning(tree, fragment)
     assert (certree.weights.reached(tree, fragment) <= certree.weights.reached(tree, weights)).all()
@@ -107,31 +111,31 @@ def paid(tree, stats, rule, constant, penalties, count_empty, cost=None):
 
 @given(
     trees_and_stats(max_inner=4, max_chain=2, largest=300),
-    constants,
+    prices,
     st.sampled_from([None, 1, 2]),
     st.booleans(),
 )
 def test_adaptive_rule_finds_the_best_of_all_prunings_with_all_root_fragments(
-    tree_and_stats, constant, smoothness, count_empty
+    tree_and_stats, price, smoothness, count_empty
 ):
     tree, stats = tree_and_stats
-    penalties = literal_penalties(tree, stats, constant, smoothness, 2.5)
+    penalties = literal_penalties(tree, stats, price, smoothness, 2.5)
     best = reference.smallest_fragment_cost_of_all(
         tree, stats.errors, stats.n, *penalties, count_empty
     )
-    rule = fragment_rule(tree, stats, smoothness=smoothness, log_cells=2.5, count_empty=count_empty)
-    close(paid(tree, stats, rule, constant, penalties, count_empty), best, stats.n[0])
+    rule = fragment_prunings(
+        tree, stats, smoothness=smoothness, log_cells=2.5, count_empty=count_empty
+    )
+    close(paid(tree, stats, rule, price, penalties, count_empty), best, stats.n[0])
 
 
-@given(any_target, constants, st.sampled_from([0.0, 0.01, 2.5]), st.booleans())
-def test_adaptive_rule_finds_the_best_of_all_sizes(
-    tree_and_stats, constant, log_cells, count_empty
-):
+@given(any_target, prices, st.sampled_from([0.0, 0.01, 2.5]), st.booleans())
+def test_adaptive_rule_finds_the_best_of_all_sizes(tree_and_stats, price, log_cells, count_empty):
     tree, stats = tree_and_stats
-    penalties = literal_penalties(tree, stats, constant, None, log_cells)
+    penalties = literal_penalties(tree, stats, price, None, log_cells)
     best = reference.smallest_fragment_cost(tree, stats.loss, stats.n, *penalties, count_empty)
-    rule = fragment_rule(tree, stats, log_cells=log_cells, count_empty=count_empty)
-    close(paid(tree, stats, rule, constant, penalties, count_empty), best, stats.loss.max())
+    rule = fragment_prunings(tree, stats, log_cells=log_cells, count_empty=count_empty)
+    close(paid(tree, stats, rule, price, penalties, count_empty), best, stats.loss.max())
 
 
 def any_costs(tree, draw):
@@ -144,35 +148,35 @@ def any_costs(tree, draw):
 
 @given(
     trees_and_stats(max_inner=4, max_chain=2, largest=300),
-    constants,
+    prices,
     st.sampled_from([1, 2, 3]),
     st.booleans(),
     st.data(),
 )
 def test_any_costs_of_nodes_are_pruned_to_the_best_of_all_prunings_with_all_root_fragments(
-    tree_and_stats, constant, smoothness, count_empty, data
+    tree_and_stats, price, smoothness, count_empty, data
 ):
     tree, stats = tree_and_stats
     cost = any_costs(tree, data.draw)
-    penalties = literal_penalties(tree, stats, constant, smoothness, 2.5)
+    penalties = literal_penalties(tree, stats, price, smoothness, 2.5)
     best = reference.smallest_fragment_cost_of_all(tree, cost, stats.n, *penalties, count_empty)
     options = {"log_cells": 2.5, "count_empty": count_empty, "cost": cost}
-    rule = fragment_rule(tree, stats, smoothness=smoothness, **options)
-    close(paid(tree, stats, rule, constant, penalties, count_empty, cost), best, cost.max())
-    weights = certree.prunings.polynomial_penalised(tree, stats, smoothness, constant, **options)
-    np.testing.assert_array_equal(weights.weight, rule.at(constant).weight)
+    rule = fragment_prunings(tree, stats, smoothness=smoothness, **options)
+    close(paid(tree, stats, rule, price, penalties, count_empty, cost), best, cost.max())
+    weights = certree.prunings.polynomial_penalised(tree, stats, smoothness, price, **options)
+    np.testing.assert_array_equal(weights.weight, rule.at(price).weight)
 
 
-@given(trees_and_stats(max_inner=14, max_chain=2, largest=500), constants, st.booleans(), st.data())
+@given(trees_and_stats(max_inner=14, max_chain=2, largest=500), prices, st.booleans(), st.data())
 def test_any_costs_of_nodes_are_pruned_to_the_best_of_all_sizes(
-    tree_and_stats, constant, count_empty, data
+    tree_and_stats, price, count_empty, data
 ):
     tree, stats = tree_and_stats
     cost = any_costs(tree, data.draw)
-    penalties = literal_penalties(tree, stats, constant, None, 0.01)
+    penalties = literal_penalties(tree, stats, price, None, 0.01)
     best = reference.smallest_fragment_cost(tree, cost, stats.n, *penalties, count_empty)
-    rule = fragment_rule(tree, stats, log_cells=0.01, count_empty=count_empty, cost=cost)
-    close(paid(tree, stats, rule, constant, penalties, count_empty, cost), best, cost.max())
+    rule = fragment_prunings(tree, stats, log_cells=0.01, count_empty=count_empty, cost=cost)
+    close(paid(tree, stats, rule, price, penalties, count_empty, cost), best, cost.max())
 
 
 def by_the_sizes(tree, cost, size_penalty, cell_penalty):
@@ -226,10 +230,10 @@ def test_long_rows_of_bends_are_searched_to_the_best(grow, target, log_cells):
     # Models may err more often than their parent's, by nothing that the nodes have in common.
     cost = stats.loss * rng.uniform(0.5, 1.0, len(stats.n)) if target == "models" else stats.loss
     sizes = set()
-    for constant in (0.001, 0.003, 0.01, 0.02, 0.03, 0.04, 0.06, 0.1):
-        penalties = literal_penalties(tree, stats, constant, None, log_cells)
-        rule = fragment_rule(tree, stats, log_cells=log_cells, cost=cost)
-        weights, fragment = rule.at(constant), rule.fragment(constant)
+    for price in (0.001, 0.003, 0.01, 0.02, 0.03, 0.04, 0.06, 0.1):
+        penalties = literal_penalties(tree, stats, price, None, log_cells)
+        rule = fragment_prunings(tree, stats, log_cells=log_cells, cost=cost)
+        weights, fragment = rule.at(price), rule.fragment(price)
         inside = leaves_inside_nodes(tree, weights)
         value = weights.weight @ cost
         value += fragment.weight @ (penalties[0] * np.sqrt(inside) + penalties[1])
@@ -241,10 +245,10 @@ def test_long_rows_of_bends_are_searched_to_the_best(grow, target, log_cells):
 # -- ends ------------------------------------------------------------------------------------------
 
 
-def rules(tree, stats, constant, **options):
-    yield certree.prunings.square_root_penalised(tree, stats, constant, **options)
-    yield certree.prunings.spatially_adaptive(tree, stats, constant, **options)
-    yield certree.prunings.polynomial_penalised(tree, stats, 2, constant, **options)
+def prunings_of_all(tree, stats, price, **options):
+    yield certree.prunings.square_root_penalised(tree, stats, price, **options)
+    yield certree.prunings.spatially_adaptive(tree, stats, price, **options)
+    yield certree.prunings.polynomial_penalised(tree, stats, 2, price, **options)
 
 
 @given(trees_and_stats(max_inner=8), st.booleans())
@@ -253,7 +257,7 @@ def test_without_a_penalty_the_smallest_tree_with_the_fewest_errors_is_left(
 ):
     tree, stats = tree_and_stats
     fewest, leaves = reference.smallest_cost(tree, stats.errors)
-    for weights in rules(tree, stats, 0.0, count_empty=count_empty):
+    for weights in prunings_of_all(tree, stats, 0.0, count_empty=count_empty):
         assert weights.weight @ stats.errors == fewest
         assert weights.expected_leaves == leaves
 
@@ -263,17 +267,20 @@ def test_a_large_constant_leaves_the_root(tree_and_stats, count_empty):
     tree, stats = tree_and_stats
     # Cells without rows cost the adaptive rules nothing: to cut them off may save an error for free.
     if (stats.n > 0).all():
-        for weights in rules(tree, stats, 1e6, count_empty=count_empty):
+        for weights in prunings_of_all(tree, stats, 1e6, count_empty=count_empty):
             leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
             assert leaves == 1
 
 
 @given(trees_and_stats(max_inner=8, max_chain=1, largest=50), temperatures(1))
-def test_without_chains_and_empty_leaves_all_leaves_are_those_with_rows(tree_and_stats, constant):
+def test_without_chains_and_empty_leaves_all_leaves_are_those_with_rows(tree_and_stats, price):
     tree, stats = tree_and_stats
     whole = certree.prune(tree, np.where(tree.is_leaf, 0.0, 1.0))
     stats = NodeStats(stats.counts + leaves_inside_nodes(tree, whole)[:, None], stats.label)
-    counted = rules(tree, stats, constant), rules(tree, stats, constant, count_empty=True)
+    counted = (
+        prunings_of_all(tree, stats, price),
+        prunings_of_all(tree, stats, price, count_empty=True),
+    )
     for occupied, every in zip(*counted, strict=True):
         np.testing.assert_array_equal(occupied.weight, every.weight)
 
@@ -282,13 +289,15 @@ def test_a_single_node_and_no_rows_are_their_own_prunings():
     single = Tree([0], [0.0], [-1], [3], 1)
     split = Tree([0, 0, 0], [0.0] * 3, [1, -1, -1], [2, 1, 1], 1)
     for count_empty in (False, True):
-        for weights in rules(single, NodeStats([[2, 1]], [0]), 1.0, count_empty=count_empty):
+        for weights in prunings_of_all(
+            single, NodeStats([[2, 1]], [0]), 1.0, count_empty=count_empty
+        ):
             np.testing.assert_array_equal(weights.weight, [1])
         empty = NodeStats(np.zeros((3, 2)), [0, 0, 0])
-        for weights in rules(split, empty, 1.0, count_empty=count_empty):
+        for weights in prunings_of_all(split, empty, 1.0, count_empty=count_empty):
             np.testing.assert_array_equal(weights.weight, [1, 0, 0])
         nothing = TargetStats([0.0] * 3, [0.0] * 3, [0.0] * 3)
-        for weights in rules(split, nothing, 1.0, count_empty=count_empty):
+        for weights in prunings_of_all(split, nothing, 1.0, count_empty=count_empty):
             np.testing.assert_array_equal(weights.weight, [1, 0, 0])
 
 
@@ -298,15 +307,15 @@ def test_weights_count_like_copies():
     tree = grow_kd(X)
     weighted = count(tree, X, y, 2, sample_weight=w.astype(float))
     repeated = count(tree, np.repeat(X, w, axis=0), np.repeat(y, w), 2)
-    for constant in (0.01, 0.02, 1.0):
-        both = rules(tree, weighted, constant), rules(tree, repeated, constant)
+    for price in (0.01, 0.02, 1.0):
+        both = prunings_of_all(tree, weighted, price), prunings_of_all(tree, repeated, price)
         for ours, theirs in zip(*both, strict=True):
             np.testing.assert_array_equal(ours.weight, theirs.weight)
 
 
 def test_deep_trees_take_no_recursion():
     tree, stats = deep_tree_and_stats()
-    sizes = [fragment_rule(tree, stats).at(c).expected_leaves for c in (0.0, 0.03, 0.1, 1.0)]
+    sizes = [fragment_prunings(tree, stats).at(c).expected_leaves for c in (0.0, 0.03, 0.1, 1.0)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == 1
 
@@ -324,7 +333,7 @@ def test_the_penalty_of_an_empty_leaf_beside_a_chain():
         assert weights.expected_leaves == n_leaves
     # A root fragment of many features does not divide, but goes through the chain for free.
     for count_empty in (False, True):
-        rule = fragment_rule(tree, stats, log_cells=50.0, count_empty=count_empty)
+        rule = fragment_prunings(tree, stats, log_cells=50.0, count_empty=count_empty)
         assert rule.fragment(0.1).expected_leaves == 1
         unit = math.sqrt(48 * 200 * math.log(400))
         assert rule.at(0.999 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 2
@@ -357,8 +366,8 @@ def test_the_paper_s_tree_counts_weights_as_rows():
     assert heavy.n_leaves > grow_dyadic(X, resolution="paper").n_leaves
 
 
-@pytest.mark.parametrize("constant", [0.005, 0.01, 0.02, 0.05])
-def test_chains_are_the_empty_cells_that_are_not_stored(constant):
+@pytest.mark.parametrize("price", [0.005, 0.01, 0.02, 0.05])
+def test_chains_are_the_empty_cells_that_are_not_stored(price):
     rng = np.random.default_rng(4)
     X = rng.random((60, 2)) ** 3
     y = (X[:, 0] > X[:, 1] * rng.random(60)).astype(int)
@@ -366,20 +375,20 @@ def test_chains_are_the_empty_cells_that_are_not_stored(constant):
     for expand in (False, True):
         tree = grow_dyadic(X, y, resolution="paper", exponent=1.0, expand=expand)
         stats = count(tree, X, y, 2)
-        rule = fragment_rule(tree, stats, log_cells=5.0, count_empty=True)
-        penalties = literal_penalties(tree, stats, constant, None, 5.0)
-        value = paid(tree, stats, rule, constant, penalties, True)
-        search = square_root_rule(tree, stats, count_empty=True)
-        step = search.step(constant)
-        found.append((value, search.costs[step] + constant * search.penalties[step]))
+        rule = fragment_prunings(tree, stats, log_cells=5.0, count_empty=True)
+        penalties = literal_penalties(tree, stats, price, None, 5.0)
+        value = paid(tree, stats, rule, price, penalties, True)
+        search = SquareRoot(count_empty=True).family(tree, stats)
+        step = search.step(price)
+        found.append((value, search.costs[step] + price * search.penalties[step]))
     assert found[0] == pytest.approx(found[1], rel=1e-12)
 
 
 # -- in the estimators -----------------------------------------------------------------------------
 
-PUBLISHED = [("square-root", 2), ("spatially-adaptive", 2)]
-PUBLISHED += [("polynomial", smoothness) for smoothness in (1, 2, 3)]
-every_published_rule = pytest.mark.parametrize(("rule", "smoothness"), PUBLISHED)
+PAPER = Dyadic(resolution="paper")
+PUBLISHED = [SquareRoot(), SpatiallyAdaptive(), *(Polynomial(r) for r in (1, 2, 3))]
+every_published_rule = pytest.mark.parametrize("rule", PUBLISHED, ids=str)
 both_estimators = pytest.mark.parametrize(
     "estimator", [PrunedTreeClassifier, PrunedTreeRegressor], ids=["classes", "numbers"]
 )
@@ -400,25 +409,25 @@ def summarised(tree, X, y, weight):
     return measure(tree, X, y, sample_weight=weight)
 
 
-def by_the_functions(rule, smoothness, X, y, weight, constant, count_empty=True):
+def by_the_functions(rule, X, y, weight, price):
     """The tree of the paper, and its pruning."""
     p = X.shape[1]
-    exponents = {
-        "square-root": 1 / (p + 1),
-        "spatially-adaptive": 1 / p,
-        "polynomial": 1 / (p + 2 * smoothness - 2),
-    }
-    exponent = exponents[rule]
+    name, smoothness = type(rule), getattr(rule, "smoothness", None)
+    exponent = {
+        SquareRoot: 1 / (p + 1),
+        SpatiallyAdaptive: 1 / p,
+        Polynomial: 1 / (p + 2 * (smoothness or 0) - 2),
+    }[name]
     tree = grow_dyadic(X, resolution="paper", exponent=exponent, sample_weight=weight)
     stats = summarised(tree, X, y, weight)
-    options = {"count_empty": count_empty}
-    if rule == "square-root":
-        return tree, certree.prunings.square_root_penalised(tree, stats, constant, **options)
+    options = {"count_empty": rule.count_empty}
+    if name is SquareRoot:
+        return tree, certree.prunings.square_root_penalised(tree, stats, price, **options)
     halvings = certree.grow.dyadic_resolution(weight.sum(), p, exponent)
     options["log_cells"] = math.log((2**halvings) ** p)
-    if rule == "spatially-adaptive":
-        return tree, certree.prunings.spatially_adaptive(tree, stats, constant, **options)
-    return tree, certree.prunings.polynomial_penalised(tree, stats, smoothness, constant, **options)
+    if name is SpatiallyAdaptive:
+        return tree, certree.prunings.spatially_adaptive(tree, stats, price, **options)
+    return tree, certree.prunings.polynomial_penalised(tree, stats, smoothness, price, **options)
 
 
 def leaves_of(tree, weights, X):
@@ -436,25 +445,16 @@ def as_sets(leaf):
 @both_estimators
 @every_published_rule
 @pytest.mark.parametrize("weighted", [False, True])
-def test_estimators_prune_the_paper_s_tree_like_the_functions(
-    estimator, rule, smoothness, weighted
-):
+def test_estimators_prune_the_paper_s_tree_like_the_functions(estimator, rule, weighted):
     sizes = set()
     for seed, p in ((0, 1), (1, 2), (2, 2)):
         X, y, weight = a_problem(estimator, 400, p, seed)
         weight = weight if weighted else np.ones(len(y))
-        for constant in (0.002, 0.01, 0.03, 1.0):
+        for price in (0.002, 0.01, 0.03, 1.0):
             for count_empty in (False, True):
-                model = estimator(
-                    "dyadic",
-                    rule=rule,
-                    lambda_penalty=constant,
-                    count_empty=count_empty,
-                    resolution="paper",
-                    smoothness=smoothness if rule == "polynomial" else 2,
-                ).fit(X, y, sample_weight=weight)
-                problem = X, y, weight, constant, count_empty
-                tree, weights = by_the_functions(rule, smoothness, *problem)
+                model = estimator(PAPER, rule=clone(rule), price=price)
+                model.set_params(rule__count_empty=count_empty).fit(X, y, sample_weight=weight)
+                tree, weights = by_the_functions(model.rule, X, y, weight, price)
                 expected = leaves_of(tree, weights, X)
                 assert as_sets(model.apply(X)) == as_sets(expected)
                 assert model.get_n_leaves() == weights.expected_leaves
@@ -464,23 +464,17 @@ def test_estimators_prune_the_paper_s_tree_like_the_functions(
 
 @both_estimators
 @every_published_rule
-def test_the_constant_is_tuned_on_the_trees_of_the_folds_rows(estimator, rule, smoothness):
+def test_the_price_is_tuned_on_the_trees_of_the_folds_rows(estimator, rule):
     X, y, weight = a_problem(estimator, 300, 2)
     folds = list(KFold(3).split(X))
-    model = estimator(
-        "dyadic",
-        rule=rule,
-        resolution="paper",
-        count_empty=True,
-        smoothness=smoothness if rule == "polynomial" else 2,
-        cv=folds,
-    ).fit(X, y, sample_weight=weight)
+    rule = clone(rule).set_params(count_empty=True)
+    model = estimator(PAPER, rule=rule, cv=folds).fit(X, y, sample_weight=weight)
 
-    def held_out_loss(constant):
+    def held_out_loss(price):
         loss = 0.0
         for grow, judge in folds:
             growing = X[grow], y[grow], weight[grow]
-            tree, weights = by_the_functions(rule, smoothness, *growing, constant)
+            tree, weights = by_the_functions(rule, *growing, price)
             stats = summarised(tree, *growing)
             leaf = leaves_of(tree, weights, X[judge])
             if estimator is PrunedTreeClassifier:
@@ -492,17 +486,16 @@ def test_the_constant_is_tuned_on_the_trees_of_the_folds_rows(estimator, rule, s
     best = 1.0
     for grid in (LOG_GRID, None):
         values = linear_grid(best) if grid is None else grid
-        best = values[np.argmin([held_out_loss(constant) for constant in values])]
-    assert model.temperatures_["lambda_penalty"] == best
+        best = values[np.argmin([held_out_loss(price) for price in values])]
+    assert model.temperatures_["price"] == best
 
 
 @both_estimators
 def test_off_the_paper_s_tree_its_leaves_are_counted(estimator):
     X, y, weight = a_problem(estimator, 200, 2)
-    settings = {"rule": "polynomial", "smoothness": 3, "count_empty": True}
-    model = estimator("dyadic", **settings, lambda_penalty=0.005).fit(X, y, sample_weight=weight)
-    labels = y if y.dtype.kind == "i" else np.unique(y, return_inverse=True)[1]
-    tree = grow_dyadic(X, labels, sample_weight=weight)
+    rule = Polynomial(smoothness=3, count_empty=True)
+    model = estimator("dyadic", rule=rule, price=0.005).fit(X, y, sample_weight=weight)
+    tree = grow_dyadic(X, y, sample_weight=weight)
     stats = summarised(tree, X, y, weight)
     weights = certree.prunings.polynomial_penalised(tree, stats, 3, 0.005, count_empty=True)
     assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, weights, X))
@@ -510,64 +503,151 @@ def test_off_the_paper_s_tree_its_leaves_are_counted(estimator):
 
 
 @both_estimators
+@every_published_rule
+def test_an_exponent_that_is_given_stays(estimator, rule):
+    X, y, weight = a_problem(estimator, 300, 2)
+    partition = Dyadic(resolution="paper", exponent=0.6)
+    model = estimator(partition, rule=rule, price=0.0).fit(X, y, sample_weight=weight)
+    assert partition.exponent == 0.6
+    tree = grow_dyadic(X, resolution="paper", exponent=0.6, sample_weight=weight)
+    stats = summarised(tree, X, y, weight)
+    weights = rule.family(tree, stats, exponent=0.6).at(0.0)
+    assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, weights, X))
+
+
+@both_estimators
+@every_published_rule
+def test_a_fit_leaves_its_partition_and_its_rule_as_they_are(estimator, rule):
+    X, y, _ = a_problem(estimator, 300, 2)
+    partition, before = Dyadic(resolution="paper"), rule.get_params()
+    estimator(partition, rule=rule, price=0.01).fit(X, y)
+    assert partition.get_params() == Dyadic(resolution="paper").get_params()
+    assert rule.get_params() == before
+
+
+@both_estimators
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_the_settings_pass_the_checks_of_scikit_learn(estimator):
-    settings = {"rule": "polynomial", "smoothness": 3, "count_empty": True}
-    check_estimator(estimator("dyadic", **settings), on_skip=None)
+    rule = Polynomial(smoothness=3, count_empty=True)
+    check_estimator(estimator(Dyadic(), rule=rule), on_skip=None)
 
 
 @both_estimators
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"count_empty": True}, "rule='cost-complexity' takes no count_empty, got"),
-        ({"rule": "depth", "resolution": "paper"}, "rule='depth' takes no resolution, got"),
-        ({"rule": "spatially-adaptive", "smoothness": 3}, "takes no smoothness, got smoothness=3"),
         (
-            {"rule": "square-root", "resolution": "paper", "partition": "cart"},
-            "resolution takes partition=\"dyadic\", got partition='cart'",
+            {"rule": "depth", "partition": PAPER},
+            r"rule=DepthPenalised\(\) takes no resolution, got partition=Dyadic\(resolution='paper'",
         ),
+        ({"rule": CostComplexity(), "partition": PAPER}, "takes no resolution, got partition"),
         (
-            {"rule": "polynomial", "count_empty": True, "partition": "kd"},
-            "count_empty takes partition=\"dyadic\", got partition='kd'",
-        ),
-        (
-            {"rule": "square-root", "resolution": "paper", "max_depth": 3},
+            {"rule": "square-root", "partition": PAPER, "max_depth": 3},
             'resolution="paper" takes max_depth=None, got 3',
         ),
-        ({"rule": "polynomial", "smoothness": 0}, "'smoothness' parameter"),
-        ({"rule": "polynomial", "smoothness": 1.5}, "'smoothness' parameter"),
-        ({"rule": "square-root", "resolution": "fine"}, "'resolution' parameter"),
-        ({"rule": "square-root", "count_empty": "yes"}, "'count_empty' parameter"),
+        ({"rule": Polynomial(smoothness=0)}, "smoothness must be a whole number >= 1, got 0"),
+        ({"rule": Polynomial(smoothness=1.5)}, "smoothness must be a whole number >= 1, got 1.5"),
+        (
+            {"rule": Polynomial(smoothness=0), "partition": PAPER},
+            "smoothness must be a whole number >= 1, got 0",
+        ),
+        (
+            {"rule": "square-root", "partition": Dyadic(resolution="fine")},
+            "resolution must be None or \"paper\", got 'fine'",
+        ),
+        (
+            {"rule": "square-root", "partition": Dyadic(resolution="paper", exponent=-1.0)},
+            "exponent must be a finite number >= 0",
+        ),
+        ({"rule": SquareRoot(count_empty="yes")}, "count_empty must be"),
+        ({"rule": "square"}, "'rule' parameter"),
+        ({"rule": SquareRoot}, "'rule' parameter"),
     ],
 )
 def test_settings_that_do_not_apply_are_refused(estimator, settings, message):
     X, y, _ = a_problem(estimator, 40, 2)
     model = estimator("dyadic").set_params(**settings)
-    assert clone(model).get_params() == model.get_params()
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
+
+
+@both_estimators
+@pytest.mark.parametrize("partition", [Cart(), KD()], ids=str)
+def test_leaves_without_rows_are_counted_on_any_partition(estimator, partition):
+    # Theirs have no cells without rows, so that it makes no difference.
+    X, y, _ = a_problem(estimator, 200, 2)
+    fits = [
+        estimator(partition, rule=SquareRoot(count_empty=one), price=0.005).fit(X, y)
+        for one in (False, True)
+    ]
+    np.testing.assert_array_equal(fits[0].predict(X), fits[1].predict(X))
 
 
 @both_estimators
 def test_too_few_rows_for_the_paper_s_tree_are_refused_in_folds_too(estimator):
     # (27 / log 27)^(1 / 3) is 2.02, but a fold has 18 rows.
     X, y, _ = a_problem(estimator, 27, 2)
-    model = estimator("dyadic", rule="square-root", resolution="paper", cv=KFold(3))
+    model = estimator(PAPER, rule="square-root", cv=KFold(3))
     message = "halves no side of 2 features for {} rows: expected more rows, in each fold"
     with pytest.raises(ValueError, match=message.format(18)):
         model.fit(X, y)
-    model.set_params(lambda_penalty=1.0).fit(X, y)
+    model.set_params(price=1.0).fit(X, y)
     with pytest.raises(ValueError, match=message.format(26)):
         model.fit(X[1:], y[1:])
     model.fit(X[1:], y[1:], sample_weight=np.full(26, 1.1))
 
 
+# -- as objects ------------------------------------------------------------------------------------
+
+
+def test_rules_are_cloned_and_say_what_they_are():
+    for rule in PUBLISHED:
+        again = clone(rule)
+        assert again is not rule
+        assert again.get_params() == rule.get_params()
+    assert repr(Polynomial(smoothness=3, count_empty=True)) == (
+        "Polynomial(count_empty=True, smoothness=3)"
+    )
+    assert repr(PrunedTreeClassifier(PAPER, rule=SquareRoot())) == (
+        "PrunedTreeClassifier(partition=Dyadic(resolution='paper'), rule=SquareRoot())"
+    )
+
+
+@both_estimators
+def test_a_rule_s_name_has_the_settings_of_its_object(estimator):
+    X, y, _ = a_problem(estimator, 200, 2)
+    for name, rule in (
+        ("square-root", SquareRoot()),
+        ("spatially-adaptive", SpatiallyAdaptive()),
+        ("polynomial", Polynomial(smoothness=2)),
+    ):
+        by_name = estimator(rule=name, price=0.01).fit(X, y)
+        by_object = estimator(rule=rule, price=0.01).fit(X, y)
+        np.testing.assert_array_equal(by_name.predict(X), by_object.predict(X))
+    model = estimator("dyadic", rule="polynomial")
+    model.set_params(rule__smoothness=3, partition__resolution="paper")
+    assert (model.rule.smoothness, model.rule.count_empty) == (3, False)
+    assert model.partition.resolution == "paper"
+    model.set_params(rule__count_empty=True)
+    assert (model.rule.smoothness, model.rule.count_empty) == (3, True)
+    assert clone(model).get_params()["rule__smoothness"] == 3
+
+
+def test_searches_of_scikit_learn_find_a_rule_s_settings():
+    X, y, _ = a_problem(PrunedTreeClassifier, 200, 2)
+    model = PrunedTreeClassifier("dyadic", rule="polynomial", price=0.003)
+    grid = {"rule__smoothness": [1, 3], "partition__resolution": ["paper", None]}
+    search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
+    assert len(search.cv_results_["params"]) == 4
+    assert search.best_estimator_.rule.smoothness == search.best_params_["rule__smoothness"]
+    assert model.rule == "polynomial"
+
+
 # -- bad input -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("constant", [-0.5, float("nan"), float("inf")])
-def test_bad_constants_are_refused(constant):
+@pytest.mark.parametrize("price", [-0.5, float("nan"), float("inf")])
+def test_bad_constants_are_refused(price):
     tree = Tree([0], [0.0], [-1], [1], 1)
     stats = NodeStats([[1, 2]], [1])
     for rule in (
@@ -577,10 +657,10 @@ def test_bad_constants_are_refused(constant):
         certree.prunings.pessimistic,
         certree.prunings.minimum_description_length,
     ):
-        with pytest.raises(ValueError, match="constant must be a finite number >= 0"):
-            rule(tree, stats, constant)
+        with pytest.raises(ValueError, match="price must be a finite number >= 0"):
+            rule(tree, stats, price)
     with pytest.raises(ValueError, match="log_cells must be a finite number >= 0"):
-        certree.prunings.spatially_adaptive(tree, stats, log_cells=constant)
+        certree.prunings.spatially_adaptive(tree, stats, log_cells=price)
 
 
 def test_other_bad_input_is_refused():
