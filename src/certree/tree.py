@@ -1,6 +1,7 @@
 """T0 as columns: which cell a row lies in."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -82,7 +83,7 @@ class Tree:
             ("category_start", "int64", m + 1, np.zeros(m + 1, dtype=np.int64)),
             ("categories", "int32", None, np.zeros(0, dtype=np.int32)),
         ):
-            given = default if getattr(self, name) is None else getattr(self, name)
+            given: Any = default if getattr(self, name) is None else getattr(self, name)
             object.__setattr__(self, name, column(name, given, dtype, (length,)))
         object.__setattr__(self, "n_features", int(self.n_features))
         self._expect_tree()

@@ -143,7 +143,8 @@ class GrowingRows:
         plain = self.weight is None or (self.weight == 1).all()
         return {
             "weight": None if plain else self.weight,
-            "min_rows": float(min_samples_split) - 1,
+            # The largest number of rows below it: weights need not be whole.
+            "min_rows": float(np.nextafter(min_samples_split, 0)),
             "max_depth": self.depth_limit,
         }
 
@@ -154,7 +155,7 @@ class GrowingRows:
         if depth is None:
             return _DEEPEST
         if depth == "log":
-            return min(_DEEPEST, self.X.shape[1] * int(np.log(max(self.n, 1.0))))
+            return min(_DEEPEST, int(self.X.shape[1]) * int(np.log(max(self.n, 1.0))))
         if not isinstance(depth, Integral) or depth < 0:
             raise ValueError(f'max_depth must be None, "log" or a whole number >= 0, got {depth!r}')
         return min(_DEEPEST, int(depth))

@@ -138,6 +138,8 @@ def leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:
 
     Each halving inside a chain leaves one cell without rows beside it.
     """
+    if not isinstance(count_empty, bool | np.bool_):
+        raise ValueError(f"count_empty must be True or False, got {count_empty!r}")
     if count_empty:
         return np.where(tree.is_leaf, 0.0, tree.chain)
     return gains_of(tree, (stats.n > 0).astype(np.float64))

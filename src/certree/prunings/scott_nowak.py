@@ -401,7 +401,7 @@ class Polynomial(ScottNowakRule):
 
     def exponent(self, n_features: int) -> float:
         """1 / (p + 2 smoothness - 2)."""
-        return 1 / (n_features + 2 * self.smoothness - 2)
+        return 1 / (n_features + 2 * _degree(self.smoothness))
 
     def family(
         self,

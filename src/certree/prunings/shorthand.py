@@ -1,5 +1,7 @@
 """What pruning rules are called in short."""
 
+from typing import Any
+
 from certree.prunings.paths import SiblingMerge
 from certree.prunings.penalties import (
     CostComplexity,
@@ -22,6 +24,14 @@ RULES: dict[str, type[PruningRule]] = {
 }
 
 
-def rule_of(value: str | PruningRule) -> PruningRule:
+def rule_of(value: Any) -> PruningRule:
     """The rule that a name or an object means."""
-    return RULES[value]() if isinstance(value, str) else value
+    if isinstance(value, str) and value in RULES:
+        return RULES[value]()
+    if hasattr(value, "family") and not isinstance(value, type):
+        given: PruningRule = value
+        return given
+    raise ValueError(
+        "rule must be the name of a rule or an object such as CostComplexity(), expected one of "
+        f"{', '.join(sorted(RULES))}, got {value!r}"
+    )
