@@ -37,7 +37,7 @@ ROOMS = [
     "cli",
 ]
 # Words of other libraries too, which say nothing of where a switch of growth is named.
-EVERYDAY = {"axis", "estimator", "criterion", "max_features"}
+EVERYDAY = {"axis", "exponent", "estimator", "criterion", "max_features"}
 
 
 def module_name(path):
