@@ -100,8 +100,11 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
             The estimator.
         """
         for name, object_of in self._shorthands().items():
-            if name not in params and any(key.startswith(f"{name}__") for key in params):
-                setattr(self, name, object_of(getattr(self, name)))
+            value = params.get(name, getattr(self, name))
+            if isinstance(value, str) and any(key.startswith(f"{name}__") for key in params):
+                params[name] = object_of(value)
+                if params[name] is None:
+                    raise ValueError(f"{name}={value!r} has no parameters of its own")
         changed: Self = super().set_params(**params)
         return changed
 
