@@ -10,8 +10,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import certree
 import reference
-from certree import _core, grow_cart
-from certree.grow.cart import RankedRows, _key
+from certree import Cart, _core, grow_cart
+from certree.grow import GrowingRows
+from certree.grow.cart import _key
 from strategies import categorical_rows, rows
 
 CRITERIA = ["gini", "entropy", "misclassification", "squared"]
@@ -150,11 +151,12 @@ def test_twelve_groups_of_many_classes_are_divided_in_every_way():
     rng = np.random.default_rng(0)
     x = rng.integers(0, 12, 600).astype(float)
     y = rng.integers(0, 5, 600)
-    tree = grow_cart(x[:, None], y, categorical_features=[0], max_depth=1)
-    assert tree.optimal_splits is True
-    best = max(cut[0] for cut in reference.set_cuts(x, y, np.ones(600), "gini"))
-    made = reference.decrease(y, np.ones(600), tree.apply(x[:, None]) == 1, "gini")
-    assert made == pytest.approx(best, rel=1e-9)
+    for criterion in ("gini", "entropy"):
+        tree = grow_cart(x[:, None], y, criterion=criterion, categorical_features=[0], max_depth=1)
+        assert tree.optimal_splits is True
+        best = max(cut[0] for cut in reference.set_cuts(x, y, np.ones(600), criterion))
+        made = reference.decrease(y, np.ones(600), tree.apply(x[:, None]) == 1, criterion)
+        assert made == pytest.approx(best, rel=1e-9)
 
 
 def test_any_number_of_pure_categories_counts_as_one_per_class():
@@ -216,6 +218,31 @@ def test_full_growth_separates_all_that_can_be_separated(X_y, criterion):
     table = np.zeros((group.max() + 1, 3))
     np.add.at(table, (group.ravel(), y), 1)
     assert stats.errors[tree.is_leaf].sum() == (table.sum(axis=1) - table.max(axis=1)).sum()
+
+
+@given(rows(), st.sampled_from(CRITERIA))
+def test_the_criterion_is_that_of_the_target_unless_given(X_y, criterion):
+    X, y = X_y
+    X = np.where(abs(X) > 1e200, 17.0, X)
+    assert_same_tree(grow_cart(X, y), grow_cart(X, y, criterion="entropy"))
+    numbers = y * 1.5
+    assert_same_tree(grow_cart(X, numbers), grow_cart(X, numbers, criterion="squared"))
+    if criterion == "squared":
+        assert_same_tree(grow_cart(X, y.astype(float)), grow_cart(X, y, criterion=criterion))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@given(X_y=rows(), seed=st.integers(0, 50))
+def test_rows_of_weight_zero_are_as_if_absent(criterion, X_y, seed):
+    X, y = X_y
+    weight = np.random.default_rng(seed).integers(0, 3, len(X)).astype(float)
+    weight[0] = 1
+    here = weight > 0
+    switches = {"criterion": criterion, "min_impurity_decrease": 0.01}
+    assert_same_tree(
+        grow_cart(X, y, sample_weight=weight, **switches),
+        grow_cart(X[here], y[here], sample_weight=weight[here], **switches),
+    )
 
 
 @given(rows(), st.integers(0, 50))
@@ -312,11 +339,11 @@ def test_of_equal_cuts_of_a_feature_the_lowest_is_made():
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_min_gain_stops_cuts_that_gain_less(criterion):
+def test_cuts_that_gain_less_over_all_rows_are_not_made(criterion):
     rng = np.random.default_rng(0)
     X, y, w = rng.normal(size=(150, 3)), rng.integers(0, 2, 150), np.ones(150)
     least = 1.5 if criterion == "misclassification" else 0.61
-    tree = grow_cart(X, y, criterion=criterion, min_gain=least)
+    tree = grow_cart(X, y, criterion=criterion, min_impurity_decrease=least / 150)
     for v, inside in cells(tree, X).items():
         cuts = reference.cart_cuts(X[inside], y[inside], w[inside], criterion)
         best = max((cut[0] for cut in cuts), default=0.0)
@@ -324,11 +351,32 @@ def test_min_gain_stops_cuts_that_gain_less(criterion):
     assert 1 < tree.n_leaves < 150
 
 
+@pytest.mark.parametrize("criterion", ["gini", "squared"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_switches_with_names_of_scikit_learn_mean_what_they_mean_there(criterion, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 4)).astype(np.float32)
+    signal = X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=len(X))
+    weight = rng.uniform(0.5, 3, len(X)) if weighted else None
+    y = signal.astype(float) if criterion == "squared" else (signal > 0).astype(int)
+    model = DecisionTreeRegressor if criterion == "squared" else DecisionTreeClassifier
+    switches = {"min_impurity_decrease": 0.002}
+    if not weighted:  # where certree counts rows it counts weights
+        switches["min_samples_split"] = 30
+    for limit in (None, 15):
+        theirs = model(**switches, max_leaf_nodes=limit).fit(X, y, sample_weight=weight)
+        tree = grow_cart(
+            X, y, criterion=criterion, sample_weight=weight, max_leaf_nodes=limit, **switches
+        )
+        pairs = set(zip(tree.apply(X), theirs.apply(X), strict=True))
+        assert 10 < len(pairs) == tree.n_leaves == theirs.get_n_leaves()
+
+
 @given(categorical_rows(), st.sampled_from(CRITERIA), st.integers(1, 8))
 def test_the_best_leaf_is_divided_first(X_y, criterion, max_leaves):
     X, y = X_y
     y, w = y.astype(float if criterion == "squared" else int), np.ones(len(y))
-    tree = grow_cart(X, y, criterion=criterion, max_leaves=max_leaves, categorical_features=[0])
+    tree = grow_cart(X, y, criterion=criterion, max_leaf_nodes=max_leaves, categorical_features=[0])
     full = grow_cart(X, y, criterion=criterion, categorical_features=[0])
     assert tree.n_leaves == min(max_leaves, full.n_leaves)
     inside = cells(tree, X)
@@ -358,7 +406,7 @@ def test_best_first_trees_are_those_of_scikit_learn(criterion):
         theirs = DecisionTreeClassifier(criterion=criterion, max_leaf_nodes=25)
         y = (signal > 0).astype(int)
     theirs.fit(X, y)
-    tree = grow_cart(X, y, criterion=criterion, max_leaves=25)
+    tree = grow_cart(X, y, criterion=criterion, max_leaf_nodes=25)
     pairs = set(zip(tree.apply(X), theirs.apply(X), strict=True))
     assert len(pairs) == tree.n_leaves == theirs.get_n_leaves() == 25
 
@@ -473,7 +521,7 @@ def test_every_pruning_is_monotone_where_it_must_be(criterion, sign):
         X = rng.normal(size=(60, 2)).round(1)
         y = sign * X[:, 0] + 2 * np.sin(3 * X[:, 0]) + rng.normal(size=60)
         y = y if criterion == "squared" else (y > 0).astype(int)
-        switches = {"criterion": criterion, "max_leaves": 7}
+        switches = {"criterion": criterion, "max_leaf_nodes": 7}
         tree = grow_cart(X, y, **switches, monotonic_cst=[sign, 0])
         assert tree.n_leaves > 1
         assert is_monotone(tree, X, y, 0, sign)
@@ -540,10 +588,10 @@ def test_slopes_may_be_named():
 @pytest.mark.parametrize(
     "switches",
     [
-        {"max_leaves": 300},
+        {"max_leaf_nodes": 300},
         {"max_features": 2, "random_state": 0},
         {"splitter": "random", "random_state": 0},
-        {"splitter": "random", "random_state": 0, "max_features": 0.5, "max_leaves": 50},
+        {"splitter": "random", "random_state": 0, "max_features": 0.5, "max_leaf_nodes": 50},
         {"monotonic_cst": [1, -1, 0, 0]},
     ],
     ids=str,
@@ -570,18 +618,21 @@ def test_deep_trees_need_no_recursion():
     ("arguments", "error", "message"),
     [
         ({"criterion": "deviance"}, ValueError, "criterion must be"),
-        ({"min_gain": -1}, ValueError, "min_gain must be a finite number >= 0"),
-        ({"min_gain": np.nan}, ValueError, "min_gain must be a finite number >= 0"),
-        ({"y": [0.5, 1.5]}, TypeError, "y must convert to int32"),
+        ({"min_impurity_decrease": -1}, ValueError, "min_impurity_decrease must be a finite"),
+        ({"min_impurity_decrease": np.nan}, ValueError, "min_impurity_decrease must be a finite"),
+        ({"min_gain": 1}, TypeError, "unexpected keyword argument 'min_gain'"),
+        ({"y": [0.5, 1.5], "criterion": "gini"}, TypeError, "y must convert to int32"),
+        ({"y": None}, ValueError, "y must hold classes or numbers, got None"),
         ({"y": [-1, 0]}, ValueError, "y must hold classes 0, 1"),
         ({"y": [0, np.nan], "criterion": "squared"}, ValueError, "y must be finite"),
         ({"y": [0]}, ValueError, r"y must have shape \(2\)"),
         ({"X": [[np.inf], [0]]}, ValueError, "Input X contains infinity"),
-        ({"min_rows": 0}, ValueError, "min_rows must be at least 1"),
+        ({"y": [0.0, np.inf]}, ValueError, "y must be finite"),
+        ({"min_samples_split": 1}, ValueError, "min_samples_split must be at least 2"),
         ({"max_depth": -1}, ValueError, "max_depth must be None"),
         ({"sample_weight": [0, 0]}, ValueError, "positive for at least one row"),
-        ({"max_leaves": 0}, ValueError, "max_leaves must be None or a whole number >= 1"),
-        ({"max_leaves": 2.5}, ValueError, "max_leaves must be None or a whole number >= 1"),
+        ({"max_leaf_nodes": 0}, ValueError, "max_leaf_nodes must be None or a whole number >= 1"),
+        ({"max_leaf_nodes": 2.5}, ValueError, "max_leaf_nodes must be None or a whole number >= 1"),
         ({"max_features": 0}, ValueError, "max_features must be None"),
         ({"max_features": 2}, ValueError, r"a whole number in 1 \.\. 1"),
         ({"max_features": 1.5}, ValueError, "max_features must be None"),
@@ -626,22 +677,32 @@ def test_rows_ranked_beforehand_grow_the_same_tree(X_y, criterion, seed, single,
     X[:, categorical] = rng.integers(0, 4, (len(X), categorical.sum()))
     part = np.flatnonzero(rng.random(len(X)) < 0.7)
     part = part if len(part) else np.array([0])
-    weight = rng.integers(0 if seed % 2 else 1, 4, len(part)) if weighted else np.ones(len(part))
-    weight[0] = 1
-    ranked = RankedRows.of(X, categorical).part(part)
-    one, other = (
-        grow_cart(
-            X[part],
-            y[part].astype(float) if criterion == "squared" else y[part],
-            criterion=criterion,
-            sample_weight=weight,
-            categorical_features=categorical,
-            ranked=given_ranks,
-        )
-        for given_ranks in (ranked, None)
+    weight = rng.integers(1, 4, len(part)).astype(float) if weighted else None
+    response = y.astype(float) if criterion == "squared" else y
+    whole = GrowingRows.of(X, response, categorical_features=categorical)
+    ranked = whole.part(part, weight)
+    assert ranked.ranked is not None
+    other = grow_cart(
+        X[part],
+        response[part],
+        criterion=criterion,
+        sample_weight=weight,
+        categorical_features=categorical,
     )
-    for name in ("feature", "threshold", "left", "missing_left", "categories", "category_start"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert_same_tree(Cart(criterion).grow(ranked), other)
+    # What has been ranked for a part serves the whole too.
+    assert_same_tree(
+        Cart(criterion).grow(whole),
+        grow_cart(X, response, criterion=criterion, categorical_features=categorical),
+    )
+
+
+def test_rows_that_stand_in_another_order_are_ranked_anew():
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 3
+    part = np.random.default_rng(1).permutation(40)[:25]
+    rows = GrowingRows.of(X, y).part(part, None)
+    assert rows.ranked is None
+    assert_same_tree(Cart().grow(rows), grow_cart(X[part], y[part]))
 
 
 # What grow_cart hands to the core for three rows of one feature.
@@ -677,6 +738,6 @@ SWITCHES = {
     ],
 )
 def test_orders_that_do_not_go_with_the_rows_are_refused(order, place, message):
-    ranked = RankedRows(order.astype(np.uint32), np.array(place, dtype=np.int32))
+    given = {"order": order.astype(np.uint32), "place": np.array(place, dtype=np.int32)}
     with pytest.raises(ValueError, match=message):
-        _core.grow_cart(np.zeros((3, 1)), **SWITCHES, order=ranked.order, place=ranked.place)
+        _core.grow_cart(np.zeros((3, 1)), **SWITCHES, **given)

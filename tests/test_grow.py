@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import certree
 import reference
-from certree import KD, Dyadic, grow_dyadic, grow_kd
+from certree import grow_dyadic, grow_kd
 from strategies import rows
 
 GROWERS = {
@@ -208,6 +208,32 @@ def test_stopping_switches(grow):
     pure = certree.count(grow(X, y), X, y, 2)
     assert pure.errors[grow(X, y).is_leaf].sum() == 0
     assert grow(X, y).n_nodes < grow(X, y, stop_when_pure=False).n_nodes
+
+
+@every_grower
+def test_weights_need_not_be_whole_where_rows_are_counted(grow):
+    X, weight = np.arange(3.0)[:, None], np.full(3, 1.5)
+    for least, is_split in ((4, True), (4.5, True), (4.6, False), (5, False)):
+        tree = grow(X, sample_weight=weight, min_samples_split=least)
+        assert (tree.n_nodes > 1) == is_split
+    light = np.full(3, 0.25)  # a row counts as one at least
+    assert grow(X, sample_weight=light, min_samples_split=3).n_nodes > 1
+    assert grow(X, sample_weight=light, min_samples_split=4).n_nodes == 1
+
+
+@every_grower
+@given(X_y=rows(), scale=st.floats(-10, 10))
+def test_cells_with_one_value_of_a_number_are_pure(grow, X_y, scale):
+    X, y = X_y
+    levels = np.unique(y * scale, return_inverse=True)[1]
+    same_columns(grow(X, y * scale), grow(X, levels))
+
+
+def test_the_twin_cuts_by_the_same_axis_unless_told():
+    X = np.random.default_rng(0).normal(size=(20, 3)) * [1, 10, 3]
+    same_columns(grow_kd(X), grow_kd(X, axis="spread"))
+    assert reference.nested(grow_kd(X), X) == reference.grow_kd(X)
+    assert (grow_kd(X).feature != grow_kd(X, axis="cycle").feature).any()
 
 
 @given(hnp.arrays(np.float32, (20, 2), elements=st.floats(-100, 100, width=32)))

@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 
 import reference
 from certree import _core
-from certree.grow.dyadic import grow_dyadic
-from certree.grow.kd import grow_kd
-from certree.prunings.paths import cost_complexity_path, sibling_merge_path
-from certree.prunings.penalties import (
-    cost_complexity_family,
-    depth_penalised_family,
-    description_length_family,
-    pessimistic_family,
+from certree.grow import KD, Cart, Dyadic, GrowingRows
+from certree.prunings import (
+    CostComplexity,
+    DepthPenalised,
+    DescriptionLength,
+    Pessimistic,
+    SiblingMerge,
+    SpatiallyAdaptive,
+    SquareRoot,
+    cost_complexity_path,
 )
-from certree.prunings.scott_nowak import fragment_rule, square_root_rule
 from certree.rows.folds import Fold, content_folds
 from certree.stats import counted, measured
 from certree.tune import (
@@ -28,6 +29,7 @@ from certree.tune import (
     Candidate,
     Mixture,
     Objective,
+    choose,
     grow_fold,
     linear_grid,
     mixture,
@@ -38,24 +40,24 @@ from certree.weights.helmbold_schapire import helmbold_schapire_family
 from certree.weights.pac_bayes import pac_bayes_family
 
 PAC_BAYES = Candidate(pac_bayes_family, Voting("majority"))
-METHODS = {
+CANDIDATES = {
     "PAC-Bayes": PAC_BAYES,
     "PAC-Bayes, mean": Candidate(pac_bayes_family, Voting("mean")),
     "PAC-Bayes, smoothed mean": Candidate(pac_bayes_family, Voting("mean", 1.5)),
     "PAC-Bayes, branching": Candidate(
         partial(pac_bayes_family, prior="branching"), Voting("majority")
     ),
-    "cost-complexity": Candidate(cost_complexity_family, Voting("majority")),
-    "cost-complexity, mean": Candidate(cost_complexity_family, Voting("mean")),
-    "depth": Candidate(depth_penalised_family, Voting("mean")),
+    "cost-complexity": Candidate(CostComplexity().family, Voting("majority")),
+    "cost-complexity, mean": Candidate(CostComplexity().family, Voting("mean")),
+    "depth": Candidate(DepthPenalised().family, Voting("mean")),
     "weakest links": Candidate(cost_complexity_path, Voting("mean")),
-    "sibling-merge": Candidate(sibling_merge_path, Voting("majority")),
-    "sibling-merge, mean": Candidate(sibling_merge_path, Voting("mean")),
-    "square root": Candidate(square_root_rule, Voting("mean")),
-    "adaptive": Candidate(fragment_rule, Voting("majority")),
-    "adaptive, mean": Candidate(partial(fragment_rule, count_empty=True), Voting("mean")),
-    "pessimistic": Candidate(pessimistic_family, Voting("majority")),
-    "description length": Candidate(description_length_family, Voting("mean")),
+    "sibling-merge": Candidate(SiblingMerge().family, Voting("majority")),
+    "sibling-merge, mean": Candidate(SiblingMerge().family, Voting("mean")),
+    "square root": Candidate(SquareRoot().family, Voting("mean")),
+    "adaptive": Candidate(SpatiallyAdaptive().family, Voting("majority")),
+    "adaptive, mean": Candidate(SpatiallyAdaptive(count_empty=True).family, Voting("mean")),
+    "pessimistic": Candidate(Pessimistic().family, Voting("majority")),
+    "description length": Candidate(DescriptionLength().family, Voting("mean")),
     "Helmbold-Schapire": Candidate(helmbold_schapire_family, Voting("mean")),
 }
 # What is no law, so that it cannot be mixed.
@@ -67,20 +69,10 @@ RULES = [
     "adaptive",
     "adaptive, mean",
 ]
-N_TEMPERATURES = {name: 2 if name.startswith("PAC") else 1 for name in METHODS}
+N_TEMPERATURES = {name: 2 if name.startswith("PAC") else 1 for name in CANDIDATES}
 
 
-def kd(X, y, weight):
-    return grow_kd(X, y, axis="spread", sample_weight=weight)
-
-
-def dyadic(X, y, weight):
-    return grow_dyadic(X, y, sample_weight=weight)
-
-
-def unlabelled(grow):
-    """A grower that does not look at the target."""
-    return lambda X, _, weight: grow(X, None, weight)
+PARTITIONS = [KD(), Dyadic()]
 
 
 def noisy(n, seed, n_classes=2):
@@ -92,21 +84,22 @@ def noisy(n, seed, n_classes=2):
     return X, y.astype(np.int32)
 
 
-def grown(X, y, weight=None, n_classes=2, grow=kd, n_folds=2, seed=0):
+def grown(X, y, weight=None, n_classes=2, partition=PARTITIONS[0], n_folds=2, seed=0):
     rng = np.random.RandomState(seed)
     folds = content_folds(X, y, n_folds, rng, weight)
-    return [grow_fold(fold, grow, partial(counted, n_classes=n_classes), X, y) for fold in folds]
+    rows, summarise = GrowingRows(X, y), partial(counted, n_classes=n_classes)
+    return [grow_fold(fold, partition, rows, summarise) for fold in folds]
 
 
-def literal_loss(folds, method, scoring, temperatures):
+def literal_loss(folds, candidate, scoring, temperatures):
     """Held-out loss, leaf by leaf and class by class."""
     total = 0.0
     for fold in folds:
-        weights = method.family(fold.tree, fold.stats).at(*temperatures)
-        score = vote(fold.tree, fold.stats, weights, method.voting).score
+        weights = candidate.family(fold.tree, fold.stats).at(*temperatures)
+        score = vote(fold.tree, fold.stats, weights, candidate.voting).score
         for leaf in np.flatnonzero(fold.tree.is_leaf):
             winner = int(np.argmax(score[leaf]))
-            for k, rows in enumerate(fold.holdout[leaf]):
+            for k, rows in enumerate(fold.judging[leaf]):
                 if scoring == "error":
                     total += rows if k != winner else 0.0
                 elif rows > 0:
@@ -115,21 +108,21 @@ def literal_loss(folds, method, scoring, temperatures):
     return total
 
 
-@given(st.integers(0, 2**32), st.booleans(), st.sampled_from([kd, dyadic]))
-def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, grow):
+@given(st.integers(0, 2**32), st.booleans(), st.sampled_from(PARTITIONS))
+def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, partition):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(40, 2)).round(1)
     y = 100 + X[:, 0] + rng.normal(size=40)
     weight = rng.integers(1, 4, 40).astype(float) if weighted else None
     folds = list(content_folds(X, y, 2, np.random.RandomState(0), weight))
-    grown = [grow_fold(fold, unlabelled(grow), measured, X, y) for fold in folds]
-    method = Candidate(partial(pac_bayes_family, prior="branching"), Voting("mean", 1.5))
+    grown = [grow_fold(fold, partition, GrowingRows(X, y), measured) for fold in folds]
+    candidate = Candidate(partial(pac_bayes_family, prior="branching"), Voting("mean", 1.5))
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(5, 2))
-    losses = Objective.of(grown, method, "squared").losses(temperatures)
+    losses = Objective.of(grown, candidate, "squared").losses(temperatures)
     for row, loss in zip(temperatures, losses, strict=True):
         literal = 0.0
         for fold, part in zip(folds, grown, strict=True):
-            weights = method.family(part.tree, part.stats).at(*row)
+            weights = candidate.family(part.tree, part.stats).at(*row)
             score = vote(part.tree, part.stats, weights, Voting("mean", 1.5)).score[:, 0]
             distance = y[fold.judge] - score[part.tree.apply(X[fold.judge])]
             once = np.ones(len(fold.judge)) if weight is None else fold.judge_weight
@@ -137,7 +130,7 @@ def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, grow):
         assert loss == pytest.approx(literal, rel=1e-10)
 
 
-def literal_search(folds, method, scoring, given_temperatures, search):
+def literal_search(folds, candidate, scoring, given_temperatures, search):
     """Loop over the grids; the first of the best in ascending order wins."""
     best = [1.0 if value is None else value for value in given_temperatures]
     free = [i for i, value in enumerate(given_temperatures) if value is None]
@@ -148,12 +141,12 @@ def literal_search(folds, method, scoring, given_temperatures, search):
         ):
             smallest, winner = math.inf, None
             for values in itertools.product(*[grid(best[i]) for i in chosen]):
-                candidate = list(best)
+                trial = list(best)
                 for i, value in zip(chosen, values, strict=True):
-                    candidate[i] = value
-                loss = literal_loss(folds, method, scoring, candidate)
+                    trial[i] = value
+                loss = literal_loss(folds, candidate, scoring, trial)
                 if loss < smallest:
-                    smallest, winner = loss, candidate
+                    smallest, winner = loss, trial
             best = winner
     return tuple(best)
 
@@ -168,12 +161,12 @@ def test_the_grids_are_the_paper_s():
 
 @given(
     st.integers(0, 2**32),
-    st.sampled_from(sorted(METHODS)),
+    st.sampled_from(sorted(CANDIDATES)),
     st.sampled_from(["error", "log_loss"]),
-    st.sampled_from([kd, dyadic]),
+    st.sampled_from(PARTITIONS),
     st.sampled_from(["none", "whole", "real"]),
 )
-def test_losses_of_a_grid_equal_the_literal_ones(seed, name, scoring, grow, weighted):
+def test_losses_of_a_grid_equal_the_literal_ones(seed, name, scoring, partition, weighted):
     n_classes = 2 if name == "Helmbold-Schapire" else 3
     X, y = noisy(50, seed, n_classes)
     rng = np.random.default_rng(seed)
@@ -182,11 +175,11 @@ def test_losses_of_a_grid_equal_the_literal_ones(seed, name, scoring, grow, weig
         "whole": rng.integers(1, 4, 50).astype(float),
         "real": rng.uniform(0.2, 3.0, 50),
     }[weighted]
-    folds = grown(X, y, weight, n_classes, grow)
+    folds = grown(X, y, weight, n_classes, partition)
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(12, N_TEMPERATURES[name]))
     temperatures[0] = 0.0
-    objective = Objective.of(folds, METHODS[name], scoring)
-    literal = [literal_loss(folds, METHODS[name], scoring, row) for row in temperatures]
+    objective = Objective.of(folds, CANDIDATES[name], scoring)
+    literal = [literal_loss(folds, CANDIDATES[name], scoring, row) for row in temperatures]
     if scoring == "error" and weighted != "real":
         np.testing.assert_array_equal(objective.losses(temperatures), literal)
     else:
@@ -195,17 +188,20 @@ def test_losses_of_a_grid_equal_the_literal_ones(seed, name, scoring, grow, weig
 
 def test_losses_at_small_temperatures_differ_from_those_at_large_ones():
     # Else the tests that compare with the literal search would compare constants.
-    for name, method in METHODS.items():
+    for name, candidate in CANDIDATES.items():
         n_classes = 2 if name == "Helmbold-Schapire" else 3
         X, y = noisy(120, 1, n_classes)
         folds = grown(X, y, None, n_classes)
         grid = np.repeat(LOG_GRID[:, None], N_TEMPERATURES[name], axis=1)
         grid[:, -1] = grid[:, -1] if N_TEMPERATURES[name] == 1 else 2.0**-8
         for scoring in ("error", "log_loss"):
-            assert len(set(Objective.of(folds, method, scoring).losses(grid))) >= 2, (name, scoring)
+            assert len(set(Objective.of(folds, candidate, scoring).losses(grid))) >= 2, (
+                name,
+                scoring,
+            )
 
 
-@pytest.mark.parametrize("name", sorted(METHODS))
+@pytest.mark.parametrize("name", sorted(CANDIDATES))
 @pytest.mark.parametrize("search", ["joint", "error-first"])
 def test_tune_finds_what_a_literal_search_finds(name, search):
     n_classes = 2 if name == "Helmbold-Schapire" else 3
@@ -213,8 +209,8 @@ def test_tune_finds_what_a_literal_search_finds(name, search):
     for seed in range(3):
         X, y = noisy(40, seed, n_classes)
         folds = grown(X, y, None, n_classes)
-        objective = Objective.of(folds, METHODS[name], "error")
-        expected = literal_search(folds, METHODS[name], "error", given_temperatures, search)
+        objective = Objective.of(folds, CANDIDATES[name], "error")
+        expected = literal_search(folds, CANDIDATES[name], "error", given_temperatures, search)
         # Grids are written in another way here, so that the last bits may differ.
         np.testing.assert_allclose(
             tune(objective, given_temperatures, search), expected, rtol=1e-14
@@ -225,12 +221,14 @@ def test_tune_finds_what_a_literal_search_finds(name, search):
 def test_tune_by_log_loss_finds_the_smallest_literal_log_loss(search):
     X, y = noisy(60, 5)
     folds = grown(X, y)
-    for method in (METHODS["PAC-Bayes, mean"], PAC_BAYES):
-        found = tune(Objective.of(folds, method, "log_loss"), [None, None], search)
-        expected = literal_search(folds, method, "log_loss", [None, None], search)
-        loss = literal_loss(folds, method, "log_loss", found)
-        assert loss == pytest.approx(literal_loss(folds, method, "log_loss", expected), rel=1e-11)
-        assert loss < literal_loss(folds, method, "log_loss", [LOG_GRID[0]] * 2)
+    for candidate in (CANDIDATES["PAC-Bayes, mean"], PAC_BAYES):
+        found = tune(Objective.of(folds, candidate, "log_loss"), [None, None], search)
+        expected = literal_search(folds, candidate, "log_loss", [None, None], search)
+        loss = literal_loss(folds, candidate, "log_loss", found)
+        assert loss == pytest.approx(
+            literal_loss(folds, candidate, "log_loss", expected), rel=1e-11
+        )
+        assert loss < literal_loss(folds, candidate, "log_loss", [LOG_GRID[0]] * 2)
 
 
 def test_the_two_searches_can_differ():
@@ -285,16 +283,16 @@ def test_advance_is_called_after_each_grid():
 
 
 @pytest.mark.parametrize("scoring", ["error", "log_loss"])
-@pytest.mark.parametrize("name", sorted(METHODS))
+@pytest.mark.parametrize("name", sorted(CANDIDATES))
 def test_losses_have_the_same_bits_for_any_number_of_threads(name, scoring):
     X, y = noisy(200, 8)
     weight = np.random.default_rng(8).uniform(0.2, 3.0, 200)
     folds = grown(X, y, weight)
     t = N_TEMPERATURES[name]
     grid = np.stack(np.meshgrid(*[LOG_GRID] * t, indexing="ij"), axis=-1).reshape(-1, t)
-    alone = Objective.of(folds, METHODS[name], scoring, 1).losses(grid)
+    alone = Objective.of(folds, CANDIDATES[name], scoring, 1).losses(grid)
     for n_threads in (2, 3, 8, 1000):
-        together = Objective.of(folds, METHODS[name], scoring, n_threads).losses(grid)
+        together = Objective.of(folds, CANDIDATES[name], scoring, n_threads).losses(grid)
         np.testing.assert_array_equal(together, alone)
 
 
@@ -317,8 +315,8 @@ def test_a_grown_fold_counts_the_rows_of_its_two_sides():
     judge = np.arange(0, 50, 3)
     grow = np.setdiff1d(np.arange(50), judge)
     fold = Fold(grow, judge, weight[grow], weight[judge])
-    fold = grow_fold(fold, kd, partial(counted, n_classes=3), X, y)
-    for rows, counts in ((grow, fold.stats.counts), (judge, fold.holdout)):
+    fold = grow_fold(fold, KD(), GrowingRows(X, y), partial(counted, n_classes=3))
+    for rows, counts in ((grow, fold.stats.counts), (judge, fold.judging)):
         leaf = fold.tree.apply(X[rows])
         for node in np.flatnonzero(fold.tree.is_leaf):
             inside = rows[leaf == node]
@@ -329,14 +327,51 @@ def test_a_grown_fold_counts_the_rows_of_its_two_sides():
     np.testing.assert_array_equal(fold.stats.label[held], fold.stats.counts[held].argmax(axis=1))
 
 
+@pytest.mark.parametrize("partition", [Cart(), Cart("gini", max_leaf_nodes=9), KD(), Dyadic()])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_tree_of_a_fold_is_that_of_its_growing_rows_alone(partition, weighted):
+    X, y = noisy(60, 4, 3)
+    weight = np.random.default_rng(0).integers(1, 4, 60).astype(float) if weighted else None
+    for fold in content_folds(X, y, 3, np.random.RandomState(0), weight):
+        whole = grow_fold(fold, partition, GrowingRows(X, y), partial(counted, n_classes=3)).tree
+        alone = partition.grow(GrowingRows(X[fold.grow], y[fold.grow], fold.grow_weight))
+        for name in ("feature", "threshold", "left", "chain"):
+            np.testing.assert_array_equal(getattr(whole, name), getattr(alone, name))
+
+
+@pytest.mark.parametrize("search", ["joint", "error-first", "mixture"])
+def test_the_candidate_whose_laws_lose_least_is_chosen(search):
+    X, y = noisy(120, 3)
+    folds, scoring = grown(X, y), "log_loss" if search == "mixture" else "error"
+    names = ["PAC-Bayes, smoothed mean", "PAC-Bayes", "PAC-Bayes, branching"]
+    objectives = [Objective.of(folds, CANDIDATES[name], scoring) for name in names]
+    best, laws = choose(objectives, [None, None], search)
+    losses = []
+    for objective in objectives:
+        if search == "mixture":
+            losses.append(mixed_loss(objective))
+        else:
+            alone = np.array([tune(objective, [None, None], search)])
+            losses.append(objective.losses(alone)[0])
+    assert best == np.argmin(losses)
+    assert choose([objectives[0]] * 3, [None, None], search)[0] == 0
+    if search == "mixture":
+        np.testing.assert_array_equal(
+            laws.shares, mixture([objectives[best]], [None, None])[1].shares
+        )
+    else:
+        expected = tune(objectives[best], [None, None], search)
+        np.testing.assert_array_equal(laws.temperatures, [expected])
+
+
 @pytest.mark.parametrize("scoring", ["error", "log_loss"])
 def test_whole_weights_tune_like_repeated_rows(scoring):
     X, y = noisy(40, 6)
     weight = np.random.default_rng(6).integers(1, 4, 40).astype(float)
     copy = np.repeat(np.arange(40), weight.astype(int))
-    for method in (PAC_BAYES, METHODS["PAC-Bayes, mean"]):
-        weighted = Objective.of(grown(X, y, weight), method, scoring)
-        repeated = Objective.of(grown(X[copy], y[copy]), method, scoring)
+    for candidate in (PAC_BAYES, CANDIDATES["PAC-Bayes, mean"]):
+        weighted = Objective.of(grown(X, y, weight), candidate, scoring)
+        repeated = Objective.of(grown(X[copy], y[copy]), candidate, scoring)
         grid = np.stack(np.meshgrid(LOG_GRID, LOG_GRID, indexing="ij"), -1).reshape(-1, 2)
         np.testing.assert_array_equal(weighted.losses(grid), repeated.losses(grid))
         assert tune(weighted, [None, None]) == tune(repeated, [None, None])
@@ -354,45 +389,45 @@ def test_weights_change_the_losses():
 
 # -- mixtures --------------------------------------------------------------------------------------
 
-MEAN = METHODS["PAC-Bayes, smoothed mean"]
+MEAN = CANDIDATES["PAC-Bayes, smoothed mean"]
 SMALLEST = np.finfo(float).eps
 
 
-def literal_shares(folds, method, temperatures):
+def literal_shares(folds, candidate, temperatures):
     """What each law gives to the class of the held-out rows, leaf by leaf and class by class."""
     rows, shares = [], []
     for fold in folds:
-        family = method.family(fold.tree, fold.stats)
+        family = candidate.family(fold.tree, fold.stats)
         votes = [
-            vote(fold.tree, fold.stats, family.at(*law), method.voting).score
+            vote(fold.tree, fold.stats, family.at(*law), candidate.voting).score
             for law in temperatures
         ]
-        for leaf, k in np.argwhere((fold.holdout > 0) & fold.tree.is_leaf[:, None]):
-            rows.append(fold.holdout[leaf, k])
+        for leaf, k in np.argwhere((fold.judging > 0) & fold.tree.is_leaf[:, None]):
+            rows.append(fold.judging[leaf, k])
             shares.append([max(score[leaf, k], SMALLEST) for score in votes])
     return np.array(rows), np.array(shares)
 
 
 @given(
     st.integers(0, 2**32),
-    st.sampled_from(sorted(set(METHODS) - set(RULES))),
-    st.sampled_from([kd, dyadic]),
+    st.sampled_from(sorted(set(CANDIDATES) - set(RULES))),
+    st.sampled_from(PARTITIONS),
     st.integers(1, 20),
 )
-def test_shares_of_held_out_rows_equal_the_literal_ones(seed, name, grow, n_laws):
+def test_shares_of_held_out_rows_equal_the_literal_ones(seed, name, partition, n_laws):
     n_classes = 2 if name == "Helmbold-Schapire" else 3
     X, y = noisy(50, seed, n_classes)
-    folds = grown(X, y, None, n_classes, grow)
+    folds = grown(X, y, None, n_classes, partition)
     rng = np.random.default_rng(seed)
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(n_laws, N_TEMPERATURES[name]))
-    rows, shares = Objective.of(folds, METHODS[name], "log_loss").shares(temperatures)
-    expected_rows, expected = literal_shares(folds, METHODS[name], temperatures)
+    rows, shares = Objective.of(folds, CANDIDATES[name], "log_loss").shares(temperatures)
+    expected_rows, expected = literal_shares(folds, CANDIDATES[name], temperatures)
     np.testing.assert_array_equal(rows, expected_rows)
     np.testing.assert_allclose(shares, expected, rtol=1e-11, atol=1e-15)
 
 
 def test_paths_are_not_mixed():
-    objective = Objective.of(grown(*noisy(50, 0)), METHODS["weakest links"], "log_loss")
+    objective = Objective.of(grown(*noisy(50, 0)), CANDIDATES["weakest links"], "log_loss")
     with pytest.raises(TypeError, match="only laws can be mixed, got PruningPath"):
         objective.shares(np.ones((2, 1)))
 
@@ -427,11 +462,11 @@ def test_a_mixture_is_better_than_every_law_in_it_and_nearly_the_best():
     assert loss < _core.mix(rows, shares, 10 * STEPS)[1] * 1.01
 
 
-def test_the_method_with_the_better_mixture_is_chosen():
+def test_the_candidate_with_the_better_mixture_is_chosen():
     X, y = noisy(200, 3, 3)
     folds = grown(X, y, None, 3)
-    methods = [MEAN, METHODS["PAC-Bayes"], METHODS["PAC-Bayes, branching"]]
-    objectives = [Objective.of(folds, method, "log_loss") for method in methods]
+    candidates = [MEAN, CANDIDATES["PAC-Bayes"], CANDIDATES["PAC-Bayes, branching"]]
+    objectives = [Objective.of(folds, candidate, "log_loss") for candidate in candidates]
     losses = [mixed_loss(objective) for objective in objectives]
     for order in itertools.permutations(range(3)):
         number, _ = mixture([objectives[i] for i in order], [None, None])
