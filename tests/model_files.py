@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 import certree
+from certree import Voting
 
 
 def same_bits(a, b):
@@ -66,6 +68,37 @@ def rewrite(path, changed=None, without=(), **header):
         if name not in without
     }
     write_archive(path, members)
+
+
+def form_of(path, name):
+    """A parameter as it stands in the header of a file."""
+    return header_of(path)["parameters"][name]
+
+
+def renamed(form, old, new):
+    """The same JSON with another string in one place."""
+    text, quoted = json.dumps(form), json.dumps(old)
+    assert text.count(quoted) == 1
+    return json.loads(text.replace(quoted, json.dumps(new)))
+
+
+def damaged(form):
+    """The JSON of an object without each of its entries, and with something else in each of them."""
+    for key in form:
+        yield {name: value for name, value in form.items() if name != key}
+        for other in (None, 5, ["x"], [], ""):
+            yield {**form, key: other}
+
+
+def plain(value):
+    """A parameter as what can be compared: objects by their class and their own parameters."""
+    if isinstance(value, Voting):
+        slopes = None if value.slopes is None else (value.slopes.dtype, value.slopes.tolist())
+        return Voting, value.kind, value.smoothing, slopes
+    if isinstance(value, BaseEstimator):
+        own = value.get_params(deep=False)
+        return type(value), {name: plain(inner) for name, inner in own.items()}
+    return np.asarray(value).tolist() if isinstance(value, np.ndarray | tuple) else value
 
 
 def refuses(path, match=None):

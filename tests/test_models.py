@@ -6,47 +6,69 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 import certree
 from certree import (
+    KD,
+    Cart,
+    CertifiedTreeClassifier,
     DecoratedTreeClassifier,
     DecoratedTreeRegressor,
-    HelmboldSchapireClassifier,
+    Dyadic,
+    Grid,
+    HelmboldSchapireTreeClassifier,
+    PACBayesLaws,
     PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
     PrunedTreeClassifier,
+    PrunedTreeRegressor,
+    Voting,
 )
-from certree.estimators.pruned import CLASS_RULES
+from certree.grow import SklearnTree
+from certree.prunings import (
+    CostComplexity,
+    DepthPenalised,
+    DescriptionLength,
+    Pessimistic,
+    Polynomial,
+    SiblingMerge,
+    SpatiallyAdaptive,
+    SquareRoot,
+)
+from certree.prunings.shorthand import RULES
 from model_files import (
     SHAPES_AND_TYPES,
     Touch,
     arrays_of,
     as_header,
     changed,
+    damaged,
+    form_of,
     header_of,
     misshapen,
     npy,
+    plain,
     raw_npy,
     refuses,
+    renamed,
     rewrite,
     same_bits,
     through_file,
     write_archive,
 )
 
-ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
+ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
 X, Y = load_iris(return_X_y=True)
 TWO = np.where(Y == 1, 1, 0)
 TEST = np.vstack([X, X + 0.13, [[np.nan] * 4, [1e9] * 4]])
-
-
-def plain_parameters(model):
-    """Parameters, a partition that is an estimator by its representation."""
-    return {**model.get_params(deep=False), "partition": repr(model.partition)}
+BOX = [[0.0] * 4, [8.0] * 4]
 
 
 def assert_same_model(loaded, model, rows=TEST):
@@ -62,7 +84,7 @@ def assert_same_model(loaded, model, rows=TEST):
     assert loaded.temperatures_ == model.temperatures_
     assert loaded.shares_ == model.shares_
     assert loaded.weights_.log_evidence == model.weights_.log_evidence
-    assert plain_parameters(loaded) == plain_parameters(model)
+    assert plain(loaded) == plain(model)
     assert loaded.export_text() == model.export_text()
     assert loaded.get_depth() == model.get_depth()
 
@@ -92,8 +114,14 @@ def saved(small, tmp_path):
         "cart",
         DecisionTreeClassifier(max_depth=3),
         ExtraTreeClassifier(random_state=1),
+        Cart("gini", splitter="random", max_leaf_nodes=20, max_features="sqrt"),
+        Cart(min_impurity_decrease=0.01, max_features=0.5, min_samples_split=3.5),
+        KD("cycle", min_samples_split=5, stop_when_pure=False),
+        Dyadic(min_samples_split=5, stop_when_pure=False),
+        Grid(BOX),
+        Grid(np.array(BOX, dtype=np.float32)),
     ],
-    ids=["kd", "dyadic", "cart", "DecisionTree", "ExtraTree"],
+    ids=repr,
 )
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_loaded_models_predict_bit_by_bit_what_the_saved_ones_did(estimator, partition, tmp_path):
@@ -134,19 +162,33 @@ def test_classes_of_every_kind_come_back(estimator, classes, tmp_path):
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)
 
 
-@pytest.mark.parametrize("rule", sorted(CLASS_RULES))
-def test_every_rule_comes_back(rule, tmp_path):
+OF_RULES = [
+    CostComplexity(),
+    DepthPenalised(),
+    DescriptionLength(free_splits=True),
+    Pessimistic(confidence=0.1),
+    Polynomial(smoothness=1, count_empty=True),
+    SiblingMerge("gini"),
+    SpatiallyAdaptive(count_empty=True),
+    SquareRoot(count_empty=True),
+]
+
+
+@pytest.mark.parametrize("rule", [*sorted(RULES), *OF_RULES], ids=repr)
+def test_every_rule_comes_back_with_its_settings(rule, tmp_path):
     model = PrunedTreeClassifier(rule=rule, random_state=0).fit(X, Y)
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)
 
 
-def test_the_settings_of_a_rule_come_back(tmp_path):
+def test_there_is_a_test_of_every_rule():
+    assert {type(rule) for rule in OF_RULES} == set(RULES.values())
+
+
+def test_rule_and_partition_of_a_theorem_come_back_together(tmp_path):
     model = PrunedTreeClassifier(
-        "dyadic", rule="polynomial", resolution="paper", count_empty=True, smoothness=1
+        Dyadic(resolution="paper"), rule=Polynomial(smoothness=1, count_empty=True)
     ).fit(X[:, 2:], Y)
-    loaded = through_file(model, tmp_path / "model.npz")
-    assert_same_model(loaded, model, X[:, 2:])
-    assert loaded.get_params() == model.get_params()
+    assert_same_model(through_file(model, tmp_path / "model.npz"), model, X[:, 2:])
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -187,12 +229,17 @@ def test_without_names_none_come_back(saved):
         {"class_weight": {0: 1.0, 1: 2.5, 2: 0.5}},
         {"class_weight": {np.int64(0): np.float64(3), 1: 1, 2: 1}},
         {"class_weight": "balanced"},
-        {"lambda_error": 0.3, "cv": None, "min_rows": 2.5, "max_depth": "log"},
+        {"lambda_error": 0.3, "cv": None, "partition": Cart(), "max_depth": "log"},
         {"lambda_error": np.float32(0.5), "cv": np.int64(3), "random_state": np.int32(5)},
         {"prior": "branching", "vote": "mean", "search": "error-first", "scoring": "log_loss"},
         {"partition": DecisionTreeClassifier(max_depth=3, class_weight={0: 2.0, 1: 1, 2: 1})},
+        {"partition": Cart(max_leaf_nodes=np.int64(9), min_samples_split=np.float32(2.5))},
+        {"partition": Dyadic(resolution="paper", exponent=0.3)},
+        {"vote": Voting("majority")},
+        {"vote": Voting("mean", smoothing=0.5)},
+        {"vote": Voting("mean", smoothing=np.float64(2))},
     ],
-    ids=["dict", "numpy-dict", "balanced", "numbers", "numpy", "strings", "estimator"],
+    ids=str,
 )
 def test_parameters_come_back(parameters, tmp_path):
     model = PACBayesTreeClassifier(**{"random_state": 0, **parameters}).fit(X, Y)
@@ -200,6 +247,40 @@ def test_parameters_come_back(parameters, tmp_path):
     assert_same_model(loaded, model)
     # A loaded model can be fitted again, with the same outcome.
     same_bits(loaded.fit(X, Y).predict_proba(TEST), model.fit(X, Y).predict_proba(TEST))
+
+
+def test_slopes_of_a_vote_come_back(tmp_path):
+    rising = Voting("mean", 0.5, slopes=np.array([0, 0, 1, 0], dtype=np.int8))
+    model = PACBayesTreeClassifier(vote=rising, random_state=0).fit(X, TWO)
+    loaded = through_file(model, tmp_path / "model.npz")
+    assert_same_model(loaded, model)
+    same_bits(loaded.fit(X, TWO).predict_proba(TEST), model.predict_proba(TEST))
+
+
+def test_switches_of_a_shorthand_come_back(tmp_path):
+    model = PrunedTreeClassifier(random_state=0)
+    model.set_params(partition__max_leaf_nodes=5, rule__confidence=0.1, rule="pessimistic")
+    loaded = through_file(model.fit(X, Y), tmp_path / "model.npz")
+    assert_same_model(loaded, model)
+    assert loaded.partition.max_leaf_nodes == 5
+    assert loaded.rule.confidence == 0.1
+    assert repr(clone(loaded)) == repr(clone(model)) == repr(model)
+
+
+def test_a_loaded_model_shares_no_objects_with_the_saved_one(tmp_path):
+    model = PrunedTreeClassifier(Cart(), rule=Polynomial(), random_state=0).fit(X, Y)
+    loaded = through_file(model, tmp_path / "model.npz")
+    loaded.set_params(partition__criterion="gini", rule__smoothness=1)
+    assert (model.partition.criterion, model.rule.smoothness) == (None, 2)
+
+
+def test_constraints_and_chosen_features_come_back(tmp_path):
+    for slopes in ([0, 0, 1, 0], (0, 0, 1, 0), np.array([0, 0, 1, 0])):
+        model = PACBayesTreeClassifier(monotonic_cst=slopes, categorical_features=[1]).fit(X, TWO)
+        loaded = through_file(model, tmp_path / "model.npz")
+        np.testing.assert_array_equal(loaded.monotonic_cst, slopes)
+        same_bits(loaded.predict_proba(X), model.predict_proba(X))
+        assert loaded.categories_.names == model.categories_.names
 
 
 def test_a_model_of_weighted_rows_comes_back(tmp_path):
@@ -284,9 +365,45 @@ class Other(DecisionTreeRegressor):
     """A tree that certree does not know by name."""
 
 
-def test_another_estimator_as_partition_is_not_saved(tmp_path):
-    model = PACBayesTreeClassifier(Other(max_depth=3)).fit(X, Y)
+class OtherCells(Cart):
+    """A partition that certree does not know by name."""
+
+
+@pytest.mark.parametrize(
+    "partition",
+    [
+        Other(max_depth=3),
+        OtherCells(),
+        type("Cart", (Cart,), {})(),
+        type("DecisionTreeRegressor", (DecisionTreeRegressor,), {})(),
+    ],
+    ids=["tree", "partition", "Cart by name", "tree by name"],
+)
+def test_another_estimator_as_partition_is_not_saved(partition, tmp_path):
+    model = PACBayesTreeClassifier(partition).fit(X, Y)
     with pytest.raises(TypeError, match="'partition' cannot be saved"):
+        certree.save(model, tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_rules_votes_and_laws_are_not_saved(tmp_path):
+    rule = type("Polynomial", (Polynomial,), {})()
+    laws = type("PACBayesLaws", (PACBayesLaws,), {})()
+    voting = type("Voting", (Voting,), {})()
+    for name, model in {
+        "rule": PrunedTreeClassifier(rule=rule),
+        "laws": CertifiedTreeClassifier(laws=laws),
+        "vote": PACBayesTreeClassifier(vote=voting),
+    }.items():
+        with pytest.raises(TypeError, match=f"'{name}' cannot be saved"):
+            certree.save(model.fit(X, Y), tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_generator_inside_a_partition_is_not_saved(tmp_path):
+    tree = DecisionTreeClassifier(random_state=np.random.RandomState(0))
+    model = PACBayesTreeClassifier(SklearnTree(tree)).fit(X, Y)
+    with pytest.raises(TypeError, match="cannot be saved"):
         certree.save(model, tmp_path / "model.npz")
 
 
@@ -374,7 +491,7 @@ def test_an_array_before_the_archive_is_refused(saved):
         b'"certree model"',
         b"{}",
         b'{"format": "certree model"}',
-        b'{"format": "certree model", "version": 1}',
+        b'{"format": "certree model", "version": 2}',
         b"[" * 100_000,
     ],
     ids=lambda header: header[:20].decode(errors="replace"),
@@ -388,9 +505,12 @@ def test_headers_that_are_no_header_are_refused(saved, header):
     "changed",
     [
         {"format": "another model"},
-        {"version": 2},
+        {"version": 3},
+        {"version": 1},
         {"version": 0},
-        {"version": "1"},
+        {"version": "2"},
+        {"version": 2.5},
+        {"version": [2]},
         {"version": None},
         {"model": "DummyClassifier"},
         {"model": "__class__"},
@@ -403,15 +523,11 @@ def test_headers_that_are_no_header_are_refused(saved, header):
         {"parameters": {"cv": 1}},
         {"parameters": {"lambda_error": -1.0}},
         {"parameters": {"partition": "no such"}},
-        {"parameters": {"partition": {"estimator": "Popen", "parameters": {"args": "ls"}}}},
-        {"parameters": {"partition": {"estimator": "RandomForestClassifier", "parameters": {}}}},
-        {"parameters": {"partition": {"estimator": ["x"], "parameters": {}}}},
-        {"parameters": {"partition": {"estimator": "DecisionTreeClassifier"}}},
-        {
-            "parameters": {
-                "partition": {"estimator": "DecisionTreeClassifier", "parameters": {"no": 1}}
-            }
-        },
+        {"parameters": {"partition": None}},
+        {"parameters": {"partition": 5}},
+        {"parameters": {"partition": ["cart"]}},
+        {"parameters": {"partition": {}}},
+        {"parameters": {"vote": "weighted"}},
         {"parameters": {"class_weight": {"items": 5}}},
         {"parameters": {"class_weight": {"items": [[1]]}}},
         {"parameters": {"class_weight": {"items": [[{"items": []}, 1]]}}},
@@ -445,6 +561,146 @@ def test_headers_that_are_no_header_are_refused(saved, header):
 def test_headers_with_wrong_entries_are_refused(saved, changed):
     rewrite(saved, **changed)
     refuses(saved)
+
+
+@pytest.fixture
+def nested(tmp_path):
+    """A file with the objects of three parameters, one of them of scikit-learn."""
+    model = CertifiedTreeClassifier(
+        Cart(max_leaf_nodes=8), vote=Voting("majority"), laws=PACBayesLaws(prior="branching")
+    )
+    path = tmp_path / "nested.npz"
+    certree.save(model.fit(X, Y), path)
+    return path
+
+
+@pytest.fixture
+def of_sklearn(tmp_path):
+    """A file with a decision tree of scikit-learn as its partition."""
+    path = tmp_path / "sklearn.npz"
+    certree.save(PACBayesTreeClassifier(DecisionTreeClassifier()).fit(X, Y), path)
+    return path
+
+
+PLACES = [("partition", "Cart"), ("vote", "Voting"), ("laws", "PACBayesLaws")]
+FOREIGN = [
+    "Popen",
+    "SVC",
+    "RandomForestClassifier",
+    "BaseEstimator",
+    "PACBayesTreeClassifier",
+    "SklearnTree",
+    "Tree",
+    "__class__",
+    "certree.Cart",
+    "cart",
+    "",
+]
+
+
+def with_parameter(path, name, form):
+    """Write a file again with another form of one parameter."""
+    rewrite(path, parameters={**header_of(path)["parameters"], name: form})
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+@pytest.mark.parametrize(("name", "known"), PLACES)
+def test_objects_of_other_classes_are_refused(nested, name, known, foreign):
+    with_parameter(nested, name, renamed(form_of(nested, name), known, foreign))
+    refuses(nested, foreign or None)
+
+
+@pytest.mark.parametrize("foreign", [*FOREIGN, "Cart"])
+def test_trees_of_other_classes_are_refused(of_sklearn, foreign):
+    form = renamed(form_of(of_sklearn, "partition"), "DecisionTreeClassifier", foreign)
+    with_parameter(of_sklearn, "partition", form)
+    refuses(of_sklearn)
+
+
+@pytest.mark.parametrize(("name", "known"), PLACES)
+def test_objects_in_the_place_of_others_are_refused(nested, name, known):
+    right = form_of(nested, name)
+    for other, _ in PLACES:
+        if other != name:
+            with_parameter(nested, name, form_of(nested, other))
+            refuses(nested)
+            with_parameter(nested, name, right)
+    certree.load(nested)
+
+
+@pytest.mark.parametrize(("name", "known"), PLACES)
+def test_damaged_objects_are_refused(nested, name, known):
+    right = form_of(nested, name)
+    assert known in json.dumps(right)
+    for wrong in damaged(right):
+        with_parameter(nested, name, wrong)
+        refuses(nested)
+    with_parameter(nested, name, {**right, "more": 1})
+    refuses(nested)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [("partition", "max_leaf_nodes"), ("vote", "smoothing"), ("laws", "search")],
+)
+def test_objects_with_parameters_of_their_own_only(nested, name, parameter):
+    with_parameter(nested, name, renamed(form_of(nested, name), parameter, "no_such"))
+    refuses(nested)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [("vote", "majority", "weighted"), ("laws", "branching", "none")],
+)
+def test_objects_with_wrong_parameters_are_refused(nested, name, old, new):
+    with_parameter(nested, name, renamed(form_of(nested, name), old, new))
+    refuses(nested)
+
+
+def test_an_object_may_not_hold_the_code_of_another(nested):
+    inner = renamed(form_of(nested, "vote"), "Voting", "Popen")
+    text = json.dumps(form_of(nested, "partition"))
+    with_parameter(nested, "partition", json.loads(text.replace("8", json.dumps(inner))))
+    refuses(nested, "Popen")
+
+
+@pytest.mark.parametrize(
+    "certificates",
+    [
+        None,
+        5,
+        {},
+        ["hold_out"],
+        [{}],
+        [{"method": "no such"}],
+        [{"method": "hold_out"}],
+    ],
+    ids=json.dumps,
+)
+def test_damaged_certificates_are_refused(nested, certificates):
+    rewrite(nested, certificates=certificates)
+    refuses(nested)
+
+
+def test_certificates_without_an_entry_or_with_another_are_refused(nested):
+    saved = header_of(nested)["certificates"]
+    assert len(saved) > 2
+    for entry in saved[0]:
+        first = {name: value for name, value in saved[0].items() if name != entry}
+        rewrite(nested, certificates=[first, *saved[1:]])
+        refuses(nested)
+    rewrite(nested, certificates=[{**saved[0], "method": "no such"}, *saved[1:]])
+    refuses(nested, "no such")
+    rewrite(nested, certificates=[{**saved[0], "bound": "low"}, *saved[1:]])
+    refuses(nested)
+    rewrite(nested, certificates=saved)
+    certree.load(nested)
+
+
+@pytest.mark.parametrize("deployed", [-1, 99, 0.5, "hold_out", None, [0]])
+def test_what_is_deployed_is_one_of_the_certificates(nested, deployed):
+    rewrite(nested, deployed=deployed)
+    refuses(nested)
 
 
 @pytest.mark.parametrize(
@@ -501,20 +757,26 @@ def test_damaged_sets_are_refused(with_sets, tmp_path, column):
 
 
 def test_a_later_version_is_named(saved):
-    rewrite(saved, version=2)
-    refuses(saved, "version is 2")
+    rewrite(saved, version=3)
+    refuses(saved, "version is 3")
 
 
-def test_an_unknown_partition_is_named(saved):
-    rewrite(saved, parameters={"partition": {"estimator": "SVC", "parameters": {}}})
-    refuses(saved, "SVC")
+@pytest.mark.parametrize("model", ["PACBayesTreeClassifier", "HelmboldSchapireClassifier"])
+def test_files_of_the_first_version_are_said_to_be_old(saved, model):
+    # Names and parameters were others, so the version is looked at first.
+    rewrite(saved, version=1, model=model, parameters={"partition": "cart", "min_rows": 1.0})
+    refuses(saved, "written by an earlier, unreleased certree")
+
+
+def test_files_are_of_the_second_version(saved):
+    assert header_of(saved)["version"] == 2
 
 
 def test_a_file_written_anew_without_changes_still_loads(saved, small):
     # Else the tests that change one thing would pass for another reason.
-    rewrite(saved, parameters={"partition": {"estimator": "ExtraTreeClassifier", "parameters": {}}})
+    rewrite(saved, parameters={"partition": "kd", "cv": 2})
     loaded = certree.load(saved)
-    assert isinstance(loaded.partition, ExtraTreeClassifier)
+    assert (loaded.partition, loaded.cv) == ("kd", 2)
     same_bits(loaded.predict_proba(TEST), small.predict_proba(TEST))
     rewrite(saved, parameters=small.get_params())
     assert_same_model(certree.load(saved), small)
@@ -691,14 +953,73 @@ def test_loading_closes_the_file(saved):
         saved.unlink()
 
 
-@pytest.mark.parametrize("estimator", [certree.PACBayesTreeRegressor, certree.PrunedTreeRegressor])
-def test_a_regressor_comes_back_bit_by_bit(estimator, tmp_path):
+# -- models with a target of numbers, or with a certificate ----------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PACBayesTreeRegressor(),
+        PACBayesTreeRegressor(Cart(max_leaf_nodes=9), smoothing=1.0),
+        PACBayesTreeRegressor(Grid(BOX), prior=None),
+        PACBayesTreeRegressor(DecisionTreeRegressor(max_depth=3)),
+        PrunedTreeRegressor(),
+        PrunedTreeRegressor(KD("cycle"), rule=SiblingMerge("squared")),
+        PrunedTreeRegressor(Dyadic(), rule=SquareRoot(count_empty=True), price=0.5),
+    ],
+    ids=repr,
+)
+def test_a_regressor_comes_back_bit_by_bit(model, tmp_path):
     target = X[:, 0] + 3.5 * Y
-    model = estimator(random_state=0).fit(X, target)
-    certree.save(model, tmp_path / "model.npz")
-    loaded = certree.load(tmp_path / "model.npz")
-    assert type(loaded) is estimator
+    model = clone(model).set_params(random_state=0).fit(X, target)
+    loaded = through_file(model, tmp_path / "model.npz")
+    assert type(loaded) is type(model)
     assert loaded.stats_.unit == model.stats_.unit
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_array_equal(loaded.predict_spread(X), model.predict_spread(X))
-    assert loaded.get_params() == model.get_params()
+    assert plain(loaded) == plain(model)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"laws": "cv", "deploy": "vote"},
+        {"laws": PACBayesLaws(), "deploy": "vote"},
+        {
+            "laws": PACBayesLaws(
+                prior="branching",
+                lambda_error=np.float64(0.5),
+                search="error-first",
+                scoring="error",
+            )
+        },
+        {"vote": Voting("majority"), "partition": KD("cycle")},
+        {"vote": Voting("mean", smoothing=0.5), "partition": DecisionTreeClassifier()},
+        {"partition": Grid(BOX)},
+        {"partition": Grid(BOX), "max_depth": 3, "class_weight": "balanced"},
+    ],
+    ids=str,
+)
+def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path):
+    model = CertifiedTreeClassifier(random_state=0, **parameters).fit(X, Y)
+    loaded = through_file(model, tmp_path / "model.npz")
+    assert_same_model(loaded, model)
+    assert loaded.certificates_ == model.certificates_
+    assert loaded.certificate_ == model.certificate_
+    assert loaded.certify() == model.certify()
+    assert loaded.report() == model.report()
+    # The rows of the fit are not in the file.
+    assert loaded.election_ is None
+    for certify in (loaded.selective_certificates, loaded.draw_pruning):
+        with pytest.raises(ValueError, match="does not keep the rows of the fit"):
+            certify()
+    refitted = loaded.fit(X, Y)
+    assert refitted.certificates_ == model.certificates_
+
+
+def test_a_preprocessor_is_not_saved(tmp_path):
+    model = CertifiedTreeClassifier(preprocessor=StandardScaler()).fit(X, Y)
+    with pytest.raises(TypeError, match="'preprocessor' cannot be saved"):
+        certree.save(model, tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []

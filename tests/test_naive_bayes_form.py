@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import certree
-from certree import NaiveBayesClassifier
+from certree import Cart, NaiveBayesClassifier, PACBayesTreeClassifier
 from certree.naive_bayes.powers import POWERS
 from model_files import (
     SHAPES_AND_TYPES,
@@ -16,6 +16,7 @@ from model_files import (
     arrays_of,
     as_header,
     changed,
+    form_of,
     header_of,
     misshapen,
     refuses,
@@ -285,6 +286,20 @@ def test_arrays_with_wrong_content_are_refused(saved, name, change):
 def test_headers_with_wrong_entries_are_refused(saved, entries):
     rewrite(saved, **entries)
     refuses(saved)
+
+
+def test_objects_of_trees_have_no_place_here(saved, tmp_path):
+    # They may be known, but naive Bayes has no use for them.
+    other = tmp_path / "tree.npz"
+    certree.save(PACBayesTreeClassifier(Cart(max_leaf_nodes=4)).fit(IRIS, KINDS_OF_IRIS), other)
+    for name in ("densities", "power", "bins"):
+        rewrite(saved, parameters={name: form_of(other, "partition")})
+        refuses(saved)
+
+
+def test_files_of_the_first_version_are_said_to_be_old(saved):
+    rewrite(saved, version=1)
+    refuses(saved, "written by an earlier, unreleased certree")
 
 
 @pytest.mark.parametrize("entry", ["densities", "power", "judged_rows", "categories", "n_features"])
