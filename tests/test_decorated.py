@@ -17,16 +17,22 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 import certree
 import reference
 from certree import (
+    KD,
+    Cart,
     DecoratedTreeClassifier,
     DecoratedTreeRegressor,
+    Dyadic,
+    Grid,
     NaiveBayesClassifier,
     PACBayesTreeClassifier,
+    PrunedTreeRegressor,
 )
 from certree.estimators.decorated import _rows_of_nodes
-from certree.prunings.scott_nowak import fragment_rule
+from certree.prunings import Polynomial, SquareRoot
+from certree.prunings.scott_nowak import fragment_prunings
 from certree.rows.folds import content_folds
 from certree.tune import LOG_GRID, linear_grid
-from test_adaptive import literal_penalties, paid
+from test_scott_nowak import literal_penalties, paid
 
 ESTIMATORS = [DecoratedTreeClassifier, DecoratedTreeRegressor]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -48,7 +54,7 @@ def target(estimator, X, y):
     [
         *(estimator() for estimator in ESTIMATORS),
         DecoratedTreeClassifier(rule="polynomial"),
-        DecoratedTreeClassifier(rule="polynomial", constant=0.01, smoothness=3),
+        DecoratedTreeClassifier(rule=Polynomial(smoothness=3), price=0.01),
     ]
 )
 def test_decorated_trees_pass_the_checks_of_scikit_learn(estimator, check):
@@ -63,7 +69,7 @@ def test_small_cells_pass_the_checks_of_scikit_learn(estimator):
         weights = "check_sample_weight_equivalence_on_dense_data"
         expected[weights] = "logistic regression stops within a tolerance"
     check_estimator(
-        estimator(min_model_rows=4, min_rows=4, max_depth=2, partition="cart"),
+        estimator(min_model_rows=4, max_depth=2, partition=Cart(min_samples_split=5)),
         expected_failed_checks=expected,
         on_skip=None,
     )
@@ -96,7 +102,7 @@ def test_the_pruning_is_the_best_of_all_by_the_judged_losses(scoring):
     X, y, _ = curved(600)
     model = DecoratedTreeClassifier(max_depth=3, scoring=scoring, random_state=0).fit(X, y)
     # The same, node by node and pruning by pruning.
-    tree = certree.grow_kd(X, y.astype(np.int32), axis="spread", max_depth=3, min_rows=50)
+    tree = certree.grow_kd(X, y.astype(np.int32), max_depth=3, min_samples_split=51)
     random_state = np.random.RandomState(0)
     random_state.randint(2**31 - 1)
     folds = list(content_folds(X, y.astype(np.int32), 3, random_state))
@@ -159,28 +165,26 @@ def test_the_polynomial_rule_prunes_by_training_errors_like_the_function(smoothn
     X, y, _ = curved(700)
     rng = np.random.default_rng(5)
     weight = rng.integers(1, 4, 700).astype(float) if weighted else np.ones(700)
-    tree = certree.grow_kd(X, y, axis="spread", max_depth=3, min_rows=50, sample_weight=weight)
+    tree = certree.grow_kd(X, y, max_depth=3, min_samples_split=51, sample_weight=weight)
     leaf = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     none = X[:0], y[:0], weight[:0]
     stats, cost, _ = nodes_by_training_errors(tree, X, y, weight, leaf, "error", *none)
     sizes = set()
-    for constant in (0.001, 0.003, 0.01, 0.1, 1.0):
+    for price in (0.001, 0.003, 0.01, 0.1, 1.0):
         model = DecoratedTreeClassifier(
-            rule="polynomial", smoothness=smoothness, constant=constant, max_depth=3, random_state=0
+            rule=Polynomial(smoothness), price=price, max_depth=3, random_state=0
         ).fit(X, y, sample_weight=weight)
-        weights = certree.prunings.polynomial_penalised(
-            tree, stats, smoothness, constant, cost=cost
-        )
+        weights = certree.prunings.polynomial_penalised(tree, stats, smoothness, price, cost=cost)
         rows = _rows_of_nodes(tree, tree.apply(X))
         expected = {frozenset(rows[v]) for v in np.flatnonzero(weights.weight)}
         assert leaves_with_rows(model, X) == expected
-        assert model.temperatures_ == {"constant": constant}
+        assert model.temperatures_ == {"price": price}
         # Its leaves make the errors that it was chosen for.
         assert weight @ (model.predict(X) != y) == weights.weight @ cost
         # No pruning pays less, with any root fragment.
-        penalties = literal_penalties(tree, stats, constant, smoothness, np.log(tree.n_leaves))
-        rule = fragment_rule(tree, stats, smoothness=smoothness, cost=cost)
-        value = paid(tree, stats, rule, constant, penalties, False, cost)
+        penalties = literal_penalties(tree, stats, price, smoothness, np.log(tree.n_leaves))
+        rule = fragment_prunings(tree, stats, smoothness=smoothness, cost=cost)
+        value = paid(tree, stats, rule, price, penalties, False, cost)
         least = reference.smallest_fragment_cost_of_all(tree, cost, stats.n, *penalties, False)
         assert value == pytest.approx(least)
         sizes.add(model.get_n_leaves())
@@ -190,7 +194,7 @@ def test_the_polynomial_rule_prunes_by_training_errors_like_the_function(smoothn
 @pytest.mark.parametrize("scoring", ["error", "log_loss"])
 def test_the_constant_of_the_polynomial_rule_has_the_smallest_held_out_loss(scoring):
     X, y, _ = curved(700)
-    tree = certree.grow_kd(X, y, axis="spread", max_depth=3, min_rows=50)
+    tree = certree.grow_kd(X, y, max_depth=3, min_samples_split=51)
     leaf = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     folds = list(KFold(3).split(X))
     one = np.ones(700)
@@ -203,25 +207,25 @@ def test_the_constant_of_the_polynomial_rule_has_the_smallest_held_out_loss(scor
         for grow, judge in folds
     ]
 
-    def held_out_loss(constant):
+    def held_out_loss(price):
         return sum(
-            certree.prunings.polynomial_penalised(tree, stats, 2, constant, cost=cost).weight @ loss
+            certree.prunings.polynomial_penalised(tree, stats, 2, price, cost=cost).weight @ loss
             for stats, cost, loss in judged
         )
 
     best = 1.0
     for grid in (LOG_GRID, None):
         values = linear_grid(best) if grid is None else grid
-        best = values[np.argmin([held_out_loss(constant) for constant in values])]
+        best = values[np.argmin([held_out_loss(price) for price in values])]
     model = DecoratedTreeClassifier(rule="polynomial", max_depth=3, scoring=scoring, cv=folds)
-    assert model.fit(X, y).temperatures_ == {"constant": best}
-    given = DecoratedTreeClassifier(rule="polynomial", constant=best, max_depth=3).fit(X, y)
+    assert model.fit(X, y).temperatures_ == {"price": best}
+    given = DecoratedTreeClassifier(rule="polynomial", price=best, max_depth=3).fit(X, y)
     np.testing.assert_array_equal(given.predict_proba(X), model.predict_proba(X))
 
 
 def test_without_folds_the_constant_is_as_published():
     model = DecoratedTreeClassifier(rule="polynomial").fit([[0.0]], ["a"])
-    assert model.temperatures_ == {"constant": 1.0}
+    assert model.temperatures_ == {"price": 1.0}
     assert model.predict([[9.0]]) == ["a"]
 
 
@@ -270,7 +274,7 @@ def test_models_in_leaves_are_better_than_constants_on_smooth_boundaries():
 def test_linear_models_in_leaves_are_better_than_means():
     X, y = make_friedman1(3000, 5, noise=0.5, random_state=0)
     decorated = DecoratedTreeRegressor(random_state=0).fit(X[:2000], y[:2000])
-    plain = certree.PrunedTreeRegressor(random_state=0).fit(X[:2000], y[:2000])
+    plain = PrunedTreeRegressor(random_state=0).fit(X[:2000], y[:2000])
     assert decorated.score(X[2000:], y[2000:]) > plain.score(X[2000:], y[2000:]) + 0.02
     linear = Ridge().fit(X[:2000], y[:2000])
     assert decorated.score(X[2000:], y[2000:]) > linear.score(X[2000:], y[2000:]) + 0.02
@@ -331,7 +335,7 @@ def test_weights_reach_the_steps_of_a_pipeline():
     X, y, _ = curved(300)
     weight = np.random.default_rng(0).integers(1, 4, 300)
     leaf = make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1000))
-    settings = {"rule": "polynomial", "smoothness": 3, "constant": 0.01, "max_depth": 2}
+    settings = {"rule": Polynomial(smoothness=3), "price": 0.01, "max_depth": 2}
     for scale in (False, True):
         model = DecoratedTreeClassifier(leaf, **settings, scale=scale, min_model_rows=20)
         model.fit(X, y, sample_weight=weight)
@@ -370,10 +374,17 @@ def test_categories_grow_the_tree_and_are_numbers_to_the_models(estimator):
         (DecoratedTreeClassifier(cv=1), "'cv' parameter"),
         (DecoratedTreeClassifier(min_model_rows=1), "'min_model_rows' parameter"),
         (DecoratedTreeClassifier(rule="square-root"), "'rule' parameter"),
-        (DecoratedTreeClassifier(rule="polynomial", smoothness=1), "'smoothness' parameter"),
-        (DecoratedTreeClassifier(rule="polynomial", constant=0.0), "'constant' parameter"),
-        (DecoratedTreeClassifier(constant=1.0), "rule='cross-validated' takes no constant, got"),
-        (DecoratedTreeClassifier(smoothness=3), "rule='cross-validated' takes no smoothness, got"),
+        (
+            DecoratedTreeClassifier(rule=Polynomial(smoothness=1)),
+            "smoothness must be at least 2 here, got 1",
+        ),
+        (
+            DecoratedTreeClassifier(rule=Polynomial(smoothness=2.5)),
+            "smoothness must be a whole number >= 1, got 2.5",
+        ),
+        (DecoratedTreeClassifier(rule=SquareRoot()), "'rule' parameter"),
+        (DecoratedTreeClassifier(rule="polynomial", price=0.0), "'price' parameter"),
+        (DecoratedTreeClassifier(price=1.0), "rule='cross-validated' takes no price, got"),
     ],
 )
 def test_bad_models_are_refused_and_change_nothing(model, message):
@@ -395,3 +406,67 @@ def test_missing_values_are_a_matter_of_the_models(estimator):
     if estimator is DecoratedTreeClassifier:
         model = estimator(NaiveBayesClassifier()).fit(holes, y)
         assert model.predict(holes).shape == (200,)
+
+
+# -- partitions and rules as objects ---------------------------------------------------------------
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    ("name", "partition"),
+    [
+        ("kd", KD(min_samples_split=51)),
+        ("cart", Cart(min_samples_split=51)),
+        ("dyadic", Dyadic(min_samples_split=51)),
+    ],
+)
+def test_a_partition_s_name_leaves_cells_of_fifty_rows_whole(estimator, name, partition):
+    X, y, _ = curved(500)
+    y = target(estimator, X, y)
+    by_name = estimator(partition=name, random_state=0).fit(X, y)
+    by_object = estimator(partition=partition, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(by_name.predict(X), by_object.predict(X))
+    nested = estimator(partition=name).set_params(partition__min_samples_split=200)
+    assert type(nested.partition) is type(partition)
+    assert partition.min_samples_split == 51
+    assert nested.set_params(max_depth=3).partition.min_samples_split == 200
+    kept = estimator(partition=name).set_params(partition__min_samples_split=51).partition
+    assert kept.get_params() == partition.get_params()
+
+
+@every_estimator
+def test_a_fixed_box_may_be_decorated(estimator):
+    X, y, _ = curved(1500)
+    model = estimator(partition=Grid([[0, 0], [1, 1]]), max_depth=4, random_state=0)
+    model.fit(X, target(estimator, X, y))
+    assert 1 < model.get_n_leaves() <= 16
+    assert set(model.tree_.threshold) <= set(np.arange(4) / 4)
+    assert model.models_
+
+
+def test_settings_of_the_rule_may_be_set_by_their_names():
+    X, y, _ = curved(500)
+    model = DecoratedTreeClassifier(rule="polynomial", price=0.01, max_depth=3)
+    named = clone(model).fit(X, y)
+    second = clone(model).set_params(rule__smoothness=2).fit(X, y)
+    assert second.get_params()["rule__smoothness"] == 2
+    np.testing.assert_array_equal(named.predict_proba(X), second.predict_proba(X))
+    assert repr(second.rule) == "Polynomial()"
+    with pytest.raises(ValueError, match="rule='cross-validated' has no parameters of its own"):
+        DecoratedTreeClassifier().set_params(rule__smoothness=2)
+
+
+@every_estimator
+def test_rows_of_weight_zero_are_as_if_absent(estimator):
+    X, y, _ = curved(400)
+    y = target(estimator, X, y)
+    weight = np.where(np.arange(400) % 4 == 0, 0.0, 1.5)
+    kept = weight > 0
+    a = estimator(random_state=0, max_depth=3).fit(X, y, sample_weight=weight)
+    b = estimator(random_state=0, max_depth=3).fit(X[kept], y[kept], sample_weight=weight[kept])
+    np.testing.assert_array_equal(a.predict(X), b.predict(X))
+
+
+def test_models_in_leaves_have_no_spread():
+    assert not hasattr(DecoratedTreeRegressor(), "predict_spread")
+    assert hasattr(PrunedTreeRegressor(), "predict_spread")

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
 from certree import (
-    HelmboldSchapireClassifier,
+    HelmboldSchapireTreeClassifier,
     NodeStats,
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
@@ -19,7 +19,7 @@ from certree import (
 )
 from certree.explain import Explainer
 
-ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
+ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
 PARTITIONS = ["kd", "dyadic", "cart", DecisionTreeClassifier(random_state=0)]
 RULE = re.compile(r"x\[(\d+)\] (<=|>) (\S+)")
 
@@ -141,7 +141,7 @@ def test_weighted_rows_are_counted_by_weight():
 
 def test_the_words_of_a_small_tree():
     X, y = [[0.0, 7.0], [2.0, 7.0], [4.0, 7.0]], ["no", "no", "yes"]
-    model = PrunedTreeClassifier(DecisionTreeClassifier(), lambda_penalty=0.0).fit(X, y)
+    model = PrunedTreeClassifier(DecisionTreeClassifier(), price=0.0).fit(X, y)
     assert model.export_text() == (
         "all rows: 3 rows, votes no with 0.0 %\n"
         "|-- x[0] <= 3: 2 rows, votes no with 100.0 %\n"
