@@ -35,8 +35,8 @@ def classification(n: int, p: int, targets: dict[int, float]) -> list[Row]:
     peer_error = np.mean(theirs.predict(X[n:]) != y[n:])
     rows = []
     for threads, target in targets.items():
-        ours = seconds(lambda k=threads: grow_cart(X[:n], y[:n], n_jobs=k))
-        tree = grow_cart(X[:n], y[:n], n_jobs=threads)
+        ours = seconds(lambda k=threads: grow_cart(X[:n], y[:n], criterion="gini", n_jobs=k))
+        tree = grow_cart(X[:n], y[:n], criterion="gini", n_jobs=threads)
         label = count(tree, X[:n], y[:n], 2).label
         error = np.mean(label[tree.apply(X[n:])] != y[n:])
         case = (

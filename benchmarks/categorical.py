@@ -78,7 +78,12 @@ def main() -> None:
             for n_jobs in (1, 2):
                 ours, theirs = alternate(
                     lambda k=n_leaves, j=n_jobs: grow_cart(
-                        X, y, max_leaves=k, categorical_features=every, n_jobs=j
+                        X,
+                        y,
+                        criterion="gini",
+                        max_leaf_nodes=k,
+                        categorical_features=every,
+                        n_jobs=j,
                     ),
                     lambda f=peer, k=n_leaves, j=n_jobs: f(X, y, k, j),
                     repeats=9,

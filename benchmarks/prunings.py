@@ -17,14 +17,16 @@ import numpy as np
 
 from benchmarks.timing import Row, alternate, median, report
 from certree import NodeStats, Tree, _core, count, grow_dyadic, grow_kd
-from certree.prunings.scott_nowak import FragmentRule, fragment_rule, square_root_rule
+from certree.prunings import SpatiallyAdaptive, SquareRoot
+from certree.prunings.scott_nowak import FragmentPrunings
 
 SECONDS, GIGABYTES, SLOPE = 5.0, 2.0, 1.2
-# From the printed constant, which leaves a few leaves, to one that leaves half of all.
-CONSTANTS = (1.0, 0.1, 0.01, 0.001)
+# From the one that is printed, which leaves a few leaves, to one that leaves half of all.
+PRICES = (1.0, 0.1, 0.01, 0.001)
 FEATURES = 4
 SIZES = (10_000, 100_000, 1_000_000)
 
+CYCLING = partial(grow_kd, axis="cycle")
 Trees = Callable[[int], tuple[Tree, NodeStats]]
 
 
@@ -55,13 +57,13 @@ def chain(n_leaves: int, beside: int) -> tuple[Tree, NodeStats]:
     return tree, NodeStats(counts, counts.argmax(axis=1))
 
 
-def over_sizes(rule: FragmentRule) -> float:
+def over_sizes(prunings: FragmentPrunings) -> float:
     """Find the least that a pruning pays beyond the root, by the recursion over numbers of leaves."""
-    left = rule.tree.left
+    left = prunings.tree.left
     best: dict[int, float] = {}
     by_size: dict[int, np.ndarray] = {}
-    for v in reversed(range(rule.tree.n_nodes)):
-        best[v] = rule.size_penalty[v] + rule.cell_penalty[v]
+    for v in reversed(range(prunings.tree.n_nodes)):
+        best[v] = prunings.size_penalty[v] + prunings.cell_penalty[v]
         by_size[v] = np.array([np.inf, 0.0])
         if left[v] < 0:
             continue
@@ -69,28 +71,28 @@ def over_sizes(rule: FragmentRule) -> float:
         sums = np.full(len(few) + len(many) - 1, np.inf)
         for leaves, cost in enumerate(few):
             inside = sums[leaves : leaves + len(many)]
-            np.minimum(inside, cost + many + rule.cost_gains[v], out=inside)
+            np.minimum(inside, cost + many + prunings.cost_gains[v], out=inside)
         sizes = np.sqrt(np.arange(len(sums)))
-        below = (sums + rule.size_penalty[v] * sizes).min() + rule.cell_penalty[v]
-        best[v] = min(best[v], below, best[left[v]] + best[left[v] + 1] + rule.cost_gains[v])
+        below = (sums + prunings.size_penalty[v] * sizes).min() + prunings.cell_penalty[v]
+        best[v] = min(best[v], below, best[left[v]] + best[left[v] + 1] + prunings.cost_gains[v])
         sums[1] = 0.0
         by_size[v] = sums
     return best[0]
 
 
 def against_sizes(repeats: int) -> Row:
-    tree, stats = of_rows(grow_kd, 2000)
-    rule = fragment_rule(tree, stats)
-    ours, peer = partial(rule.at, 1.0), partial(over_sizes, rule)
+    tree, stats = of_rows(CYCLING, 2000)
+    prunings = SpatiallyAdaptive().family(tree, stats)
+    ours, peer = partial(prunings.at, 1.0), partial(over_sizes, prunings)
     times = alternate(ours, peer, repeats)
     return Row(f"one pruning, {tree.n_leaves} leaves", times[0], "over sizes, NumPy", times[1])
 
 
 def solve(tree: Tree, stats: NodeStats) -> None:
-    """Prepare the spatially adaptive rule and prune with all constants."""
-    rule = fragment_rule(tree, stats)
-    for constant in CONSTANTS:
-        rule.at(constant)
+    """Prepare the spatially adaptive rule and prune at all prices."""
+    prunings = SpatiallyAdaptive().family(tree, stats)
+    for price in PRICES:
+        prunings.at(price)
 
 
 def slopes(name: str, trees: Trees, largest: int, repeats: int) -> list[Row]:
@@ -100,12 +102,12 @@ def slopes(name: str, trees: Trees, largest: int, repeats: int) -> list[Row]:
         tree, stats = trees(n_leaves)
         runs = repeats * max(1, 100_000 // n_leaves)
         leaves.append(tree.n_leaves)
-        times.append(median(partial(solve, tree, stats), runs) / len(CONSTANTS))
+        times.append(median(partial(solve, tree, stats), runs) / len(PRICES))
         rows.append(Row(f"adaptive, {name}, {tree.n_leaves} leaves", times[-1]))
     slope = float(np.polyfit(np.log(leaves), np.log(times), 1)[0])
     rows.append(Row(f"adaptive, {name}", times[-1], target=SLOPE, figure=slope, unit="slope"))
     bounded = Row(f"adaptive, {name}", times[-1], target=SECONDS, figure=times[-1], unit="s")
-    path = median(partial(square_root_rule, tree, stats), max(1, repeats // 2))
+    path = median(partial(SquareRoot().family, tree, stats), max(1, repeats // 2))
     case = f"square root, {name}, {tree.n_leaves} leaves"
     return [*rows, bounded, Row(case, path, target=SECONDS, figure=path, unit="s")]
 
@@ -117,7 +119,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = [against_sizes(arguments.repeats)]
     cases: dict[str, Trees] = {
-        "KD": partial(of_rows, grow_kd),
+        "KD": partial(of_rows, CYCLING),
         "dyadic": partial(of_rows, grow_dyadic),
         "chain": partial(chain, beside=1),
         "chain of pairs": partial(chain, beside=2),

@@ -36,7 +36,7 @@ def weighed_tree(n_nodes: int) -> GrownFold:
         return X, (X[:, 0] + rng.standard_normal(n) > 0).astype(np.int32)
 
     X, y = sample()
-    tree = grow_kd(X, n_jobs=-1)
+    tree = grow_kd(X, axis="cycle", n_jobs=-1)
     stats = count(tree, X, y, 2, n_jobs=-1)
     return GrownFold(tree, stats, count(tree, *sample(), 2, stats.label, n_jobs=-1).counts)
 
