@@ -9,14 +9,16 @@ from sklearn.model_selection import cross_val_score
 
 import certree
 from certree import (
-    HelmboldSchapireClassifier,
+    Cart,
+    Dyadic,
+    HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
 )
 
-CLASSIFIERS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
+CLASSIFIERS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
 ESTIMATORS = [*CLASSIFIERS, PACBayesTreeRegressor, PrunedTreeRegressor]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
 CITIES = np.array(["Athens", "Bern", "Cairo", "Delhi", "Essen", "Fez"])
@@ -137,11 +139,14 @@ def test_constraints_hold_for_predictions(estimator):
         ({"monotonic_cst": [1]}, r"monotonic_cst must have shape \(2,\)"),
         ({"monotonic_cst": {"length": 1}}, r"monotonic_cst names \['length'\]"),
         ({"monotonic_cst": [1, 0]}, "monotonic_cst must be 0 for features of categories"),
-        ({"monotonic_cst": [0, 1], "partition": "kd"}, 'takes partition="cart", got'),
-        ({"max_leaves": 0}, "'max_leaves' parameter"),
-        ({"max_features": 0.0}, "'max_features' parameter"),
-        ({"splitter": "worst"}, "'splitter' parameter"),
-        ({"min_gain": -1.0}, "'min_gain' parameter"),
+        ({"monotonic_cst": [0, 1], "partition": "kd"}, "takes a Cart partition, got 'kd'"),
+        ({"monotonic_cst": [0, 1], "partition": Dyadic()}, r"a Cart partition, got Dyadic\(\)"),
+        ({"partition": Cart(max_leaf_nodes=0)}, "max_leaf_nodes must be None or a whole number"),
+        ({"partition": Cart(max_features=0.0)}, "max_features must be None, "),
+        ({"partition": Cart(splitter="worst")}, 'splitter must be "best" or "random", got'),
+        ({"partition": Cart(min_impurity_decrease=-1.0)}, "min_impurity_decrease must be a finite"),
+        ({"partition": Cart(min_samples_split=1)}, "min_samples_split must be at least 2, got 1"),
+        ({"partition": Cart(criterion="chaos")}, "criterion must be None, "),
     ],
 )
 def test_contradicting_switches_are_refused(changes, message):
@@ -160,16 +165,23 @@ def test_constraints_take_two_classes():
 def test_the_switches_of_growth_reach_the_tree(estimator):
     frame, signal = mixed()
     y = target(estimator, signal)
-    fixed = {"temperature": 1.0} if estimator is HelmboldSchapireClassifier else {}
+    fixed = {"temperature": 1.0} if estimator is HelmboldSchapireTreeClassifier else {}
     if estimator in (PACBayesTreeClassifier, PACBayesTreeRegressor):
         fixed = {"lambda_error": 1.0, "lambda_penalty": 0.0}
     if estimator in (PrunedTreeClassifier, PrunedTreeRegressor):
-        fixed = {"lambda_penalty": 0.0}
+        fixed = {"price": 0.0}
     model = estimator(random_state=3, **fixed)
     full = clone(model).fit(frame, y).get_n_leaves()
-    assert clone(model).set_params(max_leaves=5).fit(frame, y).get_n_leaves() <= 5 < full
-    assert clone(model).set_params(min_gain=5.0).fit(frame, y).get_n_leaves() < full
-    for changes in ({"splitter": "random"}, {"max_features": 1}):
+    for name, value in (
+        ("max_leaf_nodes", 5),
+        ("min_impurity_decrease", 5.0 / len(frame)),
+        ("min_samples_split", 100),
+    ):
+        small = clone(model).set_params(**{f"partition__{name}": value}).fit(frame, y)
+        assert small.get_n_leaves() < full
+        if name == "max_leaf_nodes":
+            assert small.get_n_leaves() <= 5
+    for changes in ({"partition__splitter": "random"}, {"partition__max_features": 1}):
         drawn = clone(model).set_params(**changes)
         first = clone(drawn).fit(frame, y)
         again = clone(drawn).fit(frame, y)

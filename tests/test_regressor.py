@@ -10,8 +10,20 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import certree
-from certree import PACBayesTreeRegressor, PrunedTreeRegressor
-from certree.votes import Voting
+from certree import (
+    KD,
+    Cart,
+    Dyadic,
+    Grid,
+    PACBayesTreeRegressor,
+    PrunedTreeRegressor,
+    Voting,
+    grow_cart,
+    grow_dyadic,
+    grow_kd,
+    measure,
+)
+from certree.prunings import DescriptionLength, Pessimistic
 
 ESTIMATORS = [PACBayesTreeRegressor, PrunedTreeRegressor]
 PARTITIONS = ["cart", "dyadic", "kd", DecisionTreeRegressor(max_depth=6)]
@@ -81,10 +93,8 @@ def test_all_prunings_are_better_than_the_full_tree_and_one_pruning():
 def test_rules_that_read_losses_and_rows_prune_numbers(rule):
     X, y = noisy(400)
     sizes = [
-        PrunedTreeRegressor(rule=rule, lambda_penalty=penalty, random_state=0)
-        .fit(X, y)
-        .get_n_leaves()
-        for penalty in (0.0, None, 1e6)
+        PrunedTreeRegressor(rule=rule, price=price, random_state=0).fit(X, y).get_n_leaves()
+        for price in (0.0, None, 1e6)
     ]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[1] > sizes[2] == 1
@@ -92,8 +102,12 @@ def test_rules_that_read_losses_and_rows_prune_numbers(rule):
 
 def test_rules_that_read_classes_are_refused_for_numbers():
     X, y = noisy(20)
-    with pytest.raises(ValueError, match="The 'rule' parameter of PrunedTreeRegressor"):
-        PrunedTreeRegressor(rule="pessimistic").fit(X, y)
+    for rule in ("pessimistic", "description-length"):
+        with pytest.raises(ValueError, match="The 'rule' parameter of PrunedTreeRegressor"):
+            PrunedTreeRegressor(rule=rule).fit(X, y)
+    for rule in (Pessimistic(), DescriptionLength()):
+        with pytest.raises(ValueError, match=r"rule=.*\(\) reads classes, but the target is a num"):
+            PrunedTreeRegressor(rule=rule).fit(X, y)
 
 
 @every_estimator
@@ -113,7 +127,7 @@ def test_the_spread_is_that_of_the_law(estimator):
 def test_a_given_law_is_the_one_of_the_stages():
     X, y = noisy()
     model = PACBayesTreeRegressor(lambda_error=0.02, lambda_penalty=0.1).fit(X, y)
-    tree = certree.grow_cart(X, y, criterion="squared")
+    tree = certree.grow_cart(X, y)
     stats = certree.measure(tree, X, y)
     weights = certree.pac_bayes(tree, stats, 0.02, 0.1)
     ballot = certree.vote(tree, stats, weights, Voting("mean", 2.0))
@@ -168,3 +182,69 @@ def test_one_row_and_one_value_are_no_trouble(estimator):
     assert estimator().fit([[1.0]], [3.0]).predict([[5.0]]) == 3.0
     model = estimator().fit([[1.0], [2.0], [3.0]], [4.0, 4.0, 4.0])
     np.testing.assert_array_equal(model.predict([[0.0], [np.nan]]), 4.0)
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    ("partition", "grow"),
+    [("cart", grow_cart), ("kd", grow_kd), ("dyadic", grow_dyadic)],
+    ids=["cart", "kd", "dyadic"],
+)
+def test_estimators_and_functions_grow_numbers_by_the_same_defaults(estimator, partition, grow):
+    X, y = noisy()
+    y = np.round(y)  # some cells hold one value
+    law = {"price": 0.0} if estimator is PrunedTreeRegressor else {"lambda_error": 1.0}
+    model = estimator(partition, **law).fit(X, y)
+    tree = grow(X, y)
+    if estimator is PrunedTreeRegressor:
+        weights = certree.prunings.cost_complexity(tree, measure(tree, X, y), 0.0)
+        assert model.get_n_leaves() == weights.expected_leaves
+    else:
+        np.testing.assert_array_equal(model.tree_.threshold, tree.threshold)
+        np.testing.assert_array_equal(model.tree_.left, tree.left)
+
+
+@every_estimator
+def test_switches_of_partitions_reach_the_tree_of_numbers(estimator):
+    X, y = noisy()
+    for small, large in (
+        (Cart(max_leaf_nodes=4), Cart()),
+        (KD(min_samples_split=100), KD()),
+        (Dyadic(min_samples_split=100), Dyadic()),
+    ):
+        sizes = [estimator(one, random_state=0).fit(X, y).get_n_leaves() for one in (small, large)]
+        assert 1 < sizes[0] < sizes[1]
+
+
+@every_estimator
+def test_a_fixed_box_is_a_partition_of_numbers(estimator):
+    X, y = noisy()
+    grid = Grid([[0.0] * 6, [1.0] * 6])
+    model = estimator(grid, random_state=0).fit(X, y)
+    assert model.get_depth() <= 8  # log2 of 300
+    assert model.score(X, y) > 0.2
+    np.testing.assert_array_equal(clone(model).fit(X, y).predict(X), model.predict(X))
+    if estimator is PACBayesTreeRegressor:
+        np.testing.assert_array_equal(model.tree_.threshold[:3], 0.5)
+        assert model.get_n_leaves() == 2**8
+
+
+@every_estimator
+def test_classes_have_no_place_among_the_criteria_of_numbers(estimator):
+    X, y = noisy()
+    with pytest.raises(TypeError, match="y must convert to int32"):
+        estimator(Cart(criterion="gini")).fit(X, y)
+
+
+@every_estimator
+def test_rows_of_weight_zero_are_as_if_absent(estimator):
+    X, y = noisy()
+    y = np.round(4 * y) / 4
+    weight = np.where(np.arange(300) % 3 == 0, 0.0, 0.75)
+    kept = weight > 0
+    a = estimator(random_state=0).fit(X, y, sample_weight=weight)
+    b = estimator(random_state=0).fit(X[kept], y[kept], sample_weight=weight[kept])
+    assert a.temperatures_ == b.temperatures_
+    np.testing.assert_array_equal(a.predict(X), b.predict(X))
+    with pytest.raises(ValueError, match=r"positive for at least one row|at least one non-zero"):
+        estimator().fit(X, y, sample_weight=np.zeros(300))
