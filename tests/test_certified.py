@@ -9,13 +9,23 @@ from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import certree
-from certree import PACBayesTreeClassifier
+from certree import (
+    KD,
+    Cart,
+    CertifiedTreeClassifier,
+    Dyadic,
+    Grid,
+    PACBayesLaws,
+    PACBayesTreeClassifier,
+    Voting,
+)
 from certree.certificates import bounds
+from certree.grow.shorthand import PARTITIONS
 from certree.rows.deal import deal
 
 
@@ -26,7 +36,37 @@ def noisy(n=600, n_classes=2, seed=0):
 
 
 def certified(**switches):
-    return PACBayesTreeClassifier(**{"split": 0.3, "random_state": 0, **switches})
+    return CertifiedTreeClassifier(**{"grow_size": 0.3, "random_state": 0, **switches})
+
+
+class Recorder(StandardScaler):
+    """Remembers how many rows it has seen."""
+
+    def fit(self, X, y=None):
+        self.n_seen_ = len(X)
+        return super().fit(X, y)
+
+
+def sides(n=600, seed=0, groups=None):
+    """Which rows a fit deals to growing and to weighing."""
+    return deal(n, 0.3, np.random.RandomState(seed), groups)
+
+
+def wrong_rows(model, X, y, rows):
+    return int((model.predict(X[rows]) != y[rows]).sum())
+
+
+def assert_same_fit(one, other, X):
+    """The same tree, vote and certificates."""
+    for name in ("feature", "threshold", "left"):
+        np.testing.assert_array_equal(getattr(one.tree_, name), getattr(other.tree_, name))
+    np.testing.assert_array_equal(one.classes_, other.classes_)
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+    np.testing.assert_array_equal(one.weights_.weight, other.weights_.weight)
+    assert one.temperatures_ == other.temperatures_
+    assert one.certificates_ == other.certificates_
+    assert one.certificate_ == other.certificate_
+    assert one.report() == other.report()
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -37,21 +77,20 @@ def test_certified_fits_pass_the_checks_of_scikit_learn():
         "check_sample_weight_equivalence_on_dense_data": by_number,
         "check_fit2d_1sample": "one row cannot be split",
     }
-    check_estimator(certified(split=0.5), expected_failed_checks=expected, on_skip=None)
+    check_estimator(certified(grow_size=0.5), expected_failed_checks=expected, on_skip=None)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("vote", ["mean", "majority"])
-@pytest.mark.parametrize("tune", [None, "bound", "cv"])
-def test_the_certificate_is_that_of_what_predicts(n_classes, vote, tune):
+@pytest.mark.parametrize("laws", ["bound", "cv", PACBayesLaws(search="joint")], ids=str)
+def test_the_certificate_is_that_of_what_predicts(n_classes, vote, laws):
     X, y = noisy(n_classes=n_classes)
     for deploy in ("best", "vote"):
-        model = certified(vote=vote, tune=tune, deploy=deploy).fit(X, y)
-        _, weigh = deal(len(y), 0.3, np.random.RandomState(0))
-        wrong = int((model.predict(X[weigh]) != y[weigh]).sum())
+        model = certified(vote=vote, laws=laws, deploy=deploy).fit(X, y)
+        weigh = sides().weigh
         certificate = model.certificate_
         assert certificate.n == len(weigh)
-        assert round(certificate.risk * certificate.n) == wrong
+        assert round(certificate.risk * certificate.n) == wrong_rows(model, X, y, weigh)
         pruning, voted = model.certificates_[:2]
         assert (pruning.method, voted.method) == ("hold_out", "occam_vote")
         assert (pruning.share, voted.share) == (0.5, 0.5)
@@ -67,12 +106,11 @@ def test_the_best_vote_of_the_path_stands_for_election(n_classes, vote):
     X, y = noisy(n_classes=n_classes)
     model = certified(vote=vote).fit(X, y)
     election = model.election_
-    prior, both = election.prior(), election.both
     found = [
         certree.certificates.occam_vote(
-            election.held, election.ballot(law, both).label, prior, 0.05, 0.5
+            election.held, candidate.ballot.label, election.prior, 0.05, 0.5
         ).bound
-        for _, law in election.path(prior)
+        for candidate in election.candidates()
     ]
     assert len(set(found)) > 5
     assert model.certificates_[1].bound == min(found)
@@ -94,20 +132,47 @@ def test_only_bounds_on_this_very_predictor_stand_beside_a_mean_vote():
     assert majority > mean | {"vote_first_order", "vote_tandem", "vote_c_bound"}
 
 
-def test_without_a_split_there_is_no_certificate_but_advice():
+@pytest.mark.parametrize(
+    "name",
+    [
+        "certificate_",
+        "certificates_",
+        "election_",
+        "preprocessor_",
+        "certify",
+        "certify_pruning",
+        "draw_pruning",
+        "predict_selective",
+        "report",
+        "selective_certificates",
+    ],
+)
+def test_only_a_certified_fit_speaks_of_certificates(name):
+    X, y = noisy(100)
+    assert hasattr(certified(preprocessor=Recorder()).fit(X, y), name)
+    assert not hasattr(PACBayesTreeClassifier(random_state=0).fit(X, y), name)
+
+
+def test_a_fitted_model_is_certified_by_new_rows_too():
+    X, y = noisy()
+    model = certified().fit(X[:300], y[:300])
+    certificate = model.certify(X[300:], y[300:])
+    wrong = wrong_rows(model, X, y, slice(300, None))
+    assert certificate == certree.certificates.hold_out(wrong, 300)
+    assert certificate == certree.certify(model, X[300:], y[300:])
+    assert model.certify(X[300:], y[300:], 0.01).bound > certificate.bound
+    for half in ((X, None), (None, y)):
+        with pytest.raises(ValueError, match="both X and y, or neither"):
+            model.certify(*half)
+    with pytest.raises(NotFittedError):
+        certified().certify(X, y)
+
+
+def test_a_tree_without_a_certificate_is_certified_by_new_rows():
     X, y = noisy()
     model = PACBayesTreeClassifier(random_state=0).fit(X[:300], y[:300])
-    assert model.certificate_ is None
-    assert model.certificates_ == ()
-    assert "split=0.35" in model.report()
-    with pytest.raises(ValueError, match=r"split=0.35, .* box .*; or call certify\(X, y\)"):
-        model.certify()
-    certificate = model.certify(X[300:], y[300:])
-    wrong = int((model.predict(X[300:]) != y[300:]).sum())
-    assert certificate == certree.certificates.hold_out(wrong, 300)
-    assert model.certify(X[300:], y[300:], 0.01).bound > certificate.bound
-    with pytest.raises(ValueError, match="both X and y, or neither"):
-        model.certify(X)
+    wrong = wrong_rows(model, X, y, slice(300, None))
+    assert certree.certify(model, X[300:], y[300:]) == certree.certificates.hold_out(wrong, 300)
 
 
 def test_the_report_holds_the_sentence():
@@ -127,8 +192,8 @@ def test_groups_stay_in_one_piece_and_are_what_is_counted():
     assert model.certificate_.grouped
     assert model.certificate_.n == 42
     assert {c.method for c in model.certificates_} == {"hold_out_mean", "occam_mean", "gibbs_kl"}
-    grow, weigh = deal(600, 0.3, np.random.RandomState(0), groups)
-    assert not set(groups[grow]) & set(groups[weigh])
+    dealt = sides(groups=groups)
+    assert not set(groups[dealt.grow]) & set(groups[dealt.weigh])
 
 
 def test_groups_are_routed():
@@ -148,44 +213,168 @@ def certree_routing():
     return config_context(enable_metadata_routing=True)
 
 
-def test_weights_shape_the_law_and_not_the_count():
+# -- weights ---------------------------------------------------------------------------------------
+
+
+def some_zeros(n=600, seed=0):
+    """Whole weights, of which 294 of 600 are positive."""
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(1, 4, n).astype(float)
+    weight[rng.permutation(n)[: n - 294 * n // 600]] = 0
+    return weight
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {},
+        {"deploy": "vote", "vote": "majority"},
+        {"laws": "cv", "cv": 2},
+        {"partition": "kd", "class_weight": "balanced"},
+        {"partition": Dyadic(), "preprocessor": StandardScaler()},
+        {"partition": Grid([[-4.0] * 6, [4.0] * 6])},
+        {"max_depth": "log", "monotonic_cst": [1, 0, 0, 0, 0, -1]},
+    ],
+    ids=str,
+)
+def test_rows_of_weight_zero_are_as_if_absent(switches, weighted):
     X, y = noisy()
-    weight = np.random.default_rng(0).uniform(0, 3, 600)
-    weight[::7] = 0
-    plain = certified(deploy="vote").fit(X, y)
-    weighted = certified(deploy="vote").fit(X, y, sample_weight=weight)
-    assert plain.certificate_.n == weighted.certificate_.n == 420
-    assert weighted.certificate_.risk * 420 == pytest.approx(
-        round(weighted.certificate_.risk * 420)
+    weight = some_zeros() if weighted else (some_zeros() > 0).astype(float)
+    there = weight > 0
+    assert there.sum() == 294
+    # Whatever is in the others; what is not finite must not even be looked at.
+    X_other = np.where(there[:, None], X, np.nan)
+    y_other = np.where(there, y, 1 - y)
+    for grow_size in (0.3, 0.35):
+        model = certified(grow_size=grow_size, **switches)
+        alone = clone(model).fit(X[there], y[there], weight[there])
+        assert_same_fit(clone(model).fit(X_other, y_other, weight), alone, X)
+        sees_rows = not isinstance(model.partition, Grid)
+        assert alone.certificate_.n == (round((1 - grow_size) * 294) if sees_rows else 294)
+
+
+def test_the_certificate_is_over_a_share_of_the_rows_with_weight():
+    X, y = noisy()
+    weight = (some_zeros() > 0).astype(float)
+    model = CertifiedTreeClassifier(random_state=0).fit(X, y, weight)
+    assert model.certificate_.n == round(0.65 * 294)
+    there = weight > 0
+    assert_same_fit(model, CertifiedTreeClassifier(random_state=0).fit(X[there], y[there]), X)
+
+
+@pytest.mark.parametrize("partition", ["cart", Grid([[-4.0] * 6, [4.0] * 6])], ids=str)
+def test_groups_of_weight_zero_are_as_if_absent(partition):
+    X, y = noisy()
+    groups = np.repeat(np.arange(60), 10)
+    weight = np.where(groups % 3 == 0, 0.0, 1.0)
+    weight[::7] = 0  # single rows of the others as well
+    there = weight > 0
+    model = certified(partition=partition)
+    alone = clone(model).fit(X[there], y[there], groups=groups[there])
+    assert_same_fit(clone(model).fit(X, y, weight, groups), alone, X)
+    assert alone.certificate_.n == (28 if partition == "cart" else 40)
+
+
+def test_classes_and_categories_of_weight_zero_are_unknown():
+    X, y = noisy()
+    names = np.array(["no", "yes"])[y].astype(object)
+    names[:50] = "perhaps"
+    frame = pd.DataFrame(X)
+    frame.columns = [f"x{j}" for j in range(6)]
+    frame["city"] = pd.Categorical(np.where(np.arange(600) < 50, "Zug", "Bern"))
+    weight = (np.arange(600) >= 50).astype(float)
+    model = certified().fit(frame, names, weight)
+    assert list(model.classes_) == ["no", "yes"]
+    assert model.predict_proba(frame).shape == (600, 2)
+    assert model.stats_.counts.shape[1] == 2
+    assert model.categories_.names[-1] == ("Bern",)
+    assert_same_fit(model, certified().fit(frame[50:], names[50:]), frame)
+
+
+def test_a_class_that_weighs_nothing_is_as_if_absent():
+    X, y = noisy(n_classes=4)
+    weight = {0: 1.0, 1: 2.0, 2: 0.0, 3: 1.0}
+    model = certified(class_weight=weight).fit(X, y)
+    assert list(model.classes_) == [0, 1, 3]
+    there = y != 2
+    assert_same_fit(model, certified(class_weight=weight).fit(X[there], y[there]), X)
+
+
+@pytest.mark.parametrize("vote", ["mean", "majority"])
+@pytest.mark.parametrize("deploy", ["best", "vote"])
+@pytest.mark.parametrize("seed", range(3))
+def test_positive_weights_shape_the_law_and_not_the_count(vote, deploy, seed):
+    X, y = noisy()
+    weight = np.random.default_rng(seed).exponential(2, 600) + 1e-3
+    plain = certified(vote=vote, deploy=deploy).fit(X, y)
+    model = certified(vote=vote, deploy=deploy).fit(X, y, weight)
+    certificate = model.certificate_
+    assert certificate.n == plain.certificate_.n == 420
+    assert certificate.risk * 420 == pytest.approx(wrong_rows(model, X, y, sides().weigh))
+    assert not np.array_equal(plain.predict_proba(X), model.predict_proba(X))
+    for one in model.certificates_:
+        assert one.n == 420
+    pruning, _ = model.certificates_[:2]
+    wrong = round(pruning.risk * 420)
+    assert pruning.risk == wrong / 420
+    assert pruning.bound == pytest.approx(bounds.binomial_upper(wrong, 420, np.log(0.025)))
+
+
+@pytest.mark.parametrize("factor", [0.5, 3.0])
+def test_what_all_rows_weigh_does_not_make_them_more(factor):
+    X, y = noisy()
+    model = certified(deploy="vote").fit(X, y, np.full(600, factor))
+    assert model.certificate_.n == 420
+    wrong = wrong_rows(model, X, y, sides().weigh)
+    assert model.certificate_.risk * 420 == pytest.approx(wrong)
+    assert_same_fit(
+        certified().fit(X, y, np.ones(600)), certified().fit(X, y, sample_weight=None), X
     )
-    assert not np.array_equal(plain.predict_proba(X), weighted.predict_proba(X))
-    assert certified(class_weight="balanced").fit(X, y).certificate_.n == 420
 
 
-class Recorder(StandardScaler):
-    """Remembers how many rows it has seen."""
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 5.0}], ids=str)
+@pytest.mark.parametrize("partition", ["cart", Grid([[-4.0] * 6, [4.0] * 6])], ids=str)
+def test_class_weights_shape_the_law_and_not_the_count(class_weight, partition):
+    X, y = noisy()
+    y = y * (np.arange(600) % 3 > 0)  # a rarer class
+    plain = certified(partition=partition, deploy="vote").fit(X, y)
+    model = certified(partition=partition, deploy="vote", class_weight=class_weight).fit(X, y)
+    weigh = sides().weigh if partition == "cart" else np.arange(600)
+    assert model.certificate_.n == plain.certificate_.n == len(weigh)
+    wrong = wrong_rows(model, X, y, weigh)
+    assert model.certificate_.risk * len(weigh) == pytest.approx(wrong)
+    assert (model.predict(X) == 1).sum() > (plain.predict(X) == 1).sum()
 
-    def fit(self, X, y=None):
-        self.n_seen_ = len(X)
-        return super().fit(X, y)
+
+def test_groups_count_alike_whatever_their_rows_weigh():
+    X, y = noisy()
+    groups = np.random.default_rng(0).integers(0, 60, 600)
+    weight = np.random.default_rng(1).exponential(2, 600) + 1e-3
+    model = certified().fit(X, y, weight, groups)
+    weigh = sides(groups=groups).weigh
+    wrong = model.predict(X[weigh]) != y[weigh]
+    errors = [wrong[groups[weigh] == one].mean() for one in np.unique(groups[weigh])]
+    assert model.certificate_.n == len(errors)
+    assert model.certificate_.risk == pytest.approx(np.mean(errors))
+
+
+# -- preprocessing and categories ------------------------------------------------------------------
 
 
 def test_the_preprocessor_sees_growing_rows_only():
     X, y = noisy()
     model = certified(preprocessor=Recorder()).fit(X, y)
     assert model.preprocessor_.n_seen_ == 180
-    grow, _ = deal(600, 0.3, np.random.RandomState(0))
-    np.testing.assert_allclose(model.preprocessor_.mean_, X[grow].mean(axis=0))
+    np.testing.assert_allclose(model.preprocessor_.mean_, X[sides().grow].mean(axis=0))
     assert model.score(X, y) > 0.7
-    every = PACBayesTreeClassifier(preprocessor=Recorder(), random_state=0).fit(X, y)
-    assert every.preprocessor_.n_seen_ == 600
+    assert not hasattr(model.preprocessor, "n_seen_")
 
 
 def test_categories_are_those_of_the_growing_rows():
     rng = np.random.default_rng(0)
     city = rng.choice(["Athens", "Bern", "Cairo"], 400)
-    _, weigh = deal(400, 0.3, np.random.RandomState(0))
-    city[weigh[0]] = "Zug"
+    city[sides(400).weigh[0]] = "Zug"
     frame = pd.DataFrame({"city": pd.Categorical(city), "size": rng.normal(size=400)})
     model = certified().fit(frame, city == "Bern")
     assert model.categories_.names[0] == ("Athens", "Bern", "Cairo")
@@ -211,14 +400,27 @@ def test_a_certified_model_is_saved(tmp_path):
 @pytest.mark.parametrize(
     ("switches", "groups", "message"),
     [
-        ({"split": 0.0}, None, "'split' parameter"),
-        ({"split": 1.0}, None, "'split' parameter"),
-        ({"split": 0.001}, None, "leaves none to grow"),
-        ({"split": 0.999}, None, "leaves none to weigh"),
+        ({"grow_size": 0.0}, None, "'grow_size' parameter"),
+        ({"grow_size": 1.0}, None, "'grow_size' parameter"),
+        ({"grow_size": None}, None, "'grow_size' parameter"),
+        ({"grow_size": 0.001}, None, "leaves none to grow"),
+        ({"grow_size": 0.999}, None, "leaves none to weigh"),
         ({"delta": 0.0}, None, "'delta' parameter"),
         ({"deploy": "worst"}, None, "'deploy' parameter"),
-        ({"split": None, "tune": "bound"}, None, 'tune="bound" takes a split'),
-        ({"split": None}, np.zeros(40), "groups takes a split"),
+        ({"laws": "best"}, None, "'laws' parameter"),
+        ({"laws": None}, None, "'laws' parameter"),
+        ({"laws": PACBayesLaws(prior="none")}, None, "'prior' parameter of PACBayesLaws"),
+        ({"laws": PACBayesLaws(lambda_error=-1.0)}, None, "'lambda_error' parameter"),
+        (
+            {"laws": PACBayesLaws(search="mixture", scoring="error")},
+            None,
+            'search="mixture" takes scoring="log_loss"',
+        ),
+        ({"vote": "weighted"}, None, "'vote' parameter"),
+        ({"partition": "forest"}, None, "'partition' parameter"),
+        ({"partition": Cart("best")}, None, "criterion must be"),
+        ({"partition": Dyadic(resolution="fine")}, None, 'resolution must be None or "paper"'),
+        ({"partition": "kd", "monotonic_cst": [1] * 6}, None, "monotonic_cst takes a Cart"),
         ({}, np.zeros(39), r"groups must have shape \(40,\)"),
         ({}, np.zeros(40), "of 1 groups leaves none"),
     ],
@@ -230,6 +432,28 @@ def test_bad_switches_are_refused_and_change_nothing(switches, groups, message):
         model.fit(X, y, groups=groups)
     with pytest.raises(NotFittedError):
         model.predict(X)
+    fitted = certified().fit(X, y)
+    before = fitted.predict_proba(X), fitted.certificates_
+    with pytest.raises(ValueError, match=message):
+        fitted.set_params(**switches).fit(X, y, groups=groups)
+    np.testing.assert_array_equal(fitted.predict_proba(X), before[0])
+    assert fitted.certificates_ == before[1]
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.zeros(40), "must be positive for at least one row"),
+        (-np.ones(40), "Negative values"),
+        (np.full(40, np.nan), "NaN"),
+        (np.ones(39), "39"),
+        (np.eye(40)[0], "of 1 rows leaves none to"),
+    ],
+)
+def test_bad_weights_are_refused(weight, message):
+    X, y = noisy(40)
+    with pytest.raises(ValueError, match=message):
+        certified().fit(X, y, sample_weight=weight)
 
 
 def test_any_classifier_is_certified_by_new_rows():
@@ -255,72 +479,247 @@ def test_the_same_seed_gives_the_same_certificate_for_any_number_of_threads():
     assert certified(random_state=1).fit(X, y).certificates_ != one.certificates_
 
 
+# -- grids: no row has a part in the tree ----------------------------------------------------------
+
 BOX = [[-4.0] * 2, [4.0] * 2]
 
 
-def test_with_a_box_all_rows_weigh_and_certify():
-    X, y = noisy()
-    X = X[:, :2]
-    model = PACBayesTreeClassifier("dyadic", box=BOX).fit(X, y)
+def on_grid(**switches):
+    return CertifiedTreeClassifier(**{"partition": Grid(BOX), **switches})
+
+
+def noisy_square(n=600):
+    X, y = noisy(n)
+    return X[:, :2], y
+
+
+def test_with_a_grid_all_rows_weigh_and_certify():
+    X, y = noisy_square()
+    model = on_grid().fit(X, y)
     assert model.get_n_leaves() == 2**9
     certificate = model.certificate_
     assert (certificate.n, certificate.share, certificate.method) == (600, 1.0, "occam_vote")
     assert round(certificate.risk * 600) == (model.predict(X) != y).sum()
     assert "halves the given box" in model.report()
     # The tree and its cells do not depend on the rows.
-    other = PACBayesTreeClassifier("dyadic", box=BOX).fit(X[::-1] / 2, 1 - y)
+    other = on_grid().fit(X[::-1] / 2, 1 - y)
     np.testing.assert_array_equal(model.tree_.threshold, other.tree_.threshold)
-    shallow = PACBayesTreeClassifier("dyadic", box=BOX, max_depth=3).fit(X, y)
-    assert shallow.get_n_leaves() == 8
+    assert on_grid(max_depth=3).fit(X, y).get_n_leaves() == 8
+    # p times the whole part of log n, as for every partition.
+    assert on_grid(max_depth="log").fit(X, y).get_n_leaves() == 2 ** (2 * 6)
 
 
-def test_a_model_with_a_box_is_saved(tmp_path):
-    X, y = noisy()
-    model = PACBayesTreeClassifier("dyadic", box=BOX).fit(X[:, :2], y)
+@pytest.mark.parametrize("corners", [BOX, np.array(BOX), np.array(BOX, np.float32)], ids=type)
+def test_a_box_may_be_any_array(corners):
+    X, y = noisy_square()
+    model = on_grid(partition=Grid(corners)).fit(X, y)
+    assert_same_fit(model, on_grid().fit(X, y), X)
+    assert_same_fit(clone(model).fit(X, y), model, X)
+
+
+def test_grids_take_groups():
+    X, y = noisy_square()
+    groups = np.random.default_rng(0).integers(0, 60, 600)
+    model = on_grid().fit(X, y, groups=groups)
+    certificate = model.certificate_
+    assert certificate.grouped
+    assert (certificate.n, certificate.method, certificate.share) == (60, "occam_mean", 1.0)
+    wrong = model.predict(X) != y
+    errors = [wrong[groups == one].mean() for one in range(60)]
+    assert certificate.risk == pytest.approx(np.mean(errors))
+    assert certificate.bound > on_grid().fit(X, y).certificate_.bound
+    # Groups of one row each are rows, whose mean is bounded more loosely than their number.
+    single = on_grid().fit(X, y, groups=np.arange(600)).certificate_
+    assert single.n == 600
+    assert single.bound >= on_grid().fit(X, y).certificate_.bound
+
+
+def test_grids_take_weights():
+    X, y = noisy_square()
+    weight = np.where(X[:, 0] > 0, 5.0, 0.2)
+    model, plain = on_grid().fit(X, y, weight), on_grid().fit(X, y)
+    certificate = model.certificate_
+    assert (certificate.n, certificate.method) == (600, "occam_vote")
+    assert certificate.risk * 600 == pytest.approx((model.predict(X) != y).sum())
+    assert not np.array_equal(model.predict_proba(X), plain.predict_proba(X))
+    np.testing.assert_allclose(model.stats_.counts.sum(axis=1)[0], weight.sum())
+    # What a fit of the plain rows says stays the same.
+    assert_same_fit(on_grid().fit(X, y, np.ones(600)), plain, X)
+
+
+def test_grids_take_weights_and_groups_together():
+    X, y = noisy_square()
+    groups = np.arange(600) // 5
+    weight = np.random.default_rng(0).exponential(1, 600) + 1e-3
+    model = on_grid().fit(X, y, weight, groups)
+    wrong = (model.predict(X) != y).reshape(120, 5)
+    assert model.certificate_.n == 120
+    assert model.certificate_.risk == pytest.approx(wrong.mean())
+
+
+def test_the_depth_of_a_grid_goes_by_the_rows_with_weight():
+    X, y = noisy_square()
+    weight = (np.arange(600) < 300).astype(float)
+    assert on_grid().fit(X, y, weight).get_n_leaves() == 2**8
+
+
+def test_a_grid_has_no_labels_to_certify_prunings_by():
+    X, y = noisy_square()
+    model = on_grid().fit(X, y)
+    for method in (lambda: model.certify_pruning(model.weights_), model.draw_pruning):
+        with pytest.raises(ValueError, match="no growing rows label the prunings of a Grid"):
+            method()
+    assert model.selective_certificates()
+
+
+def test_a_grid_is_grown_in_other_estimators_too():
+    X, y = noisy_square()
+    model = PACBayesTreeClassifier(Grid(BOX), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.tree_.threshold, on_grid().fit(X, y).tree_.threshold)
+    assert model.score(X, y) > 0.6
+
+
+def test_a_model_with_a_grid_is_saved(tmp_path):
+    X, y = noisy_square()
+    model = on_grid().fit(X, y)
     certree.save(model, tmp_path / "model.npz")
     loaded = certree.load(tmp_path / "model.npz")
     assert loaded.report() == model.report()
-    np.testing.assert_array_equal(loaded.predict(X[:, :2]), model.predict(X[:, :2]))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize(
-    ("switches", "fit", "message"),
+    ("switches", "message"),
     [
-        ({"partition": "cart"}, {}, 'partition must be "dyadic"'),
-        ({"split": 0.3}, {}, "split must be None"),
-        ({"preprocessor": StandardScaler()}, {}, "it would see the rows"),
-        ({"class_weight": "balanced"}, {}, "class_weight must be None"),
-        ({}, {"sample_weight": np.ones(40)}, "sample_weight must be None"),
-        ({}, {"groups": np.arange(40)}, "groups must be None"),
-        ({"max_depth": "log"}, {}, "max_depth must be a whole number"),
-        ({"box": [[0.0], [1.0]]}, {}, "has 2 features, but the tree has 1"),
+        ({"preprocessor": StandardScaler()}, "preprocessor takes rows that grow the tree"),
+        ({"monotonic_cst": [1, 0]}, "monotonic_cst takes a Cart"),
+        ({"partition": Grid([[0.0], [1.0]])}, r"box must have shape \(2, 2\), got \(2, 1\)"),
+        ({"partition": Grid([0.0, 1.0])}, r"box must have shape \(2, 2\)"),
+        ({"partition": Grid(BOX[::-1])}, "low below high"),
+        ({"partition": Grid([[0.0, 0.0], [1.0, np.inf]])}, "must be finite"),
     ],
 )
-def test_a_box_takes_nothing_that_sees_rows(switches, fit, message):
-    X, y = noisy(40)
-    model = PACBayesTreeClassifier(**{"partition": "dyadic", "box": BOX, **switches})
+def test_what_does_not_go_with_a_grid_is_refused(switches, message):
+    X, y = noisy_square(40)
     with pytest.raises(ValueError, match=message):
-        model.fit(X[:, :2], y, **fit)
+        on_grid(**switches).fit(X, y)
+
+
+# -- the deal, partitions and laws -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_rows_are_dealt_at_random(grouped):
     # Rows in the order of their classes are the usual case: the first ones must not all grow.
     groups = np.arange(1000) // 5 if grouped else None
-    sides = [deal(1000, 0.5, np.random.RandomState(seed), groups) for seed in range(3)]
-    for grow, weigh in sides:
-        assert sorted([*grow, *weigh]) == list(range(1000))
-        assert 190 < (grow < 500).sum() < 310
-        assert 190 < (weigh < 500).sum() < 310
-    assert len({tuple(grow) for grow, _ in sides}) == 3
+    deals = [deal(1000, 0.5, np.random.RandomState(seed), groups) for seed in range(3)]
+    for dealt in deals:
+        assert sorted([*dealt.grow, *dealt.weigh]) == list(range(1000))
+        assert 190 < (dealt.grow < 500).sum() < 310
+        assert 190 < (dealt.weigh < 500).sum() < 310
+    assert len({tuple(dealt.grow) for dealt in deals}) == 3
 
 
 def test_given_temperatures_are_kept():
     X, y = noisy()
-    model = certified(lambda_error=0.7, lambda_penalty=0.02, deploy="vote").fit(X, y)
+
+    def fitted(**temperatures):
+        return certified(laws=PACBayesLaws(**temperatures), deploy="vote").fit(X, y)
+
+    model = fitted(lambda_error=0.7, lambda_penalty=0.02)
     assert model.temperatures_ == {"lambda_error": 0.7, "lambda_penalty": 0.02}
-    other = certified(lambda_error=70.0, lambda_penalty=0.0, deploy="vote").fit(X, y)
+    other = fitted(lambda_error=70.0, lambda_penalty=0.0)
     assert model.weights_.expected_leaves < other.weights_.expected_leaves
     assert model.certificate_.bound < 0.5
-    half = certified(lambda_error=0.7, deploy="vote").fit(X, y)
-    assert half.temperatures_["lambda_error"] == 0.7
+    assert fitted(lambda_error=0.7).temperatures_["lambda_error"] == 0.7
+
+
+def test_cv_is_short_for_laws_without_settings():
+    X, y = noisy()
+    named, given = (
+        certified(laws=laws, deploy="vote").fit(X, y) for laws in ("cv", PACBayesLaws())
+    )
+    assert_same_fit(named, given, X)
+    assert len(named.shares_) == 8  # a mixture, by log loss
+    by_error = certified(laws=PACBayesLaws(scoring="error"), deploy="vote").fit(X, y)
+    assert by_error.shares_ == [1.0]
+
+
+def test_settings_of_laws_are_parameters():
+    model = certified().set_params(laws="cv", laws__prior="branching", laws__scoring="error")
+    assert repr(model.laws) == "PACBayesLaws(prior='branching', scoring='error')"
+    model.set_params(laws__lambda_error=2.0)
+    assert model.get_params()["laws__lambda_error"] == 2.0
+    assert repr(clone(model)) == repr(model)
+    with pytest.raises(ValueError, match="laws='bound' has no parameters of its own"):
+        certified().set_params(laws__prior="leaves")
+
+
+@pytest.mark.parametrize("name", sorted(PARTITIONS))
+def test_shorthands_are_partitions_without_settings(name):
+    X, y = noisy()
+    assert_same_fit(
+        certified(partition=name).fit(X, y), certified(partition=PARTITIONS[name]()).fit(X, y), X
+    )
+
+
+@pytest.mark.parametrize(
+    ("partition", "switches"),
+    [
+        ("cart", {"max_leaf_nodes": 4, "criterion": "gini"}),
+        ("kd", {"axis": "cycle", "min_samples_split": 9}),
+        ("dyadic", {"stop_when_pure": False, "min_samples_split": 9}),
+        (Cart(criterion="gini"), {"max_leaf_nodes": 4}),
+    ],
+    ids=str,
+)
+def test_switches_of_growth_are_nested_parameters(partition, switches):
+    X, y = noisy()
+    nested = {f"partition__{name}": value for name, value in switches.items()}
+    model = certified(partition=partition).set_params(**nested).fit(X, y)
+    for name, value in nested.items():
+        assert model.get_params()[name] == value
+    own = PARTITIONS[partition]() if isinstance(partition, str) else clone(partition)
+    assert_same_fit(model, certified(partition=own.set_params(**switches)).fit(X, y), X)
+    assert repr(clone(model)) == repr(model)
+
+
+def test_switches_are_searched():
+    X, y = noisy(200)
+    search = GridSearchCV(certified(), {"partition__max_leaf_nodes": [2, 16]}, cv=2).fit(X, y)
+    assert set(search.best_params_) == {"partition__max_leaf_nodes"}
+    assert search.best_estimator_.certificate_.n == 140
+
+
+def test_a_vote_may_be_an_object():
+    X, y = noisy()
+    for kind, same in (("mean", Voting("mean", smoothing=0.1)), ("majority", Voting("majority"))):
+        switches = {"deploy": "vote"}
+        named = certified(vote=kind, **switches).fit(X, y)
+        assert_same_fit(named, certified(vote=same, **switches).fit(X, y), X)
+    smooth = certified(vote=Voting("mean", smoothing=50.0), deploy="vote").fit(X, y)
+    plain = certified(deploy="vote").fit(X, y)
+    assert smooth.predict_proba(X).std() < plain.predict_proba(X).std()
+
+
+@pytest.mark.parametrize("deploy", ["best", "vote"])
+@pytest.mark.parametrize("vote", ["mean", "majority"])
+def test_whatever_is_deployed_keeps_to_constraints(deploy, vote):
+    X, y = noisy()
+    model = certified(monotonic_cst=[1, 0, 0, -1, 0, 0], deploy=deploy, vote=vote).fit(X, y)
+    steps = np.linspace(-4, 4, 50)
+    for feature, sign in ((0, 1), (3, -1)):
+        for row in X[:40]:
+            line = np.tile(row, (50, 1))
+            line[:, feature] = steps
+            assert (np.diff(sign * model.predict_proba(line)[:, 1]) >= -1e-12).all()
+
+
+def test_representations_say_what_was_changed():
+    model = CertifiedTreeClassifier(Grid(BOX), laws=PACBayesLaws(prior="leaves"), delta=0.01)
+    assert repr(model) == (
+        "CertifiedTreeClassifier(delta=0.01, laws=PACBayesLaws(prior='leaves'),\n"
+        "                        partition=Grid(box=[[-4.0, -4.0], [4.0, 4.0]]))"
+    )
+    assert repr(clone(model)) == repr(model)
+    assert repr(CertifiedTreeClassifier(KD())) == "CertifiedTreeClassifier(partition=KD())"
