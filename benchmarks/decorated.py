@@ -5,7 +5,7 @@ the Bayes error is 0 and the error on half a million even points is the excess. 
 logistic regression of degree 2 and with naive Bayes in the leaves compete with the vote of all
 prunings, with one pruning and with one support vector machine for all rows (on standardised features,
 up to 100000 rows), all at their defaults. Quadratic leaves are also pruned by rule (3) of Scott and
-Nowak, with its constant tuned and as printed. At a million rows only quadratic leaves and the pruning
+Nowak, with its price tuned and as printed. At a million rows only quadratic leaves and the pruning
 are run. The bounded figures are the excess of the quadratic leaves over that of the pruning and of the
 support vector machine, which is to be below 1; beside them stand the times of the fits. One thread, one
 sample each; takes some minutes.
@@ -28,16 +28,17 @@ from certree import (
     PrunedTreeClassifier,
 )
 from certree.experiments.rates import BOUNDARIES, draw_rows, even_points, quadratic_leaf
+from certree.prunings import Polynomial
 
 SIZES = (2_000, 10_000, 100_000, 1_000_000)
 SMOOTH = BOUNDARIES[1]
 OURS, PEERS = "quadratic leaves", ("one pruning", "SVC")
 
 
-def by_rule_3(constant: float | None) -> DecoratedTreeClassifier:
+def by_rule_3(price: float | None) -> DecoratedTreeClassifier:
     """Quadratic leaves, pruned by Scott and Nowak's rule for them."""
     return DecoratedTreeClassifier(
-        quadratic_leaf(), rule="polynomial", smoothness=3, constant=constant, random_state=0
+        quadratic_leaf(), rule=Polynomial(smoothness=3), price=price, random_state=0
     )
 
 

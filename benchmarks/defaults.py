@@ -27,7 +27,13 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from benchmarks.timing import RESULTS
-from certree import PACBayesTreeClassifier, PACBayesTreeRegressor, PrunedTreeRegressor
+from certree import (
+    Cart,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeRegressor,
+    Voting,
+)
 from certree.files.whole import write_whole
 
 SPLITS = 3
@@ -45,24 +51,24 @@ class Data(NamedTuple):
 def classifiers(categorical: np.ndarray) -> dict[str, Any]:
     """Classifiers by what sets them apart."""
     base: dict[str, Any] = {"categorical_features": categorical, "random_state": 0}
-    gini, entropy = {"criterion": "gini"}, {"criterion": "entropy"}
+    gini = {"partition": Cart(criterion="gini")}
     error = {**base, "search": "joint", "scoring": "error", "vote": "majority", "cv": 5}
-    one = {**base, **entropy, "search": "joint", "scoring": "log_loss", "cv": 5}
+    one = {**base, "search": "joint", "scoring": "log_loss", "cv": 5}
     mixed = {**base, "search": "mixture", "scoring": "log_loss", "cv": 3}
     choices = {
         "one law, majority, error, cv 2, Gini": {**error, **gini, "cv": 2},
-        "one law, majority, error": {**error, **entropy},
-        "one law, mean, error": {**error, **entropy, "vote": "mean"},
+        "one law, majority, error": error,
+        "one law, mean, error": {**error, "vote": "mean"},
         "one law, mean, log loss": one,
         "one law, mean, log loss, cv 2": {**one, "cv": 2},
-        "mixture": {**mixed, **entropy},
-        "mixture, cv 2": {**mixed, **entropy, "cv": 2},
-        "mixture, cv 5": {**mixed, **entropy, "cv": 5},
-        "mixture, not smoothed": {**mixed, **entropy, "smoothing": 0.0},
-        "mixture, smoothing 0.5": {**mixed, **entropy, "smoothing": 0.5},
-        "mixture, smoothing 2": {**mixed, **entropy, "smoothing": 2.0},
-        "mixture, leaves": {**mixed, **entropy, "prior": "leaves"},
-        "mixture, branching": {**mixed, **entropy, "prior": "branching"},
+        "mixture": mixed,
+        "mixture, cv 2": {**mixed, "cv": 2},
+        "mixture, cv 5": {**mixed, "cv": 5},
+        "mixture, not smoothed": {**mixed, "vote": Voting("mean", 0.0)},
+        "mixture, smoothing 0.5": {**mixed, "vote": Voting("mean", 0.5)},
+        "mixture, smoothing 2": {**mixed, "vote": Voting("mean", 2.0)},
+        "mixture, leaves": {**mixed, "prior": "leaves"},
+        "mixture, branching": {**mixed, "prior": "branching"},
         "mixture, Gini": {**mixed, **gini},
         "mixture, KD": {**mixed, "partition": "kd"},
     }

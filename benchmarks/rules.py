@@ -2,8 +2,8 @@
 
 Every rule of PrunedTreeClassifier is fitted on 70 % of the rows of each table of classes in the
 directory CERTREE_DATA and in its folder `more`, three splits, one thread; of large tables 20000 rows
-are drawn first. The constant of a rule is chosen by five folds; of the rules that were published with a
-constant, it is also kept at 1. Prints, and writes to results/rules.csv, the figures of every split, and
+are drawn first. The price of a rule is chosen by five folds; of the rules that were published with one,
+it is also kept at 1. Prints, and writes to results/rules.csv, the figures of every split, and
 prints the means over tables and those of the ratios to cost-complexity.
 """
 
@@ -21,8 +21,8 @@ from sklearn.model_selection import train_test_split
 from benchmarks.defaults import REGRESSION, SPLITS, Data, tables
 from benchmarks.timing import RESULTS
 from certree import PrunedTreeClassifier
-from certree.estimators.pruned import CLASS_RULES
 from certree.files.whole import write_whole
+from certree.prunings.shorthand import RULES
 
 ROWS = 20000
 BASELINE = "cost-complexity"
@@ -33,11 +33,11 @@ Record = dict[str, Any]
 
 
 def candidates(categorical: np.ndarray) -> dict[str, PrunedTreeClassifier]:
-    """Classifiers by rule, and those whose constant is 1."""
+    """Classifiers by rule, and those whose price is 1."""
     switches: dict[str, Any] = {"categorical_features": categorical, "random_state": 0}
-    tuned = {rule: PrunedTreeClassifier(rule=rule, **switches) for rule in CLASS_RULES}
+    tuned = {rule: PrunedTreeClassifier(rule=rule, **switches) for rule in RULES}
     fixed = {
-        f"{rule}, constant 1": PrunedTreeClassifier(rule=rule, lambda_penalty=1.0, **switches)
+        f"{rule}, constant 1": PrunedTreeClassifier(rule=rule, price=1.0, **switches)
         for rule in AS_PUBLISHED
     }
     return tuned | fixed

@@ -4,8 +4,8 @@ import numpy as np
 from sklearn.datasets import make_moons
 from sklearn.model_selection import train_test_split
 
-from certree.prunings import cost_complexity
 from certree import count, grow_kd, pac_bayes, vote
+from certree.prunings import cost_complexity
 from certree.weights import entropy, gibbs_risk, sample_pruning
 
 
@@ -29,8 +29,8 @@ def main() -> None:
     prunings = {
         "all prunings vote": law,
         "one drawn from the law": sample_pruning(tree, law, rng=0),
-        "best for a price of 2": cost_complexity(tree, stats, lambda_penalty=2.0),
-        "the whole tree": cost_complexity(tree, stats, lambda_penalty=0.0),
+        "best for a price of 2": cost_complexity(tree, stats, price=2.0),
+        "the whole tree": cost_complexity(tree, stats, price=0.0),
     }
     leaf = tree.apply(X_test)
     for name, weights in prunings.items():

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,17 +19,24 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from certree import (
-    HelmboldSchapireClassifier,
+    KD,
+    Cart,
+    Dyadic,
+    Grid,
+    HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
+    Voting,
     count,
     grow_cart,
+    grow_dyadic,
+    grow_kd,
 )
-from certree.estimators.pruned import CLASS_RULES
-from certree.prunings import sibling_merge_path
+from certree.prunings import Pessimistic, cost_complexity, sibling_merge_path
+from certree.prunings.shorthand import RULES
 from certree.tune import MIXED_GRID
 
-ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
+ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
 PARTITIONS = ["cart", "dyadic", "kd", DecisionTreeClassifier(max_depth=6)]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
 every_partition = pytest.mark.parametrize("partition", PARTITIONS, ids=str)
@@ -51,7 +59,7 @@ def test_estimators_pass_the_checks_of_scikit_learn(estimator, check):
 def test_other_partitions_pass_the_checks_of_scikit_learn(estimator, partition):
     expected = {}
     if (estimator, partition) == (PACBayesTreeClassifier, "dyadic") or (
-        estimator is HelmboldSchapireClassifier and partition != "dyadic"
+        estimator is HelmboldSchapireTreeClassifier and partition != "dyadic"
     ):
         # It weighs the rows of two classes by 1e-4, which leaves the decision to the prior.
         expected["check_class_weight_classifiers"] = "the prior outweighs rows of weight 1e-4"
@@ -144,7 +152,7 @@ def test_one_class_is_predicted(estimator):
 def test_three_classes_are_too_many_for_helmbold_and_schapire():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="Only binary classification is supported"):
-        HelmboldSchapireClassifier().fit(X, y)
+        HelmboldSchapireTreeClassifier().fit(X, y)
 
 
 @every_estimator
@@ -235,7 +243,13 @@ def test_bad_rows_are_refused_in_scikit_learns_words(estimator, X, y, message):
         ({"search": "random"}, "search"),
         ({"scoring": "auc"}, "scoring"),
         ({"cv": 1}, "cv"),
-        ({"min_rows": 0}, "min_rows"),
+        ({"partition": Cart(min_samples_split=1)}, "min_samples_split must be at least 2, got 1"),
+        ({"partition": KD(min_samples_split=np.nan)}, "min_samples_split must be at least 2"),
+        ({"partition": KD(axis="longest")}, 'axis must be "cycle" or "spread", got'),
+        ({"partition": Cart}, "partition"),
+        ({"partition": Grid([[0.0] * 5, [0.0] * 5])}, "low below high in every feature"),
+        ({"partition": Grid([[0.0] * 4, [1.0] * 4])}, r"box must have shape \(2, 5\)"),
+        ({"vote": Voting}, "vote"),
         ({"max_depth": -1}, "max_depth"),
         ({"max_depth": "deep"}, "max_depth"),
     ],
@@ -292,8 +306,8 @@ def test_the_tree_can_be_looked_at(estimator):
 
 def test_a_pruned_tree_is_the_pruning_alone():
     X, y = two_classes(n=500)
-    model = PrunedTreeClassifier("cart", lambda_penalty=3.0).fit(X, y)
-    full = PrunedTreeClassifier("cart", lambda_penalty=0.0).fit(X, y)
+    model = PrunedTreeClassifier("cart", price=3.0).fit(X, y)
+    full = PrunedTreeClassifier("cart", price=0.0).fit(X, y)
     assert model.get_n_leaves() < full.get_n_leaves()
     assert full.score(X, y) == 1
     frequencies = model.stats_.counts / model.stats_.n[:, None]
@@ -341,9 +355,7 @@ def test_equally_good_cuts_are_told_apart_in_the_same_way_with_weights(criterion
     # Each of the two features separates the classes.
     X = np.array([[3.0, 1.0], [2.0, 0.0], [3.0, 0.0], [1.0, 2.0]])
     y, weight = np.array([0, 0, 0, 1]), np.array([1, 3, 1, 3])
-    model = PACBayesTreeClassifier(
-        "cart", criterion=criterion, lambda_error=1.0, lambda_penalty=0.1
-    )
+    model = PACBayesTreeClassifier(Cart(criterion), lambda_error=1.0, lambda_penalty=0.1)
     a = clone(model).fit(X, y, sample_weight=weight)
     b = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     np.testing.assert_array_equal(a.tree_.feature, b.tree_.feature)
@@ -674,7 +686,7 @@ def test_copies_of_every_kind_predict_the_same(estimator, partition):
 def test_a_clone_is_not_fitted_and_has_all_parameters(estimator):
     X, y = two_classes()
     partition = DecisionTreeClassifier(max_depth=4)
-    model = estimator(partition, cv=3, min_rows=2, random_state=4).fit(X, y)
+    model = estimator(partition, cv=3, max_depth=9, random_state=4).fit(X, y)
     again = clone(model)
     with pytest.raises(NotFittedError):
         again.predict(X)
@@ -747,7 +759,7 @@ def test_the_vote_is_the_mean_of_the_prunings_it_weighs():
     np.testing.assert_allclose(model.predict_proba([[0.0]]), [[1, 0]])
     np.testing.assert_allclose(model.predict_proba([[3.0]]), [[share, 1 - share]])
     for smoothing in (0.0, 0.5, 1.0):
-        mean = clone(model).set_params(vote="mean", smoothing=smoothing).fit(X, y)
+        mean = clone(model).set_params(vote=Voting("mean", smoothing)).fit(X, y)
         other_class = 0.5 * smoothing / (2 + smoothing)  # in a leaf, beside its two rows
         first = 0.5 * share + other_class * (1 - share)
         np.testing.assert_allclose(mean.predict_proba([[3.0]]), [[first, 1 - first]])
@@ -761,7 +773,7 @@ def test_the_largest_share_is_predicted_and_ties_go_to_the_first_class(estimator
 
 def test_a_failed_fit_does_not_mix_up_the_classes():
     X, y = two_classes()
-    model = HelmboldSchapireClassifier(random_state=0).fit(X, np.array(["b", "c"])[y])
+    model = HelmboldSchapireTreeClassifier(random_state=0).fit(X, np.array(["b", "c"])[y])
     before = model.predict(X)
     with pytest.raises(ValueError, match="Only binary classification"):
         model.fit(X, np.array(["a", "b", "c"])[np.arange(len(y)) % 3])
@@ -823,12 +835,12 @@ def test_an_estimator_s_cells_are_its_own(estimator):
         assert model.get_n_leaves() <= 6
 
 
-@pytest.mark.parametrize("rule", sorted(CLASS_RULES))
-def test_a_pruning_has_weights_zero_and_one_and_shrinks_with_its_penalty(rule):
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_a_pruning_has_weights_zero_and_one_and_shrinks_with_its_price(rule):
     X, y = two_classes(n=400)
     sizes = []
-    for penalty in (0.0, 0.01, 1.0, 1e6):
-        model = PrunedTreeClassifier("cart", rule=rule, lambda_penalty=penalty).fit(X, y)
+    for price in (0.0, 0.01, 1.0, 1e6):
+        model = PrunedTreeClassifier("cart", rule=rule, price=price).fit(X, y)
         np.testing.assert_array_equal(model.weights_.weight, model.tree_.is_leaf)
         sizes.append(model.get_n_leaves())
     assert sizes == sorted(sizes, reverse=True)
@@ -838,12 +850,12 @@ def test_a_pruning_has_weights_zero_and_one_and_shrinks_with_its_penalty(rule):
 def test_sibling_merge_takes_the_pruning_of_its_price_given_or_tuned():
     X, y = two_classes(n=400)
     sizes = set()
-    for penalty in (1.0, 3.0, None):
-        model = PrunedTreeClassifier(rule="sibling-merge", lambda_penalty=penalty, random_state=0)
+    for price in (1.0, 3.0, None):
+        model = PrunedTreeClassifier(rule="sibling-merge", price=price, random_state=0)
         model.fit(X, y)
-        tree = grow_cart(X, y, criterion="entropy")
+        tree = grow_cart(X, y)
         path = sibling_merge_path(tree, count(tree, X, y, 2))
-        weights = path.at(model.temperatures_["lambda_penalty"])
+        weights = path.at(model.temperatures_["price"])
         assert model.get_n_leaves() == weights.expected_leaves
         cells = set(zip(path_leaves(tree, weights, X), model.apply(X), strict=True))
         assert len(cells) == model.get_n_leaves()
@@ -851,11 +863,11 @@ def test_sibling_merge_takes_the_pruning_of_its_price_given_or_tuned():
     assert len(sizes) == 3
 
 
-@pytest.mark.parametrize("rule", sorted(set(CLASS_RULES) - {"depth"}))
-def test_every_rule_tunes_its_penalty_to_a_tree_that_is_not_a_leaf(rule):
+@pytest.mark.parametrize("rule", sorted(set(RULES) - {"depth"}))
+def test_every_rule_tunes_its_price_to_a_tree_that_is_not_a_leaf(rule):
     X, y = two_classes(n=400)
     model = PrunedTreeClassifier("dyadic", rule=rule, random_state=0).fit(X, y)
-    full = PrunedTreeClassifier("dyadic", rule=rule, lambda_penalty=0).fit(X, y)
+    full = PrunedTreeClassifier("dyadic", rule=rule, price=0).fit(X, y)
     assert 1 < model.get_n_leaves() <= full.get_n_leaves()
 
 
@@ -887,3 +899,246 @@ def test_a_scaler_s_frame_gives_its_names_to_the_model():
         pipeline.set_output(transform=kind).fit(X, y)
         assert list(pipeline[-1].feature_names_in_) == list(X.columns)
         assert pipeline.score(X, y) > 0.9
+
+
+# -- partitions as objects -------------------------------------------------------------------------
+
+OBJECTS = [Cart(), KD(), Dyadic()]
+GROWN_BY = {"cart": grow_cart, "kd": grow_kd, "dyadic": grow_dyadic}
+
+
+def given(estimator):
+    """Temperatures that spare the cross-validation."""
+    if estimator is PACBayesTreeClassifier:
+        return {"lambda_error": 0.5, "lambda_penalty": 0.1}
+    return {"price": 0.0} if estimator is PrunedTreeClassifier else {"temperature": 1.0}
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    ("name", "partition"), [*zip(["cart", "kd", "dyadic"], OBJECTS, strict=True)], ids=str
+)
+def test_a_name_is_short_for_the_partition_with_its_defaults(estimator, name, partition):
+    X, y = two_classes()
+    by_name = estimator(name, random_state=0).fit(X, y)
+    by_object = estimator(partition, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(by_name.predict_proba(X), by_object.predict_proba(X))
+    assert by_name.partition == name
+    assert by_object.partition is partition
+
+
+@every_estimator
+@pytest.mark.parametrize("partition", ["cart", "kd", "dyadic"])
+def test_estimators_and_functions_grow_by_the_same_defaults(estimator, partition):
+    X, y = two_classes()
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    for w in (None, weight):
+        model = estimator(partition, **given(estimator)).fit(X, y, sample_weight=w)
+        tree = GROWN_BY[partition](X, y, sample_weight=w)
+        if estimator is PrunedTreeClassifier:
+            stats = count(tree, X, y, 2, sample_weight=w)
+            assert model.get_n_leaves() == cost_complexity(tree, stats, 0.0).expected_leaves
+        else:
+            np.testing.assert_array_equal(model.tree_.feature, tree.feature)
+            np.testing.assert_array_equal(model.tree_.threshold, tree.threshold)
+            np.testing.assert_array_equal(model.tree_.left, tree.left)
+
+
+@pytest.mark.parametrize(("name", "grow"), [*GROWN_BY.items()], ids=[*GROWN_BY])
+def test_functions_take_the_switches_of_their_partition_and_no_others(name, grow):
+    X, y = two_classes()
+    partition = dict(zip(GROWN_BY, OBJECTS, strict=True))[name]
+    plain, switched = grow(X, y), grow(X, y, **partition.get_params())
+    np.testing.assert_array_equal(plain.threshold, switched.threshold)
+    smaller = clone(partition).set_params(min_samples_split=60)
+    model = PACBayesTreeClassifier(smaller, lambda_error=1.0, lambda_penalty=0.0).fit(X, y)
+    tree = grow(X, y, min_samples_split=60)
+    assert tree.n_leaves < plain.n_leaves
+    np.testing.assert_array_equal(model.tree_.threshold, tree.threshold)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'min_rows'"):
+        grow(X, y, min_rows=5)
+
+
+@pytest.mark.parametrize(
+    "partition",
+    [
+        Cart("gini", max_leaf_nodes=9, max_features="sqrt"),
+        KD(axis="cycle", stop_when_pure=False),
+        Dyadic(resolution="paper", exponent=0.5),
+        Grid([[0, 0], [1, 2]]),
+        Grid(np.array([[0.0], [1.0]])),
+    ],
+    ids=str,
+)
+def test_partitions_are_cloned_copied_and_say_what_they_are(partition):
+    params = partition.get_params()
+    for again in (
+        clone(partition),
+        copy.deepcopy(partition),
+        pickle.loads(pickle.dumps(partition)),
+    ):
+        assert type(again) is type(partition)
+        assert again is not partition
+        assert str(again.get_params()) == str(params)
+        assert repr(again) == repr(partition)
+    model = PACBayesTreeClassifier(partition)
+    assert f"partition={partition!r}" in " ".join(repr(model).split())
+    assert clone(model).partition is not partition
+    assert {f"partition__{name}" for name in params} <= set(model.get_params())
+
+
+def test_the_words_of_partitions():
+    assert repr(Cart(criterion="gini", max_leaf_nodes=64)) == (
+        "Cart(criterion='gini', max_leaf_nodes=64)"
+    )
+    assert [*map(repr, OBJECTS)] == ["Cart()", "KD()", "Dyadic()"]
+    assert repr(Grid([[0, 0], [1, 1]])) == "Grid(box=[[0, 0], [1, 1]])"
+
+
+@every_estimator
+def test_switches_are_set_through_the_estimator_whatever_was_given(estimator):
+    model = estimator().set_params(partition__max_leaf_nodes=4)
+    assert (model.partition.max_leaf_nodes, model.partition.criterion) == (4, None)
+    model.set_params(partition__criterion="gini")
+    assert (model.partition.max_leaf_nodes, model.partition.criterion) == (4, "gini")
+    model.set_params(partition="kd", partition__axis="cycle")
+    assert repr(model.partition) == "KD(axis='cycle')"
+    model.set_params(partition=DecisionTreeClassifier(), partition__max_depth=3)
+    assert model.partition.max_depth == 3
+    assert estimator().partition == "cart"
+    with pytest.raises(ValueError, match="Invalid parameter 'max_leaves' for estimator Cart"):
+        estimator().set_params(partition__max_leaves=4)
+    with pytest.raises(ValueError, match=r"partition must be .* got 'forest'"):
+        estimator("forest").set_params(partition__max_leaf_nodes=4)
+
+
+@every_estimator
+def test_searches_of_scikit_learn_find_a_switch_of_a_name(estimator):
+    X, y = two_classes()
+    model = estimator(**given(estimator))
+    grid = [
+        {"partition": ["cart"], "partition__max_leaf_nodes": [2, 8]},
+        {"partition": ["kd"], "partition__axis": ["cycle", "spread"]},
+        {"max_depth": [3]},
+    ]
+    search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
+    assert len(search.cv_results_["params"]) == 5
+    assert model.partition == "cart"
+    shallow = GridSearchCV(model, {"partition__max_leaf_nodes": [2]}, cv=3).fit(X, y)
+    assert shallow.best_estimator_.get_n_leaves() == 2
+
+
+def test_two_models_do_not_share_what_a_name_became():
+    one = PACBayesTreeClassifier().set_params(partition__max_leaf_nodes=4)
+    two = PACBayesTreeClassifier().set_params(partition__max_leaf_nodes=8)
+    assert one.partition is not two.partition
+    assert one.partition.max_leaf_nodes == 4
+
+
+@every_estimator
+def test_fits_leave_the_partition_as_it_is(estimator):
+    X, y = two_classes()
+    for partition in (Cart(max_leaf_nodes=5), KD(), Dyadic(), Grid([[-9.0] * 5, [9.0] * 5])):
+        before = copy.deepcopy(vars(partition))
+        estimator(partition, random_state=0).fit(X, y)
+        assert vars(partition) == before
+
+
+@every_estimator
+def test_a_fixed_box_is_a_partition_of_any_classifier(estimator):
+    X, y = two_classes(n=500)
+    grid = Grid([[-3.0] * 5, [3.0] * 5])
+    model = estimator(grid, random_state=0).fit(X, y)
+    assert 1 < model.get_n_leaves() <= 2**8
+    assert model.score(X, y) > 0.6
+    # No row has a part in the tree: others of the same number have the same.
+    other = estimator(grid, **given(estimator)).fit(np.sqrt(np.abs(X)), 1 - y)
+    assert set(other.tree_.threshold) <= set(np.linspace(-3, 3, 17))
+    shallow = estimator(grid, max_depth=3, random_state=0).fit(X, y)
+    assert shallow.get_depth() <= 3
+    if estimator is not PrunedTreeClassifier:
+        assert model.get_n_leaves() == 2**8  # log2 of 500
+        assert shallow.get_n_leaves() == 2**3
+
+
+class CellsOfAnyClass:
+    """A partition that somebody else might write."""
+
+    sees_rows, keeps_slopes = True, False
+
+    def get_params(self, deep=True):  # noqa: ARG002 -- scikit-learn's
+        return {}
+
+    def grow(self, rows):
+        return KD(stop_when_pure=False).grow(replace(rows, max_depth=rows.X.shape[1]))
+
+
+@every_estimator
+def test_any_object_that_grows_trees_is_a_partition(estimator):
+    X, y = two_classes()
+    model = estimator(CellsOfAnyClass(), **given(estimator)).fit(X, y)
+    assert model.get_depth() <= 5
+    assert model.score(X, y) > 0.6
+
+
+# -- votes and rules as objects --------------------------------------------------------------------
+
+
+def test_a_voting_says_how_prunings_vote():
+    X, y = two_classes()
+    law = {"lambda_error": 0.5, "lambda_penalty": 0.1}
+    shares = {
+        name: PACBayesTreeClassifier(vote=voting, **law).fit(X, y).predict_proba(X)
+        for name, voting in {
+            "mean": "mean",
+            "same": Voting("mean", smoothing=0.1),
+            "plain": Voting("mean"),
+            "majority": "majority",
+            "same majority": Voting("majority"),
+        }.items()
+    }
+    np.testing.assert_array_equal(shares["mean"], shares["same"])
+    np.testing.assert_array_equal(shares["majority"], shares["same majority"])
+    assert not np.array_equal(shares["mean"], shares["plain"])
+    model = PACBayesTreeClassifier(vote=Voting("mean", smoothing=3.0))
+    assert clone(model).vote.smoothing == 3.0
+    assert f"vote={model.vote!r}" in " ".join(repr(model).split())
+
+
+def test_a_voting_that_cannot_be_is_refused():
+    for kind, smoothing, message in (
+        ("median", 0.0, 'kind must be "majority" or "mean", got \'median\''),
+        ("mean", -1.0, "smoothing must be a finite number >= 0"),
+        ("mean", np.nan, "smoothing must be a finite number >= 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Voting(kind, smoothing)
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_a_rule_s_name_is_short_for_the_rule_with_its_defaults(rule):
+    X, y = two_classes()
+    by_name = PrunedTreeClassifier(rule=rule, random_state=0).fit(X, y)
+    by_object = PrunedTreeClassifier(rule=RULES[rule](), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(by_name.predict_proba(X), by_object.predict_proba(X))
+    assert by_name.temperatures_ == by_object.temperatures_
+    again = clone(by_object.rule)
+    assert again.get_params() == by_object.rule.get_params()
+    assert repr(again) == f"{RULES[rule].__name__}()"
+
+
+def test_settings_of_a_rule_reach_the_pruning():
+    X, y = two_classes(n=400)
+    model = PrunedTreeClassifier(rule="pessimistic", price=1.0)
+    sizes = [
+        clone(model).set_params(rule__confidence=confidence).fit(X, y).get_n_leaves()
+        for confidence in (0.01, 0.25, 0.999)
+    ]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+    assert sizes[1] == clone(model).fit(X, y).get_n_leaves()
+    for confidence in (0.0, 1.5):
+        with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
+            PrunedTreeClassifier(rule=Pessimistic(confidence)).fit(X, y)
+    with pytest.raises(ValueError, match=r"rule must be the name of a rule .* got 'optimistic'"):
+        PrunedTreeClassifier(rule="optimistic").set_params(rule__confidence=0.1)
