@@ -164,7 +164,7 @@ def held_out(
     grown = count(tree, rows[growing], classes[growing], n_classes, n_jobs=n_jobs)
     weight, n = None, len(weighing)
     if groups is not None:
-        weight, n = _shares_of_groups(np.asarray(groups), growing, weighing)
+        weight, n = shares_of_groups(np.asarray(groups), growing, weighing)
     stats = count(
         tree, rows[weighing], classes[weighing], n_classes, grown.label, weight, n_jobs=n_jobs
     )
@@ -182,7 +182,7 @@ def _row_numbers(name: str, values: ArrayLike, n_rows: int) -> Indices:
     return numbers
 
 
-def _shares_of_groups(
+def shares_of_groups(
     groups: NDArray[np.generic], grow: Indices, weigh: Indices
 ) -> tuple[NDArray[np.float64], int]:
     """Weight of each weighing row, which sum to 1 in a group, and the number of groups."""

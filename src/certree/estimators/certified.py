@@ -1,5 +1,6 @@
 """The classifier whose fit certifies: some rows grow the tree, the others weigh and bound the error."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
@@ -24,7 +25,7 @@ from certree.certificates.election import (
 from certree.certificates.hold_out import certify
 from certree.certificates.occam import Drawn, occam_pruning, single_draw
 from certree.certificates.selective import Selective, margins, selective_certificates
-from certree.certificates.weighing import HeldOut, held_out
+from certree.certificates.weighing import HeldOut, held_out, shares_of_groups
 from certree.estimators.pac_bayes import (
     TEMPERATURES,
     PACBayesLaws,
@@ -266,10 +267,12 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
     def _weighed(self, tree: Tree, training: Training) -> tuple[NodeStats, NodeStats]:
         """Both sides of the rows, counted by their weights, with the labels of those that grow."""
         leaf, n_classes = tree.route(training.X, threads(self.n_jobs)), max(2, self.n_classes_)
-        weight = np.asarray(training.weight)
+        weight, sides = np.array(training.weight), training.sides
+        if training.groups is not None:
+            weight[sides.weigh] *= shares_of_groups(training.groups, sides.grow, sides.weigh)[0]
         grown, weighing = (
             counted(tree, leaf[side], training.y[side], weight[side], n_classes)
-            for side in (training.sides.grow, training.sides.weigh)
+            for side in (sides.grow, sides.weigh)
         )
         return grown, NodeStats(weighing.counts, grown.label)
 
@@ -295,6 +298,9 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
 
     def _by_validation(self) -> PACBayesLaws:
         return PACBayesLaws() if isinstance(self.laws, str) else self.laws
+
+    def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
+        return {**super()._shorthands(), "laws": {"cv": PACBayesLaws()}.get}
 
     def _scoring(self) -> Scoring:
         return self._by_validation().scoring
@@ -376,9 +382,7 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
             If the model was fitted by groups, or was loaded from a file.
         """
         election = self._elected()
-        return selective_certificates(
-            election.held, self.vote_, election.prior, self._delta(delta)
-        )
+        return selective_certificates(election.held, self.vote_, election.prior, self._delta(delta))
 
     def predict_selective(
         self, X: ArrayLike, margin: float

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import (
     _safe_indexing,
@@ -156,6 +157,9 @@ def training_rows(
     ValueError
         In scikit-learn's words, if rows, target, weights or groups do not go together.
     """
+    if issparse(X) or (hasattr(X, "__array__") and not hasattr(X, "__getitem__")):
+        # A sparse matrix is refused, and what is no array yet cannot be divided by rows.
+        X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
     target, weight = _weighed(model, X, y, sample_weight)
     there = [X, target, weight, _checked_groups(groups, len(target))]
     indices = None
