@@ -359,6 +359,16 @@ def test_groups_count_alike_whatever_their_rows_weigh():
     assert model.certificate_.risk == pytest.approx(np.mean(errors))
 
 
+@pytest.mark.parametrize("partition", ["cart", Grid([[-4.0] * 6, [4.0] * 6])], ids=str)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_weights_of_one_are_none(partition, grouped):
+    X, y = noisy()
+    groups = np.random.default_rng(0).integers(0, 60, 600) if grouped else None
+    model = certified(partition=partition, deploy="vote")
+    alone = clone(model).fit(X, y, groups=groups)
+    assert_same_fit(clone(model).fit(X, y, np.ones(600), groups), alone, X)
+
+
 # -- preprocessing and categories ------------------------------------------------------------------
 
 
@@ -443,7 +453,7 @@ def test_bad_switches_are_refused_and_change_nothing(switches, groups, message):
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        (np.zeros(40), "must be positive for at least one row"),
+        (np.zeros(40), "at least one non-zero number"),
         (-np.ones(40), "Negative values"),
         (np.full(40, np.nan), "NaN"),
         (np.ones(39), "39"),
@@ -454,6 +464,12 @@ def test_bad_weights_are_refused(weight, message):
     X, y = noisy(40)
     with pytest.raises(ValueError, match=message):
         certified().fit(X, y, sample_weight=weight)
+
+
+def test_weights_that_leave_no_row_are_refused():
+    X, y = noisy(40)
+    with pytest.raises(ValueError, match="sample_weight must be positive for at least one row"):
+        certified(class_weight={0: 0.0, 1: 0.0}).fit(X, y)
 
 
 def test_any_classifier_is_certified_by_new_rows():
