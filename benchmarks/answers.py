@@ -6,8 +6,9 @@ its nodes, the vote, predictions, certificates) becomes one hash, whose first 16
 line of a table: case, part, hash. Floating-point numbers count to the last bit, and arrays with
 their dtype and shape.
 
-Without an argument the table is written. With the file of a recorded table the two are compared:
-the cases that differ are printed, and the exit status is 1 if there are any that were not meant to.
+Without an argument the table is written, with one hash for each case unless `--parts` is given. With
+the file of a recorded table the two are compared: the cases that differ are printed, and the exit
+status is 1 if there are any that were not meant to.
 
 Answers depend on the machine and on the versions of NumPy, SciPy and scikit-learn: record both
 tables in the same place.
@@ -749,7 +750,8 @@ ZERO_WEIGHTS_SPLIT = {
     "split": ("whole", {"weight": "zero"}),
     "split, the vote": ("whole", {"weight": "zero", "deploy": "vote"}),
 }
-MEANT_TO_CHANGE = "zero-weight certified: split"
+# Rows of weight zero are as if absent in certificates too, and groups count alike in a law with weights.
+MEANT_TO_CHANGE = ("zero-weight certified: split", "certified: groups, weights")
 
 
 # -- stages ----------------------------------------------------------------------------------------
@@ -983,13 +985,13 @@ def vote_parts(name: str, slopes: list[int] | None = None) -> Case:
         stage = grown(name)
         args = (stage.tree, stage.stats, stage.law)
         along = None if slopes is None else np.array(slopes, dtype=np.int8)
-        means = {s: vote(*args, "mean", smoothing=s, slopes=along) for s in (0.0, 0.1, 2.0)}
+        means = {s: vote(*args, Voting("mean", s, along)) for s in (0.0, 0.1, 2.0)}
         parts: Parts = {f"mean, {s}": ballot.score for s, ballot in means.items()}
         if isinstance(stage.stats, NodeStats):
-            majority = vote(*args, "majority", slopes=along)
+            majority = vote(*args, Voting("majority", slopes=along))
             parts["majority"] = (majority.score, majority.label)
         else:
-            spread = votes.spread(*args, smoothing=2.0, slopes=along)
+            spread = votes.spread(*args, Voting("mean", 2.0, along))
             parts["spread"] = (spread.between, spread.within)
         return parts
 
@@ -1178,7 +1180,7 @@ def selective_case(name: str) -> Case:
 
     def run() -> Parts:
         one = held(name)
-        ballot = vote(one.held.tree, one.held.stats, one.law, "mean", smoothing=0.1)
+        ballot = vote(one.held.tree, one.held.stats, one.law, Voting("mean", 0.1))
         return selective_parts(certificates.selective_certificates(one.held, ballot, one.prior))
 
     return run
@@ -1322,21 +1324,39 @@ def lines(names: list[str]) -> Iterator[Line]:
             yield name, part, digest(*value) if isinstance(value, list | tuple) else digest(value)
 
 
-def read(path: Path) -> dict[tuple[str, str], str]:
-    """A recorded table."""
+Found = dict[tuple[str, str], str]
+
+
+def read(path: Path) -> Found:
+    """A recorded table; the part is "whole" where there is one hash for each case."""
     with path.open(newline="") as file:
-        return {(case, part): found for case, part, found in list(csv.reader(file))[1:]}
+        rows = list(csv.reader(file))[1:]
+    return {(row[0], row[1] if len(row) == 3 else "whole"): row[-1] for row in rows}
 
 
-def write(path: Path, found: dict[tuple[str, str], str]) -> None:
+def whole(found: Found) -> Found:
+    """One hash for each case."""
+    texts: dict[str, str] = {}
+    for (case, part), value in found.items():
+        texts[case] = texts.get(case, "") + f"{part} {value}\n"
+    return {
+        (case, "whole"): hashlib.sha256(text.encode()).hexdigest()[:16]
+        for case, text in texts.items()
+    }
+
+
+def write(path: Path, found: Found) -> None:
     """Record a table."""
+    of_cases = {part for _, part in found} == {"whole"}
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("case", "part", "hash"))
-        writer.writerows((*key, value) for key, value in found.items())
+        writer.writerow(("case", "hash") if of_cases else ("case", "part", "hash"))
+        writer.writerows(
+            (case, *(() if of_cases else (part,)), value) for (case, part), value in found.items()
+        )
 
 
-def differing(old: dict[tuple[str, str], str], new: dict[tuple[str, str], str]) -> dict[str, str]:
+def differing(old: Found, new: Found) -> dict[str, str]:
     """The cases that differ, and in which parts."""
     found: dict[str, list[str]] = {}
     for case, part in old | new:
@@ -1355,17 +1375,19 @@ def main() -> None:
     parser.add_argument("recorded", nargs="?", type=Path, help="the table to compare with")
     parser.add_argument("--write", type=Path, default=RECORD, help="where the table goes")
     parser.add_argument("--only", default="", help="run the cases whose names hold this text")
+    parser.add_argument("--parts", action="store_true", help="write a hash for each part")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     names = [name for name in CASES if arguments.only in name]
     found = {(case, part): value for case, part, value in lines(names)}
     if arguments.recorded is None:
-        write(arguments.write, found)
+        write(arguments.write, found if arguments.parts else whole(found))
         raised = [f"{case}: {value}" for (case, part), value in found.items() if part == "raised"]
         print(f"{len(names)} cases, {len(found)} lines: {arguments.write}", *raised, sep="\n")
         sys.exit(bool(raised))
     recorded = {key: value for key, value in read(arguments.recorded).items() if key[0] in names}
-    changed = differing(recorded, found)
+    of_cases = {part for _, part in recorded} == {"whole"}
+    changed = differing(recorded, whole(found) if of_cases else found)
     for case, parts in changed.items():
         note = " [meant to change]" if case.startswith(MEANT_TO_CHANGE) else ""
         print(f"{case}{note}: {parts}")
