@@ -296,6 +296,10 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
 
     # How laws are chosen by cross-validation, if they are.
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        self._by_validation()._validate_params()
+
     def _by_validation(self) -> PACBayesLaws:
         return PACBayesLaws() if isinstance(self.laws, str) else self.laws
 
@@ -307,7 +311,6 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
 
     def _given(self) -> list[float | None]:
         laws = self._by_validation()
-        laws._validate_params()
         return [getattr(laws, name) for name in TEMPERATURES]
 
     def _candidates(self) -> list[Candidate]:
