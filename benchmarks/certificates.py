@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from benchmarks.defaults import Data, tables
 from benchmarks.timing import Row, alternate, report
 from certree import PACBayesTreeClassifier
-from certree.certificates.certificate import METHODS, Certificate
+from certree.certificates.certificate import Certificate, inequality_of
 from certree.certificates.hold_out import hold_out
 from certree.rows.deal import deal
 
@@ -92,9 +92,9 @@ def model_of(data: Data, seed: int, **options: Any) -> PACBayesTreeClassifier:
 
 def in_full(certificate: Certificate) -> float:
     """The bound of a certificate if it had delta to itself."""
-    inequality = METHODS[certificate.method].inequality
+    inequality = inequality_of(certificate.method)
     log_delta = math.log(certificate.delta)
-    return inequality(*certificate.observed, certificate.n, certificate.complexity, log_delta)
+    return inequality.bound(*certificate.observed, certificate.n, certificate.complexity, log_delta)
 
 
 def fitted(data: Data, parts: list[np.ndarray], kind: str, split: float, seed: int) -> Fitted:

@@ -1,6 +1,10 @@
 """Certificates: their numbers against enumeration, their words, and what they refuse."""
 
+import doctest
 import math
+from dataclasses import astuple
+from functools import partial
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -10,14 +14,17 @@ from hypothesis import strategies as st
 import certree
 import reference
 from certree import NodeStats
-from certree.certificates import Certificate, HeldOut, bounds
-from certree.certificates.certificate import METHODS
+from certree.certificates import METHODS, Certificate, HeldOut, bounds, certify_law
+from certree.certificates.certificate import inequality_of
 from certree.certificates.majority import TUPLES
 from strategies import sums, temperatures, trees_and_stats
 
 LOG_DELTA = math.log(0.05)
 OF_LABEL = ("occam_vote", "occam_mean")
 OF_LAW = [name for name in METHODS if name.startswith(("gibbs_", "vote_"))]
+CERTIFY = {name: partial(certify_law, method=name) for name in OF_LAW} | {
+    name: getattr(certree.certificates, name) for name in METHODS if name not in OF_LAW
+}
 
 
 @st.composite
@@ -77,14 +84,14 @@ def test_certificates_of_a_law_take_what_enumeration_finds(held, lam):
     for name, observed in expected.items():
         if name == "vote_disagreement" and held.n_classes != 2:
             continue
-        certificate = METHODS[name].certify(held, law, prior)
+        certificate = CERTIFY[name](held, law, prior)
         assert certificate.method == name
         assert certificate.observed == pytest.approx(observed, abs=1e-9)
         assert certificate.complexity == pytest.approx(divergence, rel=1e-7, abs=1e-8)
-        bound = METHODS[name].inequality(*observed, held.n, divergence, LOG_DELTA)
+        bound = inequality_of(name).bound(*observed, held.n, divergence, LOG_DELTA)
         assert certificate.bound == pytest.approx(bound, abs=1e-6)
-    ranged = certree.certificates.vote_first_order_range(held, law, prior)
-    assert ranged.bound <= certree.certificates.vote_first_order(held, law, prior).bound + 1e-9
+    ranged = CERTIFY["vote_first_order_range"](held, law, prior)
+    assert ranged.bound <= CERTIFY["vote_first_order"](held, law, prior).bound + 1e-9
 
 
 @given(held_rows(), st.data())
@@ -104,7 +111,7 @@ def test_occam_takes_the_mass_of_the_labelling(held, data):
     mass = reference.mass_of_labelling(tree, masses, np.exp(prior.log_label[0]), label)
     leaves = np.flatnonzero(tree.is_leaf)
     errors = sum(held.stats.n[v] - held.stats.counts[v, label[v]] for v in leaves)
-    vote, mean = (METHODS[name].certify(held, label, prior) for name in OF_LABEL)
+    vote, mean = (CERTIFY[name](held, label, prior) for name in OF_LABEL)
     assert vote.risk == mean.risk == pytest.approx(errors / held.n, abs=1e-12)
     assert vote.complexity == mean.complexity == pytest.approx(-math.log(mass), abs=1e-9)
     log_delta = LOG_DELTA + math.log(mass)
@@ -141,16 +148,15 @@ def test_a_single_draw_pays_its_log_ratio(held, lam, seed):
 def test_tuples_are_the_best_of_their_list(held, lam):
     prior = certree.certificates.branching_prior(held.tree, held.n_classes)
     law = certree.certificates.gibbs_posterior(held.tree, held.stats, prior.laws[0], lam)
-    best = certree.certificates.vote_tuples(held, law, prior)
-    singles = [
-        certree.certificates.vote_tuples(held, law, prior, share=1 / 15, tuples=[t]) for t in TUPLES
-    ]
+    of_tuples = CERTIFY["vote_tuples"]
+    best = of_tuples(held, law, prior)
+    singles = [of_tuples(held, law, prior, share=1 / 15, tuples=[t]) for t in TUPLES]
     assert best.bound == pytest.approx(min(single.bound for single in singles), abs=1e-12)
     assert len(TUPLES) == 15
     # All of the share is used up, not that of the best kind alone.
     assert best.share == 1
-    alone = certree.certificates.vote_tuples(held, law, prior, tuples=[(2, 2)])
-    assert alone.bound == certree.certificates.vote_tandem(held, law, prior).bound
+    alone = of_tuples(held, law, prior, tuples=[(2, 2)])
+    assert alone.bound == CERTIFY["vote_tandem"](held, law, prior).bound
 
 
 def typical(name="occam_vote"):
@@ -163,7 +169,7 @@ def typical(name="occam_vote"):
         "vote_c_bound": (0.1, 0.15),
         "vote_disagreement": (0.1, 0.15, 2),
     }.get(name, (0.1,))
-    bound = METHODS[name].inequality(*observed, 1000, 5.0, LOG_DELTA)
+    bound = inequality_of(name).bound(*observed, 1000, 5.0, LOG_DELTA)
     return Certificate(name, bound, 0.05, 1.0, 1000, 0.1, observed, 5.0)
 
 
@@ -187,7 +193,7 @@ def test_rows_needed_are_the_fewest_that_are_enough(name):
     assert needed > 1000
 
     def at(n):
-        return METHODS[name].inequality(*certificate.observed, n, 5.0, LOG_DELTA)
+        return inequality_of(name).bound(*certificate.observed, n, 5.0, LOG_DELTA)
 
     assert at(needed) <= target < at(needed - 1)
     assert certificate.rows_needed(certificate.parts.observed) is None
@@ -197,12 +203,30 @@ def test_rows_needed_are_the_fewest_that_are_enough(name):
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_says_what_it_is(name):
     method = METHODS[name]
-    assert method.certify.__name__ == name
-    assert method.certify.__doc__
-    assert method.inequality.__module__ == "certree.bounds"
-    assert method.needs
-    assert method.reference
-    assert getattr(certree, name) is method.certify
+    assert {type(fact) for fact in astuple(method)} == {str, bool}
+    assert all(getattr(method, fact) for fact in ("subject", "needs", "reference", "rows"))
+    assert getattr(bounds, method.inequality) is inequality_of(name).bound
+    assert (method.inequality == "occam") == method.whole_errors
+
+
+def test_every_inequality_certifies_something():
+    assert {method.inequality for method in METHODS.values()} == set(bounds.INEQUALITIES)
+
+
+def test_an_unknown_method_is_refused_with_those_that_are_known():
+    held = split()
+    prior = certree.certificates.branching_prior(held.tree, 2)
+    with pytest.raises(ValueError, match=r"one of gibbs_kl, .*, vote_tuples, got 'occam_vote'"):
+        certify_law(held, prior.laws[0], prior, method="occam_vote")
+    for name in OF_LAW:
+        assert f'"{name}"' in certify_law.__doc__
+
+
+@pytest.mark.parametrize("module", ["hold_out", "majority", "occam", "weighing", "election"])
+def test_examples_print_what_they_say(module):
+    outcome = doctest.testmod(import_module(f"certree.certificates.{module}"))
+    assert outcome.attempted
+    assert not outcome.failed
 
 
 def test_the_sentence():
@@ -299,7 +323,7 @@ def test_a_prior_that_saw_the_weighing_rows_is_refused():
     for prior, message in ((seen, "has seen other rows"), (elsewhere, "prunings of another tree")):
         for name, taken in arguments(held, prior).items():
             with pytest.raises(ValueError, match=message):
-                METHODS[name].certify(*taken)
+                CERTIFY[name](*taken)
 
 
 def test_groups_take_mean_losses_only():
@@ -307,9 +331,9 @@ def test_groups_take_mean_losses_only():
     for name, taken in arguments(held).items():
         if METHODS[name].whole_errors:
             with pytest.raises(ValueError, match=f"{name} counts whole errors of independent rows"):
-                METHODS[name].certify(*taken)
+                CERTIFY[name](*taken)
         else:
-            certificate = made(METHODS[name].certify(*taken))
+            certificate = made(CERTIFY[name](*taken))
             assert certificate.grouped
             assert certificate.n == 30
             assert 0 < certificate.risk < certificate.bound
@@ -319,8 +343,8 @@ def test_more_than_two_classes_have_no_disagreement_bound():
     held = split(n_classes=3)
     taken = arguments(held)
     with pytest.raises(ValueError, match="disagreement bound takes 2 classes, got 3"):
-        certree.certificates.vote_disagreement(*taken["vote_disagreement"])
-    assert certree.certificates.vote_c_bound(*taken["vote_c_bound"]).bound < 1
+        CERTIFY["vote_disagreement"](*taken["vote_disagreement"])
+    assert CERTIFY["vote_c_bound"](*taken["vote_c_bound"]).bound < 1
 
 
 def test_answers_are_certified_where_there_are_any():
@@ -359,11 +383,11 @@ def test_labelled_laws_certify_a_tree_from_before_the_rows():
     prior = certree.certificates.branching_prior(tree, 2)
     law = certree.certificates.labelled_posterior(tree, held.stats, prior, 0.5)
     for name in ("gibbs_kl", "vote_either_wrong"):
-        certificate = METHODS[name].certify(held, law, prior)
+        certificate = CERTIFY[name](held, law, prior)
         assert certificate.risk < 0.15
         assert certificate.bound < 0.6
     evidence = law.weights.log_evidence
-    gibbs = certree.certificates.gibbs_kl(held, law, prior)
+    gibbs = certify_law(held, law, prior)
     assert gibbs.complexity == pytest.approx(-0.5 * 400 * gibbs.risk - evidence, rel=1e-9)
 
 

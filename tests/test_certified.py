@@ -67,12 +67,11 @@ def test_the_best_vote_of_the_path_stands_for_election(n_classes, vote):
     X, y = noisy(n_classes=n_classes)
     model = certified(vote=vote).fit(X, y)
     election = model.election_
-    prior, both = election.prior(), election.both
     found = [
         certree.certificates.occam_vote(
-            election.held, election.ballot(law, both).label, prior, 0.05, 0.5
+            election.held, candidate.ballot.label, election.prior, 0.05, 0.5
         ).bound
-        for _, law in election.path(prior)
+        for candidate in election.candidates()
     ]
     assert len(set(found)) > 5
     assert model.certificates_[1].bound == min(found)

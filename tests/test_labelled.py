@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_refused():
     prior = certree.certificates.branching_prior(tree, 2)
     with pytest.raises(ValueError, match="one part and 2 labels, got 2 parts and 2 labels"):
         certree.certificates.labelled_posterior(
-            tree, stats, certree.certificates.mixture(prior, prior), 1
+            tree, stats, certree.certificates.mix_priors(prior, prior), 1
         )
     with pytest.raises(ValueError, match="one part and 2 labels, got 1 parts and 3 labels"):
         certree.certificates.labelled_posterior(

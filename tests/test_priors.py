@@ -84,7 +84,7 @@ def test_labels_are_trusted(tree_and_stats, trust):
 def test_a_mixture_mixes_masses(tree_and_stats, data):
     tree, grown = tree_and_stats
     pruning = certree.prunings.cost_complexity(tree, grown, 1.0)
-    mixed = certree.certificates.mixture(
+    mixed = certree.certificates.mix_priors(
         certree.certificates.branching_prior(tree, 2),
         certree.certificates.doubted_prior(tree, grown, pruning, (0.1, 0.01)),
         certree.certificates.count_prior(tree, grown),
@@ -161,16 +161,16 @@ def test_a_prior_knows_what_it_has_seen():
     )
     assert count.seen is GROWN
     assert (
-        certree.certificates.mixture(certree.certificates.branching_prior(STUMP, 2), count).seen
+        certree.certificates.mix_priors(certree.certificates.branching_prior(STUMP, 2), count).seen
         is GROWN
     )
     with pytest.raises(ValueError, match="made from the growing rows only"):
-        certree.certificates.mixture(count, again)
+        certree.certificates.mix_priors(count, again)
     with pytest.raises(ValueError, match="made from the growing rows only"):
         certree.certificates.trust_labels(count, other)
     twin = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
     with pytest.raises(ValueError, match="priors of different trees do not mix"):
-        certree.certificates.mixture(count, certree.certificates.branching_prior(twin, 2))
+        certree.certificates.mix_priors(count, certree.certificates.branching_prior(twin, 2))
 
 
 def test_bad_priors_are_refused():

@@ -41,7 +41,7 @@ def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vot
         assert each.coverage == pytest.approx(answered.mean())
         assert round(certificate.risk * certificate.n) == wrong
         label = np.where(margins(model.vote_) >= each.margin, model.vote_.label, n_classes)
-        silent = certree.certificates.allow_abstention(model.election_.prior())
+        silent = certree.certificates.allow_abstention(model.election_.prior)
         assert certificate == certree.certificates.occam_answers(
             model.election_.held, label, silent
         )
@@ -99,6 +99,18 @@ def test_a_margin_of_zero_answers_everywhere():
     assert [each.coverage for each in found] == [1.0, 0.5]
 
 
+def test_sure_leaves_without_weighing_rows_are_no_margin_of_their_own():
+    X, y = np.array([[0.0], [0.0], [1.0], [1.0]] * 50), np.array([0, 1, 1, 1] * 50)
+    grow, weigh = np.arange(100), np.flatnonzero(X[:, 0] == 0)[50:]
+    held = certree.certificates.held_out(
+        certree.grow_cart(X[grow], y[grow]), X, y, 2, grow=grow, weigh=weigh
+    )
+    ballot = certree.vote(held.tree, held.grown, certree.prune(held.tree, [1.0, 0.0, 0.0]), "mean")
+    prior = certree.certificates.count_prior(held.tree, held.grown)
+    (everywhere,) = selective_certificates(held, ballot, prior)
+    assert (everywhere.margin, everywhere.coverage) == (0.0, 1.0)
+
+
 def test_rows_in_groups_and_foreign_priors_are_refused():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
@@ -119,9 +131,7 @@ def test_any_pruning_of_a_fit_is_certified():
     held = model.election_.held
     likeliest = certree.weights.map_pruning(model.tree_, model.weights_)
     certificate = model.certify_pruning(likeliest)
-    assert certificate == certree.certificates.occam_pruning(
-        held, likeliest, model.election_.prior()
-    )
+    assert certificate == certree.certificates.occam_pruning(held, likeliest, model.election_.prior)
     assert certificate.method == "occam_pruning"
     risk = float(likeliest.weight @ held.stats.errors) / held.n
     assert certificate.risk == pytest.approx(risk)

@@ -1,20 +1,17 @@
 """6 CERTIFICATE: what is promised about errors on new rows."""
 
-from certree.certificates.certificate import METHODS, Certificate, tightest
+from certree.certificates.certificate import METHODS, Certificate, Method, Parts, tightest
 from certree.certificates.divergence import kl_divergence, log_prior_mass, renyi_divergence
+from certree.certificates.election import (
+    Deployed,
+    Election,
+    LabelledElection,
+    elect,
+    elect_labelled,
+)
 from certree.certificates.hold_out import certify, hold_out, hold_out_best, hold_out_mean
 from certree.certificates.labelled_prunings import LabelledWeights, labelled_posterior
-from certree.certificates.majority import (
-    gibbs_kl,
-    gibbs_lambda,
-    vote_c_bound,
-    vote_disagreement,
-    vote_either_wrong,
-    vote_first_order,
-    vote_first_order_range,
-    vote_tandem,
-    vote_tuples,
-)
+from certree.certificates.majority import certify_law
 from certree.certificates.moments import (
     disagreement,
     leaf_mean,
@@ -41,7 +38,7 @@ from certree.certificates.priors import (
     count_prior,
     doubted_prior,
     gibbs_posterior,
-    mixture,
+    mix_priors,
     size_prior,
     trust_labels,
 )
@@ -50,23 +47,29 @@ from certree.certificates.theory import OracleBound, hoelder_rate, oracle_bound,
 from certree.certificates.weighing import HeldOut, held_out
 
 __all__ = [
-    "Certificate",
-    "Drawn",
-    "HeldOut",
-    "LabelledWeights",
     "METHODS",
+    "Certificate",
+    "Deployed",
+    "Drawn",
+    "Election",
+    "HeldOut",
+    "LabelledElection",
+    "LabelledWeights",
+    "Method",
     "OracleBound",
+    "Parts",
     "Prior",
     "Selective",
     "allow_abstention",
     "branching_prior",
     "centred_prior",
     "certify",
+    "certify_law",
     "count_prior",
     "disagreement",
     "doubted_prior",
-    "gibbs_kl",
-    "gibbs_lambda",
+    "elect",
+    "elect_labelled",
     "gibbs_posterior",
     "held_out",
     "hoelder_rate",
@@ -79,7 +82,7 @@ __all__ = [
     "leaf_variance",
     "log_prior_mass",
     "margin_moments",
-    "mixture",
+    "mix_priors",
     "occam_answers",
     "occam_mean",
     "occam_pruning",
@@ -94,13 +97,6 @@ __all__ = [
     "tightest",
     "trust_labels",
     "tuple_risk",
-    "vote_c_bound",
-    "vote_disagreement",
-    "vote_either_wrong",
-    "vote_first_order",
-    "vote_first_order_range",
-    "vote_tandem",
-    "vote_tuples",
     "wrong_mass",
     "wrong_range",
 ]

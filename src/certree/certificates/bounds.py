@@ -8,6 +8,7 @@ divergence of the law over hypotheses from the prior.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from scipy.special import betaincc, betainccinv, betaln, gammaincc
 
@@ -427,3 +428,40 @@ def _radius(n: float, complexity: float, log_delta: float) -> float:
 def _expect_log_delta(log_delta: float) -> None:
     if not log_delta < 0:
         raise ValueError(f"log_delta must be negative, got {log_delta!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Inequality:
+    """A bound, and what is left of it with ever more rows.
+
+    Parameters
+    ----------
+    bound : callable
+        The bound, of ``(*observed, n, complexity, log_delta)``.
+    limit : callable
+        What it tends to, of the same observed numbers.
+    """
+
+    bound: Callable[..., float]
+    limit: Callable[..., float]
+
+
+INEQUALITIES: dict[str, Inequality] = {
+    "occam": Inequality(occam, lambda risk: risk),
+    "occam_mean": Inequality(occam_mean, lambda risk: risk),
+    "single_draw": Inequality(single_draw, lambda risk: risk),
+    "pac_bayes_kl": Inequality(pac_bayes_kl, lambda risk: risk),
+    "pac_bayes_lambda": Inequality(pac_bayes_lambda, lambda risk: risk),
+    "first_order": Inequality(first_order, lambda risk: 2 * risk),
+    "first_order_range": Inequality(
+        first_order_range,
+        lambda risk, right, wrong: (risk - right) / (wrong - right) if wrong > right else 1.0,
+    ),
+    "tandem": Inequality(tandem, lambda both_wrong: 4 * both_wrong),
+    "either_wrong": Inequality(either_wrong, lambda one_wrong: 4 / 3 * one_wrong),
+    "tuples": Inequality(
+        tuples, lambda share, n_draws, n_wrong, _: share / at_least_wrong(0.5, n_draws, n_wrong)
+    ),
+    "c_bound": Inequality(c_bound, chebyshev_cantelli),
+    "disagreement": Inequality(disagreement, lambda risk, differing, _: 4 * risk - 2 * differing),
+}

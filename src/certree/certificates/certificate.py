@@ -7,10 +7,9 @@ be chosen by the same rows, as all of them are covered at once.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from certree.certificates import bounds
+from certree.certificates.bounds import INEQUALITIES, Inequality
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
 _MOST_ROWS = 2**50
@@ -18,14 +17,12 @@ _MOST_ROWS = 2**50
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way to certify.
+    """What is known of one way to certify.
 
     Parameters
     ----------
-    inequality : callable
-        The bound, of ``(*observed, n, complexity, log_delta)``.
-    limit : callable
-        What the bound tends to with ever more rows, of the same observed numbers.
+    inequality : str
+        Entry of `bounds.INEQUALITIES` that the bound is by.
     subject : str
         What the certificate speaks about.
     needs : str
@@ -38,13 +35,100 @@ class Method:
         Whether it needs losses of 0 and 1, and so refuses groups of rows.
     """
 
-    inequality: Callable[..., float]
-    limit: Callable[..., float]
+    inequality: str
     subject: str
     needs: str
     reference: str
     rows: str = "weighing rows"
     whole_errors: bool = False
+
+
+_CLASSIFIER = "this classifier's error"
+_VOTE = "this vote's error"
+_TREE = "this tree's error"
+DRAWS = "the error of a tree drawn anew for each row"
+_ONE_BEFORE = "the classifier was fixed before the held-out rows were seen"
+_BEFORE = "tree, labels and prior were fixed without the weighing rows"
+_TREE_BEFORE = "tree and prior were fixed without the weighing rows"
+
+METHODS: dict[str, Method] = {
+    "hold_out": Method(
+        "occam",
+        _CLASSIFIER,
+        _ONE_BEFORE,
+        "Clopper and Pearson, Biometrika 1934",
+        "held-out rows",
+        whole_errors=True,
+    ),
+    "hold_out_best": Method(
+        "occam",
+        _CLASSIFIER,
+        "all classifiers were fixed before the held-out rows were seen",
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows",
+        whole_errors=True,
+    ),
+    "hold_out_mean": Method(
+        "occam_mean", _CLASSIFIER, _ONE_BEFORE, "Hoeffding, JASA 1963", "held-out rows"
+    ),
+    "occam_vote": Method("occam", _VOTE, _TREE_BEFORE, "Langford, JMLR 2005", whole_errors=True),
+    "occam_mean": Method(
+        "occam_mean",
+        _VOTE,
+        _TREE_BEFORE,
+        "Hoeffding, JASA 1963, with the prior of Langford, JMLR 2005",
+    ),
+    "occam_answers": Method(
+        "occam",
+        "this vote's error, where it answers,",
+        _TREE_BEFORE,
+        "Langford, JMLR 2005, given which rows are answered",
+        "weighing rows that it answers",
+        whole_errors=True,
+    ),
+    "occam_pruning": Method("occam", _TREE, _BEFORE, "Langford, JMLR 2005", whole_errors=True),
+    "single_draw": Method(
+        "single_draw",
+        _TREE,
+        f"{_BEFORE}; the tree was drawn once, and its draw counts like that of the rows",
+        "Rivasplata, Kuzborskij, Szepesvari and Shawe-Taylor, NeurIPS 2020",
+        "weighing rows and of the tree",
+    ),
+    "gibbs_kl": Method("pac_bayes_kl", DRAWS, _BEFORE, "Maurer, arXiv:cs/0411099, 2004"),
+    "gibbs_lambda": Method(
+        "pac_bayes_lambda", DRAWS, _BEFORE, "Thiemann, Igel, Wintenberger and Seldin, ALT 2017"
+    ),
+    "vote_first_order": Method(
+        "first_order", _VOTE, _BEFORE, "Langford and Shawe-Taylor, NeurIPS 2002"
+    ),
+    "vote_first_order_range": Method(
+        "first_order_range", _VOTE, _BEFORE, "Leblanc and Germain, arXiv:2510.25569, 2025"
+    ),
+    "vote_tandem": Method(
+        "tandem", _VOTE, _BEFORE, "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020"
+    ),
+    "vote_either_wrong": Method(
+        "either_wrong",
+        _VOTE,
+        _BEFORE,
+        "Markov's inequality for pairs, as in Lacasse et al., ECML 2010",
+    ),
+    "vote_tuples": Method(
+        "tuples",
+        _VOTE,
+        f"{_BEFORE}, and so was the list of tuples",
+        "Lacasse, Laviolette, Marchand and Turgeon-Boutin, ECML 2010",
+    ),
+    "vote_c_bound": Method(
+        "c_bound", _VOTE, _BEFORE, "Germain, Lacasse, Laviolette, Marchand and Roy, JMLR 2015"
+    ),
+    "vote_disagreement": Method(
+        "disagreement",
+        _VOTE,
+        f"{_BEFORE}; there are two classes",
+        "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +210,9 @@ class Certificate:
     @property
     def parts(self) -> Parts:
         """How much of the bound is observed error, complexity and confidence."""
-        method = METHODS[self.method]
-        observed = min(max(method.limit(*self.observed), 0.0), 1.0)
-        alone = method.inequality(*self.observed, self.n, 0.0, self.log_delta)
+        inequality = inequality_of(self.method)
+        observed = min(max(inequality.limit(*self.observed), 0.0), 1.0)
+        alone = inequality.bound(*self.observed, self.n, 0.0, self.log_delta)
         return Parts(observed, self.bound - alone, alone - observed)
 
     def rows_needed(self, target: float) -> int | None:
@@ -147,12 +231,12 @@ class Certificate:
             None if no number of rows is enough, as the observed error alone is too high or as good
             as the target.
         """
-        method = METHODS[self.method]
-        if target <= method.limit(*self.observed):
+        inequality = inequality_of(self.method)
+        if target <= inequality.limit(*self.observed):
             return None
 
         def enough(n: int) -> bool:
-            at_n = method.inequality(*self.observed, n, self.complexity, self.log_delta)
+            at_n = inequality.bound(*self.observed, n, self.complexity, self.log_delta)
             return bool(at_n <= target)
 
         below, above = 0, 1
@@ -179,7 +263,12 @@ class Certificate:
         )
 
 
-def _certificate(
+def inequality_of(method: str) -> Inequality:
+    """The inequality by which a row of `METHODS` certifies."""
+    return INEQUALITIES[METHODS[method].inequality]
+
+
+def certificate_of(
     method: str,
     observed: tuple[float, ...],
     risk: float,
@@ -189,18 +278,24 @@ def _certificate(
     share: float,
     grouped: bool = False,
 ) -> Certificate:
+    """Bound an error by one row of `METHODS`; the parameters are those of `Certificate`.
+
+    Raises
+    ------
+    ValueError
+        If `delta` or `share` is out of range, or the rows come in groups and must not.
+    """
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
     if not 0 < share <= 1:
         raise ValueError(f"share must lie in (0, 1], got {share!r}")
-    entry = METHODS[method]
-    if grouped and entry.whole_errors:
+    if grouped and METHODS[method].whole_errors:
         usable = ", ".join(name for name, other in METHODS.items() if not other.whole_errors)
         raise ValueError(
             f"{method} counts whole errors of independent rows, but these come in groups; "
             f"expected one of {usable}"
         )
-    bound = entry.inequality(*observed, n, complexity, math.log(delta * share))
+    bound = inequality_of(method).bound(*observed, n, complexity, math.log(delta * share))
     return Certificate(method, bound, delta, share, n, risk, observed, complexity, grouped)
 
 
@@ -227,151 +322,3 @@ def tightest(*certificates: Certificate) -> Certificate:
     if total > 1 + 1e-9:
         raise ValueError(f"shares of delta must sum to at most 1, got {total:g}")
     return min(certificates, key=lambda certificate: certificate.bound)
-
-
-_VOTE = "this vote's error"
-
-
-_TREE = "this tree's error"
-
-
-_DRAWS = "the error of a tree drawn anew for each row"
-
-
-_BEFORE = "tree, labels and prior were fixed without the weighing rows"
-
-
-_TREE_BEFORE = "tree and prior were fixed without the weighing rows"
-
-
-METHODS: dict[str, Method] = {
-    "hold_out": Method(
-        bounds.occam,
-        lambda risk: risk,
-        "this classifier's error",
-        "the classifier was fixed before the held-out rows were seen",
-        "Clopper and Pearson, Biometrika 1934",
-        "held-out rows",
-        whole_errors=True,
-    ),
-    "hold_out_best": Method(
-        bounds.occam,
-        lambda risk: risk,
-        "this classifier's error",
-        "all classifiers were fixed before the held-out rows were seen",
-        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows",
-        whole_errors=True,
-    ),
-    "hold_out_mean": Method(
-        bounds.occam_mean,
-        lambda risk: risk,
-        "this classifier's error",
-        "the classifier was fixed before the held-out rows were seen",
-        "Hoeffding, JASA 1963",
-        "held-out rows",
-    ),
-    "occam_vote": Method(
-        bounds.occam,
-        lambda risk: risk,
-        _VOTE,
-        _TREE_BEFORE,
-        "Langford, JMLR 2005",
-        whole_errors=True,
-    ),
-    "occam_mean": Method(
-        bounds.occam_mean,
-        lambda risk: risk,
-        _VOTE,
-        _TREE_BEFORE,
-        "Hoeffding, JASA 1963, with the prior of Langford, JMLR 2005",
-    ),
-    "occam_answers": Method(
-        bounds.occam,
-        lambda risk: risk,
-        "this vote's error, where it answers,",
-        _TREE_BEFORE,
-        "Langford, JMLR 2005, given which rows are answered",
-        "weighing rows that it answers",
-        whole_errors=True,
-    ),
-    "occam_pruning": Method(
-        bounds.occam,
-        lambda risk: risk,
-        _TREE,
-        _BEFORE,
-        "Langford, JMLR 2005",
-        whole_errors=True,
-    ),
-    "single_draw": Method(
-        bounds.single_draw,
-        lambda risk: risk,
-        _TREE,
-        f"{_BEFORE}; the tree was drawn once, and its draw counts like that of the rows",
-        "Rivasplata, Kuzborskij, Szepesvari and Shawe-Taylor, NeurIPS 2020",
-        "weighing rows and of the tree",
-    ),
-    "gibbs_kl": Method(
-        bounds.pac_bayes_kl,
-        lambda risk: risk,
-        _DRAWS,
-        _BEFORE,
-        "Maurer, arXiv:cs/0411099, 2004",
-    ),
-    "gibbs_lambda": Method(
-        bounds.pac_bayes_lambda,
-        lambda risk: risk,
-        _DRAWS,
-        _BEFORE,
-        "Thiemann, Igel, Wintenberger and Seldin, ALT 2017",
-    ),
-    "vote_first_order": Method(
-        bounds.first_order,
-        lambda risk: 2 * risk,
-        _VOTE,
-        _BEFORE,
-        "Langford and Shawe-Taylor, NeurIPS 2002",
-    ),
-    "vote_first_order_range": Method(
-        bounds.first_order_range,
-        lambda risk, right, wrong: (risk - right) / (wrong - right) if wrong > right else 1.0,
-        _VOTE,
-        _BEFORE,
-        "Leblanc and Germain, arXiv:2510.25569, 2025",
-    ),
-    "vote_tandem": Method(
-        bounds.tandem,
-        lambda both_wrong: 4 * both_wrong,
-        _VOTE,
-        _BEFORE,
-        "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
-    ),
-    "vote_either_wrong": Method(
-        bounds.either_wrong,
-        lambda either: 4 / 3 * either,
-        _VOTE,
-        _BEFORE,
-        "Markov's inequality for pairs, as in Lacasse et al., ECML 2010",
-    ),
-    "vote_tuples": Method(
-        bounds.tuples,
-        lambda share, n_draws, n_wrong, _: share / bounds.at_least_wrong(0.5, n_draws, n_wrong),
-        _VOTE,
-        f"{_BEFORE}, and so was the list of tuples",
-        "Lacasse, Laviolette, Marchand and Turgeon-Boutin, ECML 2010",
-    ),
-    "vote_c_bound": Method(
-        bounds.c_bound,
-        bounds.chebyshev_cantelli,
-        _VOTE,
-        _BEFORE,
-        "Germain, Lacasse, Laviolette, Marchand and Roy, JMLR 2015",
-    ),
-    "vote_disagreement": Method(
-        bounds.disagreement,
-        lambda risk, differing, _: 4 * risk - 2 * differing,
-        _VOTE,
-        f"{_BEFORE}; there are two classes",
-        "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
-    ),
-}

@@ -14,12 +14,6 @@ from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights, reached
 
 
-def log_decisions(tree: Tree, law: NodeWeights) -> tuple[Float64, Float64]:
-    """Log probabilities that a reached node is a leaf and that it is split, (m,) each."""
-    log_odds = law.of(tree).log_odds
-    return -np.logaddexp(0, log_odds), -np.logaddexp(0, -log_odds)
-
-
 def log_sum(tree: Tree, log_stop: Float64, log_split: Float64) -> float:
     """Log of the sum over all prunings of a product over nodes, O(m).
 
@@ -66,9 +60,8 @@ def kl_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights) -> float:
     """
     nats = np.zeros(tree.n_nodes)
     own = law.of(tree).log_odds
-    for probability, log_law, log_prior in zip(
-        (expit(-own), expit(own)), log_decisions(tree, law), log_decisions(tree, prior), strict=True
-    ):
+    decisions = zip(law.log_decisions, prior.of(tree).log_decisions, strict=True)
+    for probability, (log_law, log_prior) in zip((expit(-own), expit(own)), decisions, strict=True):
         possible = probability > 0  # 0 times infinity is meant to be 0
         nats[possible] += probability[possible] * (log_law[possible] - log_prior[possible])
     reach = reached(tree, law)
@@ -102,9 +95,8 @@ def renyi_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights, order: fl
     if order > 1 and kl_divergence(tree, law, prior) == np.inf:
         return float("inf")
     factors = []
-    for log_law, log_prior in zip(
-        log_decisions(tree, law), log_decisions(tree, prior), strict=True
-    ):
+    decisions = zip(law.of(tree).log_decisions, prior.of(tree).log_decisions, strict=True)
+    for log_law, log_prior in decisions:
         with np.errstate(invalid="ignore"):
             tilted = order * log_law + (1 - order) * log_prior
         # What the law never does counts for nothing, and below it the prior may forbid anything.
@@ -143,6 +135,6 @@ def log_prior_mass(tree: Tree, prior: NodeWeights, log_label: ArrayLike, label: 
     """
     log_prior: Float64 = column("log_label", log_label, "float64", (tree.n_nodes, None))
     cells = codes("label", label, *log_prior.shape)
-    stop, split = log_decisions(tree, prior)
+    stop, split = prior.of(tree).log_decisions
     mass = _core.log_masses(tree.left, cells, stop[None], split[None], log_prior[None])
     return float(mass[0])

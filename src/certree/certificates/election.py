@@ -6,17 +6,21 @@ which the weighing rows certify as a hold-out, and the vote, whose labelling of 
 mass. So the winner's bound is never worse than that hold-out with half of delta.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 
 from certree.arrays import Int32
 from certree.certificates import bounds
-from certree.certificates import certificate as certificates
 from certree.certificates.certificate import Certificate
+from certree.certificates.hold_out import hold_out, hold_out_mean
 from certree.certificates.labelled_prunings import LabelledWeights, ballot_of, labelled_posterior
+from certree.certificates.majority import Weighed
+from certree.certificates.occam import occam_mean, occam_pruning, occam_vote
 from certree.certificates.priors import (
     DOUBTS,
     Prior,
@@ -24,23 +28,41 @@ from certree.certificates.priors import (
     count_prior,
     doubted_prior,
     gibbs_family,
-    mixture,
+    mix_priors,
     trust_labels,
 )
 from certree.certificates.weighing import HeldOut
 from certree.stats import NodeStats
-from certree.votes import Vote, Voting, vote
+from certree.votes import Ballots, Vote, Voting
 from certree.weights.node_weights import NodeWeights, map_pruning
 
 Deploy = Literal["best", "vote"]
 
-
 # Weights of an error (nats) along the path of Gibbs posteriors; the best ones lie between.
-PATH = 2.0 ** np.linspace(-6, 3, 10)
-
+PATH = (2.0 ** np.linspace(-6, 3, 10)).tolist()
 
 # Each of the two candidates has one half of delta.
 _SHARE = 0.5
+
+_OF_MAJORITY = (
+    "vote_first_order",
+    "vote_first_order_range",
+    "vote_tandem",
+    "vote_either_wrong",
+    "vote_c_bound",
+    "vote_tuples",
+)
+
+_Law = TypeVar("_Law", NodeWeights, LabelledWeights)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate(Generic[_Law]):
+    """A law, its vote, and its temperature if it is one of the path."""
+
+    law: _Law
+    ballot: Vote
+    lambda_error: float | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +96,7 @@ class Deployed:
     lambda_error: float | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Election:
     """What the candidates share.
 
@@ -89,7 +111,8 @@ class Election:
     voting : Voting
         How prunings vote.
     weighing : NodeStats or None
-        Weighted counts of the weighing rows, which shape the law; None: each row counts once.
+        Weighted counts of the weighing rows, which shape the law; None: each row counts once, as it
+        does in the certificates in any case.
     """
 
     held: HeldOut
@@ -103,34 +126,48 @@ class Election:
         """Counts that shape the law."""
         return self.held.stats if self.weighing is None else self.weighing
 
-    @property
+    @cached_property
     def both(self) -> NodeStats:
         """Counts of growing and weighing rows, with the labels of the former."""
         counts = self.held.grown.counts + self.stats.counts
         return NodeStats(counts, self.held.grown.label)
 
+    @cached_property
     def prior(self) -> Prior:
         """The mixture of priors that the growing rows and the tree allow."""
         tree, grown = self.held.tree, self.held.grown
         plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
         centred = doubted_prior(tree, grown, self.pruning)
-        return mixture(plain, count_prior(tree, grown), centred)
+        return mix_priors(plain, count_prior(tree, grown), centred)
 
-    def path(self, prior: Prior) -> Iterable[tuple[float, NodeWeights]]:
+    @cached_property
+    def alone(self) -> Vote:
+        """What the pruning of the growing rows predicts, by their counts."""
+        tree, shares = self.held.tree, Voting("mean", slopes=self.voting.slopes)
+        return shares.ballots(tree, self.held.grown).cast(tree, self.pruning)
+
+    @cached_property
+    def ballots(self) -> Ballots:
+        """What every node votes for, by the counts of both sides."""
+        return self.voting.ballots(self.held.tree, self.both)
+
+    def candidates(self, laws: Sequence[NodeWeights] = ()) -> Iterable[Candidate[NodeWeights]]:
+        """The votes of some laws; none: of every law along the path of Gibbs posteriors."""
+        given: list[tuple[float | None, NodeWeights]] = [(None, law) for law in laws]
+        for value, law in given or self.path():
+            yield Candidate(law, self.ballots.cast(self.held.tree, law), value)
+
+    def path(self) -> Iterable[tuple[float, NodeWeights]]:
         """Gibbs posteriors of every temperature and of a law of each kind in the prior."""
-        plain, by_count, *centred = prior.laws
+        plain, by_count, *centred = self.prior.laws
         centre = centred[DOUBTS.index(0.01)]
         for law in (centre, plain, by_count):  # the likeliest winner first
             family = gibbs_family(self.held.tree, self.stats, law)
             for value in PATH:
-                yield float(value), family.at(value, 0.0)
-
-    def ballot(self, weights: NodeWeights, both: NodeStats) -> Vote:
-        """The vote of a law, by the counts of both sides."""
-        return vote(self.held.tree, both, weights, self.voting)
+                yield value, family.at(value, 0.0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LabelledElection:
     """The same for labelled prunings of a tree that no row has grown or labelled.
 
@@ -140,14 +177,29 @@ class LabelledElection:
         The tree, without growing rows.
     delta : float
         Probability with which the certificate may fail.
+    weighing : NodeStats or None
+        As in `Election`.
     """
 
     held: HeldOut
     delta: float
+    weighing: NodeStats | None = None
 
+    @property
+    def stats(self) -> NodeStats:
+        """Counts that shape the law."""
+        return self.held.stats if self.weighing is None else self.weighing
+
+    @cached_property
     def prior(self) -> Prior:
         """Stops anywhere with the same probability, and all labels alike."""
         return branching_prior(self.held.tree, self.held.n_classes)
+
+    def candidates(self) -> Iterable[Candidate[LabelledWeights]]:
+        """The votes of every law along the path of Gibbs posteriors."""
+        for value in PATH:
+            law = labelled_posterior(self.held.tree, self.stats, self.prior, value)
+            yield Candidate(law, ballot_of(self.held.tree, self.stats, law), value)
 
 
 def elect(
@@ -179,38 +231,31 @@ def elect(
     References
     ----------
     Langford, "Tutorial on practical prediction theory for classification", JMLR 2005, for both bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certree import Voting, grow_cart
+    >>> from certree.certificates import Election, elect, held_out
+    >>> from certree.prunings import cost_complexity
+    >>> X = np.arange(400.0)[:, None] % 100
+    >>> y = (X[:, 0] > 40).astype(int)
+    >>> grow, weigh = np.arange(100), np.arange(100, 400)
+    >>> held = held_out(grow_cart(X[grow], y[grow]), X, y, 2, grow=grow, weigh=weigh)
+    >>> pruning = cost_complexity(held.tree, held.grown, 2.0)
+    >>> deployed = elect(Election(held, pruning, delta=0.05, voting=Voting("majority")))
+    >>> [(rival.method, round(rival.bound, 3)) for rival in deployed.rivals]
+    [('hold_out', 0.012), ('occam_vote', 0.013)]
     """
     if deploy not in ("best", "vote"):
         raise ValueError(f'deploy must be "best" or "vote", got {deploy!r}')
-    held, prior, both = election.held, election.prior(), election.both
-    log_delta = float(np.log(election.delta * _SHARE))
-    alone = vote(held.tree, held.grown, election.pruning, "mean")
-    certified = certificates.occam_mean if held.grouped else certificates.occam_vote
-    holds = bounds.occam_mean_holds if held.grouped else bounds.occam_holds
-    candidates: Iterable[tuple[float | None, NodeWeights]] = (
-        ((None, law) for law in laws) if laws else election.path(prior)
-    )
-    best: tuple[Certificate, float | None, NodeWeights, Vote] | None = None
-    for value, weights in candidates:
-        ballot = election.ballot(weights, both)
-        risk = certificates.wrong_share(held, ballot.label)
-        # Most are no better than the best so far, many of them not even without any complexity.
-        if best is not None:
-            lower = np.nextafter(best[0].bound, 0.0)
-            if not holds(lower, risk, held.n, 0.0, log_delta):
-                continue
-            if not holds(lower, risk, held.n, -prior.log_mass(ballot.label), log_delta):
-                continue
-        found = certified(held, ballot.label, prior, election.delta, _SHARE)
-        if best is None or found.bound < best[0].bound:
-            best = found, value, weights, ballot
-    assert best is not None  # the path is never empty
-    voted, value, weights, ballot = best
-    rivals = (_held_out(held, alone.label, election.delta), voted)
-    others = tuple(_others(election, prior, weights))
-    if deploy == "best" and rivals[0].bound <= voted.bound:
-        return Deployed(election.pruning, held.grown, alone, rivals[0], rivals, others, None)
-    return Deployed(weights, both, ballot, voted, rivals, others, value)
+    pruned = _as_hold_out(election.held, election.alone.label, election.delta)
+    best, voted = _best(election, election.candidates(laws), _SHARE)
+    rivals, others = (pruned, voted), tuple(_others(election, best))
+    if deploy == "best" and pruned.bound <= voted.bound:
+        grown = election.held.grown
+        return Deployed(election.pruning, grown, election.alone, pruned, rivals, others, None)
+    return Deployed(best.law, election.both, best.ballot, voted, rivals, others, best.lambda_error)
 
 
 def elect_labelled(election: LabelledElection) -> Deployed:
@@ -230,45 +275,59 @@ def elect_labelled(election: LabelledElection) -> Deployed:
     ----------
     Langford, "Tutorial on practical prediction theory for classification", JMLR 2005.
     """
-    held, delta, prior = election.held, election.delta, election.prior()
-    best: tuple[Certificate, float, LabelledWeights, Vote] | None = None
-    for value in map(float, PATH):
-        law = labelled_posterior(held.tree, held.stats, prior, value)
-        ballot = ballot_of(held.tree, held.stats, law)
-        found = certificates.occam_vote(held, ballot.label, prior, delta)
-        if best is None or found.bound < best[0].bound:
-            best = found, value, law, ballot
-    assert best is not None  # the path is never empty
-    voted, value, law, ballot = best
-    others = (certificates.gibbs_kl(held, law, prior, delta),)
-    stats = NodeStats(held.stats.counts, ballot.label)
-    return Deployed(law.weights, stats, ballot, voted, (voted,), others, value)
+    best, voted = _best(election, election.candidates(), 1.0)
+    weighed = Weighed(election.held, best.law, election.prior, best.ballot)
+    others = (weighed.certificate("gibbs_kl", election.delta),)
+    stats = NodeStats(election.stats.counts, best.ballot.label)
+    return Deployed(
+        best.law.weights, stats, best.ballot, voted, (voted,), others, best.lambda_error
+    )
 
 
-def _held_out(held: HeldOut, label: Int32, delta: float) -> Certificate:
+def _as_hold_out(held: HeldOut, label: Int32, delta: float) -> Certificate:
     """The weighing rows as a hold-out of a labelling that they had no part in."""
-    risk = certificates.wrong_share(held, label)
+    risk = held.error_of(label)
     if held.grouped:
-        return certificates.hold_out_mean(risk, held.n, delta, _SHARE, grouped=True)
-    return certificates.hold_out(round(risk * held.n), held.n, delta, _SHARE)
+        return hold_out_mean(risk, held.n, delta, _SHARE, grouped=True)
+    return hold_out(round(risk * held.n), held.n, delta, _SHARE)
 
 
-def _others(election: Election, prior: Prior, weights: NodeWeights) -> Iterable[Certificate]:
+def _best(
+    election: Election | LabelledElection, candidates: Iterable[Candidate[_Law]], share: float
+) -> tuple[Candidate[_Law], Certificate]:
+    """The first vote with the lowest bound of its labelling, and that bound."""
+    held, prior, delta = election.held, election.prior, election.delta
+    certify = occam_mean if held.grouped else occam_vote
+    holds = bounds.occam_mean_holds if held.grouped else bounds.occam_holds
+    log_delta = math.log(delta * share)
+    best, below = None, 1.0
+    for candidate in candidates:
+        label = candidate.ballot.label
+        risk = held.error_of(label)
+        # Most are no better than the best so far, many of them not even without any complexity.
+        if not holds(below, risk, held.n, 0.0, log_delta):
+            continue
+        if not holds(below, risk, held.n, -prior.log_mass(label), log_delta):
+            continue
+        certificate = certify(held, label, prior, delta, share)
+        if certificate.bound <= below:
+            best = candidate, certificate
+            below = math.nextafter(certificate.bound, 0.0)
+    assert best is not None  # the path is never empty, and no bound is above 1
+    return best
+
+
+def _others(election: Election, best: Candidate[NodeWeights]) -> Iterable[Certificate]:
     """Bounds on prunings and, if they vote by their labels, on their draws and majority."""
-    held, delta = election.held, election.delta
+    held, prior, delta = election.held, election.prior, election.delta
     if not held.grouped:
-        likeliest = map_pruning(held.tree, weights)
-        yield certificates.occam_pruning(held, likeliest, prior, delta, _SHARE)
-    weighed = certificates.Weighed(held, weights, prior)
+        likeliest = map_pruning(held.tree, best.law)
+        yield occam_pruning(held, likeliest, prior, delta, _SHARE)
+    # Bounds by draws are about labels of the growing rows. A mean vote has others, and so has a
+    # majority whose labels slopes have moved by the counts of both sides.
+    by_label = election.voting.kind == "majority" and election.voting.slopes is None
+    weighed = Weighed(held, best.law, prior, best.ballot if by_label else None)
     yield weighed.certificate("gibbs_kl", delta, _SHARE)
-    if election.voting.kind == "mean":
-        return  # what follows speaks of the majority of labels, which another predictor is
-    for method in (
-        "vote_first_order",
-        "vote_first_order_range",
-        "vote_tandem",
-        "vote_either_wrong",
-        "vote_c_bound",
-    ):
-        yield weighed.certificate(method, delta, _SHARE)
-    yield weighed.best_of_tuples(certificates.TUPLES, delta, _SHARE)
+    if by_label:
+        for method in _OF_MAJORITY:
+            yield weighed.certificate(method, delta, _SHARE)

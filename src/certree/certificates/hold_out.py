@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.certificates import certificate as certificates
-from certree.certificates.certificate import Certificate, _certificate
-
-# -- one classifier --------------------------------------------------------------------------------
+from certree.certificates.certificate import Certificate, certificate_of
 
 
 def hold_out(errors: int, n: int, delta: float = 0.05, share: float = 1.0) -> Certificate:
@@ -30,6 +27,12 @@ def hold_out(errors: int, n: int, delta: float = 0.05, share: float = 1.0) -> Ce
     Returns
     -------
     Certificate
+
+    Examples
+    --------
+    >>> from certree.certificates import hold_out
+    >>> round(hold_out(errors=30, n=1000).bound, 4)
+    0.0405
     """
     return hold_out_best([errors], n, delta, share, method="hold_out")
 
@@ -66,7 +69,7 @@ def hold_out_best(
             f"errors must be whole numbers in 0 .. n with n >= 1, got {errors!r}, {n!r}"
         )
     risk = float(counted.min()) / n
-    return _certificate(method, (risk,), risk, n, math.log(len(counted)), delta, share)
+    return certificate_of(method, (risk,), risk, n, math.log(len(counted)), delta, share)
 
 
 def hold_out_mean(
@@ -91,11 +94,14 @@ def hold_out_mean(
     """
     if n < 1 or not 0 <= risk <= 1:
         raise ValueError(f"expected a risk in 0 .. 1 of n >= 1 rows, got {risk!r}, {n!r}")
-    return _certificate("hold_out_mean", (risk,), risk, n, 0.0, delta, share, grouped)
+    return certificate_of("hold_out_mean", (risk,), risk, n, 0.0, delta, share, grouped)
 
 
 def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certificate:
-    """Certify any fitted classifier by rows that were never used.
+    """Certify any fitted classifier by rows that were never used: an upper bound on its test error.
+
+    Unlike a score on test data it is no estimate: it says how high the error on new rows may be, and
+    no overfitting of the classifier can break it.
 
     Parameters
     ----------
@@ -121,8 +127,19 @@ def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certi
     References
     ----------
     Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 1934.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from certree import certify
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(X[:300], y[:300])
+    >>> certificate = certify(tree, X[300:], y[300:])
+    >>> round(certificate.risk, 3), round(certificate.bound, 3)
+    (0.108, 0.144)
     """
     predicted, truth = np.asarray(classifier.predict(X)), np.asarray(y)
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
-    return certificates.hold_out(int(np.sum(predicted != truth)), len(truth), delta)
+    return hold_out(int(np.sum(predicted != truth)), len(truth), delta)

@@ -7,7 +7,6 @@ from scipy.special import logsumexp, rel_entr
 
 from certree import _core
 from certree.arrays import Float64, column, nonnegative
-from certree.certificates.divergence import log_decisions
 from certree.certificates.priors import Prior
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -89,7 +88,7 @@ def labelled_posterior(
     beyond = stats.counts.max(axis=1, keepdims=True) - stats.counts
     logs = prior.log_label[0] - lam * beyond
     total = logsumexp(logs, axis=1)
-    stops = ChainStops(*log_decisions(tree, law), law.chain_entropy, law.chain_mode)
+    stops = ChainStops(*law.log_decisions, law.chain_entropy, law.chain_mode)
     gains = np.stack([gains_of(tree, least), gains_of(tree, total)], axis=1)
     root = np.array([least[0], total[0]])
     weights = Family(tree, gains, root, np.array([1.0]), stops).at(lam)

@@ -1,20 +1,17 @@
-"""Certificates of a law over prunings, and of its majority vote."""
+"""Certificates of a law over prunings, and of its majority vote, for all laws at once."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from certree.certificates import moments
-from certree.certificates.certificate import _DRAWS, METHODS, Certificate, _certificate
+from certree.certificates.certificate import DRAWS, METHODS, Certificate, certificate_of
 from certree.certificates.labelled_prunings import Law, ballot_of, divergence
-from certree.certificates.occam import _expect_prior, wrong_share
+from certree.certificates.moments import Judged, WrongRange, disagreement, wrong_range
 from certree.certificates.priors import Prior
 from certree.certificates.weighing import HeldOut
+from certree.votes import Vote
 
-# At least so many of so many draws wrong, as tried by `vote_tuples` with equal shares of delta.
+# At least so many of so many draws wrong, as "vote_tuples" tries them with equal shares of delta.
 TUPLES = tuple((n_draws, n_wrong) for n_draws in range(1, 6) for n_wrong in range(1, n_draws + 1))
-
-
-# -- a law over prunings, and its majority vote ----------------------------------------------------
 
 
 class Weighed:
@@ -28,6 +25,8 @@ class Weighed:
         The law over prunings, whatever chose it.
     prior : Prior
         A prior made without the weighing rows.
+    ballot : Vote or None
+        The majority vote of the law, if it has been cast already.
 
     Raises
     ------
@@ -35,24 +34,33 @@ class Weighed:
         If the prior has seen other rows than the growing ones.
     """
 
-    def __init__(self, held: HeldOut, law: Law, prior: Prior) -> None:
-        _expect_prior(held, prior)
+    def __init__(self, held: HeldOut, law: Law, prior: Prior, ballot: Vote | None = None) -> None:
+        self.complexity = divergence(law, prior.of(held.tree, held.grown))
         self.held = held
-        self.ballot = ballot_of(held.tree, held.stats, law)
-        self.complexity = divergence(law, prior)
-        self._judged = moments.Judged.of(held.tree, held.stats, self.ballot)
+        self.ballot = ballot_of(held.tree, held.stats, law) if ballot is None else ballot
+        self._judged = Judged.of(held.tree, held.stats, self.ballot)
 
-    def certificate(self, method: str, delta: float = 0.05, share: float = 1.0) -> Certificate:
-        """Certify the law, or its majority vote, by one row of `METHODS`."""
-        return self._by(method, _OBSERVED[method](self), delta, share)
-
-    def best_of_tuples(
-        self, tuples: Sequence[tuple[int, int]], delta: float = 0.05, share: float = 1.0
+    def certificate(
+        self,
+        method: str,
+        delta: float = 0.05,
+        share: float = 1.0,
+        tuples: Sequence[tuple[int, int]] = TUPLES,
     ) -> Certificate:
-        """Certify the majority vote by the best of several kinds of tuples; see `vote_tuples`."""
+        """Certify the law, or its majority vote; see `certify_law`."""
+        every: list[tuple[float, ...]]
+        if method == "vote_tuples":
+            every = [(self.tuples(*kind), *kind, len(tuples)) for kind in tuples]
+        elif method in _OBSERVED:
+            every = [_OBSERVED[method](self)]
+        else:
+            known = ", ".join([*_OBSERVED, "vote_tuples"])
+            raise ValueError(f"method must be one of {known}, got {method!r}")
+        held, nats = self.held, self.complexity
+        risk = self.gibbs if METHODS[method].subject == DRAWS else self.risk
         certificates = [
-            self._by("vote_tuples", (self.tuples(*kind), *kind, len(tuples)), delta, share)
-            for kind in tuples
+            certificate_of(method, observed, risk, held.n, nats, delta, share, held.grouped)
+            for observed in every
         ]
         return min(certificates, key=lambda certificate: certificate.bound)
 
@@ -68,7 +76,7 @@ class Weighed:
     @cached_property
     def risk(self) -> float:
         """Share of the rows that the majority vote gets wrong."""
-        return wrong_share(self.held, self.ballot.label)
+        return self.held.error_of(self.ballot.label)
 
     @property
     def one_wrong(self) -> float:
@@ -78,49 +86,40 @@ class Weighed:
     @property
     def differing(self) -> float:
         """Share of the rows that two draws label differently."""
-        return moments.disagreement(self.held.tree, self.held.stats, self.ballot)
+        return disagreement(self.held.tree, self.held.stats, self.ballot)
 
     @cached_property
-    def least(self) -> moments.WrongRange:
+    def least(self) -> WrongRange:
         """How little is voted against what wins, and against what loses."""
-        return moments.wrong_range(self.held.tree, self.ballot)
-
-    def _by(
-        self, method: str, observed: tuple[float, ...], delta: float, share: float
-    ) -> Certificate:
-        held = self.held
-        about_draws = METHODS[method].subject == _DRAWS
-        risk = self.gibbs if about_draws else self.risk
-        return _certificate(
-            method, observed, risk, held.n, self.complexity, delta, share, held.grouped
-        )
+        return wrong_range(self.held.tree, self.ballot)
 
 
 # What each bound takes besides the rows, the complexity and delta.
 _OBSERVED: dict[str, Callable[[Weighed], tuple[float, ...]]] = {
-    "gibbs_kl": lambda weighed: (weighed.gibbs,),
-    "gibbs_lambda": lambda weighed: (weighed.gibbs,),
-    "vote_first_order": lambda weighed: (weighed.gibbs,),
-    "vote_first_order_range": lambda weighed: (
-        weighed.gibbs,
-        weighed.least.right,
-        weighed.least.wrong,
-    ),
-    "vote_tandem": lambda weighed: (weighed.tuples(2, 2),),
-    "vote_either_wrong": lambda weighed: (weighed.tuples(2, 1),),
-    "vote_c_bound": lambda weighed: (weighed.gibbs, weighed.one_wrong),
-    "vote_disagreement": lambda weighed: (
-        weighed.gibbs,
-        weighed.differing,
-        weighed.held.n_classes,
-    ),
+    "gibbs_kl": lambda law: (law.gibbs,),
+    "gibbs_lambda": lambda law: (law.gibbs,),
+    "vote_first_order": lambda law: (law.gibbs,),
+    "vote_first_order_range": lambda law: (law.gibbs, law.least.right, law.least.wrong),
+    "vote_tandem": lambda law: (law.tuples(2, 2),),
+    "vote_either_wrong": lambda law: (law.tuples(2, 1),),
+    "vote_c_bound": lambda law: (law.gibbs, law.one_wrong),
+    "vote_disagreement": lambda law: (law.gibbs, law.differing, law.held.n_classes),
 }
 
 
-def gibbs_kl(
-    held: HeldOut, law: Law, prior: Prior, delta: float = 0.05, share: float = 1.0
+def certify_law(
+    held: HeldOut,
+    law: Law,
+    prior: Prior,
+    delta: float = 0.05,
+    share: float = 1.0,
+    *,
+    method: str = "gibbs_kl",
+    tuples: Sequence[tuple[int, int]] = TUPLES,
 ) -> Certificate:
-    """Certify the classifier that draws a pruning anew for each row; all laws are covered at once.
+    """Certify random prunings of a law, or their majority vote: a PAC-Bayes generalisation bound.
+
+    All laws are covered at once, so the weighing rows may choose one without overfitting the bound.
 
     Parameters
     ----------
@@ -130,8 +129,29 @@ def gibbs_kl(
         The law over prunings, whatever chose it.
     prior : Prior
         A prior made without the weighing rows.
-    delta, share : float
-        As in `hold_out`.
+    delta : float
+        Probability with which the promise may fail.
+    share : float
+        Share of delta that is used up here.
+    method : str
+        Row of `METHODS`. Of the classifier that draws a pruning anew for each row:
+
+        * "gibbs_kl": its errors;
+        * "gibbs_lambda": the same in closed form, never below "gibbs_kl".
+
+        Of the majority vote of the prunings' labels:
+
+        * "vote_first_order": twice the errors of a draw;
+        * "vote_first_order_range": these, and how sure the vote is in its least sure cell;
+        * "vote_tandem": how often two draws are both wrong;
+        * "vote_either_wrong": how often one of two draws is wrong, which is lower if prunings err
+          together, as those of one tree do;
+        * "vote_tuples": the best of several kinds of tuples of draws;
+        * "vote_c_bound": mean and variance of the wrong mass;
+        * "vote_disagreement": how often two draws differ; two classes only.
+    tuples : sequence of (int, int)
+        Numbers of draws and of wrong ones that "vote_tuples" tries, written down before the rows
+        were seen; they have equal parts of delta.
 
     Returns
     -------
@@ -140,95 +160,23 @@ def gibbs_kl(
     Raises
     ------
     ValueError
-        If the prior has seen other rows than the growing ones.
+        If the method is unknown, takes two classes and there are more, or the prior has seen other
+        rows than the growing ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certree import grow_cart
+    >>> from certree.certificates import branching_prior, certify_law, gibbs_posterior, held_out
+    >>> X = np.arange(400.0)[:, None] % 100
+    >>> y = (X[:, 0] > 40).astype(int)
+    >>> grow, weigh = np.arange(100), np.arange(100, 400)
+    >>> held = held_out(grow_cart(X[grow], y[grow]), X, y, 2, grow=grow, weigh=weigh)
+    >>> prior = branching_prior(held.tree, 2)
+    >>> law = gibbs_posterior(held.tree, held.stats, prior.laws[0], lambda_error=0.5)
+    >>> round(certify_law(held, law, prior).bound, 3)
+    0.022
+    >>> round(certify_law(held, law, prior, method="vote_tandem").bound, 3)
+    0.099
     """
-    return Weighed(held, law, prior).certificate("gibbs_kl", delta, share)
-
-
-def gibbs_lambda(
-    held: HeldOut, law: Law, prior: Prior, delta: float = 0.05, share: float = 1.0
-) -> Certificate:
-    """Certify the same by a bound in closed form, which `gibbs_kl` is never above; see there."""
-    return Weighed(held, law, prior).certificate("gibbs_lambda", delta, share)
-
-
-def vote_first_order(
-    held: HeldOut, law: Law, prior: Prior, delta: float = 0.05, share: float = 1.0
-) -> Certificate:
-    """Certify the majority vote by twice the risk of its prunings; parameters as in `gibbs_kl`."""
-    return Weighed(held, law, prior).certificate("vote_first_order", delta, share)
-
-
-def vote_first_order_range(
-    held: HeldOut, law: Law, prior: Prior, delta: float = 0.05, share: float = 1.0
-) -> Certificate:
-    """Certify the majority vote by the risk of its prunings and how sure it is in every cell.
-
-    Parameters as in `gibbs_kl`.
-    """
-    return Weighed(held, law, prior).certificate("vote_first_order_range", delta, share)
-
-
-def vote_tandem(
-    held: HeldOut, law: Law, prior: Prior, delta: float = 0.05, share: float = 1.0
-) -> Certificate:
-    """Certify the majority vote by pairs of prunings that are both wrong.
-
-    Parameters as in `gibbs_kl`.
-    """
-    return Weighed(held, law, prior).certificate("vote_tandem", delta, share)
-
-
-def vote_either_wrong(
-    held: HeldOut, law: Law, prior: Prior, delta: float = 0.05, share: float = 1.0
-) -> Certificate:
-    """Certify the majority vote by pairs of prunings of which one is wrong.
-
-    Below `vote_tandem` if prunings err together, as those of one tree do. Parameters as in
-    `gibbs_kl`.
-    """
-    return Weighed(held, law, prior).certificate("vote_either_wrong", delta, share)
-
-
-def vote_tuples(
-    held: HeldOut,
-    law: Law,
-    prior: Prior,
-    delta: float = 0.05,
-    share: float = 1.0,
-    *,
-    tuples: Sequence[tuple[int, int]] = TUPLES,
-) -> Certificate:
-    """Certify the majority vote by the best of several kinds of tuples of prunings.
-
-    Parameters
-    ----------
-    held, law, prior, delta, share
-        As in `gibbs_kl`.
-    tuples : sequence of (int, int)
-        Numbers of draws and of wrong ones, written down before the rows were seen; they have equal
-        parts of delta.
-
-    Returns
-    -------
-    Certificate
-        The one with the lowest bound.
-    """
-    return Weighed(held, law, prior).best_of_tuples(tuples, delta, share)
-
-
-def vote_c_bound(
-    held: HeldOut, law: Law, prior: Prior, delta: float = 0.05, share: float = 1.0
-) -> Certificate:
-    """Certify the majority vote by mean and variance of the wrong mass; parameters as in `gibbs_kl`."""
-    return Weighed(held, law, prior).certificate("vote_c_bound", delta, share)
-
-
-def vote_disagreement(
-    held: HeldOut, law: Law, prior: Prior, delta: float = 0.05, share: float = 1.0
-) -> Certificate:
-    """Certify the majority vote by how often prunings differ; two classes only.
-
-    Parameters as in `gibbs_kl`.
-    """
-    return Weighed(held, law, prior).certificate("vote_disagreement", delta, share)
+    return Weighed(held, law, prior).certificate(method, delta, share, tuples)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.arrays import Int32, codes
-from certree.certificates.certificate import Certificate, _certificate
+from certree.arrays import codes
+from certree.certificates.certificate import Certificate, certificate_of
 from certree.certificates.divergence import kl_divergence
 from certree.certificates.priors import Prior
 from certree.certificates.weighing import HeldOut
@@ -21,33 +21,14 @@ class Drawn:
     certificate: Certificate
 
 
-# -- one labelling of the cells --------------------------------------------------------------------
-
-
-def _expect_prior(held: HeldOut, prior: Prior) -> None:
-    if prior.tree is not held.tree:
-        raise ValueError("prior is one over the prunings of another tree")
-    if prior.seen is not None and prior.seen is not held.grown:
-        raise ValueError("prior may be made from the growing rows only, but has seen other rows")
-
-
-def wrong_share(held: HeldOut, label: Int32) -> float:
-    """Share of the observations in leaves with other labels."""
-    leaves = held.tree.is_leaf
-    counts, named = held.stats.counts[leaves], label[leaves]
-    right = counts[np.arange(len(named)), np.minimum(named, held.n_classes - 1)]
-    wrong = counts.sum(axis=1) - np.where(named < held.n_classes, right, 0.0)
-    return float(wrong.sum()) / held.n
-
-
 def _of_label(
     method: str, held: HeldOut, label: ArrayLike, prior: Prior, delta: float, share: float
 ) -> Certificate:
-    _expect_prior(held, prior)
+    prior.of(held.tree, held.grown)
     cells = codes("label", label, held.tree.n_nodes, held.n_classes)
-    risk = wrong_share(held, cells)
+    risk = held.error_of(cells)
     complexity = max(-prior.log_mass(cells), 0.0)
-    return _certificate(method, (risk,), risk, held.n, complexity, delta, share, held.grouped)
+    return certificate_of(method, (risk,), risk, held.n, complexity, delta, share, held.grouped)
 
 
 def occam_vote(
@@ -77,6 +58,21 @@ def occam_vote(
     ------
     ValueError
         If the rows come in groups, or the prior has seen other rows than the growing ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certree import grow_cart, pac_bayes, vote
+    >>> from certree.certificates import branching_prior, held_out, occam_vote
+    >>> X = np.arange(400.0)[:, None] % 100
+    >>> y = (X[:, 0] > 40).astype(int)
+    >>> grow, weigh = np.arange(100), np.arange(100, 400)
+    >>> held = held_out(grow_cart(X[grow], y[grow]), X, y, 2, grow=grow, weigh=weigh)
+    >>> law = pac_bayes(held.tree, held.stats, lambda_error=0.5, lambda_penalty=0.1)
+    >>> label = vote(held.tree, held.stats, law).label
+    >>> certificate = occam_vote(held, label, branching_prior(held.tree, held.n_classes))
+    >>> certificate.risk, round(certificate.bound, 3)
+    (0.0, 0.017)
     """
     return _of_label("occam_vote", held, label, prior, delta, share)
 
@@ -130,7 +126,7 @@ def occam_answers(
     ValueError
         As `occam_vote`, or if no row is answered.
     """
-    _expect_prior(held, prior)
+    prior.of(held.tree, held.grown)
     if prior.n_labels != held.n_classes + 1:
         raise ValueError(f"prior must have {held.n_classes + 1} labels, got {prior.n_labels}")
     cells = codes("label", label, held.tree.n_nodes, prior.n_labels)
@@ -139,9 +135,9 @@ def occam_answers(
     answered = round(held.n - quiet)
     if answered == 0:
         raise ValueError("expected at least one weighing row that is answered")
-    risk = (wrong_share(held, cells) * held.n - quiet) / answered
+    risk = (held.error_of(cells) * held.n - quiet) / answered
     complexity = max(-prior.log_mass(cells), 0.0)
-    return _certificate(
+    return certificate_of(
         "occam_answers", (risk,), risk, answered, complexity, delta, share, held.grouped
     )
 
@@ -171,18 +167,12 @@ def occam_pruning(
     ValueError
         As `occam_vote`, or if the weights are not 0 and 1.
     """
-    _expect_prior(held, prior)
-    risk = _pruning_risk(held, pruning)
+    prior.of(held.tree, held.grown)
+    risk = held.error_of_pruning(pruning)
     complexity = max(-prior.log_mass_of_pruning(pruning), 0.0)
-    return _certificate(
+    return certificate_of(
         "occam_pruning", (risk,), risk, held.n, complexity, delta, share, held.grouped
     )
-
-
-def _pruning_risk(held: HeldOut, pruning: NodeWeights) -> float:
-    if not np.isin(pruning.of(held.tree).weight, (0, 1)).all():
-        raise ValueError("pruning must have weights 0 and 1")
-    return float(pruning.weight @ held.stats.errors) / held.n
 
 
 def single_draw(
@@ -217,12 +207,12 @@ def single_draw(
         The pruning, and the certificate, whose complexity is the log of the law's probability of the
         pruning over the prior's; it may be negative.
     """
-    _expect_prior(held, prior)
+    prior.of(held.tree, held.grown)
     pruning = sample_pruning(held.tree, law, rng)
-    risk = _pruning_risk(held, pruning)
+    risk = held.error_of_pruning(pruning)
     log_law = -kl_divergence(held.tree, pruning, law)
     log_ratio = log_law - prior.log_mass_of_pruning(pruning)
     return Drawn(
         pruning,
-        _certificate("single_draw", (risk,), risk, held.n, log_ratio, delta, share, held.grouped),
+        certificate_of("single_draw", (risk,), risk, held.n, log_ratio, delta, share, held.grouped),
     )

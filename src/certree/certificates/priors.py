@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from certree import _core
 from certree.arrays import Float64, codes, column, nonnegative
-from certree.certificates.divergence import kl_divergence, log_decisions
+from certree.certificates.divergence import kl_divergence
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights.family import ChainStops, Family
@@ -65,6 +65,16 @@ class Prior:
         for law in self.laws:
             law.of(self.tree)
 
+    def of(self, tree: Tree, grown: NodeStats) -> "Prior":
+        """Check that the prior is one of this tree and has seen growing rows alone; return it."""
+        if self.tree is not tree:
+            raise ValueError("prior is one over the prunings of another tree")
+        if self.seen is not None and self.seen is not grown:
+            raise ValueError(
+                "prior may be made from the growing rows only, but has seen other rows"
+            )
+        return self
+
     @property
     def n_labels(self) -> int:
         """Number of labels, L: the classes, and perhaps abstention."""
@@ -86,7 +96,7 @@ class Prior:
     @cached_property
     def _decisions(self) -> tuple[Float64, Float64]:
         """Logs of the probabilities of stopping and of going on, (J, m) each."""
-        stop, split = zip(*(log_decisions(self.tree, law) for law in self.laws), strict=True)
+        stop, split = zip(*(law.log_decisions for law in self.laws), strict=True)
         return np.stack(stop), np.stack(split)
 
     def log_mass_of_pruning(self, pruning: NodeWeights) -> float:
@@ -312,7 +322,7 @@ def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
     return replace(prior, log_label=log_label)
 
 
-def mixture(*priors: Prior) -> Prior:
+def mix_priors(*priors: Prior) -> Prior:
     """Mix priors of one tree, all with the same share: J of them cost at most log J nats.
 
     Parameters
@@ -353,7 +363,7 @@ def _one_source(first: NodeStats | None, second: NodeStats | None) -> NodeStats 
 def gibbs_family(tree: Tree, stats: NodeStats, prior: NodeWeights) -> Family:
     """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
     gains, root = stats.of(tree).terms(tree, 2, False)
-    stops = ChainStops(*log_decisions(tree, prior), prior.chain_entropy, prior.chain_mode)
+    stops = ChainStops(*prior.of(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
     return Family(tree, gains, root, np.zeros(0), stops)
 
 

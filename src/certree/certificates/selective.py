@@ -68,7 +68,7 @@ def selective_certificates(
     prior : Prior
         A prior made without the weighing rows, over the classes.
     delta, share : float
-        As in `certree.certificate.hold_out`.
+        As in `hold_out`.
 
     Returns
     -------
@@ -91,8 +91,9 @@ def selective_certificates(
     leaves = leaves[np.argsort(-lead[leaves], kind="stable")]
     answered = np.cumsum(held.stats.n[leaves]) / held.stats.n[0]
     last = np.searchsorted(answered, _COVERAGES[1:] * (1 + 1e-12), side="right") - 1
+    last = last[(last >= 0) & (answered[last] > 0)]
     # Rounded down: margins that differ by rounding alone are not to be told apart.
-    tried = np.maximum(np.floor(1e4 * lead[leaves][last[last >= 0]] - 1e-6), 0) / 1e4
+    tried = np.maximum(np.floor(1e4 * lead[leaves[last]] - 1e-6), 0) / 1e4
     found = []
     for margin in np.unique([0.0, *tried]):
         answers = lead >= margin

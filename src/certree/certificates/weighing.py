@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import matrix
+from certree.arrays import Int32, matrix
 from certree.rows.folds import Indices
 from certree.stats import NodeStats, count
 from certree.tree import Tree
+from certree.weights.node_weights import NodeWeights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +67,20 @@ class HeldOut:
     def n_classes(self) -> int:
         """Number of classes, K."""
         return self.stats.n_classes
+
+    def error_of(self, label: Int32) -> float:
+        """Share of the observations in leaves with other labels; no answer is wrong everywhere."""
+        leaves = self.tree.is_leaf
+        counts, named = self.stats.counts[leaves], label[leaves]
+        right = counts[np.arange(len(named)), np.minimum(named, self.n_classes - 1)]
+        wrong = counts.sum(axis=1) - np.where(named < self.n_classes, right, 0.0)
+        return float(wrong.sum()) / self.n
+
+    def error_of_pruning(self, pruning: NodeWeights) -> float:
+        """Share of the observations that one pruning gets wrong by the labels of the growing rows."""
+        if not np.isin(pruning.of(self.tree).weight, (0, 1)).all():
+            raise ValueError("pruning must have weights 0 and 1")
+        return float(pruning.weight @ self.stats.errors) / self.n
 
 
 def _expect_disjoint(grow: Indices, weigh: Indices) -> None:
@@ -127,6 +142,18 @@ def held_out(
     ------
     ValueError
         If a row or a group is on both sides, or there is no weighing row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certree import grow_cart
+    >>> from certree.certificates import held_out
+    >>> X = np.arange(400.0)[:, None] % 100
+    >>> y = (X[:, 0] > 40).astype(int)
+    >>> grow, weigh = np.arange(100), np.arange(100, 400)
+    >>> held = held_out(grow_cart(X[grow], y[grow]), X, y, 2, grow=grow, weigh=weigh)
+    >>> held.n, held.grown.counts[0].tolist(), held.stats.counts[0].tolist()
+    (300, [41.0, 59.0], [123.0, 177.0])
     """
     rows, classes = matrix(X), np.asarray(y)
     sides = [

@@ -288,7 +288,7 @@ class CertifiedVote(TreeVoteEstimator):
         """
         election = self._elected()
         return selective_certificates(
-            election.held, self.vote_, election.prior(), self._delta(delta)
+            election.held, self.vote_, election.prior, self._delta(delta)
         )
 
     def predict_selective(
@@ -348,7 +348,7 @@ class CertifiedVote(TreeVoteEstimator):
         election = self._of_growing_rows()
         if not isinstance(pruning, NodeWeights):
             raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
-        return occam_pruning(election.held, pruning, election.prior(), self._delta(delta))
+        return occam_pruning(election.held, pruning, election.prior, self._delta(delta))
 
     def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
         """Draw a single pruning from the law of the fit, once, and certify it.
@@ -375,7 +375,7 @@ class CertifiedVote(TreeVoteEstimator):
         election = self._of_growing_rows()
         seed = check_random_state(random_state).randint(2**31 - 1)
         return single_draw(
-            election.held, self.weights_, election.prior(), self._delta(delta), rng=seed
+            election.held, self.weights_, election.prior, self._delta(delta), rng=seed
         )
 
     def _delta(self, given: float | None) -> float:

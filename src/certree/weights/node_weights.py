@@ -1,6 +1,7 @@
 """A law over the prunings of a tree, and what can be asked of it."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from certree.stats import NodeStats
 from certree.tree import Tree
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class NodeWeights:
     """A law over the prunings of a tree; one pruning is the law that always picks it.
 
@@ -62,6 +63,11 @@ class NodeWeights:
                 f"weights has {len(self.weight)} nodes, but the tree has {tree.n_nodes} nodes"
             )
         return self
+
+    @cached_property
+    def log_decisions(self) -> tuple[Float64, Float64]:
+        """Log probabilities that a reached node is a leaf and that it is split, (m,) each."""
+        return -np.logaddexp(0, self.log_odds), -np.logaddexp(0, -self.log_odds)
 
     @property
     def expected_leaves(self) -> float:

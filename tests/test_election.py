@@ -1,0 +1,194 @@
+"""Which candidate is deployed, what certifies it, and what is computed on the way."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import certree
+from certree import NodeWeights, Vote, Voting
+from certree.certificates import Election, LabelledElection, bounds, elect, elect_labelled
+from certree.certificates.election import PATH
+from certree.votes import Ballots
+from certree.weights.family import Family
+
+MAJORITY, MEAN = Voting("majority"), Voting("mean", smoothing=0.1)
+N, GROWING = 600, 200
+
+
+def rows(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((N, 2))
+    return X, (X.sum(axis=1) > 1).astype(int) ^ (rng.random(N) < 0.15)
+
+
+def election(voting=MAJORITY, groups=None, weight=None, **switches):
+    X, y = rows()
+    grow, weigh = np.arange(GROWING), np.arange(GROWING, N)
+    tree = certree.grow_kd(X[grow], y[grow])
+    held = certree.certificates.held_out(tree, X, y, 2, grow=grow, weigh=weigh, groups=groups)
+    pruning = certree.prunings.cost_complexity(tree, held.grown, 2.0)
+    weighing = None
+    if weight is not None:
+        weighing = certree.count(tree, X[weigh], y[weigh], 2, held.grown.label, weight[weigh])
+    return Election(held, pruning, 0.05, voting, weighing, **switches)
+
+
+def labelled(groups=None, weight=None):
+    X, y = rows()
+    tree = certree.grow.dyadic_grid([0.0, 0.0], [1.0, 1.0], 7)
+    everything = np.arange(N)
+    held = certree.certificates.held_out(tree, X, y, 2, grow=[], weigh=everything, groups=groups)
+    weighing = None if weight is None else certree.count(tree, X, y, 2, held.grown.label, weight)
+    return LabelledElection(held, 0.05, weighing)
+
+
+def errors(election, label):
+    """Whole errors of a labelling of the leaves among the weighing rows."""
+    X, y = rows()
+    leaf = election.held.tree.apply(X[election.held.weigh])
+    return int(np.sum(label[leaf] != y[election.held.weigh]))
+
+
+def counted(monkeypatch):
+    """Count what is computed: ballots, votes, laws, their decisions, and labels of votes."""
+    calls = Counter()
+
+    def count(name, owner, attribute):
+        plain = getattr(owner, attribute)
+
+        def counting(*args):
+            calls[name] += 1
+            return plain(*args)
+
+        monkeypatch.setattr(owner, attribute, counting)
+
+    count("ballots", Voting, "ballots")
+    count("votes", Ballots, "cast")
+    count("laws", Family, "at")
+    count("decisions", NodeWeights.log_decisions, "func")
+    count("labels", Vote.label, "func")
+    return calls
+
+
+@pytest.mark.parametrize("voting", [MAJORITY, MEAN])
+def test_an_election_computes_everything_once(monkeypatch, voting):
+    standing = election(voting)
+    calls = counted(monkeypatch)
+    elect(standing)
+    on_path = 3 * len(PATH)
+    by_draws = voting is MEAN  # the majority of labels is another vote then
+    assert calls == {
+        "laws": on_path + 1,  # the branching prior's is one of them
+        "ballots": 2 + by_draws,
+        "votes": on_path + 1 + by_draws,
+        "labels": on_path + 1,  # each vote's, and that of the pruning of the growing rows
+        "decisions": 9 + 2,  # the laws of the prior, the winner and its likeliest pruning
+    }
+    before = dict(calls)
+    elect(standing, standing.prior.laws[:1])
+    assert calls["decisions"] == before["decisions"] + 1  # the likeliest pruning of that law
+    assert calls["labels"] == before["labels"] + 1
+
+
+@pytest.mark.parametrize("voting", [MAJORITY, MEAN])
+def test_given_laws_are_the_candidates(voting):
+    standing = election(voting)
+    law = certree.pac_bayes(standing.held.tree, standing.stats, 0.5, 0.1)
+    deployed = elect(standing, [law], "vote")
+    assert deployed.weights is law
+    assert deployed.lambda_error is None
+    ballot = certree.vote(standing.held.tree, standing.both, law, voting)
+    np.testing.assert_array_equal(deployed.ballot.score, ballot.score)
+    wrong = errors(standing, ballot.label)
+    assert round(deployed.certificate.risk * deployed.certificate.n) == wrong
+    with pytest.raises(ValueError, match='deploy must be "best" or "vote"'):
+        elect(standing, deploy="worst")
+
+
+@pytest.mark.parametrize("deploy", ["best", "vote"])
+def test_groups_are_certified_by_their_means(deploy):
+    standing = election(groups=np.arange(N) // 4)
+    deployed = elect(standing, deploy=deploy)
+    assert [rival.method for rival in deployed.rivals] == ["hold_out_mean", "occam_mean"]
+    assert {certificate.n for certificate in (*deployed.rivals, *deployed.others)} == {100}
+
+
+@pytest.mark.parametrize("voting", [Voting("mean", slopes=np.array([-1, 0], dtype=np.int8)), MEAN])
+def test_the_deployed_pruning_keeps_to_the_slopes(voting):
+    standing = election(voting)
+    tree, stats = standing.held.tree, standing.held.grown
+    same = Voting("mean", slopes=voting.slopes)
+    expected = certree.vote(tree, stats, standing.pruning, same)
+    np.testing.assert_array_equal(standing.alone.score, expected.score)
+    plain = certree.vote(tree, stats, standing.pruning, "mean")
+    assert np.array_equal(plain.score, expected.score) == (voting.slopes is None)
+
+
+def test_bounds_by_draws_are_on_the_vote_that_is_deployed():
+    """Slopes move labels by the counts of both sides; a bound by draws takes those of one side."""
+    falling = np.array([-1, 0], dtype=np.int8)
+    plain = elect(election(MAJORITY))
+    moved = elect(election(Voting("majority", slopes=falling)))
+    assert len(plain.others) == 8
+    assert [other.method for other in moved.others] == ["occam_pruning", "gibbs_kl"]
+
+
+def test_weights_shape_the_law_and_not_the_count():
+    weight = np.random.default_rng(1).uniform(0.1, 5, N)
+    plain, weighted = (
+        elect(election(), deploy="vote"),
+        elect(election(weight=weight), deploy="vote"),
+    )
+    assert not np.array_equal(plain.weights.weight, weighted.weights.weight)
+    for deployed in (plain, weighted):
+        wrong = errors(election(), deployed.ballot.label)
+        assert deployed.certificate.n == N - GROWING
+        assert deployed.certificate.risk * deployed.certificate.n == pytest.approx(wrong)
+
+
+def test_labelled_prunings_are_certified_by_all_rows():
+    standing = labelled()
+    deployed = elect_labelled(standing)
+    (voted,) = deployed.rivals
+    assert deployed.certificate is voted
+    assert (voted.method, voted.n, voted.share) == ("occam_vote", N, 1.0)
+    assert round(voted.risk * N) == errors(standing, deployed.ballot.label)
+    found = [
+        certree.certificates.occam_vote(standing.held, each.ballot.label, standing.prior).bound
+        for each in standing.candidates()
+    ]
+    assert voted.bound == min(found)
+    assert deployed.lambda_error == PATH[int(np.argmin(found))]
+    (draws,) = deployed.others
+    assert draws.method == "gibbs_kl"
+
+
+def test_labelled_prunings_take_rows_in_groups():
+    standing = labelled(groups=np.arange(N) // 5)
+    deployed = elect_labelled(standing)
+    certificate = deployed.certificate
+    assert (certificate.method, certificate.n, certificate.grouped) == ("occam_mean", 120, True)
+    # Groups are of one size here.
+    assert certificate.risk == pytest.approx(errors(standing, deployed.ballot.label) / N)
+    bound = bounds.occam_mean(certificate.risk, 120, certificate.complexity, np.log(0.05))
+    assert certificate.bound == bound
+    assert deployed.others[0].n == 120
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(N) // 5])
+def test_labelled_prunings_take_weighted_rows(groups):
+    weight = np.where(rows()[1] == 1, 3.0, 1.0)
+    plain, standing = labelled(groups), labelled(groups, weight)
+    deployed = elect_labelled(standing)
+    law = certree.certificates.labelled_posterior(
+        standing.held.tree, standing.weighing, standing.prior, deployed.lambda_error
+    )
+    np.testing.assert_array_equal(deployed.weights.weight, law.weights.weight)
+    np.testing.assert_array_equal(deployed.stats.counts, standing.weighing.counts)
+    np.testing.assert_array_equal(deployed.stats.label, deployed.ballot.label)
+    assert not np.array_equal(deployed.ballot.score, elect_labelled(plain).ballot.score)
+    # The certificate is that of the rows as they are, each once.
+    assert deployed.certificate.n == (N if groups is None else 120)
+    wrong = errors(standing, deployed.ballot.label)
+    assert deployed.certificate.risk == pytest.approx(wrong / N)
