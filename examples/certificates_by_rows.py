@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from certree import PACBayesTreeClassifier
+from certree import CertifiedTreeClassifier
 
 SIDE, NOISE = 64, 0.1
 ROWS = [100 * 2**k for k in range(8)]
@@ -33,7 +33,7 @@ def figures_of(n: int, draw: int) -> list[float]:
     rng = np.random.default_rng([n, draw])
     point = rng.integers(len(POINTS), size=n)
     y = PLANTED[point] ^ (rng.random(n) < NOISE)
-    model = PACBayesTreeClassifier(vote="majority", split=0.35, random_state=draw)
+    model = CertifiedTreeClassifier(vote="majority", grow_size=0.35, random_state=draw)
     model.fit(POINTS[point], y)
     apart = np.mean(model.predict(POINTS) != PLANTED)
     true_error = NOISE + (1 - 2 * NOISE) * apart

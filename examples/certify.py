@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from certree import PACBayesTreeClassifier, certify
+from certree import CertifiedTreeClassifier, certify
 
 TARGET = 0.10
 
@@ -19,7 +19,7 @@ def main() -> None:
     X_train, X_new, y_train, y_new = train_test_split(
         X, y, train_size=400, stratify=y, random_state=0
     )
-    model = PACBayesTreeClassifier(vote="majority", split=0.35, delta=0.05, random_state=0)
+    model = CertifiedTreeClassifier(vote="majority", grow_size=0.35, delta=0.05, random_state=0)
     model.fit(X_train, y_train)
     print(model.report())
 

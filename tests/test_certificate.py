@@ -2,9 +2,11 @@
 
 import doctest
 import math
+import re
 from dataclasses import astuple
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from certree.certificates.majority import TUPLES
 from strategies import sums, temperatures, trees_and_stats
 
 LOG_DELTA = math.log(0.05)
+DOCS = Path(__file__).parent.parent / "docs"
 OF_LABEL = ("occam_vote", "occam_mean")
 OF_LAW = [name for name in METHODS if name.startswith(("gibbs_", "vote_"))]
 CERTIFY = {name: partial(certify_law, method=name) for name in OF_LAW} | {
@@ -220,6 +223,19 @@ def test_an_unknown_method_is_refused_with_those_that_are_known():
         certify_law(held, prior.laws[0], prior, method="occam_vote")
     for name in OF_LAW:
         assert f'"{name}"' in certify_law.__doc__
+
+
+def test_every_public_name_is_shown():
+    pages = "\n".join(page.read_text() for page in DOCS.glob("cert*.md"))
+    for name in certree.certificates.__all__:
+        shown = ">>>" in (getattr(certree.certificates, name).__doc__ or "")
+        assert shown or re.search(rf"\b{name}\b", pages), name
+    assert certree.certificates.__all__ == sorted(certree.certificates.__all__, key=isort_key)
+
+
+def isort_key(name):
+    """Constants, then types, then functions, as the linter sorts them."""
+    return (not name.isupper(), name[0].islower(), name)
 
 
 @pytest.mark.parametrize("module", ["hold_out", "majority", "occam", "weighing", "election"])

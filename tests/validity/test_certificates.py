@@ -130,7 +130,7 @@ def by_law(name):
 def by_label(certify):
     """Bound and true risk of the vote with the lowest bound, of both kinds."""
 
-    def certified(draw):
+    def outcome(draw):
         held = draw.held()
         prior = priors(held)
         labels = [
@@ -142,20 +142,20 @@ def by_label(certify):
         certificate, label = min(found, key=lambda pair: pair[0].bound)
         return certificate.bound, draw.world.risk_of_labels(held.tree, label)
 
-    return certified
+    return outcome
 
 
 def of_one_pruning(certify):
     """Bound and true risk of the pruning that the growing rows choose."""
 
-    def certified(draw):
+    def outcome(draw):
         held = draw.held()
         pruning = certree.prunings.cost_complexity(held.tree, held.grown, 2.0)
         label = certree.vote(held.tree, held.stats, pruning).label
         risk = pruning.weight @ held.stats.errors / held.n
         return certify(held, risk).bound, draw.world.risk_of_labels(held.tree, label)
 
-    return certified
+    return outcome
 
 
 def hold_out_best(draw):
@@ -262,10 +262,14 @@ def test_bounds_hold_for_groups_whose_rows_share_their_noise(name):
     expect_valid(bound, risk, 0.999)
 
 
+def certified(draw, **switches):
+    return certree.PACBayesTreeClassifier(split=0.1, cv=2, random_state=draw.seed, **switches)
+
+
 def fitted(draw, **switches):
     """Bound and true risk of what a fit deploys."""
     X, y, _, _ = draw.rows()
-    model = certree.PACBayesTreeClassifier(split=0.1, cv=2, random_state=draw.seed, **switches)
+    model = certified(draw, **switches)
     groups = None if draw.group_size == 1 else np.arange(len(y)) // draw.group_size
     model.fit(X, y, groups=groups)
     right = draw.world.classes[np.arange(len(GRID)), model.predict(GRID)]
@@ -307,7 +311,7 @@ def test_selective_votes_keep_their_promise_at_all_margins(n_classes):
     for seed in range(REPEATS):
         draw = Draw(World(n_classes), seed)
         X, y, _, _ = draw.rows()
-        model = certree.PACBayesTreeClassifier(split=0.1, cv=2, deploy="vote", random_state=seed)
+        model = certified(draw, deploy="vote")
         worst = []
         for each in model.fit(X, y).selective_certificates():
             label, answered = model.predict_selective(GRID, each.margin)
@@ -404,6 +408,28 @@ def test_labelled_prunings_need_no_growing_rows():
             violations += vote.bound < world.risk_of_labels(grid, ballot.label)
             assert max(gibbs.bound, vote.bound) < 0.8
     assert violations <= len(LAMBDAS) * binom.ppf(0.999, REPEATS, DELTA)
+
+
+@pytest.mark.parametrize("group_size", [1, 5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_elections_of_labelled_prunings_keep_their_promise(group_size, weighted):
+    """Weights may depend on the classes: they shape the law, and all laws are covered at once."""
+    grid = Tree(*_quartered(), 2)
+    outcomes = []
+    for seed in range(REPEATS):
+        world = World(3)
+        X, y, _, _ = Draw(world, seed, group_size).rows()
+        groups = None if group_size == 1 else np.arange(len(y)) // group_size
+        held = certree.certificates.held_out(
+            grid, X, y, 3, grow=[], weigh=np.arange(len(y)), groups=groups
+        )
+        weight = np.where(y == 1, 4.0, 1.0)
+        weighing = certree.count(grid, X, y, 3, held.grown.label, weight) if weighted else None
+        election = certree.certificates.LabelledElection(held, DELTA, weighing)
+        deployed = certree.certificates.elect_labelled(election)
+        risk = world.risk_of_labels(grid, deployed.ballot.label)
+        outcomes.append((deployed.certificate.bound, risk))
+    expect_valid(*np.array(outcomes).T, worth=0.4)
 
 
 def _quartered(depth=6):

@@ -1,4 +1,17 @@
-"""6 CERTIFICATE: what is promised about errors on new rows."""
+"""6 CERTIFICATE: upper bounds on the error on new rows, which overfitting cannot break.
+
+`certify` bounds the error of any classifier by rows that it has never seen. To let the same rows choose
+among the prunings of a tree and certify the choice, four steps:
+
+1. grow a tree on some rows, and let `held_out` count them and the others, the weighing rows, apart;
+2. make a `Prior` of the tree and the growing rows: `count_prior`, `branching_prior`, `mix_priors`;
+3. weigh by the weighing rows: `gibbs_posterior` or any other law, and vote;
+4. certify: `occam_vote` the labels of the vote, `certify_law` the law and its majority vote,
+   `occam_pruning` one pruning. All laws, votes and prunings are covered at once.
+
+`elect` does steps 2 to 4 for many laws and says which predictor to deploy. `METHODS` lists what may be
+certified, what it needs and where it is proved; the formulas are in `bounds`.
+"""
 
 from certree.certificates.certificate import METHODS, Certificate, Method, Parts, tightest
 from certree.certificates.divergence import kl_divergence, log_prior_mass, renyi_divergence

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from certree import _core
+from certree._core import log_masses, weigh
 from certree.arrays import Float64, codes, column
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights, reached
@@ -33,7 +33,7 @@ def log_sum(tree: Tree, log_stop: Float64, log_split: Float64) -> float:
     """
     nothing = np.zeros((tree.n_nodes, 0))
     stops = np.ascontiguousarray(log_stop), np.ascontiguousarray(log_split)
-    return _core.weigh(tree.left, nothing, *stops, np.zeros(0), np.zeros(0), False)[2]
+    return weigh(tree.left, nothing, *stops, np.zeros(0), np.zeros(0), False)[2]
 
 
 def kl_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights) -> float:
@@ -136,5 +136,5 @@ def log_prior_mass(tree: Tree, prior: NodeWeights, log_label: ArrayLike, label: 
     log_prior: Float64 = column("log_label", log_label, "float64", (tree.n_nodes, None))
     cells = codes("label", label, *log_prior.shape)
     stop, split = prior.of(tree).log_decisions
-    mass = _core.log_masses(tree.left, cells, stop[None], split[None], log_prior[None])
+    mass = log_masses(tree.left, cells, stop[None], split[None], log_prior[None])
     return float(mass[0])

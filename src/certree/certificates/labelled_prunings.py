@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp, rel_entr
 
-from certree import _core
+from certree._core import push_down
 from certree.arrays import Float64, column, nonnegative
 from certree.certificates.priors import Prior
 from certree.stats import NodeStats
@@ -100,7 +100,7 @@ def ballot_of(tree: Tree, stats: NodeStats, law: Law) -> Vote:
     if isinstance(law, NodeWeights):
         return vote(tree, stats, law)
     weight = law.weights.of(tree).weight
-    return Vote(_core.push_down(tree.left, weight, None, law.share, law.share.shape[1]))
+    return Vote(push_down(tree.left, weight, None, law.share, law.share.shape[1]))
 
 
 def divergence(law: Law, prior: Prior) -> float:

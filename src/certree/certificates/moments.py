@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincc, expit
 
-from certree import _core
+from certree._core import sums_below
 from certree.arrays import Float64, column
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -163,7 +163,7 @@ def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     """
     values = _finite(tree, value)
     log_odds = weights.of(tree).log_odds
-    below = _core.sums_below(tree.left, log_odds, values)
+    below = sums_below(tree.left, log_odds, values)
     inner = np.flatnonzero(~tree.is_leaf)
     child = tree.left[inner]
     step = values[inner] - (below[child] + below[child + 1])

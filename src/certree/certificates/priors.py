@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from certree import _core
+from certree._core import log_masses
 from certree.arrays import Float64, codes, column, nonnegative
 from certree.certificates.divergence import kl_divergence
 from certree.stats import NodeStats
@@ -91,7 +91,7 @@ class Prior:
     def log_mass(self, label: ArrayLike) -> float:
         """Log of the mass of all labelled prunings that label the tree's leaves so (nats)."""
         cells = codes("label", label, self.tree.n_nodes, self.n_labels)
-        return self._mix(_core.log_masses(self.tree.left, cells, *self._decisions, self.log_label))
+        return self._mix(log_masses(self.tree.left, cells, *self._decisions, self.log_label))
 
     @cached_property
     def _decisions(self) -> tuple[Float64, Float64]:
