@@ -1,5 +1,6 @@
 """Which candidate is deployed, what certifies it, and what is computed on the way."""
 
+import pickle
 from collections import Counter
 
 import numpy as np
@@ -89,6 +90,21 @@ def test_an_election_computes_everything_once(monkeypatch, voting):
     elect(standing, standing.prior.laws[:1])
     assert calls["decisions"] == before["decisions"] + 1  # the likeliest pruning of that law
     assert calls["labels"] == before["labels"] + 1
+
+
+@pytest.mark.parametrize("make", [election, labelled])
+def test_a_pickle_holds_no_more_than_what_was_given(make):
+    standing = make()
+    before = pickle.dumps(standing)
+    (elect if make is election else elect_labelled)(standing)
+    after = pickle.dumps(standing)
+    assert len(after) < 1.01 * len(before)
+    again = pickle.loads(after)
+    label = np.zeros(standing.held.tree.n_nodes, dtype=int)
+    certificates = [
+        certree.certificates.occam_vote(each.held, label, each.prior) for each in (standing, again)
+    ]
+    assert certificates[0] == certificates[1]
 
 
 @pytest.mark.parametrize("voting", [MAJORITY, MEAN])

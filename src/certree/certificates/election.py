@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -96,8 +96,24 @@ class Deployed:
     lambda_error: float | None
 
 
+class _Electorate:
+    """The rows of an election; a pickle holds the fields, and nothing that is computed from them."""
+
+    held: HeldOut
+    weighing: NodeStats | None
+
+    @property
+    def stats(self) -> NodeStats:
+        """Counts that shape the law."""
+        return self.held.stats if self.weighing is None else self.weighing
+
+    def __getstate__(self) -> dict[str, Any]:
+        computed = {name for name, how in vars(type(self)).items() if type(how) is cached_property}
+        return {name: value for name, value in vars(self).items() if name not in computed}
+
+
 @dataclass(frozen=True, eq=False)
-class Election:
+class Election(_Electorate):
     """What the candidates share.
 
     Parameters
@@ -120,11 +136,6 @@ class Election:
     delta: float
     voting: Voting
     weighing: NodeStats | None = None
-
-    @property
-    def stats(self) -> NodeStats:
-        """Counts that shape the law."""
-        return self.held.stats if self.weighing is None else self.weighing
 
     @cached_property
     def both(self) -> NodeStats:
@@ -168,7 +179,7 @@ class Election:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledElection:
+class LabelledElection(_Electorate):
     """The same for labelled prunings of a tree that no row has grown or labelled.
 
     Parameters
@@ -184,11 +195,6 @@ class LabelledElection:
     held: HeldOut
     delta: float
     weighing: NodeStats | None = None
-
-    @property
-    def stats(self) -> NodeStats:
-        """Counts that shape the law."""
-        return self.held.stats if self.weighing is None else self.weighing
 
     @cached_property
     def prior(self) -> Prior:
