@@ -1,6 +1,6 @@
 """What a model file holds of a tree in which prunings vote."""
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -56,8 +56,7 @@ def parts_of_tree(model: TreeVoteEstimator) -> tuple[dict[str, Any], dict[str, N
         header["unit"] = float(model.stats_.unit)
     if isinstance(model, CertifiedTreeClassifier):
         header["certificates"] = [asdict(one) for one in model.certificates_]
-        deployed = model.certificate_ in model.certificates_
-        header["deployed"] = model.certificates_.index(model.certificate_) if deployed else None
+        header["deployed"] = model.certificates_.index(model.certificate_)
     return header, arrays
 
 
@@ -109,11 +108,17 @@ def _laws(model: TreeVoteEstimator, temperatures: dict[str, Any], given: list[fl
 def _set_certificates(
     model: CertifiedTreeClassifier, saved: list[dict[str, Any]], deployed: Any
 ) -> None:
-    certificates = []
+    certificates, entries = [], {field.name for field in fields(Certificate)}
     for one in saved:
+        if set(one) != entries:
+            raise ValueError(f"expected a certificate with {sorted(entries)}, got {one!r}")
         if one["method"] not in METHODS:
             raise ValueError(f"unknown method {one['method']!r}")
         certificates.append(Certificate(**{**one, "observed": tuple(one["observed"])}))
+    if deployed not in range(len(certificates)):
+        raise ValueError(
+            f"deployed must be one of {len(certificates)} certificates, got {deployed!r}"
+        )
     model.election_ = None
     model.certificates_ = tuple(certificates)
-    model.certificate_ = None if deployed is None else model.certificates_[deployed]
+    model.certificate_ = model.certificates_[deployed]
