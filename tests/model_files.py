@@ -98,7 +98,9 @@ def plain(value):
     if isinstance(value, BaseEstimator):
         own = value.get_params(deep=False)
         return type(value), {name: plain(inner) for name, inner in own.items()}
-    return np.asarray(value).tolist() if isinstance(value, np.ndarray | tuple) else value
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.tolist()
+    return list(value) if isinstance(value, tuple) else value
 
 
 def refuses(path, match=None):
