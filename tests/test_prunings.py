@@ -9,13 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.base import clone
 from sklearn.tree import DecisionTreeRegressor
 
 import certree
 import reference
-from certree import NodeStats, Tree, _core
+from certree import NodeStats, PrunedTreeClassifier, Tree, _core
+from certree.prunings import (
+    CostComplexity,
+    DepthPenalised,
+    DescriptionLength,
+    Pessimistic,
+    Polynomial,
+    SiblingMerge,
+    SpatiallyAdaptive,
+    SquareRoot,
+)
 from certree.prunings.paths import impurity_cost
 from certree.prunings.penalties import upper_errors
+from certree.prunings.shorthand import RULES, rule_of
 from certree.weights.family import JudgedVotes
 from strategies import sums, temperatures, trees, trees_and_stats, trees_and_targets
 
@@ -461,3 +473,80 @@ def test_validation_rows_of_other_trees_or_classes_are_refused():
         certree.prunings.reduced_error(tree, stats, NodeStats([[1, 2, 3]], [1]))
     with pytest.raises(ValueError, match="stats has 2 nodes, but the tree has 1 nodes"):
         certree.prunings.reduced_error(tree, stats, NodeStats([[1, 2], [1, 2]], [1, 1]))
+
+
+# -- rules as objects ------------------------------------------------------------------------------
+
+OBJECTS = [
+    (CostComplexity(), certree.prunings.cost_complexity, {}),
+    (DepthPenalised(), certree.prunings.depth_penalised, {}),
+    (Pessimistic(), certree.prunings.pessimistic, {}),
+    (Pessimistic(0.05), certree.prunings.pessimistic, {"confidence": 0.05}),
+    (DescriptionLength(), certree.prunings.minimum_description_length, {}),
+    (DescriptionLength(True), certree.prunings.minimum_description_length, {"free_splits": True}),
+    (SquareRoot(), certree.prunings.square_root_penalised, {}),
+    (SquareRoot(True), certree.prunings.square_root_penalised, {"count_empty": True}),
+    (SpatiallyAdaptive(), certree.prunings.spatially_adaptive, {}),
+    (SpatiallyAdaptive(True), certree.prunings.spatially_adaptive, {"count_empty": True}),
+    (Polynomial(), certree.prunings.polynomial_penalised, {"smoothness": 2}),
+    (Polynomial(3), certree.prunings.polynomial_penalised, {"smoothness": 3}),
+]
+
+
+@given(trees_and_stats(max_inner=8, largest=500), temperatures(100))
+def test_rules_prune_like_their_functions(tree_and_stats, price):
+    tree, stats = tree_and_stats
+    for rule, function, settings in OBJECTS:
+        expected = function(tree, stats, price=price, **settings)
+        np.testing.assert_array_equal(
+            rule.family(tree, stats).at(price).weight, expected.weight, err_msg=str(rule)
+        )
+
+
+@given(trees_and_stats(max_inner=8, largest=50), temperatures(100), st.data())
+def test_sibling_merge_has_the_path_of_its_cost(tree_and_stats, price, data):
+    tree, stats = tree_and_stats
+    cost = data.draw(st.sampled_from([None, "error", "gini", "entropy"]))
+    path = certree.prunings.sibling_merge_path(tree, stats, cost)
+    found = SiblingMerge(cost).family(tree, stats)
+    np.testing.assert_array_equal(found.prices, path.prices)
+    np.testing.assert_array_equal(found.at(price).weight, path.at(price).weight)
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_a_name_means_the_rule_with_its_defaults(name):
+    rule = rule_of(name)
+    assert type(rule) is RULES[name]
+    assert rule_of(rule) is rule
+    assert rule_of(name) is not rule
+    assert repr(rule) == f"{RULES[name].__name__}()"
+    assert clone(rule).get_params() == rule.get_params() == RULES[name]().get_params()
+    assert rule.reads_classes == (name in ("pessimistic", "description-length"))
+
+
+def test_rules_say_their_settings_and_can_be_set():
+    assert repr(Pessimistic(0.1)) == "Pessimistic(confidence=0.1)"
+    assert repr(DescriptionLength(free_splits=True)) == "DescriptionLength(free_splits=True)"
+    assert repr(SiblingMerge("gini")) == "SiblingMerge(cost='gini')"
+    assert Pessimistic().set_params(confidence=0.5).confidence == 0.5
+    for rule, _, _ in OBJECTS:
+        assert repr(clone(rule)) == repr(rule)
+
+
+@pytest.mark.parametrize("value", ["optimistic", None, 3, CostComplexity, PrunedTreeClassifier()])
+def test_what_is_no_rule_is_refused(value):
+    with pytest.raises(ValueError, match="rule must be the name of a rule or an object such as"):
+        rule_of(value)
+
+
+def test_settings_that_cannot_be_are_refused_by_rules():
+    tree, stats = Tree([0], [0.0], [-1], [1], 1), NodeStats([[1, 2]], [1])
+    for rule, message in (
+        (Pessimistic(1.0), "confidence must lie between 0 and 1, got 1.0"),
+        (SiblingMerge("squared"), "cost must be None or one of error, gini, entropy, got"),
+        (SquareRoot("no"), "count_empty must be True or False, got 'no'"),
+        (SpatiallyAdaptive(None), "count_empty must be True or False, got None"),
+        (Polynomial(0), "smoothness must be a whole number >= 1, got 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rule.family(tree, stats)
