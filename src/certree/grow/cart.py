@@ -1,6 +1,6 @@
 """Greedy cells (CART): a cell is cut where the response becomes purest."""
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -109,7 +109,7 @@ class Cart(BaseEstimator):
             if response["y"] is not None:
                 response["n_classes"] = 2  # one class is counted beside an empty one
         least = self.min_impurity_decrease
-        if not (np.isfinite(least) and least >= 0):
+        if not (isinstance(least, Real) and np.isfinite(least) and least >= 0):
             raise ValueError(f"min_impurity_decrease must be a finite number >= 0, got {least!r}")
         if self.splitter not in ("best", "random"):
             raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')

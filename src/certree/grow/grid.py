@@ -1,5 +1,7 @@
 """The cells of a fixed box: a tree in which no row has a part."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
@@ -40,7 +42,9 @@ class Grid(BaseEstimator):
     def grow(self, rows: GrowingRows) -> Tree:
         """Divide the box; nothing of the rows is read but their number and that of the features."""
         corners: ArrayLike = column("box", self.box, "float64", (2, rows.X.shape[1]))
-        depth = int(np.log2(len(rows.X))) if rows.max_depth is None else rows.depth_limit
+        # Weights may follow classes, and so must not decide the depth.
+        plain = replace(rows, weight=None)
+        depth = int(np.log2(plain.n)) if rows.max_depth is None else plain.depth_limit
         low, high = np.asarray(corners)
         return dyadic_grid(low, high, min(depth, DEEPEST_GRID))
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -138,7 +138,7 @@ class GrowingRows:
 
     def stopping(self, min_samples_split: float) -> dict[str, Any]:
         """What says when a cell is not split any further, as the core's growers take it."""
-        if not min_samples_split >= 2:
+        if not (isinstance(min_samples_split, Real) and min_samples_split >= 2):
             raise ValueError(f"min_samples_split must be at least 2, got {min_samples_split!r}")
         plain = self.weight is None or (self.weight == 1).all()
         return {

@@ -1,0 +1,559 @@
+"""The door: what an estimator is given becomes rows that it is fitted on."""
+
+import dataclasses
+import re
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+
+from certree import (
+    CertifiedTreeClassifier,
+    DecoratedTreeClassifier,
+    DecoratedTreeRegressor,
+    Dyadic,
+    Grid,
+    HelmboldSchapireTreeClassifier,
+    NaiveBayesClassifier,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+)
+from certree.rows.deal import Sides, deal
+from certree.rows.training import Training, class_weights, new_rows, one_row, training_rows
+
+CLASSIFIERS = [
+    PACBayesTreeClassifier(random_state=0),
+    PACBayesTreeClassifier("kd", random_state=0),
+    PACBayesTreeClassifier(Grid([[-5] * 3, [5] * 3]), max_depth=6, random_state=0),
+    PrunedTreeClassifier(random_state=0),
+    PrunedTreeClassifier(Dyadic(), rule="spatially-adaptive", random_state=0),
+    HelmboldSchapireTreeClassifier(random_state=0),
+    DecoratedTreeClassifier(min_model_rows=30, random_state=0),
+    DecoratedTreeClassifier(rule="polynomial", price=1e-3, min_model_rows=30, random_state=0),
+    CertifiedTreeClassifier(random_state=0),
+    CertifiedTreeClassifier(laws="cv", deploy="vote", random_state=0),
+    CertifiedTreeClassifier(preprocessor=StandardScaler(), random_state=0),
+    CertifiedTreeClassifier(Grid([[-5] * 3, [5] * 3]), max_depth=5, random_state=0),
+    NaiveBayesClassifier(),
+    NaiveBayesClassifier(densities="histogram"),
+]
+REGRESSORS = [
+    PACBayesTreeRegressor(random_state=0),
+    PrunedTreeRegressor(random_state=0),
+    DecoratedTreeRegressor(min_model_rows=30, random_state=0),
+]
+every_classifier = pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
+every_estimator = pytest.mark.parametrize("model", [*CLASSIFIERS, *REGRESSORS], ids=str)
+
+
+def two_classes(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    is_yes = X[:, 0] + X[:, 1] ** 2 + rng.normal(size=n) > 1
+    return X, np.where(is_yes, "yes", "no").astype("<U5")
+
+
+def target_of(model, X, y):
+    return X[:, 0] + (y == "yes") if isinstance(model, RegressorMixin) else y
+
+
+def interleaved(there, others, seed=0):
+    """Places of some rows among others that are mixed in."""
+    place = np.random.default_rng(seed).permutation(there + others)[:there]
+    return np.sort(place)
+
+
+def assert_same(a, b, where="model"):
+    """Two values with all that they hold are equal, array by array, bit by bit."""
+    assert type(a) is type(b), where
+    if isinstance(a, np.ndarray) and a.dtype != object:
+        np.testing.assert_array_equal(a, b, err_msg=where)
+    elif isinstance(a, np.ndarray | list | tuple):
+        assert len(a) == len(b), where
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            assert_same(x, y, f"{where}[{i}]")
+    elif isinstance(a, dict):
+        assert list(a) == list(b), where
+        for name in a:
+            assert_same(a[name], b[name], f"{where}[{name!r}]")
+    elif dataclasses.is_dataclass(a) and not isinstance(a, type):
+        for field in dataclasses.fields(a):
+            name = field.name
+            assert_same(getattr(a, name), getattr(b, name), f"{where}.{name}")
+    elif isinstance(a, bool | int | float | str | type(None) | np.generic | Fraction):
+        np.testing.assert_equal(a, b, err_msg=where)
+    elif hasattr(a, "__dict__") and not callable(a):
+        assert_same(vars(a), vars(b), where)
+
+
+def learned(model):
+    return {name: value for name, value in vars(model).items() if name.endswith("_")}
+
+
+def assert_same_fit(a, b):
+    """All that two fits have learned is equal."""
+    for name in ("predict", "predict_proba"):
+        if hasattr(a, name):
+            X = two_classes(50, 1)[0]
+            np.testing.assert_array_equal(getattr(a, name)(X), getattr(b, name)(X))
+    assert len(learned(a)) >= 5
+    assert_same(learned(a), learned(b))
+
+
+# -- rows of weight zero ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0, 0.7])
+@every_estimator
+def test_rows_of_weight_zero_leave_no_trace(model, weight):
+    X, y = two_classes()
+    y = target_of(model, X, y)
+    place = interleaved(len(X), 40)
+    # Infinities and other targets stand where nothing is to look at them.
+    all_X, all_y = np.full((240, 3), np.inf), np.resize(y[::-1], 240)
+    all_X[place], all_y[place] = X, y
+    weights = np.zeros(240)
+    weights[place] = weight * (1 + np.arange(200) % 3)
+    a = clone(model).fit(all_X, all_y, sample_weight=weights)
+    assert_same_fit(a, clone(model).fit(X, y, sample_weight=weights[place]))
+
+
+@every_classifier
+def test_classes_seen_at_weight_zero_alone_are_no_classes(model):
+    X, y = two_classes()
+    all_X, all_y = np.vstack([X, X[:30]]), np.concatenate([y, np.full(30, "never")])
+    weight = np.repeat([1.0, 0], [200, 30])
+    a = clone(model).fit(all_X, all_y, sample_weight=weight)
+    assert a.classes_.tolist() == ["no", "yes"]
+    assert_same_fit(a, clone(model).fit(X, y, sample_weight=np.ones(200)))
+
+
+@every_classifier
+def test_classes_of_weight_zero_are_no_classes_either(model):
+    X, y = two_classes()
+    y[:40] = "never"
+    weights = {"never": 0, "yes": 2, "no": 1}
+    a = clone(model).set_params(class_weight=weights).fit(X, y)
+    assert a.classes_.tolist() == ["no", "yes"]
+    there = {"yes": 2, "no": 1}
+    assert_same_fit(a, clone(model).set_params(class_weight=there).fit(X[40:], y[40:]))
+
+
+@pytest.mark.parametrize("dtype", ["category", object])
+@every_estimator
+def test_categories_seen_at_weight_zero_alone_are_unknown(model, dtype):
+    if isinstance(model.get_params().get("preprocessor"), StandardScaler):
+        pytest.skip("a scaler takes no categories")
+    if model.get_params().get("densities") == "histogram":
+        pytest.skip("categories have no histogram")
+    X, y = two_classes()
+    y = target_of(model, X, y)
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": np.where(X[:, 2] > 0, "high", "low")})
+    table.loc[:29, "c"] = "never"
+    table["c"] = table["c"].astype(dtype)
+    weight = np.repeat([0.0, 1], [30, 170])
+    model = clone(model).set_params(categorical_features=["c"])
+    a, b = clone(model).fit(table, y, sample_weight=weight), clone(model)
+    b.fit(table[30:], y[30:], sample_weight=weight[30:])
+    assert a.categories_.names == (None, None, ("high", "low"))
+    assert_same(learned(a), learned(b))
+    if get_tags(a).input_tags.allow_nan:  # else what is unknown cannot be predicted
+        unknown = table[:30].assign(c=None)
+        np.testing.assert_array_equal(a.predict(table[:30]), a.predict(unknown))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.sampled_from([None, 0.4]))
+def test_the_rows_that_are_left_are_those_of_positive_weight(seed, n_groups, grow_size):
+    rng = np.random.default_rng(seed)
+    n = 40
+    X, y, weight = rng.normal(size=(n, 2)), rng.integers(0, 3, n), rng.integers(0, 3, n) * 1.5
+    weight[0] = 1
+    groups, here = rng.integers(0, 3 * n_groups, n), np.flatnonzero(weight)
+    model = Classifier()
+    rows = training_rows(
+        model, X, y, weight, groups=groups, grow_size=grow_size, random_state=RandomState(seed)
+    )
+    np.testing.assert_array_equal(rows.X, X[here])
+    np.testing.assert_array_equal(model.classes_[rows.y], y[here])
+    np.testing.assert_array_equal(rows.weight, weight[here])
+    np.testing.assert_array_equal(rows.groups, groups[here])
+    np.testing.assert_array_equal(np.arange(n) if rows.indices is None else rows.indices, here)
+    assert rows.y.dtype == np.int32
+    if grow_size is None:
+        expected = Sides.all_grow(len(here))
+    else:
+        expected = deal(len(here), grow_size, RandomState(seed), groups[here])
+    np.testing.assert_array_equal(rows.sides.grow, expected.grow)
+    np.testing.assert_array_equal(rows.sides.weigh, expected.weigh)
+    assert not set(groups[here][rows.sides.grow]) & set(groups[here][rows.sides.weigh])
+    both = np.concatenate([rows.sides.grow, rows.sides.weigh])
+    np.testing.assert_array_equal(np.sort(both), np.arange(len(here)))
+
+
+# -- the order of the steps ------------------------------------------------------------------------
+
+RandomState = np.random.RandomState
+
+
+class Recorder(TransformerMixin, BaseEstimator):
+    """Doubles the rows and remembers which it has seen."""
+
+    seen: ClassVar[list[Any]] = []
+
+    def fit(self, X, y):
+        self.seen.append(("fit", np.asarray(X)[:, 0].tolist(), list(y)))
+        return self
+
+    def transform(self, X):
+        self.seen.append(("transform", np.asarray(X)[:, 0].tolist()))
+        return np.asarray(X) * 2
+
+
+class Classifier(ClassifierMixin, BaseEstimator):
+    """The parameters that the door reads."""
+
+    def __init__(self, categorical_features=None, class_weight=None, preprocessor=None):
+        self.categorical_features = categorical_features
+        self.class_weight = class_weight
+        self.preprocessor = preprocessor
+
+    def fit(self, X, y):
+        training_rows(self, X, y)
+        return self
+
+
+class Regressor(RegressorMixin, BaseEstimator):
+    def __init__(self, categorical_features=None):
+        self.categorical_features = categorical_features
+
+
+def test_steps_come_in_their_order_and_each_sees_only_what_it_may():
+    X = np.arange(20.0)[:, None]
+    y = np.array(["a", "b"] * 10)
+    weight = (np.arange(20) >= 4).astype(float)
+    model, given = Classifier(preprocessor=Recorder()), []
+    Recorder.seen.clear()
+    rows = training_rows(
+        model, X, y, weight, grow_size=0.5, random_state=RandomState(0), categories=given.append
+    )
+    growing = rows.indices[rows.sides.grow]
+    assert len(growing) == 8
+    fit, transform = Recorder.seen
+    assert fit == ("fit", X[growing, 0].tolist(), y[growing].tolist())
+    assert transform == ("transform", X[4:, 0].tolist())
+    # Categories are learned after the preprocessing, from the growing rows; None stands for no names.
+    np.testing.assert_array_equal(given[0], 2 * X[growing])
+    np.testing.assert_array_equal(rows.X, 2 * X[4:])
+    assert model.n_features_in_ == 1
+    assert not hasattr(model.preprocessor, "seen_")
+    assert model.preprocessor_ is not model.preprocessor
+
+
+def test_categories_are_those_of_the_growing_rows():
+    table = pd.DataFrame({"c": [f"c{i}" for i in range(20)]})
+    model = Classifier(categorical_features=["c"])
+    y, state = np.arange(20) % 2, RandomState(0)
+    rows = training_rows(model, table, y, grow_size=0.25, random_state=state)
+    names = sorted(f"c{i}" for i in rows.sides.grow)
+    assert sorted(model.categories_.names[0]) == names
+    assert np.isnan(rows.X[rows.sides.weigh]).all()
+    everyone = Classifier(categorical_features=["c"])
+    training_rows(everyone, table, y, grow_size=0, random_state=state)
+    assert len(everyone.categories_.names[0]) == 20
+
+
+# Of two mistakes the earlier step tells of its own.
+MISTAKES = [
+    ({"y": None}, "requires y to be passed, but the target y is None"),
+    ({"y": np.full(20, np.nan)}, "Input y contains NaN"),
+    ({"y": np.zeros(19)}, "inconsistent numbers of samples: [20, 19]"),
+    ({"sample_weight": np.ones(3)}, "sample_weight.shape == (3,), expected (20,)"),
+    ({"groups": np.ones(3)}, "groups must have shape (20,), got (3,)"),
+    ({"sample_weight": np.zeros(20)}, "Sample weights must contain at least one non-zero"),
+    ({"grow_size": 1e-9}, "leaves none to grow"),
+    ({"preprocessor": StandardScaler(copy=3)}, "'copy' parameter of StandardScaler"),
+    ({"categorical_features": [7]}, "categorical_features must lie in 0 .. 1"),
+    ({"X": np.full((20, 2), np.inf)}, "Input X contains infinity or a value too large"),
+]
+
+
+def entered(**changes):
+    """The door with good arguments but those that are changed."""
+    good = {
+        "X": np.random.default_rng(0).normal(size=(20, 2)),
+        "y": np.arange(20) % 2,
+        "groups": np.arange(20),
+        "grow_size": 0.5,
+        "random_state": RandomState(0),
+    }
+    given = {**good, **changes}
+    names = ("categorical_features", "preprocessor", "class_weight")
+    model = Classifier(**{name: given.pop(name) for name in names if name in given})
+    return training_rows(model, **given)
+
+
+@pytest.mark.parametrize("first", range(len(MISTAKES)))
+def test_mistakes_are_told_in_scikit_learn_s_words(first):
+    changes, message = MISTAKES[first]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        entered(**changes)
+
+
+@pytest.mark.parametrize("second", [4, 6, 8])
+@pytest.mark.parametrize("first", [0, 1, 2, 3, 4, 6])
+def test_of_two_mistakes_that_of_the_earlier_step_is_told(first, second):
+    if first >= second:
+        return
+    changes, message = MISTAKES[first]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        entered(**MISTAKES[second][0], **changes)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.zeros(4), [0, 1, 0, 1], "Expected 2D array, got 1D array instead"),
+        (np.zeros((4, 0)), [0, 1, 0, 1], "0 feature"),
+        (np.zeros((0, 2)), [], "0 sample"),
+        (np.zeros((4, 2)), [0.5, 1.5, 2.5, 3.5], "Unknown label type: continuous"),
+        (np.zeros((4, 2)), np.zeros((4, 2)), "y should be a 1d array"),
+        ([["x", "y"]] * 4, [0, 1, 0, 1], "could not convert string to float"),
+        (np.zeros((4, 2)) * 1j, [0, 1, 0, 1], "Complex data not supported"),
+    ],
+)
+def test_rows_of_no_use_are_refused(X, y, message):
+    with pytest.raises(ValueError, match=message):
+        training_rows(Classifier(), X, y)
+
+
+def test_sparse_rows_are_refused():
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        training_rows(Classifier(), sparse.csr_matrix(np.eye(4)), [0, 1, 0, 1])
+
+
+def test_classes_that_weigh_nothing_are_refused():
+    with pytest.raises(ValueError, match="sample_weight must be positive for at least one row"):
+        entered(class_weight={0: 0, 1: 0})
+
+
+def test_a_preprocessor_takes_rows_that_grow():
+    with pytest.raises(ValueError, match="preprocessor takes rows that grow the tree"):
+        entered(preprocessor=StandardScaler(), grow_size=0)
+
+
+def test_targets_are_codes_or_numbers_and_arrays_are_ready_for_the_core():
+    X = np.asfortranarray(np.random.default_rng(0).normal(size=(6, 2)).astype(np.float32))
+    model = Classifier()
+    rows = training_rows(model, X, ["b", "a", "b", "c", "a", "b"])
+    assert rows.y.tolist() == [1, 0, 1, 2, 0, 1]
+    assert (rows.y.dtype, rows.X.dtype) == (np.int32, np.float32)
+    assert rows.X.flags.c_contiguous
+    assert (rows.weight, rows.indices, rows.groups) == (None,) * 3
+    assert (len(rows.sides.grow), len(rows.sides.weigh)) == (6, 0)
+    numbers = training_rows(Regressor(), X, np.arange(6))
+    assert numbers.y.dtype == np.float64
+    table = pd.DataFrame(X, columns=["u", "v"])
+    training_rows(model, table, [0, 1] * 3)
+    assert model.feature_names_in_.tolist() == ["u", "v"]
+
+
+# -- rows that come later --------------------------------------------------------------------------
+
+
+def test_later_rows_keep_to_what_the_model_knows():
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.array(["a", "b"] * 10)
+    model = Classifier().fit(X, y)
+    again = training_rows(model, X[:3], ["b", "b", "a"], reset=False)
+    assert again.y.tolist() == [1, 1, 0]
+    with pytest.raises(ValueError, match=r"y must hold classes among \['a' 'b'\], got \['c'\]"):
+        training_rows(model, X[:3], ["b", "c", "a"], reset=False)
+    with pytest.raises(ValueError, match="X has 1 features, but Classifier is expecting 2"):
+        training_rows(model, X[:3, :1], ["b", "b", "a"], reset=False)
+    with pytest.raises(ValueError, match="X has 1 features, but Classifier is expecting 2"):
+        new_rows(model, X[:3, :1])
+    with pytest.raises(NotFittedError):
+        new_rows(Classifier(), X)
+
+
+def test_later_rows_of_weight_zero_may_be_of_any_class():
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.array(["a", "b"] * 10)
+    model = Classifier().fit(X, y)
+    rows = training_rows(model, X[:3], ["b", "c", "a"], [1, 0, 1], reset=False)
+    assert rows.y.tolist() == [1, 0]
+
+
+def test_one_row_may_stand_by_itself():
+    assert np.shape(one_row([1.0, 2.0])) == (1, 2)
+    assert one_row([1.0, "x"]).tolist() == [[1.0, "x"]]
+    table = pd.DataFrame({"a": [1.0], "b": ["x"]})
+    assert one_row(table) is table
+
+
+# -- weights of classes ----------------------------------------------------------------------------
+
+
+def test_balanced_classes_weigh_the_same_in_all_whatever_their_rows_weigh():
+    rng = np.random.default_rng(0)
+    y, weight = rng.integers(0, 3, 60), rng.integers(0, 4, 60).astype(float)
+    balanced = weight * class_weights("balanced", y, weight)
+    totals = np.bincount(y, balanced)
+    np.testing.assert_allclose(totals, totals.mean())
+    assert totals.sum() == pytest.approx(weight.sum())
+    copies = np.repeat(y, weight.astype(int))
+    repeated = class_weights("balanced", copies, None)
+    factor = dict(zip(copies, repeated, strict=True))
+    np.testing.assert_allclose(balanced, weight * [factor[k] for k in y])
+
+
+# -- folds -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("as_mask", [False, True])
+def test_given_folds_number_all_rows_and_splitters_those_that_are_left(as_mask):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    weight = (np.arange(20) % 3 > 0) * 2.0
+    rows = training_rows(Classifier(), X, y, weight)
+    grow, judge = np.arange(0, 20, 2), np.arange(1, 20, 2)
+    masks = [np.isin(np.arange(20), side) for side in (grow, judge)]
+    (fold,) = rows.folds([masks if as_mask else (grow, judge)], RandomState(0))
+    for side, sides_weight, wanted in (
+        (fold.grow, fold.grow_weight, grow),
+        (fold.judge, fold.judge_weight, judge),
+    ):
+        np.testing.assert_array_equal(rows.indices[side], wanted[weight[wanted] > 0])
+        np.testing.assert_array_equal(sides_weight, np.full(len(side), 2.0))
+    folds = rows.folds(KFold(3), RandomState(0))
+    expected = list(KFold(3).split(rows.X))
+    for fold, (grow, judge) in zip(folds, expected, strict=True):
+        np.testing.assert_array_equal(fold.grow, grow)
+        np.testing.assert_array_equal(fold.judge, judge)
+
+
+@pytest.mark.parametrize(("cv", "n"), [(None, 5), (2, 2), (np.int64(4), 4)])
+def test_a_number_of_folds_goes_by_content(cv, n):
+    X, y = two_classes()
+    rows = training_rows(Classifier(), X, y)
+    assert len(rows.folds(cv, RandomState(0))) == n
+
+
+def test_some_of_the_rows_stand_by_themselves():
+    X, y = two_classes(20)
+    rows = entered(X=X, y=y, sample_weight=np.arange(20.0))
+    part = rows.at(rows.sides.grow)
+    np.testing.assert_array_equal(part.X, rows.X[rows.sides.grow])
+    np.testing.assert_array_equal(part.weight, rows.weight[rows.sides.grow])
+    assert isinstance(part, Training)
+    assert (part.indices, part.groups) == (None, None)
+    assert (len(part.sides.grow), len(part.sides.weigh)) == (len(part.y), 0)
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+def test_groups_grow_or_weigh_as_a_whole():
+    X, y = two_classes()
+    groups = np.repeat([f"patient {i}" for i in range(40)], 5)
+    rows = entered(X=X, y=y, groups=groups, grow_size=0.35)
+    growing = set(groups[rows.sides.grow])
+    assert len(growing) == 14
+    assert not growing & set(groups[rows.sides.weigh])
+
+
+def test_groups_of_rows_of_weight_zero_are_not_dealt():
+    X, y = two_classes()
+    groups = np.repeat(np.arange(40), 5)
+    weight = (groups >= 20).astype(float)
+    rows = entered(X=X, y=y, sample_weight=weight, groups=groups, grow_size=0.5)
+    assert len(set(rows.groups[rows.sides.grow])) == len(set(rows.groups[rows.sides.weigh])) == 10
+    with pytest.raises(ValueError, match="of 1 groups leaves none to"):
+        entered(X=X, y=y, sample_weight=(groups == 3).astype(float), groups=groups)
+
+
+# -- fits that fail --------------------------------------------------------------------------------
+
+
+def failing(model, X, y):
+    """Fits that fail early and late, with what they are given."""
+    numeric = isinstance(model, RegressorMixin)
+    yield {"X": X, "y": None}
+    yield {"X": np.full_like(X, np.inf), "y": y}
+    yield {"X": X[:, :1], "y": y, "sample_weight": -np.ones(len(y))}
+    yield {"X": X, "y": np.full(len(y), np.nan) if numeric else np.linspace(0, 1, len(y))}
+
+
+@every_estimator
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was(model):
+    X, y = two_classes()
+    y = target_of(model, X, y)
+    fresh, fitted = clone(model), clone(model).fit(X, y)
+    for one in (fresh, fitted):
+        before = dict(vars(one))
+        for arguments in failing(model, X, y):
+            with pytest.raises(ValueError, match=r"\w"):
+                one.fit(**arguments)
+            assert list(vars(one)) == list(before)
+            assert all(vars(one)[name] is value for name, value in before.items())
+
+
+class Interrupted(BaseEstimator):
+    """A partition that is interrupted, after all has been checked."""
+
+    sees_rows = True
+    keeps_slopes = True
+
+    def grow(self, rows):
+        assert len(rows.X) > 0
+        raise KeyboardInterrupt
+
+
+@every_estimator
+def test_a_fit_that_is_interrupted_late_leaves_the_estimator_as_it_was(model):
+    if isinstance(model, NaiveBayesClassifier):
+        pytest.skip("grows no tree")
+    X, y = two_classes()
+    y = target_of(model, X, y)
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    one = clone(model).fit(X, y).set_params(partition=Interrupted())
+    before = dict(vars(one))
+    with pytest.raises(KeyboardInterrupt):
+        one.fit(table, y[::-1])
+    assert list(vars(one)) == list(before)
+    assert all(vars(one)[name] is value for name, value in before.items())
+
+
+def test_a_leaf_model_that_takes_no_weights_is_refused_before_anything_changes():
+    class Unweighted(LogisticRegression):
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    X, y = two_classes()
+    model = DecoratedTreeClassifier(Unweighted(), min_model_rows=30)
+    with pytest.raises(ValueError, match="takes no sample_weight"):
+        model.fit(X, y, sample_weight=np.ones(200))
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_folds_by_groups_are_given_as_indices():
+    X, y = two_classes()
+    splits = list(GroupKFold(4).split(X, groups=np.repeat(np.arange(20), 10)))
+    weight = (np.arange(200) % 5 > 0).astype(float)
+    here = weight > 0
+    model = PACBayesTreeClassifier(cv=splits, random_state=0).fit(X, y, sample_weight=weight)
+    place = np.cumsum(here) - 1
+    kept = [tuple(place[side[here[side]]] for side in split) for split in splits]
+    other = PACBayesTreeClassifier(cv=kept, random_state=0).fit(X[here], y[here])
+    assert model.temperatures_ == other.temperatures_
+    assert model.shares_ == other.shares_
