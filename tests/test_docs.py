@@ -1,21 +1,48 @@
-"""What the documentation shows must run, and print what it says it prints."""
+"""What the documentation shows must run, print what it says it prints, and hold every public name."""
 
+import doctest
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import certree
+import certree.certificates
+import certree.grow
+import certree.prunings
+import certree.rows
+import certree.stats
+import certree.votes
+import certree.weights
+
 PROJECT = Path(__file__).parent.parent
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
+SOURCE = PROJECT / "src"
+MODULES = [path for path in sorted(SOURCE.rglob("*.py")) if ">>> " in path.read_text("utf-8")]
 
 # A block of code and, if one comes straight after it, the block with what it prints.
 BLOCK = re.compile(
     r"^```python\n(.*?)^```\n(?:\s*^```output\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
 )
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+ANCHOR = re.compile(r"\]\(([^)#:\s]*)#([^)]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+CODE = re.compile(r"^```python\n(.*?)^```|`([^`\n]+)`", re.MULTILINE | re.DOTALL)
+
+ROOMS = [
+    certree,
+    certree.rows,
+    certree.grow,
+    certree.stats,
+    certree.weights,
+    certree.prunings,
+    certree.votes,
+    certree.certificates,
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -40,6 +67,49 @@ def test_blocks_of_a_page_run_and_print_what_they_say(page, tmp_path, monkeypatc
 def test_links_of_a_page_lead_somewhere(page):
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def anchors_of(page):
+    """What the headings of a page are called in links to them."""
+    headings = HEADING.findall(BLOCK.sub("", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_headings_of_a_page_lead_there(page):
+    for target, anchor in ANCHOR.findall(page.read_text(encoding="utf-8")):
+        if target.startswith("http"):
+            continue
+        linked = page.parent / target if target else page
+        assert anchor in anchors_of(linked), (target, anchor)
+
+
+def names_on_pages():
+    """Every word of the code on all pages."""
+    words = set()
+    for page in PAGES:
+        for block, inline in CODE.findall(page.read_text(encoding="utf-8")):
+            words.update(re.findall(r"\w+", block or inline))
+    return words
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
+def test_every_public_name_has_a_place_in_the_documentation(room):
+    shown = names_on_pages()
+    missing = [
+        name
+        for name in room.__all__
+        if name not in shown and "Examples\n" not in (getattr(room, name).__doc__ or "")
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
+def test_examples_in_docstrings_print_what_they_say(module):
+    name = ".".join(module.relative_to(SOURCE).with_suffix("").parts)
+    outcome = doctest.testmod(import_module(name))
+    assert outcome.attempted
+    assert not outcome.failed
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda script: script.name)

@@ -10,6 +10,8 @@ from certree import _core
 from certree.arrays import Float64, Int32, codes, column, matrix, row_weights
 from certree.tree import Tree
 
+__all__ = ["NodeStats", "Stats", "TargetStats", "count", "measure", "noise_variance"]
+
 
 class Stats(Protocol):
     """What the later stages ask of the statistics of a tree, whatever the target is."""
@@ -84,8 +86,7 @@ class NodeStats:
     @property
     def n(self) -> Float64:
         """Rows in each node, (m,)."""
-        rows: Float64 = self.counts.sum(axis=1)
-        return rows
+        return self.counts.sum(axis=1)
 
     @property
     def errors(self) -> Float64:
@@ -103,8 +104,7 @@ class NodeStats:
         """Rows of each node times its Gini index, (m,)."""
         n = self.n
         squares = (self.counts**2).sum(axis=1) / np.maximum(n, np.finfo(np.float64).tiny)
-        impurity: Float64 = np.maximum(n - squares, 0.0)
-        return impurity
+        return np.maximum(n - squares, 0.0)
 
     @property
     def table(self) -> Float64:

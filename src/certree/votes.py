@@ -13,6 +13,8 @@ from certree.stats import NodeStats, Stats, TargetStats
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
 
+__all__ = ["Spread", "Vote", "Voting", "spread", "vote"]
+
 Kind = Literal["majority", "mean"]
 Slopes = NDArray[np.int8] | None
 
@@ -40,8 +42,7 @@ class Vote:
     @cached_property
     def label(self) -> Int32:
         """Class with the most votes, ties to the lowest: (m,)."""
-        label: Int32 = self.score.argmax(axis=1).astype(np.int32)
-        return label
+        return self.score.argmax(axis=1).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

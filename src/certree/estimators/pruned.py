@@ -136,7 +136,7 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
     >>> from certree import PrunedTreeClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> PrunedTreeClassifier(random_state=0).fit(X, y).get_n_leaves()
-    3
+    9
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -232,7 +232,7 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
     >>> from certree import PrunedTreeRegressor
     >>> X, y = load_diabetes(return_X_y=True)
     >>> PrunedTreeRegressor(rule="sibling-merge", random_state=0).fit(X, y).get_n_leaves()
-    4
+    5
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
