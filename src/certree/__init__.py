@@ -40,6 +40,7 @@ from certree.weights import NodeWeights, pac_bayes
 __version__ = "0.1.0"
 
 __all__ = [
+    "KD",
     "Cart",
     "CertifiedTreeClassifier",
     "DecoratedTreeClassifier",
@@ -47,7 +48,6 @@ __all__ = [
     "Dyadic",
     "Grid",
     "HelmboldSchapireTreeClassifier",
-    "KD",
     "NaiveBayesClassifier",
     "NodeStats",
     "NodeWeights",

@@ -144,8 +144,7 @@ class Tree:
 
     def category_set(self, node: int) -> Int32:
         """Categories that a node compares, ascending; empty if it compares its threshold."""
-        subset: Int32 = self.categories[self.category_start[node] : self.category_start[node + 1]]
-        return subset
+        return self.categories[self.category_start[node] : self.category_start[node + 1]]
 
     def restricted(self, kept: NDArray[np.intp], is_leaf: NDArray[np.bool_]) -> "Tree":
         """Cut the tree down to some of its nodes.
@@ -198,8 +197,7 @@ class Tree:
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
         """Whether each node is a leaf, (m,)."""
-        leaf: NDArray[np.bool_] = self.left == LEAF
-        return leaf
+        return self.left == LEAF
 
     @property
     def parent(self) -> Int32:

@@ -47,8 +47,7 @@ def margins(ballot: Vote) -> Float64:
     if score.shape[1] == 1:
         return np.ones(len(score))
     two = np.partition(score, -2, axis=1)[:, -2:]
-    lead: Float64 = two[:, 1] - two[:, 0]
-    return lead
+    return two[:, 1] - two[:, 0]
 
 
 def selective_certificates(

@@ -103,10 +103,7 @@ class _LossByPrice:
 
     def losses(self, temperatures: Float64) -> Float64:
         """Loss of each price, (g, 1) -> (g,)."""
-        total: Float64 = np.sum(
-            [rule.totals(loss, temperatures) for rule, loss in self.families], axis=0
-        )
-        return total
+        return np.sum([rule.totals(loss, temperatures) for rule, loss in self.families], axis=0)
 
 
 class DecoratedTree(TreeVoteEstimator):
@@ -502,8 +499,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         shares = self.vote_.score[leaf]
         for v, inside in groups:
             shares[inside] = _shares(self.models_[v], rows[inside], shares.shape[1])
-        known: Float64 = shares[:, : self.n_classes_]
-        return known
+        return shares[:, : self.n_classes_]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class that the model of the leaf predicts.
@@ -522,8 +518,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         codes = self.vote_.label[leaf].copy()
         for v, inside in groups:
             codes[inside] = self.models_[v].predict(rows[inside])
-        labels: NDArray[Any] = self.classes_.take(codes)
-        return labels
+        return self.classes_.take(codes)
 
 
 def _errors(model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:

@@ -105,8 +105,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
                 params[name] = object_of(value)
                 if params[name] is None:
                     raise ValueError(f"{name}={value!r} has no parameters of its own")
-        changed: Self = super().set_params(**params)
-        return changed
+        return super().set_params(**params)
 
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
         """Parameters that may be given by a name, and what makes objects of the names."""
@@ -314,8 +313,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         value = np.maximum(decrease, 0) * np.maximum(split, 0)
         importances = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)
         total = importances.sum()
-        shares: Float64 = importances / (total if total > 0 else 1.0)
-        return shares
+        return importances / (total if total > 0 else 1.0)
 
     def _explainer(self) -> Explainer:
         check_is_fitted(self)
@@ -406,8 +404,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
             Classes.
         """
         leaves = self._leaves(X)
-        labels: NDArray[Any] = self.classes_.take(self.vote_.label.take(leaves))
-        return labels
+        return self.classes_.take(self.vote_.label.take(leaves))
 
     def predict_proba(self, X: ArrayLike) -> Float64:
         """Predict each class's share of the vote.
@@ -425,8 +422,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         leaves = self._leaves(X)
         shares = self.vote_.score[leaves, : self.n_classes_]
         # Path sums are right to a few units of rounding; a sum of exactly 1 costs nothing.
-        normalised: Float64 = shares / shares.sum(axis=1, keepdims=True)
-        return normalised
+        return shares / shares.sum(axis=1, keepdims=True)
 
 
 def _leaves_predict_means(model: Any) -> bool:
@@ -462,8 +458,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
             Predictions, in units of the target.
         """
         leaves = self._leaves(X)
-        predicted: Float64 = self.vote_.score[leaves, 0]
-        return predicted
+        return self.vote_.score[leaves, 0]
 
     @available_if(_leaves_predict_means)
     def predict_spread(self, X: ArrayLike) -> Float64:

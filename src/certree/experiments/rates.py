@@ -39,13 +39,11 @@ DECORATED_SMOOTHNESS = 3
 
 
 def _zigzag(u: Float64) -> Float64:
-    wave: Float64 = 4 * np.abs(u % 1 - 0.5) - 1
-    return wave
+    return 4 * np.abs(u % 1 - 0.5) - 1
 
 
 def _sine(u: Float64) -> Float64:
-    wave: Float64 = np.sin(2 * np.pi * u)
-    return wave
+    return np.sin(2 * np.pi * u)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +68,7 @@ class Boundary:
         """Which points lie above the graph."""
         # No bend and no level falls on a dyadic number, where cells would meet it exactly.
         height = 0.48 + 0.2 * self.wave(1.3 * X[:, :-1] + 0.1).mean(axis=1)
-        sides: NDArray[np.bool_] = X[:, -1] > height
-        return sides
+        return X[:, -1] > height
 
 
 BOUNDARIES = (Boundary("Lipschitz", _zigzag, 1), Boundary("smooth", _sine, np.inf))
@@ -198,8 +195,7 @@ def even_points(dimension: int, n_points: int = TEST_POINTS) -> Float64:
     Kronecker sequences of irrational numbers.
     """
     step = 2 ** (np.arange(1, dimension + 1) / (dimension + 1))
-    points: Float64 = np.arange(1, n_points + 1)[:, None] * step % 1
-    return points
+    return np.arange(1, n_points + 1)[:, None] * step % 1
 
 
 def draw_rows(
@@ -318,8 +314,7 @@ def _rate(dimension: int, boundary: str, rule: str, sizes: dict[int, list[Trial]
 def shrinking(rows: Sequence[int]) -> Float64:
     """What rates are powers of: ``log n / n``."""
     n = np.asarray(rows, dtype=np.float64)
-    ratio: Float64 = np.log(n) / n
-    return ratio
+    return np.log(n) / n
 
 
 def fitted_exponent(rows: Sequence[int], excess: Sequence[float]) -> Mean:

@@ -9,11 +9,11 @@ from certree.grow.partition import Partition
 from certree.grow.sklearn_tree import SklearnTree, from_sklearn
 
 __all__ = [
+    "KD",
     "Cart",
     "Dyadic",
     "Grid",
     "GrowingRows",
-    "KD",
     "Partition",
     "SklearnTree",
     "dyadic_grid",

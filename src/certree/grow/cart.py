@@ -108,7 +108,7 @@ class Cart(BaseEstimator):
             _expect_slopes_fit(rows, response["n_classes"])
             if response["y"] is not None:
                 response["n_classes"] = 2  # one class is counted beside an empty one
-        least = self.min_impurity_decrease
+        least: Any = self.min_impurity_decrease
         if not (isinstance(least, Real) and np.isfinite(least) and least >= 0):
             raise ValueError(f"min_impurity_decrease must be a finite number >= 0, got {least!r}")
         if self.splitter not in ("best", "random"):
@@ -268,5 +268,4 @@ def _centred(target: Float64) -> Float64:
     From a value, and not from the mean itself, so that distances of whole numbers stay whole.
     """
     middle = target[np.lexsort((target, np.abs(target - target.mean())))[0]]
-    distance: Float64 = target - middle
-    return distance
+    return target - middle

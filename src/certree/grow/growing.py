@@ -136,9 +136,10 @@ class GrowingRows:
         """Rows, counted by weight."""
         return float(len(self.X) if self.weight is None else self.weight.sum())
 
-    def stopping(self, min_samples_split: float) -> dict[str, Any]:
+    def stopping(self, min_samples_split: Any) -> dict[str, Any]:
         """What says when a cell is not split any further, as the core's growers take it."""
-        if not (isinstance(min_samples_split, Real) and min_samples_split >= 2):
+        least: Any = min_samples_split
+        if not (isinstance(least, Real) and least >= 2):
             raise ValueError(f"min_samples_split must be at least 2, got {min_samples_split!r}")
         plain = self.weight is None or (self.weight == 1).all()
         return {

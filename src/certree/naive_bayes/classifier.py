@@ -501,8 +501,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n, K)
             In the order of `classes_`; rows sum to 1.
         """
-        posterior: Float64 = np.exp(self.predict_log_proba(X))
-        return posterior
+        return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class with the largest posterior, ties to the first in `classes_`.
@@ -518,8 +517,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             Classes.
         """
         joint = self.predict_joint_log_proba(X)
-        labels: NDArray[Any] = self.classes_[joint.argmax(axis=1)]
-        return labels
+        return self.classes_[joint.argmax(axis=1)]
 
     # -- inspection --------------------------------------------------------------------------------
 

@@ -161,8 +161,7 @@ def _filled(there: NDArray[np.bool_], values: Float64) -> Float64:
 def _log_normal(residual: Float64, deviation: Float64) -> Float64:
     with np.errstate(over="ignore"):
         z = np.clip(residual / deviation, -_FARTHEST, _FARTHEST)
-    result: Float64 = -0.5 * z**2 - np.log(deviation) - 0.5 * np.log(2 * np.pi)
-    return result
+    return -0.5 * z**2 - np.log(deviation) - 0.5 * np.log(2 * np.pi)
 
 
 # -- tables and histograms -------------------------------------------------------------------------
@@ -200,8 +199,7 @@ class CategoricalTable:
     def log_probability(self) -> Float64:
         """Log probability of each category in each class, (K, B)."""
         smoothed = self.counts + self.alpha
-        result: Float64 = np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
-        return result
+        return np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
 
     def log_density(self, x: Float64) -> Float64:
         """Log probability of codes (n,) in each class, (n, K); 0 where a value is missing."""
@@ -269,8 +267,7 @@ class Histogram:
         """Logarithm of the width of each bin, (B,)."""
         # Halves do not overflow. A single value has one bin, whose width means nothing.
         half = np.diff(self.edges / 2)
-        width: Float64 = np.log(2 * np.where(half > 0, half, 0.5))
-        return width
+        return np.log(2 * np.where(half > 0, half, 0.5))
 
 
 Density = Normal | Histogram | CategoricalTable
@@ -335,8 +332,7 @@ def edges_of(x: Float64, weight: Float64, bins: int | str) -> Float64:
     number = bins if isinstance(bins, (int, np.integer)) else _number_of_bins(x, weight, bins)
     part = np.linspace(0, 1, int(number) + 1)
     # Between neighbouring floats there is no room for more edges.
-    edges: Float64 = np.unique(low * (1 - part) + high * part)
-    return edges
+    return np.unique(low * (1 - part) + high * part)
 
 
 def _number_of_bins(x: Float64, weight: Float64, rule: str) -> int:
@@ -358,8 +354,7 @@ def _quartiles(x: Float64, weight: Float64) -> Float64:
         for at in (np.floor(place), np.ceil(place))
     )
     part = place - np.floor(place)
-    quartiles: Float64 = below * (1 - part) + above * part
-    return quartiles
+    return below * (1 - part) + above * part
 
 
 # -- the choice between normal and histogram -------------------------------------------------------

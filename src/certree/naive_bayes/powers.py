@@ -25,8 +25,7 @@ def relative(log_prior: Float64, log_density: Float64) -> Float64:
     """
     # Far from all classes densities are so small that only their differences are exact enough.
     apart = log_density - (log_prior + log_density).max(axis=1, keepdims=True)
-    result: Float64 = apart - np.log(np.exp(log_prior + apart).sum(axis=1, keepdims=True))
-    return result
+    return apart - np.log(np.exp(log_prior + apart).sum(axis=1, keepdims=True))
 
 
 def losses_of(log_prior: Float64, log_density: Float64, y: Int32, weight: Float64) -> Float64:

@@ -63,8 +63,7 @@ class PruningPath:
         # At its critical price a node takes the place of its children, whose sum it makes up for.
         total = np.cumsum(np.concatenate([[whole], -gains[inner]]))
         n_merged = np.searchsorted(self.critical[inner], prices, side="right")
-        totals: Float64 = total[n_merged]
-        return totals
+        return total[n_merged]
 
 
 def losses_as_leaf(votes: JudgedVotes, scoring: Scoring) -> Float64:
@@ -129,8 +128,7 @@ def impurity_cost(stats: Stats, cost: Cost = None) -> Float64:
         return stats.impurity
     n = stats.n
     shares = stats.counts / np.maximum(n, np.finfo(np.float64).tiny)[:, None]
-    total: Float64 = n * entr(shares).sum(axis=1)
-    return total
+    return n * entr(shares).sum(axis=1)
 
 
 def leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:

@@ -182,8 +182,7 @@ def upper_errors(stats: NodeStats, confidence: float) -> Float64:
     some = right > 0
     # The limit p has P(at most so many errors | p) = confidence, a beta integral in p.
     limit = betaincinv(errors + 1, np.where(some, right, 1.0), 1 - confidence)
-    upper: Float64 = np.where(some, n * limit, n)
-    return upper
+    return np.where(some, n * limit, n)
 
 
 class Pessimistic(PruningRule):

@@ -21,7 +21,9 @@ class PruningRule(BaseEstimator):
         raise NotImplementedError
 
     def matched(
-        self, partition: Partition, n_features: int
+        self,
+        partition: Partition,
+        n_features: int,  # noqa: ARG002 -- theirs read it whose theorem has a tree
     ) -> tuple[Callable[[Tree, Any], Tunable], Partition]:
         """The family and the partition, each as the other wants it."""
         if getattr(partition, "resolution", None) is not None:

@@ -137,7 +137,7 @@ class FragmentPrunings:
         return pruning_of(self.tree, self._division(price) > 1)
 
     def _division(self, price: float) -> NDArray[np.uint8]:
-        division: NDArray[np.uint8] = _core.fragment_pruning(
+        return _core.fragment_pruning(
             self.tree.left,
             self.cost_gains,
             self.leaf_gains,
@@ -145,7 +145,6 @@ class FragmentPrunings:
             price * self.size_penalty,
             price * self.cell_penalty,
         )
-        return division
 
     def losses(
         self,

@@ -236,8 +236,7 @@ def _matrix(model: Any, X: Any, reset: bool) -> NDArray[Any]:
         rows: NDArray[Any] = validate_data(model, X, reset=reset, **_NUMBERS)
         return rows
     validate_data(model, X, reset=reset, skip_check_array=True)
-    encoded: NDArray[Any] = check_array(model.categories_.encode(X), estimator=model, **_NUMBERS)
-    return encoded
+    return check_array(model.categories_.encode(X), estimator=model, **_NUMBERS)
 
 
 def _coded(

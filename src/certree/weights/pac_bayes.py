@@ -89,8 +89,9 @@ def theorem_posterior(
 ) -> NodeWeights:
     """Weigh all prunings as the paper's Theorem 1 does.
 
-    Every cell A, without rows too, has log weight ``-lambda_error (err(A) + sqrt(2 n(A) log(|T0| / delta))) -
-    3 D0``, where |T0| and D0 are the number of cells and the depth of the tree, chains counted.
+    Every cell A, without rows too, has log weight ``-lambda_error (err(A) + sqrt(2 n(A) log(|T0| /
+    delta))) - 3 D0``, where |T0| and D0 are the number of cells and the depth of the tree, chains
+    counted.
 
     Parameters
     ----------
