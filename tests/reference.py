@@ -656,29 +656,25 @@ def grow_kd(
         else:
             widths = {j: spread(rows, j) for j in sorted(varying)}
             j = max(widths, key=widths.get)
-        values = sorted({Z[i, j] for i in rows})
-        total = sum(w[i] for i in rows)
-        # Of all gaps, the one that leaves nearest to half of the weight below it, the upper on ties.
-        gap = min(
-            range(len(values) - 1),
-            key=lambda g: (abs(2 * sum(w[i] for i in rows if Z[i, j] <= values[g]) - total), -g),
-        )
-        low, high = values[gap], values[gap + 1]
-        middle = low / 2 + high / 2
-        cut = middle if low <= middle < high and np.isfinite(high) else low
+        cut = median_cut(Z[rows, j], w[rows])
         left = [i for i in rows if Z[i, j] <= cut]
         right = [i for i in rows if Z[i, j] > cut]
-        following = (j + 1) % p
-        return (
-            "split",
-            1,
-            j,
-            cut,
-            grow(left, following, depth + 1),
-            grow(right, following, depth + 1),
-        )
+        below = [grow(part, (j + 1) % p, depth + 1) for part in (left, right)]
+        return ("split", 1, j, cut, *below)
 
     return grow(list(range(n)), 0, 0)
+
+
+def median_cut(z, w):
+    """Between two values, where nearest to half of the weight lies below; the upper on ties."""
+    values = sorted(set(z))
+    gap = min(
+        range(len(values) - 1),
+        key=lambda g: (abs(2 * sum(w[z <= values[g]]) - sum(w)), -g),
+    )
+    low, high = values[gap], values[gap + 1]
+    middle = low / 2 + high / 2
+    return middle if low <= middle < high and np.isfinite(high) else low
 
 
 def nested(tree, X, v=0, rows=None):

@@ -411,6 +411,15 @@ def test_best_first_trees_are_those_of_scikit_learn(criterion):
     assert len(pairs) == tree.n_leaves == theirs.get_n_leaves() == 25
 
 
+def cuts_of(j, X, y, w, criterion):
+    """All cuts of one feature, of which the first holds categories."""
+    if j == 0:
+        found = reference.set_cuts(X[:, 0], y, w, criterion)
+        return [(gain, j, 0.0, None, left) for gain, left in found]
+    found = reference.cart_cuts(X[:, [j]], y, w, criterion)
+    return [(gain, j, cut, missing, left) for gain, _, cut, missing, left in found]
+
+
 @given(
     categorical_rows(),
     st.sampled_from(CRITERIA),
@@ -438,15 +447,10 @@ def test_what_is_drawn_in_a_cell_follows_from_its_key(
         cuts = []
         for j in reference.drawn_features(keys[v], here, max_features):
             if splitter == "random":
-                cuts += reference.random_cuts(
-                    keys[v], j, here[:, j], answer, ones, criterion, j == 0
-                )
-            elif j == 0:
-                found = reference.set_cuts(here[:, 0], answer, ones, criterion)
-                cuts += [(gain, j, 0.0, None, left) for gain, left in found]
+                drawn = (keys[v], j, here[:, j], answer, ones, criterion, j == 0)
+                cuts += reference.random_cuts(*drawn)
             else:
-                found = reference.cart_cuts(here[:, [j]], answer, ones, criterion)
-                cuts += [(gain, j, cut, missing, left) for gain, _, cut, missing, left in found]
+                cuts += cuts_of(j, here, answer, ones, criterion)
         if tree.left[v] < 0:
             assert not cuts or len(set(answer)) == 1
             continue

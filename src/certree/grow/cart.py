@@ -1,6 +1,6 @@
 """Greedy cells (CART): a cell is cut where the response becomes purest."""
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from certree import _core
-from certree.arrays import Float64, Int32, column
+from certree.arrays import Float64, Int32
 from certree.grow.growing import GrowingRows, MaxDepth, MonotonicCst
 from certree.tree import Tree, threads
 
@@ -109,7 +109,7 @@ class Cart(BaseEstimator):
             if response["y"] is not None:
                 response["n_classes"] = 2  # one class is counted beside an empty one
         least: Any = self.min_impurity_decrease
-        if not (isinstance(least, Real) and np.isfinite(least) and least >= 0):
+        if not (isinstance(least, int | float | np.number) and np.isfinite(least) and least >= 0):
             raise ValueError(f"min_impurity_decrease must be a finite number >= 0, got {least!r}")
         if self.splitter not in ("best", "random"):
             raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')
@@ -145,7 +145,12 @@ class Cart(BaseEstimator):
         if criterion == "squared":
             target = _centred(y.astype(np.float64))
             return {"y": None, "target": target, "n_classes": 0, "criterion": criterion}
-        classes: Int32 = column("y", y, "int32", (None,))
+        if numeric:
+            raise TypeError(
+                f"criterion={criterion!r} takes classes: y must convert to int32 without loss, "
+                f"got dtype {y.dtype}"
+            )
+        classes: Int32 = y
         if classes.min() < 0:
             raise ValueError(f"y must hold classes 0, 1, ..., got {classes.min()}")
         n_classes = int(classes.max()) + 1

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -139,7 +139,7 @@ class GrowingRows:
     def stopping(self, min_samples_split: Any) -> dict[str, Any]:
         """What says when a cell is not split any further, as the core's growers take it."""
         least: Any = min_samples_split
-        if not (isinstance(least, Real) and least >= 2):
+        if not (isinstance(least, int | float | np.number) and least >= 2):
             raise ValueError(f"min_samples_split must be at least 2, got {min_samples_split!r}")
         plain = self.weight is None or (self.weight == 1).all()
         return {
