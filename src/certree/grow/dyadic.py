@@ -111,6 +111,8 @@ class Dyadic(BaseEstimator):
     def grow(self, rows: GrowingRows) -> Tree:
         """Grow the tree of these rows."""
         rules = rows.stopping(self.min_samples_split)
+        if self.resolution is None and self.exponent is not None:
+            raise ValueError(f"exponent takes a resolution, got exponent={self.exponent!r}")
         if self.resolution is not None:
             rules["max_depth"] = self._even_depth(rows)
         pure = self.stop_when_pure and self.resolution is None

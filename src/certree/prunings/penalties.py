@@ -264,6 +264,8 @@ class DescriptionLength(PruningRule):
 
     def family(self, tree: Tree, stats: NodeStats) -> Family:
         """The prunings of a tree, by their price."""
+        if not isinstance(self.free_splits, bool | np.bool_):
+            raise ValueError(f"free_splits must be True or False, got {self.free_splits!r}")
         n, k = stats.of(tree).n, stats.n_classes
         parameters = (k - 1) / 2 * np.log(np.maximum(n, 1) / 2)
         volume = k / 2 * np.log(np.pi) - gammaln(k / 2)
