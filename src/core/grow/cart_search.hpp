@@ -11,7 +11,6 @@
 
 #include "grow/cart_decide.hpp"
 #include "grow/two_sets.hpp"
-#include "numbers.hpp"
 
 namespace certree {
 namespace {
@@ -118,8 +117,7 @@ class Search {
   }
 
   // Takes the state of the sweep as the cut if it is allowed and better.
-  CERTREE_INLINE bool consider(const Sweep& sweep, const CartCell& cell, std::int64_t j,
-                               Cut& cut) const {
+  bool consider(const Sweep& sweep, const CartCell& cell, std::int64_t j, Cut& cut) const {
     const double value = sweep.value();
     if (!(value > cut.value && decide_.is_allowed(sweep, cell, j))) return false;
     cut.value = value;

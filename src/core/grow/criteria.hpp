@@ -11,6 +11,7 @@
 #pragma once
 
 #include "grow/grow.hpp"
+#include "numbers.hpp"
 
 namespace certree {
 
@@ -102,7 +103,7 @@ struct ClassSweep {
     w_left = 0.0;
     static_cast<Derived*>(this)->reset();
   }
-  void take(std::uint32_t row) {
+  CERTREE_INLINE void take(std::uint32_t row) {
     move(static_cast<std::size_t>(y[row]), weight ? weight[row] : 1.0);
   }
   // Of two classes 0 and 1.
@@ -123,7 +124,7 @@ struct ClassSweep {
   double score(const double* sums) const { return sums[1 + last_present] / sums[0]; }
 
  private:
-  void move(std::size_t k, double amount) {
+  CERTREE_INLINE void move(std::size_t k, double amount) {
     static_cast<Derived*>(this)->moved(left[k], right[k], amount);
     left[k] += amount;
     right[k] -= amount;
