@@ -15,21 +15,29 @@
 // no pass needs recursion, a stack or parent pointers.
 #pragma once
 
-#include <cstdint>
-#include <vector>
+#include "arrays.hpp"
 
 namespace certree {
 
 inline constexpr std::int32_t kLeaf = -1;
 
+// Which nodes have children, and where: all that a pass over the nodes has to know of a tree.
+struct Shape {
+  std::span<const std::int32_t> children;  // the column `left`
+
+  std::size_t size() const { return children.size(); }
+  bool is_leaf(std::size_t v) const { return children[v] == kLeaf; }
+  std::size_t left(std::size_t v) const { return static_cast<std::size_t>(children[v]); }
+};
+
+// What a row that walks down a tree has to know of it.
 struct TreeView {
-  const std::int32_t* feature;
-  const double* threshold;
-  const std::int32_t* left;
-  const std::uint8_t* missing_left;
-  std::int32_t n_nodes;
-  const std::int64_t* category_start;  // (n_nodes + 1,), or null: no node compares categories
-  const std::int32_t* categories;
+  std::span<const std::int32_t> feature;
+  std::span<const double> threshold;
+  std::span<const std::int32_t> left;
+  std::span<const std::uint8_t> missing_left;
+  std::span<const std::int64_t> category_start;  // (m + 1,), or empty: no node compares categories
+  std::span<const std::int32_t> categories;
 };
 
 // The columns of a tree that is being grown; they become NumPy arrays without a copy.
@@ -43,5 +51,12 @@ struct TreeColumns {
   std::vector<std::int32_t> categories;
   bool heuristic = false;  // whether some split may not be the best of its cell
 };
+
+// leaf: int32 (n_rows,) the leaf that each row reaches.
+template <class Real>
+void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<std::int32_t> leaf);
+
+// depth: int64 (m,) number of cells above the first cell of each node's chain.
+void depths(Shape tree, std::span<const std::int32_t> chain, std::span<std::int64_t> depth);
 
 }  // namespace certree

@@ -144,8 +144,7 @@ class GrowingRows:
         plain = self.weight is None or (self.weight == 1).all()
         return {
             "weight": None if plain else self.weight,
-            # The largest number of rows below it: weights need not be whole.
-            "min_rows": float(np.nextafter(min_samples_split, 0)),
+            "min_samples_split": float(min_samples_split),
             "max_depth": self.depth_limit,
         }
 

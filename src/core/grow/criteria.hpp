@@ -1,6 +1,6 @@
 // The criteria of the greedy grower: what a sweep keeps of the rows left and right of a cut.
 //
-// Each has: the type of a response; start(first, last), which puts all rows right; restart(), the
+// Each has: the type of a response; start(rows), which puts all rows right; restart(), the
 // same once more; take(row), which moves one left; value(), to be maximised. The decrease in
 // impurity is decrease(value()).
 //
@@ -10,18 +10,10 @@
 // prefix of their order by score(sums).
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <numeric>
-#include <type_traits>
-#include <vector>
-
-#include "core.hpp"
+#include "grow/grow.hpp"
+#include "numbers.hpp"
 
 namespace certree {
-
-using Entry = RankedRow;
 
 // Squared loss, and Gini for two classes, which is squared loss on 0 and 1.
 template <class Y>
@@ -32,12 +24,12 @@ struct SquaredSweep {
 
   SquaredSweep(const Y* y_, const double* weight_, std::int32_t) : y(y_), weight(weight_) {}
 
-  void start(const Entry* first, const Entry* last) {
+  void start(std::span<const RankedRow> rows) {
     w = s = 0.0;
-    for (const Entry* e = first; e != last; ++e) {
-      const double one = weight ? weight[e->row] : 1.0;
+    for (const RankedRow& e : rows) {
+      const double one = weight ? weight[e.row] : 1.0;
       w += one;
-      s += one * static_cast<double>(y[e->row]);
+      s += one * static_cast<double>(y[e.row]);
     }
     restart();
   }
@@ -89,12 +81,12 @@ struct ClassSweep {
         left(all.size()),
         right(all.size()) {}
 
-  void start(const Entry* first, const Entry* last) {
+  void start(std::span<const RankedRow> rows) {
     std::fill(all.begin(), all.end(), 0.0);
     w = 0.0;
-    for (const Entry* e = first; e != last; ++e) {
-      const double one = weight ? weight[e->row] : 1.0;
-      all[static_cast<std::size_t>(y[e->row])] += one;
+    for (const RankedRow& e : rows) {
+      const double one = weight ? weight[e.row] : 1.0;
+      all[static_cast<std::size_t>(y[e.row])] += one;
       w += one;
     }
     n_present = 0;
@@ -111,7 +103,7 @@ struct ClassSweep {
     w_left = 0.0;
     static_cast<Derived*>(this)->reset();
   }
-  void take(std::uint32_t row) {
+  CERTREE_INLINE void take(std::uint32_t row) {
     move(static_cast<std::size_t>(y[row]), weight ? weight[row] : 1.0);
   }
   // Of two classes 0 and 1.
@@ -132,7 +124,7 @@ struct ClassSweep {
   double score(const double* sums) const { return sums[1 + last_present] / sums[0]; }
 
  private:
-  void move(std::size_t k, double amount) {
+  CERTREE_INLINE void move(std::size_t k, double amount) {
     static_cast<Derived*>(this)->moved(left[k], right[k], amount);
     left[k] += amount;
     right[k] -= amount;
@@ -214,11 +206,11 @@ struct CountedEntropySweep {
   CountedEntropySweep(const std::int32_t* y_, const double*, std::int32_t n_classes)
       : y(y_), all(static_cast<std::size_t>(n_classes)), left(all.size()) {}
 
-  void start(const Entry* first, const Entry* last) {
-    n = static_cast<std::uint32_t>(last - first);
+  void start(std::span<const RankedRow> rows) {
+    n = static_cast<std::uint32_t>(rows.size());
     part = Information::table(n);
     std::fill(all.begin(), all.end(), 0);
-    for (const Entry* e = first; e != last; ++e) ++all[static_cast<std::size_t>(y[e->row])];
+    for (const RankedRow& e : rows) ++all[static_cast<std::size_t>(y[e.row])];
     sum = 0;
     n_present = 0;
     for (std::size_t k = 0; k < all.size(); ++k) {
@@ -275,11 +267,11 @@ struct BinaryEntropySweep {
 
   BinaryEntropySweep(const std::uint8_t* y_, const double*, std::int32_t) : y(y_) {}
 
-  void start(const Entry* first, const Entry* last) {
-    n = static_cast<std::uint32_t>(last - first);
+  void start(std::span<const RankedRow> rows) {
+    n = static_cast<std::uint32_t>(rows.size());
     part = Information::table(n);
     ones = 0;
-    for (const Entry* e = first; e != last; ++e) ones += y[e->row];
+    for (const RankedRow& e : rows) ones += y[e.row];
     restart();
   }
   void restart() { n_left = ones_left = 0; }

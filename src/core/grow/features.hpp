@@ -2,19 +2,11 @@
 // codes.
 #pragma once
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <cstdint>
-#include <numeric>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
-#include <vector>
 
-#include "buffer.hpp"
-#include "core.hpp"
-#include "criteria.hpp"
+#include "grow/grow.hpp"
 #include "parallel.hpp"
 
 namespace certree {
@@ -34,7 +26,7 @@ auto ordered_bits(Real x) {
 // Sorts the rows of one feature into `list`, by radix: eleven bits at a time, passes in which all
 // rows agree left out. Stable, so equal values stand in the order of the rows.
 template <class Real>
-void sort_feature(const Matrix<Real>& X, std::int64_t j, Entry* list) {
+void sort_feature(const Table<const Real>& X, std::int64_t j, RankedRow* list) {
   using Bits = decltype(ordered_bits(Real{}));
   struct Key {
     Bits bits;
@@ -85,11 +77,12 @@ struct Features {
   // its category in them; a missing one has the code behind the last.
   std::vector<std::vector<std::int32_t>> categories;
 
-  Features(std::int64_t p, const std::uint8_t* is_categorical) {
+  Features(std::int64_t p, std::span<const std::uint8_t> is_categorical) {
     for (std::int64_t j = 0; j < p; ++j) {
-      auto& kind = is_categorical && is_categorical[j] ? sets : numbers;
+      const bool by_set = !is_categorical.empty() && is_categorical[static_cast<std::size_t>(j)];
+      auto& kind = by_set ? sets : numbers;
       const auto index = static_cast<std::int64_t>(kind.size());
-      place.push_back(&kind == &sets ? ~index : index);
+      place.push_back(by_set ? ~index : index);
       kind.push_back(j);
     }
     categories.resize(sets.size());
@@ -152,7 +145,8 @@ inline std::vector<std::int32_t> encode(std::uint32_t* column, std::int64_t n) {
 
 // codes: (number of features of categories, n_rows).
 template <class Real>
-void encode_all(const Matrix<Real>& X, Features& features, std::uint32_t* codes, int n_threads) {
+void encode_all(const Table<const Real>& X, Features& features, int n_threads,
+                const Table<std::uint32_t>& codes) {
   const std::int64_t n_sets = features.n_sets();
   if (n_sets == 0) return;
   // Blocks of rows stay in the cache while their features are read one after the other.
@@ -161,13 +155,35 @@ void encode_all(const Matrix<Real>& X, Features& features, std::uint32_t* codes,
     const std::int64_t begin = block * kBlock, end = std::min(X.n_rows, begin + kBlock);
     for (std::int64_t s = 0; s < n_sets; ++s) {
       const std::int64_t j = features.sets[static_cast<std::size_t>(s)];
-      std::uint32_t* const column = codes + s * X.n_rows;
+      std::uint32_t* const column = codes.row(s);
       for (std::int64_t i = begin; i < end; ++i) column[i] = category(X.row(i)[j], j);
     }
   });
   parallel_for(n_sets, n_threads, [&](std::int64_t s) {
-    features.categories[static_cast<std::size_t>(s)] = encode(codes + s * X.n_rows, X.n_rows);
+    features.categories[static_cast<std::size_t>(s)] = encode(codes.row(s), X.n_rows);
   });
+}
+
+template <class Real>
+void rank_numbers(const Table<const Real>& X, const Features& features, int n_threads,
+                  const Table<RankedRow>& lists) {
+  parallel_for(features.n_numbers(), n_threads, [&](std::int64_t i) {
+    sort_feature(X, features.numbers[static_cast<std::size_t>(i)], lists.row(i));
+  });
+}
+
+// The n rows of the grower in the order of the i-th feature of numbers, out of all that were
+// ranked.
+inline void pick(const Ranked& ranked, std::int64_t i, std::int64_t n, RankedRow* list) {
+  const std::int32_t* const place_of = ranked.place.data();
+  const RankedRow* const end = ranked.order.row(i + 1);
+  RankedRow* to = list;
+  for (const RankedRow* from = ranked.order.row(i); to != list + n && from != end; ++from) {
+    const std::int32_t place = place_of[from->row];
+    *to = {from->rank, static_cast<std::uint32_t>(place)};
+    to += place >= 0;  // no branch: it would be guessed wrong too often
+  }
+  if (to != list + n) throw std::invalid_argument("order must hold every row once");
 }
 
 }  // namespace certree

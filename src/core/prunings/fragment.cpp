@@ -9,17 +9,9 @@
 // It keeps them in a few rows, each by ascending price and at least twice as long as the next one.
 // A bend that moves comes into a row at least half as long again, so that all moves take O(m log
 // m), whatever the shape of the tree.
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <iterator>
-#include <limits>
-#include <utility>
-#include <vector>
 
-#include "buffer.hpp"
-#include "core.hpp"
-#include "links.hpp"
+#include "prunings/links.hpp"
 
 namespace certree {
 namespace {
@@ -77,30 +69,28 @@ class BendRow {
 
 class BendRows {
  public:
-  explicit BendRows(std::int32_t n_nodes) : rows_(static_cast<std::size_t>(n_nodes)) {}
+  explicit BendRows(std::size_t n_nodes) : rows_(n_nodes) {}
 
-  const std::vector<BendRow>& operator[](std::int32_t v) const {
-    return rows_[static_cast<std::size_t>(v)];
-  }
-  bool empty(std::int32_t v) const { return (*this)[v].empty(); }
-  Bend top(std::int32_t v) { return highest(v)->top(); }
+  const std::vector<BendRow>& operator[](std::size_t v) const { return rows_[v]; }
+  bool empty(std::size_t v) const { return rows_[v].empty(); }
+  Bend top(std::size_t v) { return highest(v)->top(); }
 
-  void pop(std::int32_t v) {
+  void pop(std::size_t v) {
     const auto row = highest(v);
     row->pop();
-    if (row->size() == 0) own(v).erase(row);
+    if (row->size() == 0) rows_[v].erase(row);
   }
 
   // No bend below the node has a higher price, so that it may end any row.
-  void push(std::int32_t v, const Bend& bend) {
+  void push(std::size_t v, const Bend& bend) {
     if (empty(v))
-      own(v).emplace_back(bend);
+      rows_[v].emplace_back(bend);
     else
-      own(v)[0].push(bend);
+      rows_[v][0].push(bend);
   }
 
-  void join(std::int32_t v, std::int32_t l) {
-    std::vector<BendRow> rows = std::move(own(l)), more = std::move(own(l + 1));
+  void join(std::size_t v, std::size_t l) {
+    std::vector<BendRow> rows = std::move(rows_[l]), more = std::move(rows_[l + 1]);
     if (rows.size() < more.size()) std::swap(rows, more);
     std::move(more.begin(), more.end(), std::back_inserter(rows));
     std::sort(rows.begin(), rows.end(),
@@ -110,15 +100,14 @@ class BendRows {
       rows[i - 1].merge(rows[i]);
       rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    own(v) = std::move(rows);
+    rows_[v] = std::move(rows);
   }
 
  private:
-  std::vector<BendRow>& own(std::int32_t v) { return rows_[static_cast<std::size_t>(v)]; }
-  std::vector<BendRow>::iterator highest(std::int32_t v) {
-    return std::max_element(own(v).begin(), own(v).end(), [](const BendRow& a, const BendRow& b) {
-      return a.top().price < b.top().price;
-    });
+  std::vector<BendRow>::iterator highest(std::size_t v) {
+    return std::max_element(
+        rows_[v].begin(), rows_[v].end(),
+        [](const BendRow& a, const BendRow& b) { return a.top().price < b.top().price; });
   }
 
   std::vector<std::vector<BendRow>> rows_;
@@ -176,39 +165,37 @@ class RootSearch {
 
 }  // namespace
 
-void fragment_pruning(const std::int32_t* left, std::int32_t n_nodes,
-                      const FragmentPenalty& penalty, Division* division) {
-  const auto choices = make_buffer<Choice>(n_nodes);
-  const auto critical = make_buffer<double>(n_nodes);
-  BendRows bends(n_nodes);
+void fragment_pruning(Shape tree, const FragmentPenalty& penalty, std::span<Division> division) {
+  const std::size_t m = tree.size();
+  const auto choices = make_buffer<Choice>(m);
+  const auto critical = make_buffer<double>(m);
+  BendRows bends(m);
   RootSearch search;
-  const auto as_leaf = [&](std::int32_t v) {
+  const auto as_leaf = [&](std::size_t v) {
     return Choice{penalty.size_penalty[v] + penalty.cell_penalty[v], Division::none, 0.0};
   };
-  for (std::int32_t v = 0; v < n_nodes; ++v)
-    if (left[v] == kLeaf) choices[static_cast<std::size_t>(v)] = as_leaf(v);
-  const auto choose = [&](std::int32_t v, const Excess& below) {
-    const auto l = static_cast<std::size_t>(left[v]);
+  for (std::size_t v = 0; v < m; ++v)
+    if (tree.is_leaf(v)) choices[v] = as_leaf(v);
+  const auto choose = [&](std::size_t v, const Excess& below) {
+    const std::size_t l = tree.left(v);
     Choice best = as_leaf(v);
-    const double apart = choices[l].value + choices[l + 1].value + penalty.cost_gain[v];
+    const double apart = choices[l].value + choices[l + 1].value + penalty.gains.cost[v];
     if (apart < best.value) best = {apart, Division::fragment, 0.0};
     const Excess smallest{below.cost, 1.0 + below.leaves - penalty.chain_leaves[v]};
-    choices[static_cast<std::size_t>(v)] =
+    choices[v] =
         search.below(bends[v], smallest, penalty.size_penalty[v], penalty.cell_penalty[v], best);
   };
-  weakest_links(left, n_nodes, penalty.cost_gain, penalty.leaf_gain, bends, choose, critical.get());
+  weakest_links(tree, penalty.gains, bends, choose, {critical.get(), m});
   // Where the fragment has ended above, the price that prunes from there on; where not, below 0.
-  const auto price = make_buffer<double>(n_nodes);
+  const auto price = make_buffer<double>(m);
   price[0] = -1.0;
-  for (std::int32_t v = 0; v < n_nodes; ++v) {
-    const auto u = static_cast<std::size_t>(v);
-    const bool ended = price[u] >= 0.0;
-    const Division by_price = critical[u] > price[u] ? Division::pruning : Division::none;
-    division[v] = ended ? by_price : choices[u].division;
-    if (left[v] == kLeaf) continue;
+  for (std::size_t v = 0; v < m; ++v) {
+    const bool ended = price[v] >= 0.0;
+    const Division by_price = critical[v] > price[v] ? Division::pruning : Division::none;
+    division[v] = ended ? by_price : choices[v].division;
+    if (tree.is_leaf(v)) continue;
     const bool ends = !ended && division[v] == Division::pruning;
-    const double below = ends ? choices[u].price : price[u];
-    price[static_cast<std::size_t>(left[v])] = price[static_cast<std::size_t>(left[v]) + 1] = below;
+    price[tree.left(v)] = price[tree.left(v) + 1] = ends ? choices[v].price : price[v];
   }
 }
 

@@ -2,10 +2,10 @@
 //
 // Held-out rows see a part of the tree only, and the loss asks for a few classes there: the list of
 // those votes is made once, and every sweep runs along it.
-#include <algorithm>
-#include <numeric>
+#include "tune.hpp"
 
-#include "law.hpp"
+#include "parallel.hpp"
+#include "weights/up_pass.hpp"
 
 namespace certree {
 namespace {
@@ -43,40 +43,27 @@ CERTREE_INLINE double at_least_smallest(double share) {
 // loss asks for the one mean.
 class Hearing {
  public:
-  Hearing(const std::int32_t* left, std::int32_t n_nodes, const Values& values,
-          const double* holdout, Loss kind)
+  Hearing(Shape tree, const Values& values, Table<const double> holdout, Loss kind)
       : kind_(kind), asked_{{0, 0.0, 0.0}} {
-    const std::int64_t n_classes = values.n_classes;
-    const bool numbers = kind == Loss::squared;
-    const std::int64_t width = numbers ? 3 : n_classes;
-    std::vector<std::int32_t> parent(static_cast<std::size_t>(n_nodes), kNone);  // in seen_
-    std::vector<std::int32_t> place(static_cast<std::size_t>(n_classes));
-    seen_.reserve(static_cast<std::size_t>(n_nodes));
-    asked_.reserve(2 * static_cast<std::size_t>(n_nodes));
-    class_.reserve(2 * static_cast<std::size_t>(n_nodes));
-    for (std::int32_t v = 0; v < n_nodes; ++v) {
-      const double* rows = holdout + v * width;
-      const double all = std::accumulate(rows, rows + n_classes, 0.0);
+    const std::size_t m = tree.size();
+    std::vector<std::int32_t> parent(m, kNone);  // in seen_
+    std::vector<std::int32_t> place(static_cast<std::size_t>(values.n_classes));
+    seen_.reserve(m);
+    asked_.reserve(2 * m);
+    class_.reserve(2 * m);
+    for (std::size_t v = 0; v < m; ++v) {
+      const double* rows = holdout.row(v);
+      const double all = std::accumulate(rows, rows + values.n_classes, 0.0);
       if (all <= 0.0) continue;
-      const std::int32_t above = parent[static_cast<std::size_t>(v)];
-      std::fill(place.begin(), place.end(), 0);
+      const std::int32_t above = parent[v];
+      std::ranges::fill(place, 0);
       if (above != kNone)
         for (std::size_t a = begin(above); a < seen_[static_cast<std::size_t>(above)].end; ++a)
           place[static_cast<std::size_t>(class_[a - 1])] = static_cast<std::int32_t>(a);
-      for (std::int64_t k = 0; k < n_classes; ++k) {
-        const std::int32_t at = place[static_cast<std::size_t>(k)];
-        const double value = values(v, k);
-        if (kind == Loss::log_loss && rows[k] <= 0.0) continue;
-        if (kind == Loss::error && at == 0 && value <= 0.0) continue;
-        asked_.push_back({at, value, kind == Loss::error ? all - rows[k] : rows[k]});
-        class_.push_back(static_cast<std::int32_t>(k));
-        if (numbers) held_.push_back({rows[1], rows[2]});
-      }
+      ask(v, place, values, rows, all);
       const auto here = static_cast<std::int32_t>(seen_.size());
-      seen_.push_back({v, above, asked_.size(), left[v] == kLeaf});
-      if (left[v] == kLeaf) continue;
-      parent[static_cast<std::size_t>(left[v])] = parent[static_cast<std::size_t>(left[v] + 1)] =
-          here;
+      seen_.push_back({static_cast<std::int32_t>(v), above, asked_.size(), tree.is_leaf(v)});
+      if (!tree.is_leaf(v)) parent[tree.left(v)] = parent[tree.left(v) + 1] = here;
     }
   }
 
@@ -93,7 +80,7 @@ class Hearing {
     }
   }
 
-  // score: (n_asked, kLanes) path sums of the votes, for the odds (n_nodes, kLanes) of an up pass.
+  // score: (n_asked, kLanes) path sums of the votes, for the odds (m, kLanes) of an up pass.
   // reach: (n_seen + 1, kLanes) scratch.
   CERTREE_INLINE void vote(const double* odds, double* reach, double* score) const {
     std::fill_n(reach, kLanes, 1.0);
@@ -139,6 +126,21 @@ class Hearing {
 
  private:
   static constexpr std::int32_t kNone = -1;
+
+  // Adds the classes that are asked for at a node, of whose held-out rows there are `all`.
+  // place: (n_classes,) of each class at the parent, 0 if it was not asked for there.
+  void ask(std::size_t v, const std::vector<std::int32_t>& place, const Values& values,
+           const double* rows, double all) {
+    for (std::int64_t k = 0; k < values.n_classes; ++k) {
+      const std::int32_t at = place[static_cast<std::size_t>(k)];
+      const double value = values(v, k);
+      if (kind_ == Loss::log_loss && rows[k] <= 0.0) continue;
+      if (kind_ == Loss::error && at == 0 && value <= 0.0) continue;
+      asked_.push_back({at, value, kind_ == Loss::error ? all - rows[k] : rows[k]});
+      class_.push_back(static_cast<std::int32_t>(k));
+      if (kind_ == Loss::squared) held_.push_back({rows[1], rows[2]});
+    }
+  }
 
   std::size_t begin(std::int32_t s) const {
     return s == 0 ? 1 : seen_[static_cast<std::size_t>(s - 1)].end;
@@ -190,13 +192,10 @@ struct Scratch {
   std::vector<double> theta;  // (n_terms, kLanes)
   Scratch(const Terms& terms, const Hearing& hearing)
       : pass(terms),
-        odds(rows(static_cast<std::size_t>(terms.n_nodes))),
-        reach(rows(hearing.n_seen() + 1)),
-        score(rows(hearing.n_asked())),
-        theta(static_cast<std::size_t>(terms.n_terms) * kLanes) {}
-  static Buffer<double> rows(std::size_t n) {
-    return make_buffer<double>(static_cast<std::int64_t>(n * kLanes));
-  }
+        odds(make_buffer<double>(terms.tree.size() * kLanes)),
+        reach(make_buffer<double>((hearing.n_seen() + 1) * kLanes)),
+        score(make_buffer<double>(hearing.n_asked() * kLanes)),
+        theta(terms.n_terms() * kLanes) {}
 };
 
 CERTREE_WIDE void vote(Scratch& scratch, const Hearing& hearing, Rule rule) {
@@ -213,17 +212,16 @@ CERTREE_WIDE void judge(const Scratch& scratch, const Hearing& hearing, double* 
 template <class Visit>
 void each_group(const Terms& terms, const Grid& grid, const Hearing& hearing, int n_threads,
                 const Visit& visit) {
-  const auto n_terms = static_cast<std::size_t>(terms.n_terms);
   constexpr auto width = static_cast<std::int64_t>(kLanes);
-  const std::int64_t n_groups = (grid.n + width - 1) / width;
+  const std::int64_t n_groups = (grid.theta.n_rows + width - 1) / width;
   const std::int64_t parts = std::clamp<std::int64_t>(n_threads, 1, n_groups);
   parallel_for(parts, n_threads, [&](std::int64_t part) {
     Scratch scratch(terms, hearing);
     for (std::int64_t group = part; group < n_groups; group += parts) {
-      const std::int64_t first = group * width, filled = std::min(width, grid.n - first);
+      const std::int64_t first = group * width, filled = std::min(width, grid.theta.n_rows - first);
       for (std::int64_t i = 0; i < width; ++i) {
-        const double* row = grid.theta + (first + std::min(i, filled - 1)) * terms.n_terms;
-        for (std::size_t f = 0; f < n_terms; ++f)
+        const double* row = grid.theta.row(first + std::min(i, filled - 1));
+        for (std::size_t f = 0; f < terms.n_terms(); ++f)
           scratch.theta[f * kLanes + static_cast<std::size_t>(i)] = row[f];
       }
       vote(scratch, hearing, grid.rule);
@@ -234,25 +232,26 @@ void each_group(const Terms& terms, const Grid& grid, const Hearing& hearing, in
 
 }  // namespace
 
-void score_grid(const Terms& terms, const Grid& grid, const Values& values, const double* holdout,
-                Loss kind, double* loss, int n_threads) {
-  const Hearing hearing(terms.left, terms.n_nodes, values, holdout, kind);
+void score_grid(const Terms& terms, const Grid& grid, const Values& values,
+                Table<const double> holdout, Loss kind, int n_threads, std::span<double> loss) {
+  if (loss.empty()) return;
+  const Hearing hearing(terms.tree, values, holdout, kind);
   each_group(terms, grid, hearing, n_threads,
              [&](const Scratch& scratch, std::size_t first, std::size_t n) {
                double losses[kLanes];
                judge(scratch, hearing, losses);
-               std::copy_n(losses, n, loss + first);
+               std::copy_n(losses, n, loss.data() + first);
              });
 }
 
 HeldOutShares held_out_shares(const Terms& terms, const Grid& grid, const Values& values,
-                              const double* holdout, int n_threads) {
-  const Hearing hearing(terms.left, terms.n_nodes, values, holdout, Loss::log_loss);
+                              Table<const double> holdout, int n_threads) {
+  const Hearing hearing(terms.tree, values, holdout, Loss::log_loss);
   HeldOutShares held_out;
   hearing.each_leaf([&](std::size_t first, std::size_t end) {
     for (std::size_t a = first; a < end; ++a) held_out.rows.push_back(hearing.rows(a));
   });
-  const auto n_grid = static_cast<std::size_t>(grid.n);
+  const auto n_grid = static_cast<std::size_t>(grid.theta.n_rows);
   held_out.share.resize(held_out.rows.size() * n_grid);
   each_group(terms, grid, hearing, n_threads,
              [&](const Scratch& scratch, std::size_t from, std::size_t n) {
@@ -266,27 +265,25 @@ HeldOutShares held_out_shares(const Terms& terms, const Grid& grid, const Values
   return held_out;
 }
 
-double mix(const double* rows, const double* share, std::int64_t n_rows, std::int64_t n_laws,
-           std::int64_t n_steps, double* proportion) {
-  const auto n = static_cast<std::size_t>(n_laws);
-  std::fill_n(proportion, n, 1.0 / static_cast<double>(n));
+double mix(std::span<const double> rows, Table<const double> share, std::int64_t n_steps,
+           std::span<double> proportion) {
+  const std::size_t n = proportion.size();
+  std::ranges::fill(proportion, 1.0 / static_cast<double>(n));
   std::vector<double> credit(n);
-  const auto mixed = [&](std::int64_t a) {
-    return std::inner_product(proportion, proportion + n, share + a * n_laws, 0.0);
+  const auto mixed = [&](std::size_t a) {
+    return std::inner_product(proportion.begin(), proportion.end(), share.row(a), 0.0);
   };
-  double total = 0.0;
-  for (std::int64_t a = 0; a < n_rows; ++a) total += rows[a];
+  const double total = std::accumulate(rows.begin(), rows.end(), 0.0);
   for (std::int64_t step = 0; step < n_steps; ++step) {
-    std::fill(credit.begin(), credit.end(), 0.0);
-    for (std::int64_t a = 0; a < n_rows; ++a) {
+    std::ranges::fill(credit, 0.0);
+    for (std::size_t a = 0; a < rows.size(); ++a) {
       const double scale = rows[a] / mixed(a);
-      for (std::size_t i = 0; i < n; ++i)
-        credit[i] += scale * share[a * n_laws + static_cast<std::int64_t>(i)];
+      for (std::size_t i = 0; i < n; ++i) credit[i] += scale * share.row(a)[i];
     }
     for (std::size_t i = 0; i < n; ++i) proportion[i] *= credit[i] / total;
   }
   double loss = 0.0;
-  for (std::int64_t a = 0; a < n_rows; ++a) loss -= rows[a] * std::log(mixed(a));
+  for (std::size_t a = 0; a < rows.size(); ++a) loss -= rows[a] * std::log(mixed(a));
   return loss;
 }
 

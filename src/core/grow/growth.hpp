@@ -7,29 +7,22 @@
 // number of threads.
 #pragma once
 
-#include <algorithm>
-#include <limits>
-#include <numeric>
 #include <stdexcept>
-#include <utility>
-#include <vector>
 
+#include "grow/grow.hpp"
 #include "parallel.hpp"
-#include "tree.hpp"
 
 namespace certree {
 
-// The rows of the cell are the grower's rows [begin, end).
+// The rows of the cell are the grower's rows [begin, end). A grower whose cells need more of what
+// happened above them has a type of its own.
 struct Cell {
   std::int64_t begin;
   std::int64_t end;
   std::int32_t depth;
-  std::int32_t cursor;    // the grower's own: the next coordinate of a cycle
-  std::uint64_t key = 0;  // decides what is drawn in the cell
-  double lower = -std::numeric_limits<double>::infinity();  // bounds of the means below the cell
-  double upper = std::numeric_limits<double>::infinity();
 };
 
+// How a cell is cut, as the columns of a tree say it.
 struct Split {
   std::int32_t feature = 0;
   double threshold = 0.0;
@@ -43,70 +36,67 @@ struct Split {
 class Nodes {
  public:
   std::int32_t add() {
-    const std::size_t v = columns_.left.size();
-    expect_room(v);
-    columns_.feature.push_back(0);
-    columns_.threshold.push_back(0.0);
-    columns_.left.push_back(kLeaf);
-    columns_.chain.push_back(1);
-    columns_.missing_left.push_back(0);
-    return static_cast<std::int32_t>(v);
+    expect_room(nodes_.size());
+    nodes_.emplace_back();
+    return static_cast<std::int32_t>(nodes_.size() - 1);
   }
 
-  void stop(std::int32_t node, const Split& split) {
-    columns_.chain[static_cast<std::size_t>(node)] = split.chain;
-  }
+  void stop(std::int32_t node, const Split& split) { at(node).chain = split.chain; }
 
   // Returns the left one of two new children.
   std::int32_t divide(std::int32_t node, Split&& split) {
-    const auto v = static_cast<std::size_t>(node);
-    columns_.chain[v] = split.chain;
-    columns_.feature[v] = split.feature;
-    columns_.threshold[v] = split.threshold;
-    columns_.missing_left[v] = split.missing_left;
-    columns_.heuristic |= split.heuristic;
-    if (!split.categories.empty()) sets_.push_back({node, std::move(split.categories)});
     const std::int32_t child = add();
     add();
-    columns_.left[v] = child;
+    at(node) = {split.threshold, split.feature, child, split.chain, split.missing_left};
+    heuristic_ |= split.heuristic;
+    if (!split.categories.empty()) sets_.push_back({node, std::move(split.categories)});
     return child;
   }
 
   // Puts a part in the place of the node that waited for it.
   void append(std::int32_t node, Nodes&& part) {
-    const TreeColumns& from = part.columns_;
-    expect_room(columns_.left.size() + from.left.size() - 1);
-    const auto shift = static_cast<std::int32_t>(columns_.left.size()) - 1;
-    const auto moved = [shift](std::int32_t child) {
-      return child == kLeaf ? kLeaf : child + shift;
-    };
-    const auto v = static_cast<std::size_t>(node);
-    columns_.left[v] = moved(from.left[0]);
-    for (std::size_t u = 1; u < from.left.size(); ++u) columns_.left.push_back(moved(from.left[u]));
-    const auto take = [v](auto& column, const auto& values) {
-      column[v] = values[0];
-      column.insert(column.end(), values.begin() + 1, values.end());
-    };
-    take(columns_.feature, from.feature);
-    take(columns_.threshold, from.threshold);
-    take(columns_.chain, from.chain);
-    take(columns_.missing_left, from.missing_left);
-    columns_.heuristic |= from.heuristic;
+    expect_room(nodes_.size() + part.nodes_.size() - 1);
+    const auto shift = static_cast<std::int32_t>(nodes_.size()) - 1;
+    for (Node& from : part.nodes_)
+      if (from.left != kLeaf) from.left += shift;
+    at(node) = part.nodes_.front();
+    nodes_.insert(nodes_.end(), part.nodes_.begin() + 1, part.nodes_.end());
+    heuristic_ |= part.heuristic_;
     for (Set& set : part.sets_)
       sets_.push_back({set.node == 0 ? node : set.node + shift, std::move(set.categories)});
     part = Nodes();
   }
 
   TreeColumns columns() && {
-    if (!sets_.empty()) line_up_sets();
-    return std::move(columns_);
+    TreeColumns columns;
+    const auto take = [&](auto& column, auto field) {
+      column.reserve(nodes_.size());
+      for (const Node& node : nodes_) column.push_back(node.*field);
+    };
+    take(columns.feature, &Node::feature);
+    take(columns.threshold, &Node::threshold);
+    take(columns.left, &Node::left);
+    take(columns.chain, &Node::chain);
+    take(columns.missing_left, &Node::missing_left);
+    columns.heuristic = heuristic_;
+    if (!sets_.empty()) line_up_sets(columns);
+    return columns;
   }
 
  private:
+  struct Node {
+    double threshold = 0.0;
+    std::int32_t feature = 0;
+    std::int32_t left = kLeaf;
+    std::int32_t chain = 1;
+    std::uint8_t missing_left = 0;
+  };
   struct Set {
     std::int32_t node;
     std::vector<std::int32_t> categories;
   };
+
+  Node& at(std::int32_t node) { return nodes_[static_cast<std::size_t>(node)]; }
 
   static void expect_room(std::size_t n_nodes) {
     if (n_nodes >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
@@ -114,31 +104,34 @@ class Nodes {
   }
 
   // Sets come in the order in which nodes were divided; the columns have them in that of the nodes.
-  void line_up_sets() {
+  void line_up_sets(TreeColumns& columns) {
     std::sort(sets_.begin(), sets_.end(),
               [](const Set& a, const Set& b) { return a.node < b.node; });
-    columns_.category_start.assign(columns_.left.size() + 1, 0);
+    columns.category_start.assign(nodes_.size() + 1, 0);
     for (const Set& set : sets_) {
-      columns_.category_start[static_cast<std::size_t>(set.node) + 1] =
+      columns.category_start[static_cast<std::size_t>(set.node) + 1] =
           static_cast<std::int64_t>(set.categories.size());
-      columns_.categories.insert(columns_.categories.end(), set.categories.begin(),
-                                 set.categories.end());
+      columns.categories.insert(columns.categories.end(), set.categories.begin(),
+                                set.categories.end());
     }
-    std::partial_sum(columns_.category_start.begin(), columns_.category_start.end(),
-                     columns_.category_start.begin());
+    std::partial_sum(columns.category_start.begin(), columns.category_start.end(),
+                     columns.category_start.begin());
   }
 
-  TreeColumns columns_;
+  std::vector<Node> nodes_;
   std::vector<Set> sets_;
+  bool heuristic_ = false;
 };
 
 // Grows every cell, one below the other.
 //
-// Rule: bool split(const Cell& cell, Split& split, Cell& left, Cell& right), false for a leaf,
-// which may still set split.chain. It is called from several threads on disjoint cells.
+// Rule: a type Cell; bool split(const Cell& cell, Split& split, Cell& left, Cell& right), false for
+// a leaf, which may still set split.chain. It is called from several threads on disjoint cells.
 template <class Rule>
 class Growth {
  public:
+  using Cell = typename Rule::Cell;
+
   Growth(const Rule& rule, std::int64_t grain) : rule_(rule), grain_(grain) {}
 
   static TreeColumns run(const Rule& rule, const Cell& root, int n_threads) {
@@ -205,13 +198,14 @@ class Growth {
 // Always divides the leaf whose cut gains most, of equal ones that which was made first, until
 // there are max_leaves leaves.
 //
-// Rule: Cut search(const Cell& cell), with a gain and is_made(), false for a leaf;
-// void divide(const Cell& cell, const Cut& cut, Split& split, Cell& left, Cell& right).
+// Rule: types Cell and Cut; Cut search(const Cell& cell), with a gain and is_made(), false for a
+// leaf; void divide(const Cell& cell, const Cut& cut, Split& split, Cell& left, Cell& right).
 template <class Rule>
-TreeColumns grow_best_first(const Rule& rule, const Cell& root, std::int64_t max_leaves) {
+TreeColumns grow_best_first(const Rule& rule, const typename Rule::Cell& root,
+                            std::int64_t max_leaves) {
   struct Waiting {
     std::int32_t node;
-    Cell cell;
+    typename Rule::Cell cell;
     typename Rule::Cut cut;
   };
   const auto is_later = [](const Waiting& a, const Waiting& b) {
@@ -219,7 +213,7 @@ TreeColumns grow_best_first(const Rule& rule, const Cell& root, std::int64_t max
   };
   Nodes nodes;
   std::vector<Waiting> heap;
-  const auto wait = [&](std::int32_t node, const Cell& cell) {
+  const auto wait = [&](std::int32_t node, const auto& cell) {
     auto cut = rule.search(cell);
     if (!cut.is_made()) return;
     heap.push_back({node, cell, std::move(cut)});
@@ -232,7 +226,7 @@ TreeColumns grow_best_first(const Rule& rule, const Cell& root, std::int64_t max
     const Waiting next = std::move(heap.back());
     heap.pop_back();
     Split split;
-    Cell left{}, right{};
+    typename Rule::Cell left{}, right{};
     rule.divide(next.cell, next.cut, split, left, right);
     const std::int32_t child = nodes.divide(next.node, std::move(split));
     if (n_leaves == max_leaves) break;
@@ -245,28 +239,26 @@ TreeColumns grow_best_first(const Rule& rule, const Cell& root, std::int64_t max
 // The threshold of a cut between two neighbouring values: the middle of the gap, or the lower value
 // where the middle rounds to the upper one or that one is an infinity, which stands for NaN.
 inline double between(double low, double high) {
-  if (high == std::numeric_limits<double>::infinity()) return low;
+  if (high == kInfinity) return low;
   const double middle = low * 0.5 + high * 0.5;
   return middle >= low && middle < high ? middle : low;
 }
 
-// When a cell is not split any further, whatever the partition.
-struct Stopping {
-  double min_rows = 1.0;            // a cell of at most this many rows is a leaf
-  std::int32_t max_depth = 0;       // cells at this depth are leaves
-  const std::int32_t* y = nullptr;  // (n,) class of each row: one-class cells are leaves; or null
-  const double* weight = nullptr;   // (n,) positive weight of each row; null: each counts once
+// The smallest box that holds the rows: (p,) each; low is above high where all values are missing.
+struct Box {
+  std::vector<double> low, high;
 
-  // Whether the rows of a cell are too few, or of one class. Row has an index and a class y; it
-  // stands for as many rows as it weighs, and for itself at least.
-  template <class Row>
-  bool holds(const Row* first, const Row* last) const {
-    double n = 0.0;
-    for (const Row* row = first; row != last && n <= min_rows; ++row)
-      n += weight ? std::max(weight[row->index], 1.0) : 1.0;
-    if (n <= min_rows) return true;
-    return y && std::all_of(first, last, [&](const Row& row) { return row.y == first->y; });
+  template <class Real>
+  explicit Box(const Table<const Real>& X)
+      : low(static_cast<std::size_t>(X.width), kInfinity), high(low.size(), -kInfinity) {
+    for (std::int64_t i = 0; i < X.n_rows; ++i)
+      for (std::size_t j = 0; j < low.size(); ++j) {  // comparisons with NaN are false
+        const double x = X.row(i)[j];
+        low[j] = x < low[j] ? x : low[j];
+        high[j] = x > high[j] ? x : high[j];
+      }
   }
+  double half_range(std::size_t j) const { return high[j] * 0.5 - low[j] * 0.5; }
 };
 
 }  // namespace certree

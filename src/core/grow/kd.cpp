@@ -4,12 +4,8 @@
 // threshold in the middle of the gap. Coordinates come in cycle, or the one with the largest range
 // in the cell, in units of its standard deviation over all rows, is taken. A coordinate that is
 // constant in the cell is skipped. NaN counts as larger than every number.
-#include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "buffer.hpp"
-#include "core.hpp"
+#include "grow/growth.hpp"
 
 namespace certree {
 namespace {
@@ -39,25 +35,21 @@ double product_error(double a, double b, double product) {
 
 // One over the standard deviation of each feature in units of half its range: (p,), 0 if constant.
 template <class Real>
-std::vector<double> inverse_deviation(const Matrix<Real>& X, const Stopping& stopping) {
-  const auto p = static_cast<std::size_t>(X.n_features);
-  std::vector<double> low(p, HUGE_VAL), high(p, -HUGE_VAL), half_range(p), scale(p, 0.0);
-  for (std::int64_t i = 0; i < X.n_rows; ++i)
-    for (std::size_t j = 0; j < p; ++j) {  // comparisons with NaN are false
-      const double x = X.row(i)[j];
-      low[j] = x < low[j] ? x : low[j];
-      high[j] = x > high[j] ? x : high[j];
-    }
+std::vector<double> inverse_deviation(const Table<const Real>& X, const Stopping& stopping) {
+  const auto p = static_cast<std::size_t>(X.width);
+  const Box box(X);
+  std::vector<double> low = box.low, half_range(p), scale(p, 0.0);
   for (std::size_t j = 0; j < p; ++j) {
-    half_range[j] = high[j] * 0.5 - low[j] * 0.5;
+    half_range[j] = box.half_range(j);
     if (!(half_range[j] > 0.0)) half_range[j] = low[j] = 0.0;
   }
+  const double* const weight = stopping.weight.data();
   ExactSums weights(p), sums(p), squares(p);
   const auto add = [](ExactSums& to, std::size_t j, double x, double error) {
     add_exactly(to.high[j], to.low[j], x, error);
   };
   for (std::int64_t i = 0; i < X.n_rows; ++i) {
-    const double w = stopping.weight ? stopping.weight[i] : 1.0;
+    const double w = weight ? weight[i] : 1.0;
     for (std::size_t j = 0; j < p; ++j) {
       const double x = X.row(i)[j];
       const bool seen = x == x && half_range[j] > 0.0;
@@ -84,14 +76,17 @@ std::vector<double> inverse_deviation(const Matrix<Real>& X, const Stopping& sto
 template <class Real>
 class KdRule {
  public:
-  KdRule(const Matrix<Real>& X, const Stopping& stopping, Axis axis)
+  struct Cell : certree::Cell {
+    std::int64_t next;  // coordinate at which the cycle goes on
+  };
+
+  KdRule(const Table<const Real>& X, const Stopping& stopping, Axis axis)
       : X_(X), stopping_(stopping), axis_(axis), rows_(make_buffer<Row>(X.n_rows)) {
     if (axis == Axis::spread) scale_ = inverse_deviation(X, stopping);
-    const Real* const end = X.data + X.n_rows * X.n_features;
-    missing_ = std::any_of(X.data, end, [](Real x) { return std::isnan(x); });
+    missing_ = std::ranges::any_of(X.values(), [](Real x) { return std::isnan(x); });
     for (std::int64_t i = 0; i < X.n_rows; ++i)
       rows_[static_cast<std::size_t>(i)] = {0.0, static_cast<std::int32_t>(i),
-                                            stopping.y ? stopping.y[i] : 0};
+                                            stopping.class_of(i)};
   }
 
   bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
@@ -100,14 +95,15 @@ class KdRule {
     const std::int64_t j = axis_ == Axis::cycle ? next_varying(cell) : widest(cell);
     if (j < 0) return false;
     split.feature = static_cast<std::int32_t>(j);
-    const std::int64_t cut = cell.begin + (stopping_.weight ? cut_weighted(cell) : cut_plain(cell));
+    const std::int64_t cut =
+        cell.begin + (stopping_.weight.empty() ? cut_plain(cell) : cut_weighted(cell));
     Row* const first = rows_.get() + cell.begin;
     Row* const middle = rows_.get() + cut;
     split.threshold = between(std::max_element(first, middle, below)->value,
                               std::min_element(middle, rows_.get() + cell.end, below)->value);
-    const auto cursor = static_cast<std::int32_t>((j + 1) % X_.n_features);
-    left = {cell.begin, cut, cell.depth + 1, cursor};
-    right = {cut, cell.end, cell.depth + 1, cursor};
+    const std::int64_t next = (j + 1) % X_.width;
+    left = {{cell.begin, cut, cell.depth + 1}, next};
+    right = {{cut, cell.end, cell.depth + 1}, next};
     return true;
   }
 
@@ -124,14 +120,11 @@ class KdRule {
 
   // The rows of a cell lie anywhere in X; asking for those some way ahead hides most of the wait.
   static constexpr std::int64_t kAhead = 16;
-  static void prefetch(const Real* begin, std::int64_t n) {
+  static void prefetch([[maybe_unused]] const Real* begin, [[maybe_unused]] std::int64_t n) {
 #if defined(__GNUC__)
     const auto* byte = reinterpret_cast<const char*>(begin);
     for (const auto* end = reinterpret_cast<const char*>(begin + n); byte < end; byte += 64)
       __builtin_prefetch(byte);
-#else
-    (void)begin;
-    (void)n;
 #endif
   }
   const Real* row_ahead(const Cell& cell, std::int64_t i) const {
@@ -148,8 +141,8 @@ class KdRule {
 
   // Loads the first coordinate of the cycle that varies in the cell; -1 if none does.
   std::int64_t next_varying(const Cell& cell) const {
-    for (std::int64_t step = 0; step < X_.n_features; ++step) {
-      const std::int64_t j = (cell.cursor + step) % X_.n_features;
+    for (std::int64_t step = 0; step < X_.width; ++step) {
+      const std::int64_t j = (cell.next + step) % X_.width;
       const double head = key(X_.row(rows_[static_cast<std::size_t>(cell.begin)].index)[j]);
       for (std::int64_t i = cell.begin + 1; i < cell.end; ++i)
         if (key(X_.row(rows_[static_cast<std::size_t>(i)].index)[j]) != head) {
@@ -162,7 +155,7 @@ class KdRule {
 
   // Loads the coordinate with the largest range in the cell; one that only NaN splits comes last.
   std::int64_t widest(const Cell& cell) const {
-    const auto p = static_cast<std::size_t>(X_.n_features);
+    const auto p = static_cast<std::size_t>(X_.width);
     thread_local std::vector<double> low, high, missing;  // a million cells share one allocation
     low.assign(p, HUGE_VAL);
     high.assign(p, -HUGE_VAL);
@@ -171,7 +164,7 @@ class KdRule {
     double* const highest = high.data();
     double* const nans = missing.data();
     for (std::int64_t i = cell.begin; i < cell.end; ++i) {
-      prefetch(row_ahead(cell, i), std::min<std::int64_t>(X_.n_features, 64));
+      prefetch(row_ahead(cell, i), std::min<std::int64_t>(X_.width, 64));
       const Real* x = X_.row(rows_[static_cast<std::size_t>(i)].index);
       for (std::size_t j = 0; j < p; ++j) {  // comparisons with NaN are false
         const double value = x[j];
@@ -217,15 +210,15 @@ class KdRule {
     std::sort(first, last, [](const Row& a, const Row& b) {
       return a.value < b.value || (a.value == b.value && a.index < b.index);
     });
+    const double* const weight_of = stopping_.weight.data();
     double total = 0.0;
-    for (const Row* row = first; row != last; ++row) total += stopping_.weight[row->index];
+    for (const Row* row = first; row != last; ++row) total += weight_of[row->index];
     const Row* equal = first;
     double below_weight = 0.0, weight = 0.0;
     for (const Row* row = first; row != last;) {
       equal = row;
       below_weight = weight;
-      for (; row != last && row->value == equal->value; ++row)
-        weight += stopping_.weight[row->index];
+      for (; row != last && row->value == equal->value; ++row) weight += weight_of[row->index];
       if (2.0 * weight >= total || row == last)
         return nearer(equal - first, row - first, below_weight, weight, total, last - first);
     }
@@ -240,7 +233,7 @@ class KdRule {
                                                                                        : upper_cut;
   }
 
-  Matrix<Real> X_;
+  Table<const Real> X_;
   Stopping stopping_;
   Axis axis_;
   std::vector<double> scale_;
@@ -251,12 +244,12 @@ class KdRule {
 }  // namespace
 
 template <class Real>
-TreeColumns grow_kd(const Matrix<Real>& X, const Stopping& stopping, Axis axis, int n_threads) {
+TreeColumns grow_kd(Table<const Real> X, const Stopping& stopping, Axis axis, int n_threads) {
   const KdRule<Real> rule(X, stopping, axis);
-  return Growth<KdRule<Real>>::run(rule, {0, X.n_rows, 0, 0}, n_threads);
+  return Growth<KdRule<Real>>::run(rule, {{0, X.n_rows, 0}, 0}, n_threads);
 }
 
-template TreeColumns grow_kd(const Matrix<float>&, const Stopping&, Axis, int);
-template TreeColumns grow_kd(const Matrix<double>&, const Stopping&, Axis, int);
+template TreeColumns grow_kd(Table<const float>, const Stopping&, Axis, int);
+template TreeColumns grow_kd(Table<const double>, const Stopping&, Axis, int);
 
 }  // namespace certree

@@ -1,11 +1,23 @@
-// Buffer: memory for plain numbers that is written before it is read.
+// Arrays as the loops see them, and memory of their own: views own nothing, a Buffer does.
+//
+// A column is a std::span. One that may be left out is empty then. All files of the core include
+// this one, so it brings the standard headers that most of them need.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <new>
+#include <numeric>
+#include <span>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -13,17 +25,31 @@
 
 namespace certree {
 
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Rows of one width, in C order.
+template <class T>
+struct Table {
+  T* data = nullptr;
+  std::int64_t n_rows = 0;
+  std::int64_t width = 0;
+
+  T* row(std::integral auto i) const { return data + static_cast<std::int64_t>(i) * width; }
+  std::span<T> values() const { return {data, static_cast<std::size_t>(n_rows * width)}; }
+};
+
 struct Free {
   void operator()(void* memory) const noexcept { std::free(memory); }
 };
 
+// Memory for plain numbers that is written before it is read.
 template <class T>
 using Buffer = std::unique_ptr<T[], Free>;
 
 // Not initialised. Large buffers ask for large pages: the first touch of a page costs as much as a
 // hundred nodes of a loop.
 template <class T>
-Buffer<T> make_buffer(std::int64_t n) {
+Buffer<T> make_buffer(std::integral auto n) {
   static_assert(std::is_trivially_copyable_v<T>);
   constexpr std::size_t kLargePage = std::size_t{1} << 21;
   const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(T);

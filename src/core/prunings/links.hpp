@@ -6,11 +6,7 @@
 // gone for good, as the node has collapsed there.
 #pragma once
 
-#include <cstdint>
-#include <limits>
-#include <vector>
-
-#include "tree.hpp"
+#include "prunings/prunings.hpp"
 
 namespace certree {
 
@@ -24,25 +20,23 @@ struct Bend {
   double price, cost, leaves;
 };
 
-// Finds every node's price, critical (n_nodes,): +inf if it is split at any price, not above 0 if
-// at none, -1 at leaves of the tree. cost_gain, leaf_gain: (n_nodes,) what splitting a node adds, 0
-// at leaves. `bends` keeps the bends below each node, the largest price first: join(v, l) makes
-// those of v of its children's, then it has empty(v), top(v), pop(v) and push(v, bend). visit(v,
-// below) sees each node when its bends are those of its children, with what the smallest pruning
-// that splits it has beyond it.
+// Finds every node's price, critical (m,): +inf if it is split at any price, not above 0 if at
+// none, -1 at leaves of the tree. `bends` keeps the bends below each node, the largest price first:
+// join(v, l) makes those of v of its children's, then it has empty(v), top(v), pop(v) and
+// push(v, bend). visit(v, below) sees each node when its bends are those of its children, with what
+// the smallest pruning that splits it has beyond it.
 template <class Bends, class Visit>
-void weakest_links(const std::int32_t* left, std::int32_t n_nodes, const double* cost_gain,
-                   const double* leaf_gain, Bends& bends, const Visit& visit, double* critical) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+void weakest_links(Shape tree, const SplitGains& gains, Bends& bends, const Visit& visit,
+                   std::span<double> critical) {
   // Of the pruning that holds above the largest bend; not 0 only where nodes never collapse.
-  std::vector<Excess> smallest(static_cast<std::size_t>(n_nodes), Excess{0.0, 0.0});
-  for (std::int32_t v = n_nodes - 1; v >= 0; --v) {
+  std::vector<Excess> smallest(tree.size(), Excess{0.0, 0.0});
+  for (std::size_t v = tree.size(); v-- > 0;) {
     critical[v] = -1.0;
-    if (left[v] == kLeaf) continue;
-    bends.join(v, left[v]);
-    const auto l = static_cast<std::size_t>(left[v]);
-    Excess below{smallest[l].cost + smallest[l + 1].cost + cost_gain[v],
-                 smallest[l].leaves + smallest[l + 1].leaves + leaf_gain[v]};
+    if (tree.is_leaf(v)) continue;
+    const std::size_t l = tree.left(v);
+    bends.join(v, l);
+    Excess below{smallest[l].cost + smallest[l + 1].cost + gains.cost[v],
+                 smallest[l].leaves + smallest[l + 1].leaves + gains.leaves[v]};
     visit(v, below);
     const auto crossing = [&] {
       if (below.leaves > 0.0) return -below.cost / below.leaves;
@@ -57,7 +51,7 @@ void weakest_links(const std::int32_t* left, std::int32_t n_nodes, const double*
     }
     critical[v] = price;
     if (price == kInfinity)
-      smallest[static_cast<std::size_t>(v)] = below;
+      smallest[v] = below;
     else if (price > 0.0)
       bends.push(v, {price, -below.cost, below.leaves});
   }

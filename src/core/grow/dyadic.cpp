@@ -3,12 +3,9 @@
 // A value's place in its coordinate is a code of 48 bits: bit b (from the top) says on which side
 // of the b-th midpoint it lies. Cells are prefixes of codes, so a run of cells with one non-empty
 // child is skipped by looking at the highest bit in which the codes of the cell's rows differ.
-#include <algorithm>
 #include <bit>
-#include <cmath>
 
-#include "buffer.hpp"
-#include "core.hpp"
+#include "grow/growth.hpp"
 
 namespace certree {
 namespace {
@@ -41,32 +38,25 @@ struct Interval {
 };
 
 template <class Real>
-std::vector<Interval> span_of(const Matrix<Real>& X) {
-  const auto p = static_cast<std::size_t>(X.n_features);
-  std::vector<double> low(p, HUGE_VAL), high(p, -HUGE_VAL);
-  for (std::int64_t i = 0; i < X.n_rows; ++i) {
-    const Real* x = X.row(i);
-    for (std::size_t j = 0; j < p; ++j) {  // comparisons with NaN are false: it is left out
-      const double value = x[j];
-      low[j] = value < low[j] ? value : low[j];
-      high[j] = value > high[j] ? value : high[j];
-    }
-  }
-  std::vector<Interval> intervals(p);
-  for (std::size_t j = 0; j < p; ++j)
-    if (low[j] <= high[j]) intervals[j] = {low[j], high[j] * 0.5 - low[j] * 0.5};
+std::vector<Interval> intervals_of(const Table<const Real>& X) {
+  const Box box(X);
+  std::vector<Interval> intervals(box.low.size());
+  for (std::size_t j = 0; j < intervals.size(); ++j)
+    if (box.low[j] <= box.high[j]) intervals[j] = {box.low[j], box.half_range(j)};
   return intervals;
 }
 
 class DyadicRule {
  public:
+  using Cell = certree::Cell;
+
   template <class Real>
-  DyadicRule(const Matrix<Real>& X, const Stopping& stopping, bool expand, int n_threads)
-      : n_features_(X.n_features),
+  DyadicRule(const Table<const Real>& X, const Stopping& stopping, bool expand, int n_threads)
+      : n_features_(X.width),
         stopping_(stopping),
         expand_(expand),
-        intervals_(span_of(X)),
-        codes_(make_buffer<std::uint64_t>(X.n_rows * X.n_features)),
+        intervals_(intervals_of(X)),
+        codes_(make_buffer<std::uint64_t>(X.n_rows * X.width)),
         rows_(make_buffer<Row>(X.n_rows)) {
     constexpr std::int64_t kBlock = 8192;
     parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
@@ -76,8 +66,7 @@ class DyadicRule {
         std::uint64_t* code = codes_.get() + i * n_features_;
         for (std::int64_t j = 0; j < n_features_; ++j)
           code[j] = intervals_[static_cast<std::size_t>(j)].code(static_cast<double>(x[j]));
-        rows_[static_cast<std::size_t>(i)] = {static_cast<std::int32_t>(i),
-                                              stopping.y ? stopping.y[i] : 0};
+        rows_[static_cast<std::size_t>(i)] = {static_cast<std::int32_t>(i), stopping.class_of(i)};
       }
     });
   }
@@ -103,8 +92,8 @@ class DyadicRule {
     const Row* const middle =
         std::partition(first, last, [&](const Row& row) { return (code(row, j) & bit) == 0; });
     const std::int64_t cut = cell.begin + (middle - first);
-    left = {cell.begin, cut, depth + 1, 0};
-    right = {cut, cell.end, depth + 1, 0};
+    left = {cell.begin, cut, depth + 1};
+    right = {cut, cell.end, depth + 1};
     return true;
   }
 
@@ -167,13 +156,12 @@ class DyadicRule {
 }  // namespace
 
 template <class Real>
-TreeColumns grow_dyadic(const Matrix<Real>& X, const Stopping& stopping, bool expand,
-                        int n_threads) {
+TreeColumns grow_dyadic(Table<const Real> X, const Stopping& stopping, bool expand, int n_threads) {
   const DyadicRule rule(X, stopping, expand, n_threads);
-  return Growth<DyadicRule>::run(rule, {0, X.n_rows, 0, 0}, n_threads);
+  return Growth<DyadicRule>::run(rule, {0, X.n_rows, 0}, n_threads);
 }
 
-template TreeColumns grow_dyadic(const Matrix<float>&, const Stopping&, bool, int);
-template TreeColumns grow_dyadic(const Matrix<double>&, const Stopping&, bool, int);
+template TreeColumns grow_dyadic(Table<const float>, const Stopping&, bool, int);
+template TreeColumns grow_dyadic(Table<const double>, const Stopping&, bool, int);
 
 }  // namespace certree

@@ -1,0 +1,209 @@
+// The doors of the core: arrays in, new arrays out. Only the files bind*.cpp know Python.
+//
+// The array type of a parameter is its check (dtype, rank, order; nothing is converted). What would
+// read out of bounds is checked at the door, what makes columns a tree is checked once, by
+// certree.Tree. A door checks, and then run() does what all doors do.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <array>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+
+#include "votes.hpp"
+#include "weights/weights.hpp"
+
+namespace certree::door {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+void bind_tree(nb::module_& core);
+void bind_grow(nb::module_& core);
+void bind_stats(nb::module_& core);
+void bind_weights(nb::module_& core);
+void bind_prunings(nb::module_& core);
+void bind_votes(nb::module_& core);
+void bind_tune(nb::module_& core);
+void bind_certificates(nb::module_& core);
+
+// -- what comes in
+
+template <class T, int rank>
+using In = nb::ndarray<const T, nb::ndim<rank>, nb::c_contig, nb::device::cpu>;
+using Ints = In<std::int32_t, 1>;
+using Doubles = In<double, 1>;
+using Doubles2 = In<double, 2>;
+
+// An argument that is an array, and one that may be None.
+inline auto operator""_array(const char* name, std::size_t) { return nb::arg(name).noconvert(); }
+inline auto operator""_array_or_none(const char* name, std::size_t) {
+  return nb::arg(name).noconvert().none();
+}
+
+template <class T>
+std::span<const T> view(const In<T, 1>& column) {
+  return {column.data(), column.size()};
+}
+template <class T>
+Table<const T> view(const In<T, 2>& table) {
+  return {table.data(), static_cast<std::int64_t>(table.shape(0)),
+          static_cast<std::int64_t>(table.shape(1))};
+}
+
+inline void expect_length(const std::string& name, std::size_t got, std::size_t expected) {
+  if (got != expected)
+    throw std::invalid_argument(name + " has length " + std::to_string(got) + ", expected " +
+                                std::to_string(expected));
+}
+
+// A view of an array with so many rows.
+template <class Array>
+auto sized(const char* name, const Array& array, std::size_t n_rows) {
+  expect_length(name, array.shape(0), n_rows);
+  return view(array);
+}
+template <class Array>
+auto sized(const char* name, const Array& array, std::size_t n_rows, std::size_t width) {
+  expect_length(name, array.shape(0), n_rows);
+  expect_length(std::string(name) + "'s row", array.shape(1), width);
+  return view(array);
+}
+// An empty one where there is no array.
+template <class Array>
+auto sized(const char* name, const std::optional<Array>& array, std::size_t n_rows) {
+  return array ? sized(name, *array, n_rows) : decltype(view(*array)){};
+}
+
+inline void expect_codes(const char* name, std::span<const std::int32_t> codes,
+                         std::int64_t n_codes) {
+  if (std::any_of(codes.begin(), codes.end(), [&](auto c) { return c < 0 || c >= n_codes; }))
+    throw std::invalid_argument(std::string(name) + " must lie in 0 .. " +
+                                std::to_string(n_codes - 1));
+}
+
+inline Shape shape(const Ints& left) {
+  if (left.size() == 0 || left.size() > 2147483647u)
+    throw std::invalid_argument("a tree has between 1 and 2147483647 nodes, got " +
+                                std::to_string(left.size()));
+  const auto m = static_cast<std::int32_t>(left.size());
+  for (std::int32_t v = 0; v < m; ++v) {
+    const std::int32_t child = left.data()[v];
+    if (child != kLeaf && (child <= v || child >= m - 1))
+      throw std::invalid_argument("left[" + std::to_string(v) + "] = " + std::to_string(child) +
+                                  " is neither -1 nor a node after its parent with a sibling");
+  }
+  return {view(left)};
+}
+
+// X, whose rows are numbered in int32.
+template <class Real>
+Table<const Real> rows(const In<Real, 2>& X) {
+  if (X.shape(0) > 2147483647u) throw std::invalid_argument("X has more than 2147483647 rows");
+  return view(X);
+}
+
+// -- laws, and what nodes vote for
+
+inline Terms terms(const Ints& left, const Doubles2& gains, const Doubles& stop,
+                   const Doubles& split) {
+  const Shape tree = shape(left);
+  return {tree, sized("gains", gains, tree.size()), sized("stop", stop, tree.size()),
+          sized("split", split, tree.size())};
+}
+
+inline Rule rule_of(bool prune) { return prune ? Rule::prune : Rule::average; }
+
+inline Values values(const Shape& tree, const std::optional<Ints>& label,
+                     const std::optional<Doubles2>& frequency, std::int64_t n_classes) {
+  if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
+  if (label.has_value() == frequency.has_value())
+    throw std::invalid_argument("expected either label or frequency");
+  if (frequency)
+    return {{},
+            sized("frequency", *frequency, tree.size(), static_cast<std::size_t>(n_classes)),
+            n_classes};
+  const auto labels = sized("label", *label, tree.size());
+  expect_codes("label", labels, n_classes);
+  return {labels, {}, n_classes};
+}
+
+// -- what goes out: read-only arrays that own their memory
+
+template <class T, int rank = 1>
+using Out = nb::ndarray<nb::numpy, const T, nb::ndim<rank>>;
+
+// A result of the core's own making: allocated, filled once, then handed over.
+template <class T, int rank>
+class Result {
+ public:
+  explicit Result(std::integral auto... lengths)
+      : shape_{static_cast<std::size_t>(lengths)...}, data_(make_buffer<T>((lengths * ...))) {
+    static_assert(sizeof...(lengths) == rank);
+  }
+
+  auto view() {
+    if constexpr (rank == 1)
+      return std::span<T>(data_.get(), shape_[0]);
+    else
+      return Table<T>{data_.get(), static_cast<std::int64_t>(shape_[0]),
+                      static_cast<std::int64_t>(shape_[1])};
+  }
+  Out<T, rank> hand_over() {
+    T* data = data_.release();
+    nb::capsule owner(data, [](void* memory) noexcept { Free()(memory); });
+    return Out<T, rank>(data, rank, shape_.data(), owner);
+  }
+
+ private:
+  std::array<std::size_t, rank> shape_;
+  Buffer<T> data_;
+};
+
+template <class T>
+using Column = Result<T, 1>;
+template <class T>
+using Rows = Result<T, 2>;
+
+// What every door does once it has checked: lets the loop fill the results without the
+// interpreter's lock, and hands them over, behind them what the loop returns.
+template <class Loop, class... Results>
+auto run(const Loop& loop, Results... results) {
+  const auto unlocked = [&] {
+    const nb::gil_scoped_release release;
+    return loop(results.view()...);
+  };
+  constexpr bool returns = !std::is_void_v<decltype(unlocked())>;
+  if constexpr (returns && sizeof...(results) == 0) {
+    return unlocked();
+  } else if constexpr (returns) {
+    auto value = unlocked();
+    return std::tuple(results.hand_over()..., value);
+  } else {
+    unlocked();
+    if constexpr (sizeof...(results) == 1)
+      return (results.hand_over(), ...);
+    else
+      return std::tuple(results.hand_over()...);
+  }
+}
+
+// Vectors that a loop returns are handed over without a copy.
+template <class T, class... Lengths>
+auto owned(std::vector<T>&& values, Lengths... lengths) {
+  constexpr int rank = sizeof...(lengths) == 0 ? 1 : sizeof...(lengths);
+  std::array<std::size_t, rank> shape{static_cast<std::size_t>(lengths)...};
+  if constexpr (sizeof...(lengths) == 0) shape[0] = values.size();
+  auto* heap = new std::vector<T>(std::move(values));
+  nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Out<T, rank>(heap->data(), rank, shape.data(), owner);
+}
+
+}  // namespace certree::door

@@ -1,0 +1,33 @@
+// The doors of the certificates.
+#include "bind.hpp"
+#include "certificates.hpp"
+
+namespace certree::door {
+namespace {
+
+auto log_masses(const Ints& left, const Ints& label, const Doubles2& log_stop,
+                const Doubles2& log_split, const In<double, 3>& log_label) {
+  const Shape tree = shape(left);
+  const std::size_t n_priors = log_label.shape(0), n_labels = log_label.shape(2);
+  const auto stop = sized("decisions", log_stop, n_priors, tree.size());
+  const auto split = sized("decisions", log_split, n_priors, tree.size());
+  expect_length("log_label's row", log_label.shape(1), tree.size());
+  const auto labels = sized("label", label, tree.size());
+  expect_codes("label", labels, static_cast<std::int64_t>(n_labels));
+  const LabelledPriors priors{stop,
+                              split,
+                              {log_label.data(), static_cast<std::int64_t>(n_priors * tree.size()),
+                               static_cast<std::int64_t>(n_labels)}};
+  return run([&](auto mass) { certree::log_masses(tree, labels, priors, mass); },
+             Column<double>(n_priors));
+}
+
+}  // namespace
+
+void bind_certificates(nb::module_& core) {
+  core.def("log_masses", &log_masses, "left"_array, "label"_array, "log_stop"_array,
+           "log_split"_array, "log_label"_array,
+           "Log mass of the labelled prunings that label the leaves so, under each prior.");
+}
+
+}  // namespace certree::door

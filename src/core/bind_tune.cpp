@@ -1,0 +1,75 @@
+// The doors of the tuning.
+#include "bind.hpp"
+#include "tune.hpp"
+
+namespace certree::door {
+namespace {
+
+Loss loss_named(const std::string& name) {
+  if (name == "error") return Loss::error;
+  if (name == "log_loss") return Loss::log_loss;
+  if (name == "squared") return Loss::squared;
+  throw std::invalid_argument("unknown loss \"" + name + "\"");
+}
+
+Grid grid(const Terms& law, const Doubles2& theta, bool prune) {
+  expect_length("theta's row", theta.shape(1), law.n_terms());
+  return {view(theta), rule_of(prune)};
+}
+
+auto score_grid(const Ints& left, const Doubles2& gains, const Doubles& stop, const Doubles& split,
+                const Doubles2& theta, bool prune, const std::optional<Ints>& label,
+                const std::optional<Doubles2>& frequency, const Doubles2& holdout,
+                const std::string& loss_name, int n_threads) {
+  const Terms law = terms(left, gains, stop, split);
+  const Grid laws = grid(law, theta, prune);
+  const Loss kind = loss_named(loss_name);
+  const auto held_out = sized("holdout", holdout, left.size());
+  const bool numbers = kind == Loss::squared;
+  if (numbers) expect_length("holdout's row", holdout.shape(1), 3);
+  const Values votes = values(law.tree, label, frequency, numbers ? 1 : held_out.width);
+  const auto loop = [&](auto loss) {
+    certree::score_grid(law, laws, votes, held_out, kind, n_threads, loss);
+  };
+  return run(loop, Column<double>(theta.shape(0)));
+}
+
+auto held_out_shares(const Ints& left, const Doubles2& gains, const Doubles& stop,
+                     const Doubles& split, const Doubles2& theta, bool prune,
+                     const std::optional<Ints>& label, const std::optional<Doubles2>& frequency,
+                     const Doubles2& holdout, int n_threads) {
+  const Terms law = terms(left, gains, stop, split);
+  const Grid laws = grid(law, theta, prune);
+  const auto held_out = sized("holdout", holdout, left.size());
+  const Values votes = values(law.tree, label, frequency, held_out.width);
+  if (theta.shape(0) == 0) throw std::invalid_argument("theta has no rows");
+  auto shares =
+      run([&] { return certree::held_out_shares(law, laws, votes, held_out, n_threads); });
+  const std::size_t n_rows = shares.rows.size();
+  return std::tuple(owned(std::move(shares.rows)),
+                    owned(std::move(shares.share), n_rows, theta.shape(0)));
+}
+
+auto mix(const Doubles& rows, const Doubles2& share, std::int64_t n_steps) {
+  const auto shares = sized("share", share, rows.size());
+  if (share.size() == 0) throw std::invalid_argument("share is empty");
+  return run([&](auto proportion) { return certree::mix(view(rows), shares, n_steps, proportion); },
+             Column<double>(share.shape(1)));
+}
+
+}  // namespace
+
+void bind_tune(nb::module_& core) {
+  core.def("score_grid", &score_grid, "left"_array, "gains"_array, "stop"_array, "split"_array,
+           "theta"_array, "prune"_a, "label"_array_or_none, "frequency"_array_or_none,
+           "holdout"_array, "loss"_a, "n_threads"_a,
+           "Held-out loss of the vote under each row of theta.");
+  core.def("held_out_shares", &held_out_shares, "left"_array, "gains"_array, "stop"_array,
+           "split"_array, "theta"_array, "prune"_a, "label"_array_or_none,
+           "frequency"_array_or_none, "holdout"_array, "n_threads"_a,
+           "(rows, share): what each law's vote gives to the held-out rows' classes.");
+  core.def("mix", &mix, "rows"_array, "share"_array, "n_steps"_a,
+           "(proportion, loss): of the laws in the mixture with a small held-out log loss.");
+}
+
+}  // namespace certree::door

@@ -1,0 +1,89 @@
+// The doors of the laws over prunings.
+#include "bind.hpp"
+
+namespace certree::door {
+namespace {
+
+void expect_terms(std::int64_t n_terms) {
+  if (n_terms != 2 && n_terms != 3) throw std::invalid_argument("n_terms must be 2 or 3");
+}
+
+auto error_gains(const Ints& left, const Doubles2& counts, const Ints& label, std::int64_t n_terms,
+                 bool empty_leaves_count) {
+  const Shape tree = shape(left);
+  const auto table = sized("counts", counts, tree.size());
+  const auto labels = sized("label", label, tree.size());
+  expect_codes("label", labels, table.width);
+  expect_terms(n_terms);
+  const auto loop = [&](auto gains) {
+    certree::error_gains(tree, table, labels, empty_leaves_count, gains);
+  };
+  return run(loop, Rows<double>(tree.size(), n_terms));
+}
+
+auto squared_gains(const Ints& left, const Doubles& rows, const Doubles& mean, double unit,
+                   std::int64_t n_terms, bool empty_leaves_count) {
+  const Shape tree = shape(left);
+  const auto totals = sized("rows", rows, tree.size());
+  const auto means = sized("mean", mean, tree.size());
+  expect_terms(n_terms);
+  const auto loop = [&](auto gains) {
+    certree::squared_gains(tree, totals, means, unit, empty_leaves_count, gains);
+  };
+  return run(loop, Rows<double>(tree.size(), n_terms));
+}
+
+auto weigh(const Ints& left, const Doubles2& gains, const Doubles& stop, const Doubles& split,
+           const Doubles& theta, const Doubles& root, bool prune) {
+  const Terms law = terms(left, gains, stop, split);
+  const auto temperatures = sized("theta", theta, law.n_terms());
+  const auto at_root = sized("root", root, law.n_terms());
+  const auto loop = [&](auto weight, auto log_odds) {
+    return certree::weigh(law, temperatures, at_root, rule_of(prune), weight, log_odds);
+  };
+  return run(loop, Column<double>(left.size()), Column<double>(left.size()));
+}
+
+auto reach(const Ints& left, const Doubles& log_odds) {
+  const Shape tree = shape(left);
+  const auto odds = sized("log_odds", log_odds, tree.size());
+  return run([&](auto reached) { certree::reach(tree, odds, reached); },
+             Column<double>(tree.size()));
+}
+
+auto sums_below(const Ints& left, const Doubles& log_odds, const Doubles& value) {
+  const Shape tree = shape(left);
+  const auto odds = sized("log_odds", log_odds, tree.size());
+  const auto numbers = sized("value", value, tree.size());
+  return run([&](auto sum) { certree::sums_below(tree, odds, numbers, sum); },
+             Column<double>(tree.size()));
+}
+
+auto likeliest(const Ints& left, const Doubles& log_odds, const Doubles& chain_mode) {
+  const Shape tree = shape(left);
+  const auto odds = sized("log_odds", log_odds, tree.size());
+  const auto modes = sized("chain_mode", chain_mode, tree.size());
+  return run([&](auto pruning) { certree::likeliest(tree, odds, modes, pruning); },
+             Column<double>(tree.size()));
+}
+
+}  // namespace
+
+void bind_weights(nb::module_& core) {
+  core.def("error_gains", &error_gains, "left"_array, "counts"_array, "label"_array, "n_terms"_a,
+           "empty_leaves_count"_a,
+           "Gains in errors, square roots of rows and, with three terms, leaves.");
+  core.def("squared_gains", &squared_gains, "left"_array, "rows"_array, "mean"_array, "unit"_a,
+           "n_terms"_a, "empty_leaves_count"_a,
+           "Gains in sums of squares over unit, square roots of rows and leaves.");
+  core.def("weigh", &weigh, "left"_array, "gains"_array, "stop"_array, "split"_array, "theta"_array,
+           "root"_array, "prune"_a, "(weight, log_odds, log evidence) of one law.");
+  core.def("reach", &reach, "left"_array, "log_odds"_array,
+           "Probability that each node is in the pruning.");
+  core.def("sums_below", &sums_below, "left"_array, "log_odds"_array, "value"_array,
+           "Expected sum over the leaves of the pruning below each node that is reached.");
+  core.def("likeliest", &likeliest, "left"_array, "log_odds"_array, "chain_mode"_array,
+           "Log odds (infinite) of the likeliest single pruning.");
+}
+
+}  // namespace certree::door

@@ -1,0 +1,194 @@
+// Greedy cells (CART): every cell is cut where the response becomes purest.
+//
+// Every feature of numbers keeps the rows of a cell in the order of its values, so that one sweep
+// along them sees all cuts; a cut of the cell splits these lists and keeps their order. Small cells
+// are grown in copies of their lists with rows of their own numbering, which fit into the cache. No
+// cut is missed and no value is rounded.
+
+#include "grow/cart_search.hpp"
+#include "grow/cart_send.hpp"
+#include "grow/criteria.hpp"
+
+namespace certree {
+namespace {
+
+template <class Rows, class Sweep>
+class CartRule {
+ public:
+  using Cell = CartCell;
+  using Cut = certree::Cut;
+
+  CartRule(const Rows& rows, const Stopping& stopping, const Greedy& greedy,
+           std::vector<std::int64_t>& precedence, int n_threads)
+      : n_threads_(n_threads),
+        decide_(rows, stopping, greedy),
+        search_(rows, decide_, greedy, precedence, n_threads),
+        sender_(rows) {}
+
+  Cell root() const { return decide_.root(); }
+
+  bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
+    const Cut cut = search(cell);
+    if (!cut.is_made()) return false;
+    divide(cell, cut, split, left, right);
+    return true;
+  }
+
+  Cut search(const Cell& cell) const { return search_.best(cell); }
+
+  void divide(const Cell& cell, const Cut& cut, Split& split, Cell& left, Cell& right) const {
+    const std::int64_t middle = cell.begin + sender_.mark(cell, cut, split);
+    sender_.move_members(cell, middle);
+    left = decide_.child(cell, cut, 0, cell.begin, middle);
+    right = decide_.child(cell, cut, 1, middle, cell.end);
+    if (!left.is_leaf || !right.is_leaf) sender_.move_others(cell, middle, n_threads_);
+  }
+
+ private:
+  int n_threads_;
+  Decisions<Rows> decide_;
+  Search<Rows, Sweep> search_;
+  Sender<Rows> sender_;
+};
+
+// The rows of a cell under numbers of their own, so that what belongs to them lies close together.
+template <class Rows>
+class Part {
+ public:
+  // number: (n,) scratch, of which disjoint parts use disjoint entries.
+  Part(const Rows& whole, const Cell& cell, std::uint32_t* number)
+      : m_(cell.end - cell.begin),
+        original_(make_buffer<std::uint32_t>(m_)),
+        y_(make_buffer<typename Rows::Y>(m_)),
+        weight_(make_buffer<double>(whole.weight ? m_ : 0)),
+        lists_(make_buffer<RankedRow>(m_ * whole.lists.n_rows)),
+        codes_(make_buffer<std::uint32_t>(m_ * whole.codes.n_rows)),
+        rows_{whole.X,
+              whole.features,
+              original_.get(),
+              y_.get(),
+              whole.weight ? weight_.get() : nullptr,
+              whole.n_classes,
+              {lists_.get(), whole.lists.n_rows, m_},
+              {codes_.get(), whole.codes.n_rows, m_}} {
+    const auto members = whole.members(cell);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::uint32_t row = members[i].row;
+      number[row] = static_cast<std::uint32_t>(i);
+      original_[i] = row;
+      y_[i] = whole.y[row];
+      if (whole.weight) weight_[i] = whole.weight[row];
+    }
+    for (std::int64_t l = 0; l < whole.lists.n_rows; ++l) {
+      RankedRow* to = rows_.lists.row(l);
+      for (const RankedRow& e : Rows::part(whole.lists.row(l), cell))
+        *to++ = {e.rank, number[e.row]};
+    }
+    for (std::int64_t s = 0; s < whole.codes.n_rows; ++s) {
+      std::uint32_t* to = rows_.codes.row(s);
+      for (const RankedRow& e : members) *to++ = whole.codes.row(s)[e.row];
+    }
+  }
+
+  const Rows& rows() const { return rows_; }
+
+ private:
+  std::int64_t m_;
+  Buffer<std::uint32_t> original_;
+  Buffer<typename Rows::Y> y_;
+  Buffer<double> weight_;
+  Buffer<RankedRow> lists_;
+  Buffer<std::uint32_t> codes_;
+  Rows rows_;
+};
+
+template <class Sweep, class Rows>
+TreeColumns grow_presorted(const Rows& rows, const Stopping& stopping, const Greedy& greedy,
+                           int n_threads) {
+  using Rule = CartRule<Rows, Sweep>;
+  std::vector<std::int64_t> precedence(static_cast<std::size_t>(rows.X.width));
+  std::iota(precedence.begin(), precedence.end(), std::int64_t{0});
+  const Rule rule(rows, stopping, greedy, precedence, n_threads);
+  if (greedy.max_leaves > 0) return grow_best_first(rule, rule.root(), greedy.max_leaves);
+  const auto number = make_buffer<std::uint32_t>(rows.size());
+  const auto grow_part = [&](const CartCell& cell) {
+    if (cell.is_leaf) return Growth<Rule>::whole(rule, cell);
+    const Part<Rows> part(rows, cell, number.get());
+    const Rule part_rule(part.rows(), stopping, greedy, precedence, 1);
+    CartCell part_cell = cell;
+    part_cell.begin = 0;
+    part_cell.end = part.rows().size();
+    return Growth<Rule>::whole(part_rule, part_cell);
+  };
+  return Growth<Rule>::run(rule, rule.root(), n_threads, grow_part);
+}
+
+template <class Sweep, class Real, class Y>
+TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y* y,
+                      std::int32_t n_classes, const Stopping& stopping, const Greedy& greedy,
+                      int n_threads) {
+  const std::int64_t n = X.n_rows;
+  Features features(X.width, greedy.category);
+  const auto code_buffer = make_buffer<std::uint32_t>(n * features.n_sets());
+  const auto list_buffer = make_buffer<RankedRow>(n * features.n_lists());
+  const Table<std::uint32_t> codes{code_buffer.get(), features.n_sets(), n};
+  const Table<RankedRow> lists{list_buffer.get(), features.n_lists(), n};
+  encode_all(X, features, n_threads, codes);
+  if (ranked.place.empty())
+    rank_numbers(X, features, n_threads, lists);
+  else
+    parallel_for(features.n_numbers(), n_threads,
+                 [&](std::int64_t i) { pick(ranked, i, n, lists.row(i)); });
+  if (features.n_sets() > 0)
+    for (std::int64_t i = 0; i < n; ++i)
+      lists.row(features.n_numbers())[i] = {0, static_cast<std::uint32_t>(i)};
+  const CartRows<Real, Y> rows{X,         &features, nullptr, y, stopping.weight.data(),
+                               n_classes, lists,     codes};
+  return grow_presorted<Sweep>(rows, stopping, greedy, n_threads);
+}
+
+}  // namespace
+
+template <class Real>
+void rank_rows(Table<const Real> X, std::span<const std::uint8_t> category, int n_threads,
+               Table<RankedRow> order) {
+  rank_numbers(X, Features(X.width, category), n_threads, order);
+}
+
+template void rank_rows(Table<const float>, std::span<const std::uint8_t>, int, Table<RankedRow>);
+template void rank_rows(Table<const double>, std::span<const std::uint8_t>, int, Table<RankedRow>);
+
+template <class Real>
+TreeColumns grow_cart(Table<const Real> X, const Ranked& ranked, const Response& response,
+                      const Stopping& stopping, const Greedy& greedy, int n_threads) {
+  const auto with = [&]<class Sweep, class Y>(std::type_identity<Sweep>, const Y* y) {
+    return grow_with<Sweep>(X, ranked, y, response.n_classes, stopping, greedy, n_threads);
+  };
+  const std::int32_t* const y = response.y.data();
+  const bool binary = y && response.n_classes <= 2;
+  const auto bits = make_buffer<std::uint8_t>(binary ? X.n_rows : 0);
+  if (binary)
+    std::transform(y, y + X.n_rows, bits.get(),
+                   [](std::int32_t k) { return static_cast<std::uint8_t>(k); });
+  switch (response.criterion) {
+    case Criterion::squared:
+      return with(std::type_identity<SquaredSweep<double>>(), response.target.data());
+    case Criterion::entropy:
+      if (!stopping.weight.empty() || static_cast<double>(X.n_rows) > Information::kMost)
+        return with(std::type_identity<EntropySweep>(), y);
+      if (binary) return with(std::type_identity<BinaryEntropySweep>(), bits.get());
+      return with(std::type_identity<CountedEntropySweep>(), y);
+    case Criterion::misclassification:
+      return with(std::type_identity<MisclassificationSweep>(), y);
+    default:
+      if (binary) return with(std::type_identity<SquaredSweep<std::uint8_t>>(), bits.get());
+      return with(std::type_identity<GiniSweep>(), y);
+  }
+}
+
+template TreeColumns grow_cart(Table<const float>, const Ranked&, const Response&, const Stopping&,
+                               const Greedy&, int);
+template TreeColumns grow_cart(Table<const double>, const Ranked&, const Response&, const Stopping&,
+                               const Greedy&, int);
+
+}  // namespace certree

@@ -1,0 +1,84 @@
+// What is decided about the cells of the greedy grower: which are leaves, which features they look
+// at, and which cuts are allowed.
+#pragma once
+
+#include "grow/cart_cells.hpp"
+#include "grow/random.hpp"
+
+namespace certree {
+namespace {
+
+template <class Rows>
+class Decisions {
+ public:
+  Decisions(const Rows& rows, const Stopping& stopping, const Greedy& greedy)
+      : rows_(rows), stopping_(stopping), greedy_(greedy) {}
+
+  CartCell root() const {
+    CartCell cell{{0, rows_.size(), 0}, false, greedy_.key};
+    cell.is_leaf = is_leaf(cell);
+    return cell;
+  }
+
+  // The rows of the cell that go to one side, 0 or 1, are those of [begin, end).
+  CartCell child(const CartCell& cell, const Cut& cut, std::uint64_t side, std::int64_t begin,
+                 std::int64_t end) const {
+    CartCell part = cell;
+    part.begin = begin;
+    part.end = end;
+    part.depth = cell.depth + 1;
+    part.key = key_of(cell.key, side);
+    const int slope = slope_of(cut.feature);
+    // All means below the left child stay on one side of the middle, those below the right child on
+    // the other.
+    if (slope != 0) ((slope > 0) == (side == 0) ? part.upper : part.lower) = cut.middle;
+    part.is_leaf = is_leaf(part);
+    return part;
+  }
+
+  // Whether the cut that the sweep stands at keeps to the slopes and to the bounds of the cell.
+  template <class Sweep>
+  bool is_allowed(const Sweep& sweep, const CartCell& cell, std::int64_t j) const {
+    if (greedy_.monotonic.empty()) return true;
+    const double left = sweep.mean_left(), right = sweep.mean_right();
+    return std::min(left, right) >= cell.lower && std::max(left, right) <= cell.upper &&
+           slope_of(j) * (right - left) >= 0.0;
+  }
+
+  // Features in a random order, constant ones left out, until there are max_features; ascending.
+  std::vector<std::int64_t> drawn_features(const CartCell& cell) const {
+    std::vector<std::int64_t> features(static_cast<std::size_t>(rows_.X.width)), drawn;
+    std::iota(features.begin(), features.end(), std::int64_t{0});
+    Random random(cell.key);
+    for (auto n = static_cast<std::int64_t>(features.size());
+         n > 0 && static_cast<std::int64_t>(drawn.size()) < greedy_.max_features; --n) {
+      std::swap(features[static_cast<std::size_t>(random.below(n))],
+                features[static_cast<std::size_t>(n - 1)]);
+      const std::int64_t j = features[static_cast<std::size_t>(n - 1)];
+      if (rows_.varies(cell, j)) drawn.push_back(j);
+    }
+    std::ranges::sort(drawn);
+    return drawn;
+  }
+
+ private:
+  bool is_leaf(const Cell& cell) const {
+    if (cell.depth >= stopping_.max_depth) return true;
+    const auto rows = rows_.members(cell);
+    const auto weight_of = [&](const RankedRow& e) { return rows_.weight_of(e); };
+    if (stopping_.too_few(rows.data(), rows.data() + rows.size(), weight_of)) return true;
+    const auto head = rows_.y[rows.front().row];
+    return std::ranges::all_of(rows, [&](const RankedRow& e) { return rows_.y[e.row] == head; });
+  }
+
+  int slope_of(std::int64_t j) const {
+    return greedy_.monotonic.empty() ? 0 : greedy_.monotonic[static_cast<std::size_t>(j)];
+  }
+
+  Rows rows_;
+  Stopping stopping_;
+  Greedy greedy_;
+};
+
+}  // namespace
+}  // namespace certree

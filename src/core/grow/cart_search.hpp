@@ -1,0 +1,278 @@
+// The best cut of a cell of the greedy grower.
+//
+// Missing values stand at the end of a list. A sweep is made with them on the right and, if there
+// are any, one with them on the left.
+//
+// Features of categories need no order: the sums of each category are taken in one pass over the
+// rows of a cell, and the categories, the missing value among them, are divided in two.
+#pragma once
+
+#include <functional>
+
+#include "grow/cart_decide.hpp"
+#include "grow/two_sets.hpp"
+
+namespace certree {
+namespace {
+
+// What the search of a cell works with; it serves one cell after the other.
+template <class Sweep>
+struct Workspace {
+  Sweep sweep;
+  Groups groups;
+  Divider<Sweep> divider;
+  std::vector<double> table;  // sums by code; zero between searches
+
+  template <class Rows>
+  explicit Workspace(const Rows& rows)
+      : sweep(rows.y, rows.weight, rows.n_classes), groups(sweep.width()), divider(sweep.width()) {}
+};
+
+template <class Rows, class Sweep>
+class Search {
+ public:
+  // precedence: (p,) the order in which cells look at all features, so that of equal cuts the first
+  // wins: features whose best cut of the root is better come first, as they are more likely to mean
+  // something in small cells, where many cuts are equal. Written while the root is searched, before
+  // there are other cells.
+  Search(const Rows& rows, const Decisions<Rows>& decide, const Greedy& greedy,
+         std::vector<std::int64_t>& precedence, int n_threads)
+      : rows_(rows),
+        decide_(decide),
+        greedy_(greedy),
+        precedence_(precedence),
+        n_threads_(n_threads),
+        workspace_(rows) {}
+
+  // The best cut of the cell: of equal ones, that of the feature with precedence, then the lowest.
+  Cut best(const CartCell& cell) const {
+    if (cell.is_leaf) return Cut();
+    const bool all = greedy_.max_features >= rows_.X.width;
+    Cut winner = all ? best_of_all(cell) : best_of(cell, decide_.drawn_features(cell));
+    winner.heuristic |= greedy_.random_cuts || !all;
+    if (greedy_.min_gain > 0.0 && winner.gain < greedy_.min_gain) return Cut();
+    return winner;
+  }
+
+ private:
+  Cut best_of_all(const CartCell& cell) const {
+    if (cell.depth > 0 || greedy_.random_cuts) return best_of(cell, precedence_);
+    std::vector<double> worth(precedence_.size());
+    Cut winner = best_of(cell, precedence_, &worth);
+    std::ranges::stable_sort(precedence_, std::greater(),
+                             [&](std::int64_t j) { return worth[static_cast<std::size_t>(j)]; });
+    return winner;
+  }
+
+  // worth: if not null, the value of each feature's best cut, -HUGE_VAL if there is none.
+  Cut best_of(const CartCell& cell, const std::vector<std::int64_t>& features,
+              std::vector<double>* worth = nullptr) const {
+    const auto members = rows_.members(cell);
+    Cut winner;
+    bool heuristic = false;
+    const auto challenge = [&](std::int64_t j, Cut&& cut) {
+      heuristic |= cut.heuristic;
+      if (worth) (*worth)[static_cast<std::size_t>(j)] = cut.value;
+      if (cut.is_made() && cut.value > winner.value) winner = std::move(cut);
+    };
+    if (threads_for(cell, n_threads_) > 1) {
+      std::vector<Cut> cuts(features.size());
+      parallel_for(static_cast<std::int64_t>(cuts.size()), n_threads_, [&](std::int64_t i) {
+        Workspace<Sweep> workspace(rows_);
+        workspace.sweep.start(members);
+        const auto at = static_cast<std::size_t>(i);
+        cuts[at] = best_of_feature(workspace, cell, features[at], -HUGE_VAL);
+      });
+      for (std::size_t i = 0; i < cuts.size(); ++i) challenge(features[i], std::move(cuts[i]));
+    } else {
+      workspace_.sweep.start(members);
+      for (const std::int64_t j : features)
+        challenge(j, best_of_feature(workspace_, cell, j, worth ? -HUGE_VAL : winner.value));
+    }
+    winner.heuristic = heuristic;
+    return winner;
+  }
+
+  // The best cut by a feature whose value is above `to_beat`; not made if there is none.
+  Cut best_of_feature(Workspace<Sweep>& workspace, const CartCell& cell, std::int64_t j,
+                      double to_beat) const {
+    Cut cut;
+    cut.value = to_beat;
+    if (!rows_.varies(cell, j)) return cut;
+    if (rows_.features->is_categorical(j)) {
+      sum_categories(workspace, cell, j);
+      if (greedy_.random_cuts)
+        draw_set(workspace, cell, j, cut);
+      else
+        divide_set(workspace, cell, j, cut);
+    } else {
+      const Line line(rows_.list(j, cell));
+      if (greedy_.random_cuts)
+        draw_threshold(workspace.sweep, cell, j, line, cut);
+      else
+        sweep_along(workspace.sweep, cell, j, line, cut);
+    }
+    if (cut.is_made()) cut.gain = workspace.sweep.decrease(cut.value);
+    return cut;
+  }
+
+  // Takes the state of the sweep as the cut if it is allowed and better.
+  bool consider(const Sweep& sweep, const CartCell& cell, std::int64_t j, Cut& cut) const {
+    const double value = sweep.value();
+    if (!(value > cut.value && decide_.is_allowed(sweep, cell, j))) return false;
+    cut.value = value;
+    cut.feature = j;
+    if (!greedy_.monotonic.empty()) cut.middle = (sweep.mean_left() + sweep.mean_right()) / 2.0;
+    return true;
+  }
+
+  // -- numbers
+
+  // The rows of a cell in the order of a feature: [first, last) have a value, [last, end) miss it.
+  struct Line {
+    const RankedRow *first, *last, *end;
+    explicit Line(std::span<const RankedRow> list)
+        : first(list.data()), last(first + list.size()), end(last) {
+      while (last > first && last[-1].rank == kMissing) --last;
+    }
+  };
+
+  void sweep_along(Sweep& sweep, const CartCell& cell, std::int64_t j, const Line& line,
+                   Cut& cut) const {
+    const auto [first, last, end] = line;
+    const RankedRow* edge = nullptr;  // the first row right of the cut
+    const auto look = [&](const RankedRow* e, bool missing_left) {
+      if (!consider(sweep, cell, j, cut)) return;
+      edge = e;
+      cut.missing_left = missing_left;
+    };
+    sweep.restart();
+    for (const RankedRow* e = first; e + 1 < last; ++e) {
+      sweep.take(e->row);
+      if (e->rank != e[1].rank) look(e + 1, false);
+    }
+    if (last != end) {
+      sweep.take(last[-1].row);
+      look(last, false);
+      sweep.restart();
+      for (const RankedRow* e = last; e < end; ++e) sweep.take(e->row);
+      for (const RankedRow* e = first; e + 1 < last; ++e) {
+        sweep.take(e->row);
+        if (e->rank != e[1].rank) look(e + 1, true);
+      }
+    }
+    if (!edge) return;
+    cut.n_left = edge - first;
+    const double low = rows_.x(edge[-1], j);
+    cut.threshold = edge == last ? low : between(low, rows_.x(*edge, j));
+  }
+
+  // One threshold between the smallest and the largest value; where there is but one value, it is
+  // cut off from the missing ones.
+  void draw_threshold(Sweep& sweep, const CartCell& cell, std::int64_t j, const Line& line,
+                      Cut& cut) const {
+    const auto [first, last, end] = line;
+    const double low = rows_.x(*first, j), high = rows_.x(last[-1], j);
+    Random random(key_of(cell.key, static_cast<std::uint64_t>(j)));
+    const double share = random.uniform();
+    const double drawn = low * (1.0 - share) + high * share;
+    const double threshold = drawn >= low && drawn < high ? drawn : low;
+    const RankedRow* const edge = std::partition_point(
+        first, last, [&](const RankedRow& e) { return rows_.x(e, j) <= threshold; });
+    sweep.restart();
+    for (const RankedRow* e = first; e < edge; ++e) sweep.take(e->row);
+    const auto look = [&](bool missing_left) {
+      if (!consider(sweep, cell, j, cut)) return;
+      cut.n_left = edge - first;
+      cut.threshold = threshold;
+      cut.missing_left = missing_left;
+    };
+    look(false);
+    if (last == end || edge == last) return;
+    for (const RankedRow* e = last; e < end; ++e) sweep.take(e->row);
+    look(true);
+  }
+
+  // -- categories
+
+  void sum_categories(Workspace<Sweep>& workspace, const CartCell& cell, std::int64_t j) const {
+    const std::uint32_t* const codes = rows_.codes_of(j);
+    const auto members = rows_.members(cell);
+    const std::size_t width = workspace.sweep.width();
+    const std::size_t n_codes = rows_.features->missing_code(j) + 1;
+    if (workspace.table.size() < n_codes * width) workspace.table.resize(n_codes * width);
+    double* const table = workspace.table.data();
+    for (const RankedRow& e : members) workspace.sweep.add(table + codes[e.row] * width, e.row);
+    workspace.groups.clear();
+    const auto collect = [&](std::uint32_t code) {
+      double* const sums = table + code * width;
+      if (sums[0] <= 0.0) return;
+      workspace.groups.add(code, sums);
+      std::fill(sums, sums + width, 0.0);
+    };
+    if (n_codes <= members.size()) {
+      for (std::uint32_t code = 0; code < n_codes; ++code) collect(code);
+      return;
+    }
+    thread_local std::vector<std::uint32_t> seen;
+    seen.clear();
+    for (const RankedRow& e : members) seen.push_back(codes[e.row]);
+    std::ranges::sort(seen);
+    for (const std::uint32_t code : seen) collect(code);
+  }
+
+  void divide_set(Workspace<Sweep>& workspace, const CartCell& cell, std::int64_t j,
+                  Cut& cut) const {
+    Sweep& sweep = workspace.sweep;
+    const auto allowed = [&] { return decide_.is_allowed(sweep, cell, j); };
+    const bool found = workspace.divider.search(sweep, workspace.groups, allowed, cut.value);
+    // Among the divisions within bounds the best need not be a prefix.
+    cut.heuristic = workspace.divider.heuristic() || !greedy_.monotonic.empty();
+    if (!found) return;
+    cut.feature = j;
+    take_sides(workspace.groups, workspace.divider.left(), cut);
+  }
+
+  static void take_sides(const Groups& groups, const std::vector<std::uint8_t>& left, Cut& cut) {
+    cut.left.clear();
+    cut.right.clear();
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      (left[g] ? cut.left : cut.right).push_back(groups.code(g));
+  }
+
+  // Every category to either side, until both have some; a missing value then to the better one.
+  void draw_set(Workspace<Sweep>& workspace, const CartCell& cell, std::int64_t j, Cut& cut) const {
+    Sweep& sweep = workspace.sweep;
+    const Groups& groups = workspace.groups;
+    const bool missing = groups.code(groups.size() - 1) == rows_.features->missing_code(j);
+    const std::size_t n_seen = groups.size() - (missing ? 1 : 0);
+    std::vector<std::uint8_t> left(groups.size(), 0);
+    Random random(key_of(cell.key, static_cast<std::uint64_t>(j)));
+    std::size_t n_left;
+    do {
+      n_left = 0;
+      for (std::size_t g = 0; g < n_seen; ++g) {
+        left[g] = static_cast<std::uint8_t>(random.bits() >> 63);
+        n_left += left[g];
+      }
+    } while (n_left == 0 || (n_left == n_seen && n_seen > 1));
+    sweep.restart();
+    for (std::size_t g = 0; g < n_seen; ++g)
+      if (left[g]) sweep.take(groups.sums(g), 1.0);
+    if (consider(sweep, cell, j, cut)) take_sides(groups, left, cut);
+    if (!missing || n_left == n_seen) return;
+    left.back() = 1;
+    sweep.take(groups.sums(n_seen), 1.0);
+    if (consider(sweep, cell, j, cut)) take_sides(groups, left, cut);
+  }
+
+  Rows rows_;
+  const Decisions<Rows>& decide_;
+  Greedy greedy_;
+  std::vector<std::int64_t>& precedence_;
+  int n_threads_;
+  mutable Workspace<Sweep> workspace_;  // of cells that are searched by one thread
+};
+
+}  // namespace
+}  // namespace certree

@@ -1,0 +1,91 @@
+// The partitions that grow a tree, each with what decides where its cells are cut.
+#pragma once
+
+#include "tree.hpp"
+
+namespace certree {
+
+// When a cell is not split any further, whatever the partition.
+struct Stopping {
+  double min_samples_split;         // a cell of fewer rows is a leaf
+  std::int32_t max_depth;           // cells at this depth are leaves
+  std::span<const std::int32_t> y;  // (n,) class of each row: one-class cells are leaves; or empty
+  std::span<const double> weight;   // (n,) positive weight of each row; empty: each counts once
+
+  // Whether rows are too few; each stands for as many as it weighs, and for itself at least.
+  template <class Row, class WeightOf>
+  bool too_few(const Row* first, const Row* last, const WeightOf& weight_of) const {
+    double n = 0.0;
+    for (const Row* row = first; row != last && n < min_samples_split; ++row)
+      n += std::max(weight_of(*row), 1.0);
+    return n < min_samples_split;
+  }
+  // Whether the rows of a cell are too few, or of one class. Row has an index and a class y.
+  template <class Row>
+  bool holds(const Row* first, const Row* last) const {
+    const double* const w = weight.data();
+    if (too_few(first, last, [w](const Row& row) { return w ? w[row.index] : 1.0; })) return true;
+    const auto same = [&](const Row& row) { return row.y == first->y; };
+    return !y.empty() && std::all_of(first, last, same);
+  }
+  // 0 where there are none.
+  std::int32_t class_of(std::int64_t i) const {
+    return y.empty() ? 0 : y[static_cast<std::size_t>(i)];
+  }
+};
+
+// X is (n_rows, n_features). A cell is halved, in the box that the rows span, along one coordinate
+// after the other; expand stores the halves without rows, too.
+template <class Real>
+TreeColumns grow_dyadic(Table<const Real> X, const Stopping& stopping, bool expand, int n_threads);
+
+enum class Axis { cycle, spread };
+
+template <class Real>
+TreeColumns grow_kd(Table<const Real> X, const Stopping& stopping, Axis axis, int n_threads);
+
+// What a greedy split maximises the decrease of.
+enum class Criterion { gini, entropy, misclassification, squared };
+
+// Classes y in 0 .. n_classes - 1, or, for Criterion::squared, numbers target.
+struct Response {
+  Criterion criterion;
+  std::span<const std::int32_t> y;
+  std::int32_t n_classes;
+  std::span<const double> target;
+};
+
+// A row in a feature's list; equal values have equal ranks, missing ones the largest of all.
+struct RankedRow {
+  std::uint32_t rank;
+  std::uint32_t row;
+};
+
+// order: (number of features of numbers, n_rows), the rows in the order of each one's values;
+// category: (n_features,) whether a feature holds categories, or empty.
+template <class Real>
+void rank_rows(Table<const Real> X, std::span<const std::uint8_t> category, int n_threads,
+               Table<RankedRow> order);
+
+// Rows ranked beforehand, of which a tree grows on some. Without a place the grower ranks its own.
+struct Ranked {
+  Table<const RankedRow> order;         // (number of features of numbers, n_rows)
+  std::span<const std::int32_t> place;  // (n_rows,) ascending, -1: not among the grower's rows
+};
+
+// Which cuts a greedy grower looks at, and which of them it makes.
+struct Greedy {
+  double min_gain;  // a cut whose decrease, rows times impurity (nats), is below is not made
+  std::int64_t max_leaves;                 // 0: no limit; else the best leaf is divided first
+  std::int64_t max_features;               // non-constant features looked at in a cell, drawn
+  bool random_cuts;                        // one random cut of each feature instead of all
+  std::uint64_t key;                       // decides what is drawn
+  std::span<const std::uint8_t> category;  // (p,) whether a feature holds categories; or empty
+  std::span<const std::int8_t> monotonic;  // (p,) sign of the response's slope, 0: any; or empty
+};
+
+template <class Real>
+TreeColumns grow_cart(Table<const Real> X, const Ranked& ranked, const Response& response,
+                      const Stopping& stopping, const Greedy& greedy, int n_threads);
+
+}  // namespace certree

@@ -1,0 +1,85 @@
+// exp and log in plain arithmetic, so that loops over lanes are vectorised.
+#pragma once
+
+#include <array>
+#include <bit>
+
+#include "arrays.hpp"
+
+// Compiles a function once more for processors with wider registers, and picks when loading. The
+// bits do not depend on it: nothing is contracted, and fma is one rounding everywhere.
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
+    defined(__GLIBC__)
+#define CERTREE_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CERTREE_WIDE
+#endif
+#if defined(__GNUC__)
+#define CERTREE_INLINE inline __attribute__((always_inline))
+#else
+#define CERTREE_INLINE inline
+#endif
+
+namespace certree {
+
+// Odd and even powers are summed apart: neither sum waits for the other.
+template <std::size_t n>
+CERTREE_INLINE double polynomial(const std::array<double, n>& coefficient, double x) {
+  const double square = x * x;
+  const auto sum = [&]<std::size_t... i>(std::index_sequence<i...>) {
+    double part[2] = {coefficient[n - 1], coefficient[n - 2]};
+    ((part[i % 2] = part[i % 2] * square + coefficient[n - 3 - i]), ...);
+    return part[1 - n % 2] + x * part[n % 2];
+  };
+  return sum(std::make_index_sequence<n - 2>());
+}
+
+// exp(-a) for a >= 0, right to a unit or two in the last place; 0 where it is below 1e-307.
+CERTREE_INLINE double exp_minus(double a) {
+  constexpr auto series = [] {
+    std::array<double, 14> c{1.0};
+    for (std::size_t i = 1; i < c.size(); ++i) c[i] = c[i - 1] / static_cast<double>(i);
+    return c;
+  }();
+  constexpr double kLog2E = 0x1.71547652b82fep+0, kShift = 0x1.8p52;
+  constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
+  const double shifted = (a < 708.0 ? a : 708.0) * kLog2E + kShift;  // k in the last bits
+  const double k = shifted - kShift;
+  const double r = (k * kLn2High - (a < 708.0 ? a : 708.0)) + k * kLn2Low;
+  const auto scale = std::bit_cast<double>(std::bit_cast<std::uint64_t>(1.0) -
+                                           (std::bit_cast<std::uint64_t>(shifted) << 52));
+  return a < 708.0 ? polynomial(series, r) * scale : 0.0;
+}
+
+// log((1 + s) / (1 - s)) for |s| <= 0.1716.
+CERTREE_INLINE double log_ratio(double s) {
+  constexpr auto series = [] {
+    std::array<double, 11> c{};
+    for (std::size_t i = 0; i < c.size(); ++i) c[i] = 2.0 / static_cast<double>(2 * i + 1);
+    return c;
+  }();
+  return s * polynomial(series, s * s);
+}
+
+inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+
+// log(1 + e) for 0 <= e <= 1, in relative precision.
+CERTREE_INLINE double log_one_plus(double e) {
+  const bool large = e > 0.41421356;
+  const double s = (large ? e - 1.0 : e) / (large ? e + 3.0 : e + 2.0);
+  return log_ratio(s) + (large ? kLn2 : 0.0);
+}
+
+// log x for normal numbers x > 0.
+CERTREE_INLINE double log_positive(double x) {
+  constexpr std::uint64_t kRootHalf = 0x3FE6A09E00000000u, kMantissa = 0x000FFFFFFFFFFFFFu;
+  constexpr double kShift = 0x1.8p52;
+  // x = 2^k m with m between the roots of 1/2 and 2; k is never negative in its biased form.
+  const std::uint64_t offset = std::bit_cast<std::uint64_t>(x) + (0x3FF0000000000000u - kRootHalf);
+  const std::uint64_t biased = offset >> 52;
+  const auto m = std::bit_cast<double>((offset & kMantissa) + kRootHalf);
+  const double k = std::bit_cast<double>(std::bit_cast<std::uint64_t>(kShift) + biased) - kShift;
+  return log_ratio((m - 1.0) / (m + 1.0)) + (k - 1023.0) * kLn2;
+}
+
+}  // namespace certree

@@ -1,0 +1,42 @@
+// The statistics of the rows in every node, and what they make a node say.
+//
+// A node without rows says what its parent does.
+#pragma once
+
+#include "tree.hpp"
+
+namespace certree {
+
+// Rows whose leaves are known.
+struct RoutedRows {
+  std::span<const std::int32_t> leaf;  // (n_rows,) the leaf that each reaches
+  std::span<const double> weight;      // (n_rows,), or empty: each counts once
+
+  std::size_t size() const { return leaf.size(); }
+  double weight_of(std::size_t i) const { return weight.empty() ? 1.0 : weight[i]; }
+  std::size_t leaf_of(std::size_t i) const { return static_cast<std::size_t>(leaf[i]); }
+};
+
+// counts: (m, n_classes), weight of the rows of each class y (n_rows,) in each node.
+void count(Shape tree, const RoutedRows& rows, std::span<const std::int32_t> y,
+           Table<double> counts);
+
+// total, mean, squares: (m,) weight of the rows in each node, mean of their targets (n_rows,) and
+// weighted sum of squared distances from it.
+void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
+             std::span<double> total, std::span<double> mean, std::span<double> squares);
+
+// label: (m,) the class with the largest count, ties to the lowest; a root without rows has class
+// 0. counts: (m, n_classes).
+void majority(Shape tree, Table<const double> counts, std::span<std::int32_t> label);
+
+// frequency: (m, n_classes), shares of the classes among the rows of a node and `smoothing` more
+// that are like its parent's shares; the root's parent has uniform ones.
+void frequencies(Shape tree, Table<const double> counts, double smoothing, Table<double> frequency);
+
+// value: (m,) mean over the rows of a node and `smoothing` more that are like its parent's value.
+// rows, mean: (m,) of each node.
+void smoothed_means(Shape tree, std::span<const double> rows, std::span<const double> mean,
+                    double smoothing, std::span<double> value);
+
+}  // namespace certree

@@ -1,0 +1,53 @@
+// What splitting a node is worth in each term of a law.
+
+#include "weights/weights.hpp"
+
+namespace certree {
+namespace {
+
+// loss_gain(v, l, r) and rows_of(v) of node v with children l and r.
+template <class RowsOf, class LossGain>
+void law_gains(Shape tree, bool empty_leaves_count, const RowsOf& rows_of,
+               const LossGain& loss_gain, Table<double> gains) {
+  std::ranges::fill(gains.values(), 0.0);
+  for (std::size_t v = 0; v < tree.size(); ++v) {
+    if (tree.is_leaf(v)) continue;
+    const std::size_t l = tree.left(v), r = l + 1;
+    const double a = rows_of(l), b = rows_of(r), whole = a + b;
+    double* gain = gains.row(v);
+    gain[0] = loss_gain(v, l, r);
+    // sqrt(a) + sqrt(b) - sqrt(a + b), without its cancellation.
+    if (whole > 0.0)
+      gain[1] =
+          2.0 * std::sqrt(a) * std::sqrt(b) / (std::sqrt(a) + std::sqrt(b) + std::sqrt(whole));
+    if (gains.width == 3)
+      gain[2] = empty_leaves_count ? 1.0 : (a > 0.0) + (b > 0.0) - (whole > 0.0);
+  }
+}
+
+}  // namespace
+
+void error_gains(Shape tree, Table<const double> counts, std::span<const std::int32_t> label,
+                 bool empty_leaves_count, Table<double> gains) {
+  const auto rows_of = [&](std::size_t v) {
+    return std::accumulate(counts.row(v), counts.row(v) + counts.width, 0.0);
+  };
+  const auto errors = [&](std::size_t v) { return rows_of(v) - counts.row(v)[label[v]]; };
+  const auto loss_gain = [&](std::size_t v, std::size_t l, std::size_t r) {
+    return errors(l) + errors(r) - errors(v);
+  };
+  law_gains(tree, empty_leaves_count, rows_of, loss_gain, gains);
+}
+
+void squared_gains(Shape tree, std::span<const double> rows, std::span<const double> mean,
+                   double unit, bool empty_leaves_count, Table<double> gains) {
+  const auto rows_of = [&](std::size_t v) { return rows[v]; };
+  // The difference of the sums of squares, without its cancellation.
+  const auto loss_gain = [&](std::size_t, std::size_t l, std::size_t r) {
+    const double whole = rows[l] + rows[r], distance = mean[l] - mean[r];
+    return whole > 0.0 ? -distance * distance / unit * rows[l] * (rows[r] / whole) : 0.0;
+  };
+  law_gains(tree, empty_leaves_count, rows_of, loss_gain, gains);
+}
+
+}  // namespace certree
