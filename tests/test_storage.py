@@ -21,6 +21,8 @@ from certree import (
     PrunedTreeClassifier,
 )
 from certree.estimators.pruned import CLASS_RULES
+from certree.files.models import _plain, _restored
+from certree.votes import Voting
 from model_files import (
     SHAPES_AND_TYPES,
     Touch,
@@ -374,7 +376,7 @@ def test_an_array_before_the_archive_is_refused(saved):
         b'"certree model"',
         b"{}",
         b'{"format": "certree model"}',
-        b'{"format": "certree model", "version": 1}',
+        b'{"format": "certree model", "version": 2}',
         b"[" * 100_000,
     ],
     ids=lambda header: header[:20].decode(errors="replace"),
@@ -388,9 +390,10 @@ def test_headers_that_are_no_header_are_refused(saved, header):
     "changed",
     [
         {"format": "another model"},
-        {"version": 2},
+        {"version": 1},
+        {"version": 3},
         {"version": 0},
-        {"version": "1"},
+        {"version": "2"},
         {"version": None},
         {"model": "DummyClassifier"},
         {"model": "__class__"},
@@ -403,15 +406,11 @@ def test_headers_that_are_no_header_are_refused(saved, header):
         {"parameters": {"cv": 1}},
         {"parameters": {"lambda_error": -1.0}},
         {"parameters": {"partition": "no such"}},
-        {"parameters": {"partition": {"estimator": "Popen", "parameters": {"args": "ls"}}}},
-        {"parameters": {"partition": {"estimator": "RandomForestClassifier", "parameters": {}}}},
-        {"parameters": {"partition": {"estimator": ["x"], "parameters": {}}}},
-        {"parameters": {"partition": {"estimator": "DecisionTreeClassifier"}}},
-        {
-            "parameters": {
-                "partition": {"estimator": "DecisionTreeClassifier", "parameters": {"no": 1}}
-            }
-        },
+        {"parameters": {"partition": {"class": "Popen", "parameters": {"args": "ls"}}}},
+        {"parameters": {"partition": {"class": "RandomForestClassifier", "parameters": {}}}},
+        {"parameters": {"partition": {"class": ["x"], "parameters": {}}}},
+        {"parameters": {"partition": {"class": "DecisionTreeClassifier"}}},
+        {"parameters": {"partition": {"class": "DecisionTreeClassifier", "parameters": {"no": 1}}}},
         {"parameters": {"class_weight": {"items": 5}}},
         {"parameters": {"class_weight": {"items": [[1]]}}},
         {"parameters": {"class_weight": {"items": [[{"items": []}, 1]]}}},
@@ -501,18 +500,62 @@ def test_damaged_sets_are_refused(with_sets, tmp_path, column):
 
 
 def test_a_later_version_is_named(saved):
-    rewrite(saved, version=2)
-    refuses(saved, "version is 2")
+    rewrite(saved, version=3)
+    refuses(saved, "version is 3")
+
+
+def test_files_from_before_the_first_release_ask_for_a_new_fit(saved):
+    rewrite(saved, version=1)
+    refuses(saved, "written by an earlier, unreleased certree; fit the model again")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Voting("mean", smoothing=0.5),
+        Voting("mean", 0.1, np.array([1, 0, -1], dtype=np.int8)),
+        np.array([[0.0, 1.0], [2.0, np.inf]]),
+        np.array([True, False]),
+        [1, {"a": Voting("majority")}],
+    ],
+    ids=repr,
+)
+def test_objects_and_arrays_among_parameters_become_json_and_come_back(value):
+    plain = json.loads(json.dumps(_plain("vote", value)))
+    restored = _restored(plain)
+    assert type(restored) is type(value)
+    assert _plain("vote", restored) == plain
+    if isinstance(value, np.ndarray):
+        same_bits(restored, value)
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        {"class": "Voting", "parameters": {"kind": "mean", "smoothing": -1.0}},
+        {"class": "Voting", "parameters": {"kind": "mean", "slopes": [0]}},
+        {"class": "Voting"},
+        {"class": "system", "parameters": {}},
+        {"array": ["x"], "dtype": "<f8"},
+        {"array": [1], "dtype": "O"},
+        {"array": [1], "dtype": 5},
+        {"array": [1]},
+    ],
+    ids=lambda plain: json.dumps(plain)[:60],
+)
+def test_objects_that_no_model_has_are_refused(saved, plain):
+    rewrite(saved, parameters={"class_weight": plain})
+    refuses(saved)
 
 
 def test_an_unknown_partition_is_named(saved):
-    rewrite(saved, parameters={"partition": {"estimator": "SVC", "parameters": {}}})
+    rewrite(saved, parameters={"partition": {"class": "SVC", "parameters": {}}})
     refuses(saved, "SVC")
 
 
 def test_a_file_written_anew_without_changes_still_loads(saved, small):
     # Else the tests that change one thing would pass for another reason.
-    rewrite(saved, parameters={"partition": {"estimator": "ExtraTreeClassifier", "parameters": {}}})
+    rewrite(saved, parameters={"partition": {"class": "ExtraTreeClassifier", "parameters": {}}})
     loaded = certree.load(saved)
     assert isinstance(loaded.partition, ExtraTreeClassifier)
     same_bits(loaded.predict_proba(TEST), small.predict_proba(TEST))
