@@ -66,7 +66,7 @@ $(VENV)/bin/python $(VENV)-sanitize/bin/python:
 	$(PYTHON) -m venv $(patsubst %/bin/python,%,$@)
 
 $(VENV)/user.done: $(SOURCES) $(wildcard src/certree/*.py src/certree/*/*.py) | $(BIN)/python
-	test -e $(VENV)/developer.done || $(BIN)/python -m pip install -q .
+	test -e $(VENV)/developer.done || $(BIN)/python -m pip install -q ".[all]"
 	touch $@
 
 # Dependencies of the build are installed first, so that editable builds start from the same place.

@@ -59,6 +59,8 @@ def test_the_library_of_the_table_does_not_matter(estimator):
     expected = clone(model).fit(frame, y).predict(frame)
     as_polars = pl.from_pandas(frame.astype({"city": str}).where(frame.notna(), None))
     np.testing.assert_array_equal(clone(model).fit(as_polars, y).predict(as_polars), expected)
+    as_arrow = as_polars.to_arrow()
+    np.testing.assert_array_equal(clone(model).fit(as_arrow, y).predict(as_arrow), expected)
     as_objects = frame.astype(object).to_numpy()
     for chosen in ([0], [True, False]):
         other = clone(model).set_params(categorical_features=chosen).fit(as_objects, y)

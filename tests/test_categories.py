@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +31,8 @@ def frames():
     yield "polars categorical", strings.with_columns(pl.col("colour").cast(pl.Categorical))
     levels = pl.Enum(["green", "red", "blue"])
     yield "polars enum", strings.with_columns(pl.col("colour").cast(levels))
+    yield "arrow", strings.to_arrow()
+    yield "arrow dictionary", strings.with_columns(pl.col("colour").cast(pl.Categorical)).to_arrow()
     yield "array", np.array([COLOURS, SIZES, WEIGHTS], dtype=object).T
     yield "list", [list(row) for row in zip(COLOURS, SIZES, WEIGHTS, strict=True)]
 
@@ -44,7 +47,7 @@ def test_every_kind_of_table_is_encoded_alike(X):
     np.testing.assert_array_equal(encoded, EXPECTED)
 
 
-@pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in frames()][:7])
+@pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in frames()][:9])
 def test_dtypes_say_what_holds_categories(X):
     assert Categories.of(X).mask.tolist() == [True, False, False]
     assert Categories.of(X, ["size"]).mask.tolist() == [False, True, False]
@@ -199,3 +202,66 @@ def test_undeclared_names_are_no_numbers(X):
     categories = Categories.of(X, None)
     with pytest.raises(ValueError, match="could not convert string to float: 'x'"):
         categories.encode(X)
+
+
+@pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in frames()][:9])
+def test_frames_are_read_alike_without_pyarrow(X, monkeypatch):
+    # Slow twin: what Arrow codes in one step, a dictionary does in Python.
+    def to_arrow(_):
+        raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+
+    expected = Categories.of(X, [0, 1])
+    monkeypatch.setattr("narwhals.Series.to_arrow", to_arrow)
+    categories = Categories.of(X, [0, 1])
+    assert categories.names == expected.names
+    np.testing.assert_array_equal(categories.encode(X), EXPECTED)
+
+
+def test_categories_that_no_row_holds_are_not_learned():
+    levels = ["b", "a", "z"]
+    for column in (
+        pd.Categorical(["a", "b"], levels),
+        pl.Series(["a", "b"], dtype=pl.Enum(levels)),
+    ):
+        X = (pd if isinstance(column, pd.Categorical) else pl).DataFrame({"a": column})
+        assert Categories.of(X).names == (("a", "b"),)
+
+
+def test_categories_of_numbers_stay_numbers():
+    X = pd.DataFrame({"a": pd.Categorical([3, 1, None])})
+    assert Categories.of(X).names == ((1.0, 3.0),)
+    np.testing.assert_array_equal(Categories.of(X).encode(X), [[1], [0], [np.nan]])
+
+
+def test_dates_have_the_same_names_in_every_library():
+    days = np.array(["2020-01-02", "NaT", "2019-05-01"], dtype="datetime64[ns]")
+    names = (("2019-05-01 00:00:00", "2020-01-02 00:00:00"),)
+    frame = pd.DataFrame({"day": days})
+    for X in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        assert Categories.of(X, ["day"]).names == names
+        np.testing.assert_array_equal(Categories.of(X, ["day"]).encode(X)[:, 0], [1, np.nan, 0])
+    assert Categories.of(days[:, None], [0]).names == names
+
+
+def test_columns_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="the names of features must differ"):
+        Categories.of(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
+
+
+@pytest.mark.parametrize("value", [["a list"], {"a": 1}])
+def test_values_without_a_hash_are_refused(value):
+    column = np.empty((2, 1), dtype=object)
+    column[:, 0] = ["x", value]
+    with pytest.raises(ValueError, match="the categories of feature 0 must be hashable"):
+        Categories.of(column, [0])
+
+
+@pytest.mark.parametrize("values", [["x", None, np.nan], ["x", pd.NA, 5], ["x", "new", 5]])
+def test_objects_are_encoded_like_a_frame_of_objects(values):
+    categories = Categories.of(np.array([["x"], ["y"]]), [0])
+    column = np.array(values, dtype=object)[:, None]
+    if 5 in values[2:]:
+        with pytest.raises(ValueError, match="must be strings or numbers, not both"):
+            categories.encode(column)
+    else:
+        np.testing.assert_array_equal(categories.encode(column), [[0], [np.nan], [np.nan]])

@@ -162,7 +162,7 @@ def test_a_file_saves_the_download(no_network, tmp_path):
 def test_feather_files_are_read_where_nothing_else_is_imported(tmp_path):
     # Other libraries, and the imports of this file, make up for one that is missing.
     write(COLUMNS, tmp_path / "table.feather")
-    code = "import sys; from certree.tables import read; print(read(sys.argv[1]).num_rows)"
+    code = "import sys; from certree.files.tables import read; print(read(sys.argv[1]).num_rows)"
     command = [sys.executable, "-c", code, str(tmp_path / "table.feather")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "3\n"
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NoReturn
@@ -12,23 +12,22 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import typer
-from matplotlib.figure import Figure
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
-from rich.table import Table as RichTable
 from sklearn.base import is_classifier
 
+from certree import show
 from certree.certificates.hold_out import certify as certify_rows
 from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
 from certree.estimators.pac_bayes import PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
 from certree.estimators.tree_vote import TreeVoteEstimator, TreeVoteRegressor
 from certree.experiments import figure2 as figure2_experiment
+from certree.experiments import printed
 from certree.experiments import rates as rates_experiment
 from certree.experiments import table2 as table2_experiment
-from certree.experiments.protocol import EXPANDED, PAPER_SETS, PARTITIONS, PRUNING, run
-from certree.experiments.table2 import METHODS, Line
+from certree.experiments.protocol import PAPER_SETS, PARTITIONS, run
+from certree.extras import needed
 from certree.files import models as storage
 from certree.files import tables
 from certree.files.whole import write_whole
@@ -39,7 +38,7 @@ app = typer.Typer(
 )
 
 
-class Method(StrEnum):
+class ModelName(StrEnum):
     """The estimators by their short names."""
 
     pac_bayes = "pac-bayes"
@@ -58,14 +57,14 @@ class Partition(StrEnum):
 
 Model = TreeVoteEstimator | NaiveBayesClassifier
 
-_TREE_CLASSIFIERS: dict[Method, type[TreeVoteEstimator]] = {
-    Method.pac_bayes: PACBayesTreeClassifier,
-    Method.pruned: PrunedTreeClassifier,
-    Method.helmbold_schapire: HelmboldSchapireTreeClassifier,
+_TREE_CLASSIFIERS: dict[ModelName, type[TreeVoteEstimator]] = {
+    ModelName.pac_bayes: PACBayesTreeClassifier,
+    ModelName.pruned: PrunedTreeClassifier,
+    ModelName.helmbold_schapire: HelmboldSchapireTreeClassifier,
 }
-_TREE_REGRESSORS: dict[Method, type[TreeVoteEstimator]] = {
-    Method.pac_bayes: PACBayesTreeRegressor,
-    Method.pruned: PrunedTreeRegressor,
+_TREE_REGRESSORS: dict[ModelName, type[TreeVoteEstimator]] = {
+    ModelName.pac_bayes: PACBayesTreeRegressor,
+    ModelName.pruned: PrunedTreeRegressor,
 }
 
 Data = Annotated[
@@ -81,6 +80,20 @@ Delta = Annotated[float, typer.Option(help="Probability with which the certifica
 Jobs = Annotated[int, typer.Option(help="Threads; -1 for all cores.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw to this file (.png, .svg, .pdf).")]
+TrainingFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="CSV, Parquet or Arrow file of training rows.")
+]
+RowsFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="CSV, Parquet or Arrow file of rows.")
+]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
+Split = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of the rows that grow the tree; the others certify its error. "
+        f"For {ModelName.pac_bayes} and classes."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
@@ -103,9 +116,29 @@ def _whole_numbers(name: str, values: list[str] | None, default: tuple[int, ...]
     return list(map(int, words))
 
 
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    text = json.dumps(_strict(content), indent=1, allow_nan=False) + "\n"
-    write_whole(path, lambda file: file.write(text.encode()))
+def _expect_to_draw(plot: Path | None) -> None:
+    """Say what drawing needs before anything is computed."""
+    if plot:
+        needed("matplotlib", "plot")
+
+
+def _report(
+    parts: Iterable[RenderableType],
+    json_file: Path | None,
+    content: Callable[[], dict[str, Any]],
+    plot: Path | None,
+    draw: Callable[[], Any],
+) -> None:
+    """Print what came out of an experiment, and write it and draw it if asked to."""
+    console = Console()
+    for part in parts:
+        console.print(part, highlight=False)
+    if json_file:
+        text = json.dumps(_strict(content()), indent=1, allow_nan=False) + "\n"
+        write_whole(json_file, lambda file: file.write(text.encode()))
+    if plot:
+        kind = plot.suffix[1:].lower() or "png"
+        write_whole(plot, lambda file: draw().savefig(file, format=kind, dpi=150))
 
 
 def _strict(value: Any) -> Any:
@@ -115,11 +148,6 @@ def _strict(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_strict(inner) for inner in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def _write_figure(path: Path, figure: Figure) -> None:
-    kind = path.suffix[1:].lower() or "png"
-    write_whole(path, lambda file: figure.savefig(file, format=kind, dpi=150))
 
 
 @app.command()
@@ -135,6 +163,7 @@ def table2(
 ) -> None:
     """Run the paper's experiment and print its Table 2, with ours beside it."""
     try:
+        _expect_to_draw(plot)
         outcomes = run(
             _split(datasets, PAPER_SETS),
             _split(partitions, tuple(PARTITIONS)),
@@ -144,14 +173,14 @@ def table2(
             verbose=not quiet,
         )
         table = table2_experiment.lines(outcomes)
-        _print_table2(table, repeats)
-        if json_file:
-            _write_json(json_file, table2_experiment.as_json(outcomes, table))
-        if plot:
-            from certree.show.curves import plot_table2
-
-            _write_figure(plot, plot_table2(table))
-    except (OSError, ValueError) as error:
+        _report(
+            printed.table2(table, repeats),
+            json_file,
+            lambda: table2_experiment.as_json(outcomes, table),
+            plot,
+            lambda: show.plot_table2(table),
+        )
+    except (ImportError, OSError, ValueError) as error:
         _fail(error)
 
 
@@ -168,6 +197,7 @@ def figure2(
 ) -> None:
     """Run the paper's experiment for five training sizes and print the errors."""
     try:
+        _expect_to_draw(plot)
         outcomes = run(
             _split(datasets, figure2_experiment.MULTICLASS_SETS),
             _split(partitions, ("dyadic", "kd")),
@@ -178,14 +208,14 @@ def figure2(
             verbose=not quiet,
         )
         curves = figure2_experiment.curves(outcomes)
-        _print_figure2(curves)
-        if json_file:
-            _write_json(json_file, figure2_experiment.as_json(outcomes, curves))
-        if plot:
-            from certree.show.curves import plot_figure2
-
-            _write_figure(plot, plot_figure2(curves))
-    except (OSError, ValueError) as error:
+        _report(
+            printed.figure2(curves),
+            json_file,
+            lambda: figure2_experiment.as_json(outcomes, curves),
+            plot,
+            lambda: show.plot_figure2(curves),
+        )
+    except (ImportError, OSError, ValueError) as error:
         _fail(error)
 
 
@@ -208,6 +238,7 @@ def rates(
 ) -> None:
     """Simulate how fast prunings come close to the Bayes error, and print the rates."""
     try:
+        _expect_to_draw(plot)
         trials = rates_experiment.simulate(
             _whole_numbers("dimensions", dimensions, rates_experiment.DIMENSIONS),
             _whole_numbers("sizes", sizes, rates_experiment.SIZES),
@@ -217,38 +248,30 @@ def rates(
             verbose=not quiet,
         )
         found = rates_experiment.rates(trials)
-        _print_rates(found)
-        if json_file:
-            _write_json(json_file, rates_experiment.as_json(trials, found))
-        if plot:
-            from certree.show.curves import plot_rates
-
-            _write_figure(plot, plot_rates(found))
-    except (OSError, ValueError) as error:
+        _report(
+            printed.rates(found),
+            json_file,
+            lambda: rates_experiment.as_json(trials, found),
+            plot,
+            lambda: show.plot_rates(found),
+        )
+    except (ImportError, OSError, ValueError) as error:
         _fail(error)
 
 
 @app.command()
 def fit(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="CSV, Parquet or Arrow file of training rows.")
-    ],
+    file: TrainingFile,
     target: Annotated[str, typer.Option(help="Column with the class, or the number.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
-    method: Annotated[Method, typer.Option(help="What to fit.")] = Method.pac_bayes,
+    method: Annotated[ModelName, typer.Option(help="What to fit.")] = ModelName.pac_bayes,
     partition: Annotated[
         Partition | None, typer.Option(help="How a tree is grown.", show_default="cart")
     ] = None,
     regression: Annotated[
         bool, typer.Option("--regression", help="The target is a number, not a class.")
     ] = False,
-    split: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of the rows that grow the tree; the others certify its error. "
-            f"For {Method.pac_bayes} and classes."
-        ),
-    ] = None,
+    split: Split = None,
     delta: Delta = 0.05,
     seed: Annotated[int, typer.Option(min=0, help="Random state.")] = 0,
     jobs: Jobs = -1,
@@ -256,20 +279,15 @@ def fit(
 ) -> None:
     """Fit a model to a table and write it to a file."""
     try:
-        if regression and method not in _TREE_REGRESSORS:
-            raise ValueError(f"{method} predicts classes, not numbers: --regression is not for it")
-        if method == Method.naive_bayes:
-            _expect_no_tree({"--partition": partition, "--split": split})
-            model: Model = NaiveBayesClassifier()
-        else:
-            model = _unfitted_tree(method, partition or Partition.cart, regression, split, delta)
+        model = _unfitted(method, partition, regression, split, delta)
+        if isinstance(model, TreeVoteEstimator):
             model.set_params(random_state=seed, n_jobs=jobs, verbose=int(not quiet))
         table = tables.split_target(tables.read(file), target)
         model.set_params(categorical_features=table.categorical)
         model.fit(table.X, table.y)
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
         storage.save(model, output)
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         _fail(error)
     Console().print(
         f"{len(table.X)} rows, {table.X.shape[1]} features{_classes(model)}; {_learned(model)}; "
@@ -280,20 +298,35 @@ def fit(
     )
 
 
+def _unfitted(
+    method: ModelName,
+    partition: Partition | None,
+    regression: bool,
+    split: float | None,
+    delta: float,
+) -> Model:
+    if regression and method not in _TREE_REGRESSORS:
+        raise ValueError(f"{method} predicts classes, not numbers: --regression is not for it")
+    if method == ModelName.naive_bayes:
+        _expect_no_tree({"--partition": partition, "--split": split})
+        return NaiveBayesClassifier()
+    return _unfitted_tree(method, partition or Partition.cart, regression, split, delta)
+
+
 def _expect_no_tree(given: dict[str, Any]) -> None:
     for option, value in given.items():
         if value is not None:
-            raise ValueError(f"{option} is for trees: --method {Method.naive_bayes} grows none")
+            raise ValueError(f"{option} is for trees: --method {ModelName.naive_bayes} grows none")
 
 
 def _unfitted_tree(
-    method: Method, partition: Partition, regression: bool, split: float | None, delta: float
+    method: ModelName, partition: Partition, regression: bool, split: float | None, delta: float
 ) -> TreeVoteEstimator:
     estimators = _TREE_REGRESSORS if regression else _TREE_CLASSIFIERS
     certified: dict[str, Any] = {}
     if split is not None:
-        if regression or method != Method.pac_bayes:
-            raise ValueError(f"--split takes --method {Method.pac_bayes} and classes")
+        if regression or method != ModelName.pac_bayes:
+            raise ValueError(f"--split takes --method {ModelName.pac_bayes} and classes")
         certified = {"split": split, "delta": delta}
     return estimators[method](partition.value, **certified)
 
@@ -317,10 +350,8 @@ def _classes(model: Model) -> str:
 
 @app.command()
 def certify(
-    model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="CSV, Parquet or Arrow file of rows.")
-    ],
+    model_file: ModelFile,
+    file: RowsFile,
     target: Annotated[str, typer.Option(help="Column with the class.")],
     delta: Delta = 0.05,
 ) -> None:
@@ -333,7 +364,7 @@ def certify(
         truth = np.asarray(tables.split_target(columns, target).y)
         X = _rows_for(model, columns, file)
         certificate = certify_rows(model, X, truth, delta)
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         _fail(error)
     typer.echo(str(certificate))
 
@@ -352,10 +383,8 @@ def _laws(model: TreeVoteEstimator) -> Iterator[str]:
 
 @app.command()
 def predict(
-    model_file: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="CSV, Parquet or Arrow file of rows.")
-    ],
+    model_file: ModelFile,
+    file: RowsFile,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="CSV or Parquet file to write; else CSV is printed."),
@@ -376,7 +405,7 @@ def predict(
             shares = model.predict_proba(X)
             beside = {f"share_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
         _write_table(pa.table({"prediction": pa.array(model.predict(X)), **beside}), output)
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         _fail(error)
 
 
@@ -433,86 +462,3 @@ def _print_csv(result: pa.Table) -> None:
     sink = pa.BufferOutputStream()
     pa.csv.write_csv(result, sink)
     typer.echo(sink.getvalue().to_pybytes().decode(), nl=False)
-
-
-def _print_table2(table: list[Line], repeats: int) -> None:
-    console = Console()
-    means = table2_experiment.mean_ratios(table)
-    for partition in dict.fromkeys(line.partition for line in table):
-        rows = [line for line in table if line.partition == partition]
-        methods = [name for name in METHODS if any(name in line.ratios for line in rows)]
-        methods.remove(PRUNING)
-        title = f"{partition} tree, {repeats} repetitions: error / error of pruning (paper's)"
-        grid = _grid(title, "data set")
-        for name in ("error of pruning", *methods):
-            # In 80 columns there is room for nine letters a line.
-            heading = name.replace(" ", "\n").replace("-p", "-\np").replace("-f", "-\nf")
-            grid.add_column(heading, justify="right", no_wrap=True)
-        for line in rows:
-            cells = [_ratio(line, name) for name in methods]
-            grid.add_row(line.dataset, _stacked(line.errors[PRUNING]), *cells)
-        average = [f"{means[partition][name]:.3f}" for name in methods]
-        grid.add_section()
-        grid.add_row("mean", "", *average)
-        console.print(grid)
-    if any(line.partition == EXPANDED for line in table):
-        console.print(f"{EXPANDED}: the dyadic tree with every cell, empty ones too, stored.")
-    for note in table2_experiment.notes(table):
-        console.print(note, highlight=False)
-
-
-def _grid(title: str, first: str) -> RichTable:
-    grid = RichTable(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    grid.add_column(first, no_wrap=True)
-    return grid
-
-
-def _ratio(line: Line, method: str) -> str:
-    if method not in line.ratios:
-        return "-"
-    paper = line.paper(method)
-    return _stacked(line.ratios[method]) + (f"\n({paper:.3f})" if paper is not None else "")
-
-
-def _stacked(mean: table2_experiment.Mean) -> str:
-    return str(mean).replace(" ", "\n")
-
-
-def _print_figure2(curves: list[figure2_experiment.Curve]) -> None:
-    console = Console()
-    for partition, dataset in dict.fromkeys((c.partition, c.dataset) for c in curves):
-        rows = [c for c in curves if (c.partition, c.dataset) == (partition, dataset)]
-        grid = _grid(f"{dataset}, {partition} tree: test error", "training rows")
-        for n in rows[0].rows:
-            grid.add_column(str(n), justify="right")
-        for curve in rows:
-            grid.add_row(curve.method, *map(str, curve.errors))
-        console.print(grid)
-
-
-def _print_rates(found: list[rates_experiment.Rate]) -> None:
-    console = Console()
-    for dimension, boundary in dict.fromkeys((rate.dimension, rate.boundary) for rate in found):
-        group = [r for r in found if (r.dimension, r.boundary) == (dimension, boundary)]
-        title = f"{boundary} boundary, {dimension} features: excess error"
-        grid = _grid(title, "training rows")
-        for rate in group:
-            # In 80 columns there is room for some twelve letters a rule.
-            grid.add_column(rate.rule.replace(" ", "\n"), justify="right", no_wrap=True)
-        for n in sorted({n for rate in group for n in rate.rows}):
-            grid.add_row(str(n), *(_excess(rate, n) for rate in group))
-        grid.add_section()
-        grid.add_row("exponent", *(_exponent(rate.fitted) for rate in group))
-        grid.add_row("in theory", *(_exponent(rate.theory) for rate in group))
-        console.print(grid, highlight=False)
-    console.print("Excess: beyond the Bayes error. Exponents of (log n) / n, by the larger sizes.")
-
-
-def _excess(rate: rates_experiment.Rate, rows: int) -> str:
-    return f"{rate.excess[rate.rows.index(rows)].value:.2g}" if rows in rate.rows else "-"
-
-
-def _exponent(exponent: table2_experiment.Mean | float) -> str:
-    if isinstance(exponent, float):
-        return "-" if np.isnan(exponent) else f"{exponent:.2f}"
-    return "-" if np.isnan(exponent.value) else exponent.rounded(2)

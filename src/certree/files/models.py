@@ -9,12 +9,18 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from certree.estimators.decorated import DecoratedTree
@@ -26,8 +32,11 @@ from certree.files.tree_form import parts_of_tree, restore_tree
 from certree.files.whole import write_whole
 from certree.naive_bayes.classifier import NaiveBayesClassifier
 from certree.rows.categories import Categories
+from certree.votes import Voting
 
-FORMAT, VERSION = "certree model", 1
+FORMAT, VERSION = "certree model", 2
+# Kinds of dtypes that arrays among the parameters may have.
+_NUMBERS = "biuf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +65,18 @@ _FORMS: dict[str, _Form] = {
 }
 
 
-# scikit-learn trees that a model may name as its partition.
-_PARTITIONS = (
-    "DecisionTreeClassifier",
-    "DecisionTreeRegressor",
-    "ExtraTreeClassifier",
-    "ExtraTreeRegressor",
-)
+# What a parameter may be beside numbers and strings: objects of these classes, by name. They have
+# `get_params` or are dataclasses. A file can name no other, so no code comes from a file.
+OBJECTS: dict[str, type[Any]] = {
+    known.__name__: known
+    for known in (
+        DecisionTreeClassifier,
+        DecisionTreeRegressor,
+        ExtraTreeClassifier,
+        ExtraTreeRegressor,
+        Voting,
+    )
+}
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -79,7 +93,8 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     ------
     TypeError
         If the model is none of certree's, if it is a decorated tree, or if a parameter is more than
-        numbers, strings and dictionaries of them: a splitter or a random generator.
+        numbers, strings, dictionaries of them and objects of `OBJECTS`: a splitter or a random
+        generator.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     """
@@ -139,7 +154,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is no model file, is damaged, or is of a later version.
+        If the file is no model file, is damaged, or is of another version.
     """
     arrays = _arrays(path)
     try:
@@ -174,6 +189,8 @@ def _model(arrays: dict[str, NDArray[Any]]) -> Any:
     header = json.loads(arrays["header"].tobytes())
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
+    if header["version"] == 1:
+        raise ValueError("it was written by an earlier, unreleased certree; fit the model again")
     if header["version"] != VERSION:
         raise ValueError(f"its version is {header['version']!r}, this certree reads {VERSION}")
     if header["model"] not in _FORMS:
@@ -234,15 +251,17 @@ def _whole(name: str, value: Any) -> int:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A parameter as JSON: an estimator becomes its name and its parameters."""
-    if type(value).__name__ in _PARTITIONS:
-        parameters = value.get_params()
+    """A parameter as JSON: an object becomes the name of its class and its parameters."""
+    if OBJECTS.get(type(value).__name__) is type(value):
+        parameters = _parameters(value).items()
         return {
-            "estimator": type(value).__name__,
-            "parameters": {key: _plain(key, inner) for key, inner in parameters.items()},
+            "class": type(value).__name__,
+            "parameters": {key: _plain(key, inner) for key, inner in parameters},
         }
     if isinstance(value, dict):
         return {"items": [[_plain(name, key), _plain(name, inner)] for key, inner in value.items()]}
+    if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
+        return {"array": value.tolist(), "dtype": value.dtype.str}
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
@@ -252,21 +271,36 @@ def _plain(name: str, value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(
-        f"parameter {name!r} cannot be saved: expected a number, a string or a scikit-learn decision "
-        f"tree, got {value!r}"
+        f"parameter {name!r} cannot be saved: expected a number, a string or one of "
+        f"{', '.join(OBJECTS)}, got {value!r}"
     )
 
 
+def _parameters(value: Any) -> dict[str, Any]:
+    """What the constructor of an object was given."""
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    parameters: dict[str, Any] = value.get_params(deep=False)
+    return parameters
+
+
 def _restored(value: Any) -> Any:
+    """What `_plain` made JSON of."""
     if isinstance(value, list):
         return [_restored(inner) for inner in value]
     if not isinstance(value, dict):
         return value
     if "items" in value:
         return {_restored(key): _restored(inner) for key, inner in value["items"]}
-    if value["estimator"] not in _PARTITIONS:
-        raise ValueError(f"unknown partition {value['estimator']!r}")
-    import sklearn.tree
-
+    if "array" in value:
+        return _restored_array(value["array"], value["dtype"])
+    if value["class"] not in OBJECTS:
+        raise ValueError(f"unknown class {value['class']!r} of a parameter")
     parameters = {key: _restored(inner) for key, inner in value["parameters"].items()}
-    return getattr(sklearn.tree, value["estimator"])(**parameters)
+    return OBJECTS[value["class"]](**parameters)
+
+
+def _restored_array(values: Any, dtype: Any) -> NDArray[Any]:
+    if not isinstance(dtype, str) or np.dtype(dtype).kind not in _NUMBERS:
+        raise ValueError(f"expected an array of numbers, got one of type {dtype!r}")
+    return np.array(values, dtype=dtype)

@@ -5,14 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.feather
-import pyarrow.parquet
 from numpy.typing import NDArray
+
+from certree.extras import needed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DATA_VARIABLE = "CERTREE_DATA"
 
@@ -87,11 +88,13 @@ def load(name: str, directory: str | os.PathLike[str] | None = None) -> Table:
     ------
     FileNotFoundError
         If the set is in none of these places.
+    ImportError
+        If it is a Parquet file and pyarrow is not installed.
     """
     directory = os.environ.get(DATA_VARIABLE) if directory is None else directory
     file = None if directory is None else Path(directory) / f"{name}.parquet"
     if file is not None and file.is_file():
-        columns = pa.parquet.read_table(file)
+        columns = needed("pyarrow.parquet", "files").read_table(file)
         return split_target(columns, columns.column_names[-1])
     if name in BUNDLED:
         return BUNDLED[name]()
@@ -122,7 +125,7 @@ def _download(name: str, looked: str) -> Table:
     return _numbers(bunch.data, bunch.target, bunch.feature_names)
 
 
-def read(path: str | os.PathLike[str]) -> pa.Table:
+def read(path: str | os.PathLike[str]) -> "pa.Table":
     """Read a CSV, Parquet or Arrow (Feather) file.
 
     Parameters
@@ -140,25 +143,45 @@ def read(path: str | os.PathLike[str]) -> pa.Table:
         If there is no such file.
     ValueError
         If the suffix is unknown or the file is not what the suffix says.
+    ImportError
+        If pyarrow is not installed.
     """
+    pa = needed("pyarrow", "files")
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"no such file: {file}")
     suffix = file.suffix.lower()
+    if suffix not in _READERS:
+        raise ValueError(f"expected a .csv, .parquet, .arrow or .feather file, got {file}")
     try:
-        if suffix == ".csv":
-            options = pa.csv.ConvertOptions(strings_can_be_null=True)
-            return pa.csv.read_csv(file, convert_options=options)
-        if suffix in (".parquet", ".pq"):
-            return pa.parquet.read_table(file)
-        if suffix in (".arrow", ".feather"):
-            return pa.feather.read_table(file)
+        return _READERS[suffix](file)
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{file} could not be read as {suffix[1:]}: {error}") from error
-    raise ValueError(f"expected a .csv, .parquet, .arrow or .feather file, got {file}")
 
 
-def split_target(columns: pa.Table, target: str | None) -> Table:
+def _read_csv(file: Path) -> "pa.Table":
+    csv = needed("pyarrow.csv", "files")
+    return csv.read_csv(file, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+
+
+def _read_parquet(file: Path) -> "pa.Table":
+    return needed("pyarrow.parquet", "files").read_table(file)
+
+
+def _read_feather(file: Path) -> "pa.Table":
+    return needed("pyarrow.feather", "files").read_table(file)
+
+
+_READERS: dict[str, Callable[[Path], "pa.Table"]] = {
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+    ".pq": _read_parquet,
+    ".arrow": _read_feather,
+    ".feather": _read_feather,
+}
+
+
+def split_target(columns: "pa.Table", target: str | None) -> Table:
     """Split a table into its features and its target.
 
     Parameters
@@ -201,23 +224,14 @@ def split_target(columns: pa.Table, target: str | None) -> Table:
     return Table(X, y, list(columns.column_names))
 
 
-# A column without any value has a type of its own; all of it is NaN.
-_NUMERIC = (
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_boolean,
-    pa.types.is_null,
-)
-
-
-_NAMES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
-
-
-def _feature(columns: pa.Table, name: str) -> NDArray[Any]:
-    kind = columns.schema.field(name).type
-    values = columns.column(name)
-    if any(accepts(kind) for accepts in _NAMES):
+def _feature(columns: "pa.Table", name: str) -> NDArray[Any]:
+    pa = needed("pyarrow", "files")
+    kind, values = columns.schema.field(name).type, columns.column(name)
+    of = pa.types
+    if of.is_string(kind) or of.is_large_string(kind) or of.is_dictionary(kind):
         return np.asarray(values.cast(pa.string()).to_numpy(), dtype=object)
-    if not any(accepts(kind) for accepts in _NUMERIC):
+    # A column without any value has a type of its own; all of it is NaN.
+    accepted = (of.is_integer, of.is_floating, of.is_boolean, of.is_null)
+    if not any(accepts(kind) for accepts in accepted):
         raise ValueError(f"feature {name!r} must hold numbers or strings, got {kind}")
     return np.asarray(values.cast(pa.float64(), safe=False).to_numpy())

@@ -1,17 +1,18 @@
 """Categories at the door: names become codes 0, 1, ..., the rest of a table stays numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
+from numbers import Real
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.arrays import Float64
 
 CategoricalFeatures = ArrayLike | Literal["from_dtype"] | None
-
-
 Names = tuple[str, ...] | tuple[float, ...]
 
 
@@ -39,13 +40,13 @@ class Categories:
 
         Parameters
         ----------
-        X : DataFrame of pandas or polars, or array-like of shape (n, p)
+        X : data frame of any library that narwhals knows, or array-like of shape (n, p)
             Training rows. None, NaN and pandas.NA are missing values, not categories.
         categorical_features : "from_dtype", None, or array-like of bool, int or str
-            Which features hold categories: those of a DataFrame with a dtype of categories, strings
+            Which features hold categories: those of a data frame with a type of categories, strings
             or objects; none; or those of a mask (p,), of indices or of names.
         feature_names : sequence of str, or None
-            Names of the features; None: those of the DataFrame.
+            Names of the features; None: those of the data frame.
 
         Returns
         -------
@@ -84,7 +85,7 @@ class Categories:
 
         Parameters
         ----------
-        X : DataFrame of pandas or polars, or array-like of shape (n, p)
+        X : data frame of any library that narwhals knows, or array-like of shape (n, p)
             Rows.
 
         Returns
@@ -115,7 +116,7 @@ def categories_of(X: Any, categorical_features: CategoricalFeatures) -> Categori
     """Learn the categories of training rows; None if all features are numbers."""
     if categorical_features is None:
         return None
-    if isinstance(categorical_features, str) and _library(X) not in ("pandas", "polars"):
+    if isinstance(categorical_features, str) and _frame(X) is None:
         return None
     categories = Categories.of(X, categorical_features)
     return categories if categories.mask.any() else None
@@ -190,22 +191,34 @@ def _positions(chosen: list[Any], names: Sequence[str] | None) -> NDArray[np.int
     return np.array([position[name] for name in chosen])
 
 
-# -- tables: columns of arrays, of pandas or of polars ----------------------------------------------
+# -- tables: columns of arrays and of data frames ---------------------------------------------------
+
+# A column of a data frame, or of an array.
+_Column = nw.Series[Any] | NDArray[Any]
+
+_TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    columns: list[Any]
+    columns: Sequence[_Column]
     n_rows: int
     names: list[str] | None
 
 
+def _frame(X: Any) -> nw.DataFrame[Any] | None:
+    """X as a data frame, if it is one of pandas, polars, Arrow or another library."""
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"the names of features must differ: {error}") from error
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
 def _table(X: Any) -> _Table:
-    if _library(X) == "pandas":
-        columns = [X.iloc[:, j] for j in range(X.shape[1])]
-        return _Table(columns, len(X), [*X.columns])
-    if _library(X) == "polars":
-        return _Table(X.get_columns(), len(X), [*X.columns])
+    frame = _frame(X)
+    if frame is not None:
+        return _Table([frame[:, j] for j in range(frame.shape[1])], len(frame), frame.columns)
     array = np.asarray(X)
     if array.dtype.kind == "U":
         array = np.asarray(X, dtype=object)  # numbers beside strings stay numbers
@@ -214,72 +227,160 @@ def _table(X: Any) -> _Table:
     return _Table([*array.T], len(array), None)
 
 
-def _library(X: Any) -> str:
-    return type(X).__module__.partition(".")[0]
+def _holds_names(column: _Column) -> bool:
+    """Whether the type of a data frame's column is one of categories, strings or objects."""
+    return isinstance(column, nw.Series) and column.dtype in (*_TEXTS, nw.Object)
 
 
-def _holds_names(column: Any) -> bool:
-    """Whether the dtype of a DataFrame's column is one of categories, strings or objects."""
-    if _library(column) == "pandas":
-        return column.dtype.kind in "OU"
-    if _library(column) == "polars":
-        return str(column.dtype).startswith(("Categorical", "Enum", "String"))
-    return False
+def _is_numeric(column: nw.Series[Any]) -> bool:
+    return column.dtype.is_numeric() or column.dtype == nw.Boolean
 
 
-def _numbers(column: Any) -> Float64:
-    library = _library(column)
-    if library == "pandas" and column.dtype.kind in "biuf":
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    values = np.asarray(column if library == "numpy" else column.to_numpy())
-    if values.dtype.kind not in "biufO":
-        raise ValueError(f"could not convert dtype {values.dtype} to float")
+def _numbers(column: _Column) -> Float64:
+    if isinstance(column, nw.Series):
+        column = column.cast(nw.Float64) if _is_numeric(column) else column
+        column = column.to_numpy()
+    column = column.astype(object) if column.dtype.kind == "U" else column
+    if column.dtype.kind not in "biufO":
+        raise ValueError(f"could not convert dtype {column.dtype} to float")
     try:
-        return values.astype(np.float64)
+        return column.astype(np.float64)
     except TypeError as error:
         raise ValueError(f"could not convert to float: {error}") from error
 
 
-def _arrow(column: Any, j: int) -> Any:
-    """The values of feature j as an Arrow array of strings, float64 or nulls, which are missing."""
-    import pyarrow as pa  # takes longer to load than all of certree
-    import pyarrow.compute as pc
+@dataclass(frozen=True, slots=True, eq=False)
+class _Words:
+    """A column of names.
 
+    Parameters
+    ----------
+    names : list of (str or None)
+        Distinct names; None is a missing value.
+    spread : callable
+        Gives every row the number of its name, from those of all names.
+    """
+
+    names: list[str | None]
+    spread: Callable[[Sequence[float]], Float64]
+
+
+def _values(column: _Column, j: int) -> Float64 | _Words:
+    """The values of a feature of categories: numbers, NaN where one is missing, or names."""
+    if isinstance(column, nw.Series):
+        if column.dtype in _TEXTS:
+            return _of_texts(column, j)
+        column = _numbers(column) if _is_numeric(column) else column.to_numpy()
+    if column.dtype.kind in "biuf":
+        return column.astype(np.float64)
+    if column.dtype.kind in "mM":
+        # In one unit, so that a date has the same name in every library.
+        column = column.astype(f"{column.dtype.kind}8[us]")
+    return _of_objects(column.tolist(), j)
+
+
+def _of_texts(column: nw.Series[Any], j: int) -> Float64 | _Words:
     try:
-        is_polars = _library(column) == "polars"
-        values = column.to_arrow() if is_polars else pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        texts = column.to_arrow()
+    except ModuleNotFoundError:  # where pyarrow is installed, it is several times as fast
+        return _of_objects(column.to_list(), j)
+    coded = texts if hasattr(texts, "dictionary") else texts.dictionary_encode("encode")
+    distinct = coded.dictionary.to_numpy(zero_copy_only=False).tolist()
+    row = coded.indices.to_numpy(zero_copy_only=False)
+    if coded is texts:  # a type of categories: some may be in no row, and NaN stands for none
+        row = np.where(np.isnan(row), len(distinct), row).astype(np.intp)
+        used = np.bincount(row, minlength=len(distinct)) > 0
+        distinct = [name if rows else None for name, rows in zip(distinct, used, strict=False)]
+
+    def spread(numbers: Sequence[float]) -> Float64:
+        by_row: Float64 = np.array([*numbers, np.nan], dtype=np.float64)[row]
+        return by_row
+
+    return _named(distinct, spread, j)
+
+
+def _of_objects(values: list[Any], j: int) -> Float64 | _Words:
+    try:
+        distinct = list(dict.fromkeys(values))
+    except TypeError as error:
+        raise ValueError(f"the categories of feature {j} must be hashable: {error}") from error
+
+    def spread(numbers: Sequence[float]) -> Float64:
+        number = dict(zip(distinct, numbers, strict=True))
+        return np.fromiter(map(number.__getitem__, values), np.float64, len(values))
+
+    return _named(distinct, spread, j)
+
+
+def _named(
+    distinct: list[Any], spread: Callable[[Sequence[float]], Float64], j: int
+) -> Float64 | _Words:
+    """Numbers or names of the rows, by what their distinct values are."""
+    if set(map(type, distinct)) <= {str, type(None)}:
+        return _Words(distinct, spread)
+    known = [None if _is_missing(value) else value for value in distinct]
+    kinds = {_kind(value) for value in known} - {type(None)}
+    if kinds == {Real}:
+        return spread([np.nan if value is None else float(value) for value in known])
+    if len(kinds) > 1:
+        found = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise ValueError(
-            f"the categories of feature {j} must be strings or numbers, not both: {error}"
-        ) from error
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if pa.types.is_null(values.type):
-        return values
-    if pa.types.is_boolean(values.type):
-        values = values.cast(pa.int8())
-    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
-        return values.cast(pa.string())
-    values = pc.add(values.cast(pa.float64()), 0.0)  # -0.0 is 0.0
-    return pc.if_else(pc.is_nan(values), None, values)
-
-
-def _sorted_names(column: Any, j: int) -> Names:
-    return tuple(sorted(_arrow(column, j).unique().drop_null().to_pylist()))
-
-
-def _codes(column: Any, j: int, names: Names) -> Float64:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    values, known = _arrow(column, j), pa.array(names)
-    if not names or values.null_count == len(values):
-        return np.full(len(values), np.nan)
-    if values.type != known.type:
-        raise ValueError(
-            f"feature {j} has categories of type {values.type}, but learned ones of {known.type}"
+            f"the categories of feature {j} must be strings or numbers, not both: got {found}"
         )
-    codes: Float64 = pc.index_in(values, value_set=known).to_numpy(zero_copy_only=False)
-    return codes
+    return _Words([None if value is None else str(value) for value in known], spread)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or what pandas has in their place."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return bool(value != value)
+
+
+def _kind(value: Any) -> type:
+    return next((kind for kind in (str, Real) if isinstance(value, kind)), type(value))
+
+
+def _sorted_names(column: _Column, j: int) -> Names:
+    values = _values(column, j)
+    if isinstance(values, _Words):
+        return tuple(sorted({name for name in values.names if name is not None}))
+    return tuple(np.unique(values[~np.isnan(values)] + 0.0).tolist())  # -0.0 is 0.0
+
+
+def _codes(column: _Column, j: int, names: Names) -> Float64:
+    code: dict[Any, float] = {name: float(number) for number, name in enumerate(names)}
+    looked_up = _looked_up(column, code)
+    if looked_up is not None:
+        return looked_up
+    values = _values(column, j)
+    words = isinstance(values, _Words)
+    nothing = not any(values.names) if isinstance(values, _Words) else np.isnan(values).all()
+    if not names or nothing:
+        return np.full(len(column), np.nan)
+    if words != isinstance(names[0], str):
+        kinds = ("string", "double") if words else ("double", "string")
+        raise ValueError(
+            f"feature {j} has categories of type {kinds[0]}, but learned ones of {kinds[1]}"
+        )
+    if isinstance(values, _Words):
+        return values.spread([code.get(name, np.nan) for name in values.names])
+    known = np.array(names, dtype=np.float64)
+    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[place] == values, place, np.nan)
+
+
+def _looked_up(column: _Column, code: dict[Any, float]) -> Float64 | None:
+    """The codes of an array of objects, if all that is not among the names is None or a string.
+
+    So it is with most of them, and one look-up for each row takes half as long as `_values`.
+    """
+    if not (isinstance(column, np.ndarray) and column.dtype == object):
+        return None
+    try:
+        codes = np.fromiter(map(code.get, column.tolist(), repeat(np.nan)), np.float64, len(column))
+    except TypeError:  # what has no hash is named by `_values`
+        return None
+    others = set(map(type, column[np.isnan(codes)].tolist()))
+    known = set(map(type, code))
+    return codes if known <= {str} and others <= {str, type(None)} else None

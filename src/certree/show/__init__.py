@@ -1,1 +1,6 @@
-"""Pictures."""
+"""Pictures; they need matplotlib, which ``pip install "certree[plot]"`` brings."""
+
+from certree.show.curves import plot_figure2, plot_rates, plot_table2
+from certree.show.tree_picture import plot_tree
+
+__all__ = ["plot_figure2", "plot_rates", "plot_table2", "plot_tree"]

@@ -4,17 +4,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from certree.experiments.figure2 import Curve
 from certree.experiments.protocol import EXPANDED, PRUNING
 from certree.experiments.rates import Rate, shrinking
 from certree.experiments.table2 import Line
+from certree.extras import needed
 
 if TYPE_CHECKING:
-    pass
-
+    from matplotlib.figure import Figure
 
 # Colours that colour-blind readers tell apart (Okabe and Ito), one per method in every picture.
 COLOURS = {
@@ -30,15 +28,21 @@ COLOURS = {
     "(2) as printed": "#999999",
     "decorated": "#009E73",
 }
-
-
 _RATIOS = ("SN-pruning", "PAC-Bayes joint", "PAC-Bayes error-first", "HS-vote")
-
-
 _CURVES = (PRUNING, "SN-pruning", "PAC-Bayes joint", "HS-vote", "unpruned")
 
 
-def plot_table2(table: Sequence[Line]) -> Figure:
+def _figure(size: tuple[float, float]) -> "Figure":
+    empty: Figure = needed("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
+    return empty
+
+
+def _mark(**style: Any) -> Any:
+    """A line or a mark that stands in a legend alone."""
+    return needed("matplotlib.lines", "plot").Line2D([], [], **style)
+
+
+def plot_table2(table: Sequence[Line]) -> "Figure":
     """Draw the ratios of Table 2: filled marks with error bars are ours, open ones the paper's.
 
     Parameters
@@ -53,7 +57,7 @@ def plot_table2(table: Sequence[Line]) -> Figure:
     partitions = [p for p in dict.fromkeys(line.partition for line in table) if p != EXPANDED]
     datasets = list(dict.fromkeys(line.dataset for line in table))
     size = (3.2 + 3.4 * len(partitions), 1.6 + 0.55 * len(datasets))
-    figure = Figure(figsize=size, layout="constrained")
+    figure = _figure(size)
     axes = figure.subplots(1, len(partitions), sharey=True, sharex=True, squeeze=False)[0]
     for ax, partition in zip(axes, partitions, strict=True):
         ax.axvline(1, color=COLOURS[PRUNING], linewidth=1)
@@ -67,7 +71,7 @@ def plot_table2(table: Sequence[Line]) -> Figure:
     axes[0].set_ylim(len(datasets) - 0.4, -0.6)
     handles = _legend(axes)
     if any(line.paper(method) is not None for line in table for method in _RATIOS):
-        handles["open: the paper's"] = Line2D([], [], color="0.3", marker="o", ls="", mfc="none")
+        handles["open: the paper's"] = _mark(color="0.3", marker="o", ls="", mfc="none")
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
     return figure
 
@@ -95,7 +99,7 @@ def _draw_ratios(ax: Any, line: Line, row: int) -> None:
             ax.plot(paper, y, "o", markerfacecolor="none", **style)
 
 
-def plot_figure2(curves: Sequence[Curve]) -> Figure:
+def plot_figure2(curves: Sequence[Curve]) -> "Figure":
     """Draw error against training rows, with bands of one standard error.
 
     Parameters
@@ -110,7 +114,7 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
     partitions = [p for p in dict.fromkeys(curve.partition for curve in curves) if p != EXPANDED]
     datasets = list(dict.fromkeys(curve.dataset for curve in curves))
     size = (1 + 2.9 * len(datasets), 0.9 + 2.5 * len(partitions))
-    figure = Figure(figsize=size, layout="constrained")
+    figure = _figure(size)
     axes = figure.subplots(len(partitions), len(datasets), squeeze=False, sharex="col")
     for curve in curves:
         if curve.partition not in partitions or curve.method not in _CURVES:
@@ -131,7 +135,7 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
-def plot_rates(rates: Sequence[Rate]) -> Figure:
+def plot_rates(rates: Sequence[Rate]) -> "Figure":
     """Draw excess error against training rows, both in logarithms, beside the rates of the theory.
 
     Bars are standard errors. Dotted lines fall at the theory's rate, through the middle of the sizes
@@ -149,7 +153,7 @@ def plot_rates(rates: Sequence[Rate]) -> Figure:
     dimensions = list(dict.fromkeys(rate.dimension for rate in rates))
     boundaries = list(dict.fromkeys(rate.boundary for rate in rates))
     size = (0.8 + 4.2 * len(boundaries), 0.9 + 3.4 * len(dimensions))
-    figure = Figure(figsize=size, layout="constrained")
+    figure = _figure(size)
     axes = figure.subplots(
         len(dimensions), len(boundaries), squeeze=False, sharex=True, sharey="row"
     )
@@ -169,8 +173,8 @@ def plot_rates(rates: Sequence[Rate]) -> Figure:
     for ax in axes[:, 0]:
         ax.set_ylabel("error beyond the Bayes error")
     names = dict.fromkeys(rate.rule for rate in rates)
-    handles = [Line2D([], [], color=COLOURS[name], marker=".") for name in names]
-    handles.append(Line2D([], [], color="0.3", ls=":"))
+    handles = [_mark(color=COLOURS[name], marker=".") for name in names]
+    handles.append(_mark(color="0.3", ls=":"))
     labels = [*names, "theory's rate"]
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure

@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import matplotlib
 import numpy as np
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 
 from certree.explain import Branch, ExplainedCell
+from certree.extras import needed
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from certree.estimators.tree_vote import TreeVoteEstimator
 
 
-def plot_tree(model: "TreeVoteEstimator", max_leaves: int = 8) -> Figure:
+def plot_tree(model: "TreeVoteEstimator", max_leaves: int = 8) -> "Figure":
     """Draw the part of a fitted model's tree that matters most to the vote.
 
     A box is coloured by the class or the number that its cell predicts, the more strongly the larger
@@ -37,7 +37,8 @@ def plot_tree(model: "TreeVoteEstimator", max_leaves: int = 8) -> Figure:
     depth = max(level for _, level in places.values())
     # Neighbours must not cover each other: some 0.06 inches for each letter of the longest rule.
     width = max(1.75, 0.3 + 0.06 * max(len(cell.rule) for cell in _cells(root)))
-    figure = Figure(figsize=(1.2 + width * n_leaves, 1.1 + 1.15 * depth), layout="constrained")
+    size = (1.2 + width * n_leaves, 1.1 + 1.15 * depth)
+    figure: Figure = needed("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
     ax = figure.subplots()
     ax.set_axis_off()
     ax.set_xlim(-0.6, n_leaves - 0.4)
@@ -53,13 +54,14 @@ def plot_tree(model: "TreeVoteEstimator", max_leaves: int = 8) -> Figure:
 
 def _colours(model: "TreeVoteEstimator", root: Branch) -> Callable[[Any], Any]:
     """The colour of what a cell predicts: one for each class, or a scale of numbers."""
+    colormaps = needed("matplotlib", "plot").colormaps
     if hasattr(model, "classes_"):
-        palette = matplotlib.colormaps["tab10"](range(10))
+        palette = colormaps["tab10"](range(10))
         labels = [str(label) for label in model.classes_]
         return lambda label: palette[labels.index(str(label)) % 10, :3]
     numbers = [cell.label for cell in _cells(root)]
-    scale = Normalize(min(numbers), max(numbers))
-    return lambda label: matplotlib.colormaps["viridis"](float(scale(label)))[:3]
+    scale = needed("matplotlib.colors", "plot").Normalize(min(numbers), max(numbers))
+    return lambda label: colormaps["viridis"](float(scale(label)))[:3]
 
 
 def _cells(root: Branch) -> list[ExplainedCell]:

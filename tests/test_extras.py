@@ -1,0 +1,117 @@
+"""Without any extra certree learns, predicts and keeps models; what needs one says which."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from certree.extras import needed
+
+EXTRAS = ("pyarrow", "matplotlib", "typer", "rich", "pandas", "polars")
+BLOCK = f"""
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {EXTRAS}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+import numpy as np
+import certree
+"""
+
+
+def alone(code, *arguments):
+    """Run code where no extra is installed."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", BLOCK + textwrap.dedent(code), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_models_are_fitted_explained_and_kept_without_extras(tmp_path):
+    done = alone(
+        """
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 3))
+        y = (X[:, 0] + 0.3 * rng.normal(size=200) > 0).astype(int)
+        town = rng.choice(["Athens", "Bern", None], 200)
+        mixed = np.column_stack([X.astype(object), town])
+        for model, rows in (
+            (certree.PACBayesTreeClassifier(random_state=0), X),
+            (certree.PACBayesTreeClassifier(categorical_features=[3], random_state=0), mixed),
+            (certree.PACBayesTreeRegressor(categorical_features=[3], random_state=0), mixed),
+            (certree.NaiveBayesClassifier(categorical_features=[3]), mixed),
+        ):
+            model.fit(rows, y)
+            assert model.explain(rows[:1])
+            certree.save(model, sys.argv[1])
+            again = certree.load(sys.argv[1]).predict(rows)
+            np.testing.assert_array_equal(again, model.predict(rows))
+        assert model.categories_.names[3] == ("Athens", "Bern")
+        from certree.files import tables
+        assert tables.load("iris").X.shape == (150, 4)
+        """,
+        str(tmp_path / "model"),
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "package", "extra"),
+    [
+        ("from certree.files.tables import read; read('table.csv')", "pyarrow", "files"),
+        (
+            "from certree.files.tables import load; open('own.parquet', 'w').close(); load('own', '.')",
+            "pyarrow",
+            "files",
+        ),
+        (
+            "from certree.show import plot_tree\n"
+            "plot_tree(certree.PrunedTreeClassifier().fit([[0], [1]] * 9, [0, 1] * 9))",
+            "matplotlib",
+            "plot",
+        ),
+        ("from certree.show import plot_table2; plot_table2([])", "matplotlib", "plot"),
+        ("from certree.show import plot_figure2; plot_figure2([])", "matplotlib", "plot"),
+        ("from certree.show import plot_rates; plot_rates([])", "matplotlib", "plot"),
+        (
+            "certree.PACBayesTreeClassifier(verbose=1).fit([[0], [1]] * 9, [0, 1] * 9)",
+            "rich",
+            "cli",
+        ),
+    ],
+)
+def test_what_needs_an_extra_says_which(code, package, extra, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = alone(code)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == f'ImportError: {package} is not installed: pip install "certree[{extra}]"'
+
+
+def test_the_command_without_its_extra_says_so_in_one_line():
+    done = alone("from certree.__main__ import main; main()")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == 'error: typer is not installed: pip install "certree[cli]"\n'
+
+
+def test_the_command_starts_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "certree", "--help"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "table2" in done.stdout
+
+
+def test_a_module_that_fails_for_another_reason_is_not_said_to_be_missing(tmp_path, monkeypatch):
+    Path(tmp_path / "half_a_package.py").write_text("import no_such_module_at_all\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="no_such_module_at_all"):
+        needed("half_a_package", "files")
