@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import certree
 from certree import (
-    HelmboldSchapireClassifier,
+    HelmboldSchapireTreeClassifier,
     NaiveBayesClassifier,
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
@@ -387,7 +387,7 @@ def test_predictions_are_those_of_the_estimator(tmp_path, iris, suffix, output):
     [
         ("pac-bayes", PACBayesTreeClassifier),
         ("pruned", PrunedTreeClassifier),
-        ("helmbold-schapire", HelmboldSchapireClassifier),
+        ("helmbold-schapire", HelmboldSchapireTreeClassifier),
     ],
 )
 def test_every_method_and_partition_can_be_fitted(tmp_path, iris, method, estimator, partition):
@@ -564,7 +564,7 @@ def test_fits_with_a_split_and_new_rows_are_certified(tmp_path, iris):
     )
     model_file = tmp_path / "model"
     arguments = ("fit", old, "--target", "kind", "-o", model_file, "--quiet")
-    text = succeeds(*arguments, "--split", 0.4, "--delta", 0.1)
+    text = succeeds(*arguments, "--certify", 0.4, "--delta", 0.1)
     model = certree.load(model_file)
     assert str(model.certificate_) in text
     assert "With probability at least 90 %" in text
@@ -582,10 +582,10 @@ def test_fits_with_a_split_and_new_rows_are_certified(tmp_path, iris):
 def test_what_cannot_be_certified_is_refused(tmp_path, iris):
     table, model_file = write(iris, tmp_path / "table.csv"), tmp_path / "model"
     arguments = ("fit", table, "--target", "kind", "-o", model_file, "--quiet")
-    assert "--split takes --method pac-bayes" in fails(
-        *arguments, "--split", 0.4, "--method", "pruned"
+    assert "--certify takes --method pac-bayes" in fails(
+        *arguments, "--certify", 0.4, "--method", "pruned"
     )
-    assert "'split' parameter" in fails(*arguments, "--split", 2)
+    assert "'split' parameter" in fails(*arguments, "--certify", 2)
     numbers = write(iris.drop(columns="kind"), tmp_path / "numbers.csv")
     succeeds("fit", numbers, "--target", "petal width", "-o", model_file, "--regression", "--quiet")
     message = fails("certify", model_file, numbers, "--target", "petal width")
@@ -636,7 +636,7 @@ def test_naive_bayes_is_fitted_and_predicts(tmp_path, iris):
     assert "'petal width' must hold numbers" in fails("predict", model_file, wrong)
 
 
-@pytest.mark.parametrize("option", [("--split", 0.4), ("--partition", "cart")])
+@pytest.mark.parametrize("option", [("--certify", 0.4), ("--partition", "cart")])
 def test_options_of_trees_are_refused_for_naive_bayes(tmp_path, iris, option):
     table = write(iris, tmp_path / "table.csv")
     arguments = ("fit", table, "--target", "kind", "-o", tmp_path / "model")

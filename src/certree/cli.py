@@ -18,6 +18,7 @@ from sklearn.base import is_classifier
 
 from certree import show
 from certree.certificates.hold_out import certify as certify_rows
+from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
 from certree.estimators.pac_bayes import PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
@@ -87,11 +88,12 @@ RowsFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="CSV, Parquet or Arrow file of rows.")
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
-Split = Annotated[
+GrowSize = Annotated[
     float | None,
     typer.Option(
-        help="Share of the rows that grow the tree; the others certify its error. "
-        f"For {ModelName.pac_bayes} and classes."
+        "--certify",
+        help="Share of the rows that grow the tree, such as 0.35; the others certify its error. "
+        f"For {ModelName.pac_bayes} and classes.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
@@ -271,7 +273,7 @@ def fit(
     regression: Annotated[
         bool, typer.Option("--regression", help="The target is a number, not a class.")
     ] = False,
-    split: Split = None,
+    grow_size: GrowSize = None,
     delta: Delta = 0.05,
     seed: Annotated[int, typer.Option(min=0, help="Random state.")] = 0,
     jobs: Jobs = -1,
@@ -279,7 +281,7 @@ def fit(
 ) -> None:
     """Fit a model to a table and write it to a file."""
     try:
-        model = _unfitted(method, partition, regression, split, delta)
+        model = _unfitted(method, partition, regression, grow_size, delta)
         if isinstance(model, TreeVoteEstimator):
             model.set_params(random_state=seed, n_jobs=jobs, verbose=int(not quiet))
         table = tables.split_target(tables.read(file), target)
@@ -302,15 +304,15 @@ def _unfitted(
     method: ModelName,
     partition: Partition | None,
     regression: bool,
-    split: float | None,
+    grow_size: float | None,
     delta: float,
 ) -> Model:
     if regression and method not in _TREE_REGRESSORS:
         raise ValueError(f"{method} predicts classes, not numbers: --regression is not for it")
     if method == ModelName.naive_bayes:
-        _expect_no_tree({"--partition": partition, "--split": split})
+        _expect_no_tree({"--partition": partition, "--certify": grow_size})
         return NaiveBayesClassifier()
-    return _unfitted_tree(method, partition or Partition.cart, regression, split, delta)
+    return _unfitted_tree(method, partition or Partition.cart, regression, grow_size, delta)
 
 
 def _expect_no_tree(given: dict[str, Any]) -> None:
@@ -320,15 +322,14 @@ def _expect_no_tree(given: dict[str, Any]) -> None:
 
 
 def _unfitted_tree(
-    method: ModelName, partition: Partition, regression: bool, split: float | None, delta: float
+    method: ModelName, partition: Partition, regression: bool, grow_size: float | None, delta: float
 ) -> TreeVoteEstimator:
-    estimators = _TREE_REGRESSORS if regression else _TREE_CLASSIFIERS
-    certified: dict[str, Any] = {}
-    if split is not None:
-        if regression or method != ModelName.pac_bayes:
-            raise ValueError(f"--split takes --method {ModelName.pac_bayes} and classes")
-        certified = {"split": split, "delta": delta}
-    return estimators[method](partition.value, **certified)
+    if grow_size is None:
+        estimators = _TREE_REGRESSORS if regression else _TREE_CLASSIFIERS
+        return estimators[method](partition.value)
+    if regression or method != ModelName.pac_bayes:
+        raise ValueError(f"--certify takes --method {ModelName.pac_bayes} and classes")
+    return CertifiedTreeClassifier(partition.value, grow_size=grow_size, delta=delta)
 
 
 def _learned(model: Model) -> str:

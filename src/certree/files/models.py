@@ -23,14 +23,20 @@ from sklearn.tree import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.decorated import DecoratedTree
 from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
-from certree.estimators.pac_bayes import PACBayesTreeClassifier, PACBayesTreeRegressor
+from certree.estimators.pac_bayes import PACBayesLaws, PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
 from certree.files.naive_bayes_form import parts_of_naive_bayes, restore_naive_bayes
 from certree.files.tree_form import parts_of_tree, restore_tree
 from certree.files.whole import write_whole
+from certree.grow.cart import Cart
+from certree.grow.dyadic import Dyadic
+from certree.grow.grid import Grid
+from certree.grow.kd import KD
 from certree.naive_bayes.classifier import NaiveBayesClassifier
+from certree.prunings.shorthand import RULES
 from certree.rows.categories import Categories
 from certree.votes import Voting
 
@@ -49,6 +55,7 @@ class _Form:
 
 
 _TREES = (
+    CertifiedTreeClassifier,
     HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
@@ -74,6 +81,12 @@ OBJECTS: dict[str, type[Any]] = {
         DecisionTreeRegressor,
         ExtraTreeClassifier,
         ExtraTreeRegressor,
+        Cart,
+        KD,
+        Dyadic,
+        Grid,
+        *RULES.values(),
+        PACBayesLaws,
         Voting,
     )
 }
