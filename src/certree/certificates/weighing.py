@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Int32, matrix
+from certree.arrays import Int32, codes, matrix
 from certree.rows.folds import Indices
-from certree.stats import NodeStats, count
+from certree.stats import NodeStats, counted
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
 
@@ -155,20 +155,32 @@ def held_out(
     >>> held.n, held.grown.counts[0].tolist(), held.stats.counts[0].tolist()
     (300, [41.0, 59.0], [123.0, 177.0])
     """
-    rows, classes = matrix(X), np.asarray(y)
-    sides = [
-        _row_numbers(name, side, len(rows)) for name, side in (("grow", grow), ("weigh", weigh))
-    ]
-    _expect_disjoint(*sides)
-    growing, weighing = sides
-    grown = count(tree, rows[growing], classes[growing], n_classes, n_jobs=n_jobs)
-    weight, n = None, len(weighing)
+    rows = matrix(X)
+    classes = codes("y", y, len(rows), n_classes)
+    growing = _row_numbers("grow", grow, len(rows))
+    weighing = _row_numbers("weigh", weigh, len(rows))
+    _expect_disjoint(growing, weighing)
+    leaf = tree.apply(rows, n_jobs=n_jobs)
+    return kept_apart(tree, leaf, classes, n_classes, growing, weighing, groups)
+
+
+def kept_apart(
+    tree: Tree,
+    leaf: Int32,
+    y: Int32,
+    n_classes: int,
+    grow: Indices,
+    weigh: Indices,
+    groups: ArrayLike | None = None,
+) -> HeldOut:
+    """Do what `held_out` does, for rows that have been checked and routed to their leaves."""
+    grown = counted(tree, leaf[grow], y[grow], None, n_classes)
+    weight, n = None, len(weigh)
     if groups is not None:
-        weight, n = shares_of_groups(np.asarray(groups), growing, weighing)
-    stats = count(
-        tree, rows[weighing], classes[weighing], n_classes, grown.label, weight, n_jobs=n_jobs
-    )
-    return HeldOut(tree, grown, stats, growing, weighing, n, groups is not None)
+        weight, n = shares_of_groups(np.asarray(groups), grow, weigh)
+    counts = counted(tree, leaf[weigh], y[weigh], weight, n_classes).counts
+    stats = NodeStats(counts, grown.label)
+    return HeldOut(tree, grown, stats, grow, weigh, n, groups is not None)
 
 
 def _row_numbers(name: str, values: ArrayLike, n_rows: int) -> Indices:

@@ -25,7 +25,7 @@ from certree.certificates.election import (
 from certree.certificates.hold_out import certify
 from certree.certificates.occam import Drawn, occam_pruning, single_draw
 from certree.certificates.selective import Selective, margins, selective_certificates
-from certree.certificates.weighing import HeldOut, held_out, shares_of_groups
+from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups
 from certree.estimators.pac_bayes import (
     TEMPERATURES,
     PACBayesLaws,
@@ -232,12 +232,15 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
     def _elect(self, training: Training, random_state: np.random.RandomState) -> None:
         """Grow on one side, weigh and certify on the other."""
         growing = training.at(training.sides.grow)
-        tree, pruning, laws = self._grown(growing, random_state)
-        held = self._held(tree, training)
-        weighing = None
-        if training.weight is not None:
-            grown, weighing = self._weighed(tree, training)
-            held = replace(held, grown=grown, stats=NodeStats(held.stats.counts, grown.label))
+        rows = self._growing(growing, random_state)
+        folds = growing.folds(self.cv, random_state)
+        with progress(self.verbose > 0, len(folds) + 4, type(self).__name__) as advance:
+            grown = self._grown_folds(rows, folds, advance)
+            (price,) = tune(self._pruning_objective(grown), [None], advance=advance)
+            laws = None if self.laws == "bound" else self._tuned(grown, advance)
+        tree = self._partition().grow(rows)
+        held, weighing = self._counted(tree, training)
+        pruning = CostComplexity().family(tree, held.grown).at(price)
         election = Election(held, pruning, self.delta, self._voting(), weighing)
         chosen = [] if laws is None else [laws[1].law(laws[0].family(tree, election.stats))]
         self.election_: Election | LabelledElection | None = election
@@ -246,50 +249,26 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
     def _elect_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""
         tree = self._partition().grow(self._growing(training, random_state))
-        held = self._held(tree, training)
-        weighing = None if training.weight is None else self._weighed(tree, training)[1]
+        held, weighing = self._counted(tree, training)
         self.election_ = LabelledElection(held, self.delta, weighing)
         self._deploy(tree, elect_labelled(self.election_), None)
 
-    def _held(self, tree: Tree, training: Training) -> HeldOut:
-        """Both sides of the rows, each counted once."""
-        return held_out(
-            tree,
-            training.X,
-            training.y,
-            max(2, self.n_classes_),
-            grow=training.sides.grow,
-            weigh=training.sides.weigh,
-            groups=training.groups,
-            n_jobs=self.n_jobs,
-        )
-
-    def _weighed(self, tree: Tree, training: Training) -> tuple[NodeStats, NodeStats]:
-        """Both sides of the rows, counted by their weights, with the labels of those that grow."""
-        leaf, n_classes = tree.route(training.X, threads(self.n_jobs)), max(2, self.n_classes_)
-        weight, sides = np.array(training.weight), training.sides
+    def _counted(self, tree: Tree, training: Training) -> tuple[HeldOut, NodeStats | None]:
+        """Both sides of the rows; those that weigh once each and, if rows have weights, by them."""
+        leaf, sides = tree.route(training.X, threads(self.n_jobs)), training.sides
+        y, n_classes = training.y, max(2, self.n_classes_)
+        held = kept_apart(tree, leaf, y, n_classes, sides.grow, sides.weigh, training.groups)
+        if training.weight is None:
+            return held, None
+        weight = training.weight.copy()
         if training.groups is not None:
             weight[sides.weigh] *= shares_of_groups(training.groups, sides.grow, sides.weigh)[0]
         grown, weighing = (
-            counted(tree, leaf[side], training.y[side], weight[side], n_classes)
+            counted(tree, leaf[side], y[side], weight[side], n_classes)
             for side in (sides.grow, sides.weigh)
         )
-        return grown, NodeStats(weighing.counts, grown.label)
-
-    def _grown(
-        self, growing: Training, random_state: np.random.RandomState
-    ) -> tuple[Tree, NodeWeights, tuple[Candidate, Mixture] | None]:
-        """Tree and cross-validated pruning of the growing rows and, if asked for, their laws."""
-        rows = self._growing(growing, random_state)
-        folds = growing.folds(self.cv, random_state)
-        with progress(self.verbose > 0, len(folds) + 4, type(self).__name__) as advance:
-            grown = self._grown_folds(rows, folds, advance)
-            tree = self._partition().grow(rows)
-            (price,) = tune(self._pruning_objective(grown), [None], advance=advance)
-            leaf = tree.route(growing.X, threads(self.n_jobs))
-            stats = self._summarise(tree, leaf, growing.y, growing.weight)
-            pruning = CostComplexity().family(tree, stats).at(price)
-            return tree, pruning, None if self.laws == "bound" else self._tuned(grown, advance)
+        held = replace(held, grown=grown, stats=NodeStats(held.stats.counts, grown.label))
+        return held, NodeStats(weighing.counts, grown.label)
 
     def _pruning_objective(self, grown: list[GrownFold]) -> Objective:
         return Objective.of(grown, Candidate(CostComplexity().family, Voting("mean")), "error")
