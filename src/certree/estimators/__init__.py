@@ -6,14 +6,10 @@ from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
 
+# fmt: off
 __all__ = [
-    "CertifiedTreeClassifier",
-    "DecoratedTreeClassifier",
-    "DecoratedTreeRegressor",
-    "HelmboldSchapireTreeClassifier",
-    "PACBayesLaws",
-    "PACBayesTreeClassifier",
-    "PACBayesTreeRegressor",
-    "PrunedTreeClassifier",
-    "PrunedTreeRegressor",
+    "CertifiedTreeClassifier", "DecoratedTreeClassifier", "DecoratedTreeRegressor",
+    "HelmboldSchapireTreeClassifier", "PACBayesLaws", "PACBayesTreeClassifier",
+    "PACBayesTreeRegressor", "PrunedTreeClassifier", "PrunedTreeRegressor",
 ]
+# fmt: on

@@ -167,21 +167,7 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.partition = partition
-        self.grow_size = grow_size
-        self.delta = delta
-        self.deploy: Deploy = deploy
-        self.laws: Literal["bound", "cv"] | PACBayesLaws = laws
-        self.vote: Voting | Kind = vote
-        self.cv = cv
-        self.preprocessor = preprocessor
-        self.max_depth = max_depth
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._store(locals())
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(

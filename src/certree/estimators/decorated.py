@@ -390,19 +390,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.leaf_estimator = leaf_estimator
-        self.partition = partition
-        self.min_model_rows = min_model_rows
-        self.scale = scale
-        self.rule = rule
-        self.price = price
-        self.scoring = scoring
-        self.cv = cv
-        self.max_depth = max_depth
-        self.categorical_features = categorical_features
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        self._store(locals())
 
     def _default_leaf(self) -> Any:
         return LogisticRegression(max_iter=1000)
@@ -595,15 +583,7 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.leaf_estimator = leaf_estimator
-        self.partition = partition
-        self.min_model_rows = min_model_rows
-        self.scale = scale
-        self.cv = cv
-        self.max_depth = max_depth
-        self.categorical_features = categorical_features
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        self._store(locals())
 
     def _default_leaf(self) -> Any:
         return Ridge()

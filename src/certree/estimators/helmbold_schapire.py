@@ -107,18 +107,7 @@ class HelmboldSchapireTreeClassifier(TreeVoteClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.partition = partition
-        self.temperature = temperature
-        self.smoothing = smoothing
-        self.cv = cv
-        self.scoring = scoring
-        self.max_depth = max_depth
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._store(locals())
 
     def _candidates(self) -> list[Candidate]:
         return [Candidate(helmbold_schapire_family, self._voting())]

@@ -227,21 +227,7 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.partition = partition
-        self.prior: PriorName | None = prior
-        self.lambda_error = lambda_error
-        self.lambda_penalty = lambda_penalty
-        self.search: Search | None = search
-        self.vote: Voting | Kind = vote
-        self.cv = cv
-        self.scoring = scoring
-        self.max_depth = max_depth
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._store(locals())
 
     def _voting(self) -> Voting:
         return voting_of(self.vote, self._slopes())
@@ -347,19 +333,7 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.partition = partition
-        self.prior: PriorName | None = prior
-        self.lambda_error = lambda_error
-        self.lambda_penalty = lambda_penalty
-        self.search: Search = search
-        self.smoothing = smoothing
-        self.cv = cv
-        self.max_depth = max_depth
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._store(locals())
 
     def _voting(self) -> Voting:
         return Voting("mean", self.smoothing, self._slopes())

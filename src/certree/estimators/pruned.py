@@ -160,18 +160,7 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.partition = partition
-        self.rule: str | PruningRule = rule
-        self.price = price
-        self.cv = cv
-        self.scoring = scoring
-        self.max_depth = max_depth
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._store(locals())
 
 
 class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
@@ -258,16 +247,7 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.partition = partition
-        self.rule: str | PruningRule = rule
-        self.price = price
-        self.cv = cv
-        self.max_depth = max_depth
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._store(locals())
 
     def _candidates(self) -> list[Candidate]:
         if rule_of(self.rule).reads_classes:

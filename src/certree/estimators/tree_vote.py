@@ -68,6 +68,12 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     n_features_in_: int
     categories_: Categories | None
 
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Keep what a constructor was given, ``locals()``, each parameter under its own name."""
+        for name, value in parameters.items():
+            if name != "self":
+                setattr(self, name, value)
+
     @abstractmethod
     def _candidates(self) -> list[Candidate]:
         """The families of laws that this estimator chooses from, the likeliest first."""

@@ -8,18 +8,9 @@ from certree.grow.kd import KD, grow_kd
 from certree.grow.partition import Partition
 from certree.grow.sklearn_tree import SklearnTree, from_sklearn
 
+# fmt: off
 __all__ = [
-    "KD",
-    "Cart",
-    "Dyadic",
-    "Grid",
-    "GrowingRows",
-    "Partition",
-    "SklearnTree",
-    "dyadic_grid",
-    "dyadic_resolution",
-    "from_sklearn",
-    "grow_cart",
-    "grow_dyadic",
-    "grow_kd",
+    "KD", "Cart", "Dyadic", "Grid", "GrowingRows", "Partition", "SklearnTree", "dyadic_grid",
+    "dyadic_resolution", "from_sklearn", "grow_cart", "grow_dyadic", "grow_kd",
 ]
+# fmt: on

@@ -28,26 +28,12 @@ from certree.prunings.scott_nowak import (
     square_root_penalised,
 )
 
+# fmt: off
 __all__ = [
-    "CostComplexity",
-    "DepthPenalised",
-    "DescriptionLength",
-    "MergePath",
-    "Pessimistic",
-    "Polynomial",
-    "PruningPath",
-    "SiblingMerge",
-    "SpatiallyAdaptive",
-    "SquareRoot",
-    "cost_complexity",
-    "cost_complexity_path",
-    "depth_penalised",
-    "minimum_description_length",
-    "pessimistic",
-    "polynomial_penalised",
-    "prune",
-    "reduced_error",
-    "sibling_merge_path",
-    "spatially_adaptive",
-    "square_root_penalised",
+    "CostComplexity", "DepthPenalised", "DescriptionLength", "MergePath", "Pessimistic",
+    "Polynomial", "PruningPath", "SiblingMerge", "SpatiallyAdaptive", "SquareRoot",
+    "cost_complexity", "cost_complexity_path", "depth_penalised", "minimum_description_length",
+    "pessimistic", "polynomial_penalised", "prune", "reduced_error", "sibling_merge_path",
+    "spatially_adaptive", "square_root_penalised",
 ]
+# fmt: on

@@ -12,15 +12,9 @@ from certree.weights.node_weights import (
 )
 from certree.weights.pac_bayes import pac_bayes, theorem_posterior
 
+# fmt: off
 __all__ = [
-    "NodeWeights",
-    "average",
-    "entropy",
-    "gibbs_risk",
-    "helmbold_schapire",
-    "map_pruning",
-    "pac_bayes",
-    "reached",
-    "sample_pruning",
-    "theorem_posterior",
+    "NodeWeights", "average", "entropy", "gibbs_risk", "helmbold_schapire", "map_pruning",
+    "pac_bayes", "reached", "sample_pruning", "theorem_posterior",
 ]
+# fmt: on
