@@ -585,7 +585,7 @@ def test_what_cannot_be_certified_is_refused(tmp_path, iris):
     assert "--certify takes --method pac-bayes" in fails(
         *arguments, "--certify", 0.4, "--method", "pruned"
     )
-    assert "'split' parameter" in fails(*arguments, "--certify", 2)
+    assert "'grow_size' parameter" in fails(*arguments, "--certify", 2)
     numbers = write(iris.drop(columns="kind"), tmp_path / "numbers.csv")
     succeeds("fit", numbers, "--target", "petal width", "-o", model_file, "--regression", "--quiet")
     message = fails("certify", model_file, numbers, "--target", "petal width")

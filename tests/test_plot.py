@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 import certree
-from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from certree import HelmboldSchapireTreeClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
 from certree.experiments.figure2 import Curve
 from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
 from certree.experiments.rates import RULES, Rate, shrinking
@@ -230,8 +230,8 @@ def boxes(figure):
     [
         PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05),
         PACBayesTreeClassifier("dyadic", random_state=0),
-        PrunedTreeClassifier(lambda_penalty=0.1),
-        HelmboldSchapireClassifier(random_state=0),
+        PrunedTreeClassifier(price=0.1),
+        HelmboldSchapireTreeClassifier(random_state=0),
     ],
     ids=lambda model: f"{type(model).__name__}-{model.partition}",
 )
@@ -294,7 +294,7 @@ def test_a_tree_of_one_leaf_is_one_plain_box():
 
 
 def test_classes_have_colours_of_their_own():
-    model = PrunedTreeClassifier(lambda_penalty=0.5).fit(X, Y)
+    model = PrunedTreeClassifier(price=0.5).fit(X, Y)
     figure = plot_tree(model, 30)
     strong = {}
     for box in boxes(figure):
@@ -328,7 +328,7 @@ def test_an_unfitted_model_has_no_tree_to_draw():
 
 def test_a_regression_tree_is_coloured_by_its_numbers():
     X = np.arange(40.0)[:, None]
-    model = certree.PrunedTreeRegressor(lambda_penalty=1.0).fit(X, np.repeat([1.0, 9.0], 20))
+    model = certree.PrunedTreeRegressor(price=1.0).fit(X, np.repeat([1.0, 9.0], 20))
     figure = plot_tree(model)
     boxes = [text.get_bbox_patch().get_facecolor() for text in figure.axes[0].texts]
     assert len(boxes) == 3

@@ -6,7 +6,7 @@ from hypothesis import given
 from sklearn.datasets import make_classification
 
 import certree
-from certree import PACBayesTreeClassifier
+from certree import CertifiedTreeClassifier, Grid
 from certree.certificates import bounds
 from certree.certificates.selective import margins, selective_certificates
 from certree.rows.deal import deal
@@ -18,8 +18,8 @@ def fitted(n_classes=2, n=1500, **switches):
         n, 6, n_informative=4, n_classes=n_classes, flip_y=0.2, random_state=0
     )
     y = np.array(["a", "b", "c", "d"])[y]
-    switches = {"split": 0.3, "deploy": "vote", "random_state": 0, **switches}
-    return PACBayesTreeClassifier(**switches).fit(X, y), X, y
+    switches = {"grow_size": 0.3, "deploy": "vote", "random_state": 0, **switches}
+    return CertifiedTreeClassifier(**switches).fit(X, y), X, y
 
 
 @pytest.mark.parametrize("vote", ["mean", "majority"])
@@ -68,7 +68,7 @@ def test_a_vote_in_a_box_may_stay_silent_too():
     X, y = np.random.default_rng(0).random((2000, 2)), None
     y = (X.sum(axis=1) > 1).astype(int)
     box = [[0, 0], [1, 1]]
-    model = PACBayesTreeClassifier("dyadic", box=box, max_depth=8).fit(X, y)
+    model = CertifiedTreeClassifier(Grid(box), max_depth=8).fit(X, y)
     found = model.selective_certificates()
     assert found[-1].certificate.risk < found[0].certificate.risk / 2
     for refused in (lambda: model.certify_pruning(model.weights_), model.draw_pruning):
@@ -166,5 +166,3 @@ def test_without_the_rows_of_the_fit_nothing_is_certified(tmp_path):
     for wrong in (-0.1, np.nan):
         with pytest.raises(ValueError, match="margin must be"):
             loaded.predict_selective(X, wrong)
-    with pytest.raises(ValueError, match="There is no certificate"):
-        fitted(split=None, deploy="best")[0].draw_pruning()

@@ -89,7 +89,7 @@ class Draw:
 
     def held(self) -> HeldOut:
         X, y, grow, weigh = self.rows()
-        tree = certree.grow_kd(X[grow], y[grow], min_rows=4)
+        tree = certree.grow_kd(X[grow], y[grow], min_samples_split=5)
         groups = None if self.group_size == 1 else np.arange(len(y)) // self.group_size
         return certree.certificates.held_out(
             tree, X, y, self.world.n_classes, grow=grow, weigh=weigh, groups=groups
@@ -263,7 +263,7 @@ def test_bounds_hold_for_groups_whose_rows_share_their_noise(name):
 
 
 def certified(draw, **switches):
-    return certree.PACBayesTreeClassifier(split=0.1, cv=2, random_state=draw.seed, **switches)
+    return certree.CertifiedTreeClassifier(grow_size=0.1, cv=2, random_state=draw.seed, **switches)
 
 
 def fitted(draw, **switches):
@@ -279,7 +279,7 @@ def fitted(draw, **switches):
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize(
     "switches",
-    [{}, {"deploy": "vote"}, {"vote": "majority"}, {"tune": "cv", "deploy": "vote"}],
+    [{}, {"deploy": "vote"}, {"vote": "majority"}, {"laws": "cv", "deploy": "vote"}],
     ids=str,
 )
 def test_fits_keep_their_promise(n_classes, switches):
@@ -294,7 +294,7 @@ def test_fits_in_a_box_keep_their_promise(n_classes):
     for seed in range(REPEATS):
         world = World(n_classes)
         X, y, _, _ = Draw(world, seed).rows()
-        model = certree.PACBayesTreeClassifier("dyadic", box=box, max_depth=8).fit(X, y)
+        model = certree.CertifiedTreeClassifier(certree.Grid(box), max_depth=8).fit(X, y)
         right = world.classes[np.arange(len(GRID)), model.predict(GRID)]
         outcomes.append((model.certificate_.bound, 1 - right.mean()))
     expect_valid(*np.array(outcomes).T, worth=0.3)
@@ -380,7 +380,7 @@ def test_rows_of_groups_are_not_independent():
     for seed in range(100):
         draw = Draw(World(2), seed, group_size=60)
         X, y, grow, weigh = draw.rows()
-        tree = certree.grow_kd(X[grow], y[grow], min_rows=4)
+        tree = certree.grow_kd(X[grow], y[grow], min_samples_split=5)
         held = certree.certificates.held_out(tree, X, y, 2, grow=grow, weigh=weigh)
         pruning = certree.prunings.cost_complexity(tree, held.grown, 2.0)
         label = certree.vote(tree, held.stats, pruning).label

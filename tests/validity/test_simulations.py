@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import certree
-from certree import HelmboldSchapireClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from certree import HelmboldSchapireTreeClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 200 if LONG else 12
@@ -21,7 +21,7 @@ def planted(rng, n, noise):
 
 
 @pytest.mark.parametrize(
-    "estimator", [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireClassifier]
+    "estimator", [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
 )
 def test_coin_flips_are_not_learnt(estimator):
     errors = []
@@ -47,7 +47,7 @@ def test_the_vote_is_about_as_good_as_the_best_pruning(partition, search, factor
         vote.append(np.mean(model.predict(new) != truth))
         single = PrunedTreeClassifier(partition, random_state=seed).fit(X[:400], y[:400])
         pruning.append(np.mean(single.predict(new) != truth))
-        full = PrunedTreeClassifier(partition, lambda_penalty=0).fit(X[:400], y[:400])
+        full = PrunedTreeClassifier(partition, price=0).fit(X[:400], y[:400])
         unpruned.append(np.mean(full.predict(new) != truth))
     assert np.mean(vote) <= factor * np.mean(pruning)
     assert np.mean(vote) <= 0.9 * np.mean(unpruned)
