@@ -651,7 +651,7 @@ SWITCHES = {
     "n_classes": 2,
     "criterion": "gini",
     "weight": None,
-    "min_rows": 1.0,
+    "min_samples_split": 2.0,
     "max_depth": 9,
     "min_gain": 0.0,
     "max_leaves": 0,

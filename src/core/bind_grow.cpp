@@ -21,25 +21,25 @@ auto columns(TreeColumns&& tree, std::optional<bool> optimal = std::nullopt) {
 }
 
 template <class Real>
-Stopping stopping(const In<Real, 2>& X, const Codes& y, const Numbers& weight, double min_rows,
-                  int max_depth) {
+Stopping stopping(const In<Real, 2>& X, const Codes& y, const Numbers& weight,
+                  double min_samples_split, int max_depth) {
   if (X.shape(0) == 0 || X.shape(1) == 0) throw std::invalid_argument("X is empty");
   const auto classes = sized("y", y, X.shape(0));
-  return {min_rows, max_depth, classes, sized("weight", weight, X.shape(0))};
+  return {min_samples_split, max_depth, classes, sized("weight", weight, X.shape(0))};
 }
 
 template <class Real>
-auto grow_dyadic(const In<Real, 2>& X, const Codes& y, const Numbers& weight, double min_rows,
-                 int max_depth, bool expand, int n_threads) {
-  const auto rule = stopping(X, y, weight, min_rows, max_depth);
+auto grow_dyadic(const In<Real, 2>& X, const Codes& y, const Numbers& weight,
+                 double min_samples_split, int max_depth, bool expand, int n_threads) {
+  const auto rule = stopping(X, y, weight, min_samples_split, max_depth);
   const auto x = rows(X);
   return columns(run([&] { return certree::grow_dyadic(x, rule, expand, n_threads); }));
 }
 
 template <class Real>
-auto grow_kd(const In<Real, 2>& X, const Codes& y, const Numbers& weight, double min_rows,
+auto grow_kd(const In<Real, 2>& X, const Codes& y, const Numbers& weight, double min_samples_split,
              int max_depth, bool spread, int n_threads) {
-  const auto rule = stopping(X, y, weight, min_rows, max_depth);
+  const auto rule = stopping(X, y, weight, min_samples_split, max_depth);
   const auto x = rows(X);
   const Axis axis = spread ? Axis::spread : Axis::cycle;
   return columns(run([&] { return certree::grow_kd(x, rule, axis, n_threads); }));
@@ -104,11 +104,11 @@ Response response(std::size_t n_rows, const Codes& y, const Numbers& target, std
 
 template <class Real>
 auto grow_cart(const In<Real, 2>& X, const Codes& y, const Numbers& target, std::int32_t n_classes,
-               const std::string& criterion, const Numbers& weight, double min_rows, int max_depth,
-               double min_gain, std::int64_t max_leaves, std::int64_t max_features,
+               const std::string& criterion, const Numbers& weight, double min_samples_split,
+               int max_depth, double min_gain, std::int64_t max_leaves, std::int64_t max_features,
                bool random_cuts, std::uint64_t key, const Flags& category, const Slopes& monotonic,
                const std::optional<Orders>& order, const Codes& place, int n_threads) {
-  const auto rule = stopping(X, y, weight, min_rows, max_depth);
+  const auto rule = stopping(X, y, weight, min_samples_split, max_depth);
   const auto answer = response(X.shape(0), y, target, n_classes, criterion);
   const auto slopes = sized("monotonic", monotonic, X.shape(1));
   if (monotonic && y && n_classes != 2)
@@ -127,14 +127,14 @@ auto grow_cart(const In<Real, 2>& X, const Codes& y, const Numbers& target, std:
 template <class Real>
 void bind_for(nb::module_& core) {
   core.def("grow_dyadic", &grow_dyadic<Real>, "X"_array, "y"_array_or_none, "weight"_array_or_none,
-           "min_rows"_a, "max_depth"_a, "expand"_a, "n_threads"_a,
+           "min_samples_split"_a, "max_depth"_a, "expand"_a, "n_threads"_a,
            "Columns of the dyadic tree over the rows of X.");
   core.def("grow_kd", &grow_kd<Real>, "X"_array, "y"_array_or_none, "weight"_array_or_none,
-           "min_rows"_a, "max_depth"_a, "spread"_a, "n_threads"_a,
+           "min_samples_split"_a, "max_depth"_a, "spread"_a, "n_threads"_a,
            "Columns of the median tree over the rows of X.");
   core.def("grow_cart", &grow_cart<Real>, "X"_array, "y"_array_or_none, "target"_array_or_none,
-           "n_classes"_a, "criterion"_a, "weight"_array_or_none, "min_rows"_a, "max_depth"_a,
-           "min_gain"_a, "max_leaves"_a, "max_features"_a, "random_cuts"_a, "key"_a,
+           "n_classes"_a, "criterion"_a, "weight"_array_or_none, "min_samples_split"_a,
+           "max_depth"_a, "min_gain"_a, "max_leaves"_a, "max_features"_a, "random_cuts"_a, "key"_a,
            "category"_array_or_none, "monotonic"_array_or_none, "order"_array_or_none,
            "place"_array_or_none, "n_threads"_a,
            "Columns of the greedy tree over the rows of X, which may be some of those ranked.");

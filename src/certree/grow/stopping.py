@@ -59,7 +59,8 @@ def growing_rows(
         raise ValueError(f"min_rows must be at least 1, got {min_rows!r}")
     rules = {
         "weight": weight,
-        "min_rows": float(min_rows),
+        # The core's leaves have fewer rows than this, ours have at most min_rows.
+        "min_samples_split": float(np.nextafter(min_rows, np.inf)),
         "max_depth": depth_limit(max_depth, rows.shape, weight),
     }
     return GrowingRows(rows, classes, values, rules)

@@ -7,7 +7,7 @@ namespace certree {
 
 // When a cell is not split any further, whatever the partition.
 struct Stopping {
-  double min_rows;                  // a cell of at most this many rows is a leaf
+  double min_samples_split;         // a cell of fewer rows is a leaf
   std::int32_t max_depth;           // cells at this depth are leaves
   std::span<const std::int32_t> y;  // (n,) class of each row: one-class cells are leaves; or empty
   std::span<const double> weight;   // (n,) positive weight of each row; empty: each counts once
@@ -16,9 +16,9 @@ struct Stopping {
   template <class Row, class WeightOf>
   bool too_few(const Row* first, const Row* last, const WeightOf& weight_of) const {
     double n = 0.0;
-    for (const Row* row = first; row != last && n <= min_rows; ++row)
+    for (const Row* row = first; row != last && n < min_samples_split; ++row)
       n += std::max(weight_of(*row), 1.0);
-    return n <= min_rows;
+    return n < min_samples_split;
   }
   // Whether the rows of a cell are too few, or of one class. Row has an index and a class y.
   template <class Row>
