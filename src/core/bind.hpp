@@ -15,6 +15,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "votes.hpp"
@@ -58,10 +59,10 @@ Table<const T> view(const In<T, 2>& table) {
           static_cast<std::int64_t>(table.shape(1))};
 }
 
-inline void expect_length(const std::string& name, std::size_t got, std::size_t expected) {
+inline void expect_length(std::string_view name, std::size_t got, std::size_t expected) {
   if (got != expected)
-    throw std::invalid_argument(name + " has length " + std::to_string(got) + ", expected " +
-                                std::to_string(expected));
+    throw std::invalid_argument(std::string(name) + " has length " + std::to_string(got) +
+                                ", expected " + std::to_string(expected));
 }
 
 // A view of an array with so many rows.

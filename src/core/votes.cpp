@@ -6,14 +6,16 @@ namespace certree {
 void push_down(Shape tree, std::span<const double> weight, const Values& values,
                Table<double> score) {
   const std::int64_t n_classes = score.width;
+  const double* const frequency = values.frequency.data;
   std::fill_n(score.data, n_classes, 0.0);
   for (std::size_t v = 0; v < tree.size(); ++v) {
+    const double own = weight[v];
     double* row = score.row(v);  // holds what comes from above
-    if (values.frequency.data) {
-      const double* value = values.frequency.row(v);
-      for (std::int64_t k = 0; k < n_classes; ++k) row[k] += weight[v] * value[k];
+    if (frequency) {
+      const double* value = frequency + static_cast<std::int64_t>(v) * n_classes;
+      for (std::int64_t k = 0; k < n_classes; ++k) row[k] += own * value[k];
     } else {
-      row[values.label[v]] += weight[v];
+      row[values.label[v]] += own;
     }
     if (tree.is_leaf(v)) continue;
     double* child = score.row(tree.left(v));

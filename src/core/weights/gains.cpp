@@ -9,12 +9,12 @@ namespace {
 template <class RowsOf, class LossGain>
 void law_gains(Shape tree, bool empty_leaves_count, const RowsOf& rows_of,
                const LossGain& loss_gain, Table<double> gains) {
-  std::ranges::fill(gains.values(), 0.0);
   for (std::size_t v = 0; v < tree.size(); ++v) {
+    double* gain = gains.row(v);
+    std::fill_n(gain, gains.width, 0.0);
     if (tree.is_leaf(v)) continue;
     const std::size_t l = tree.left(v), r = l + 1;
     const double a = rows_of(l), b = rows_of(r), whole = a + b;
-    double* gain = gains.row(v);
     gain[0] = loss_gain(v, l, r);
     // sqrt(a) + sqrt(b) - sqrt(a + b), without its cancellation.
     if (whole > 0.0)
