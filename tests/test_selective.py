@@ -26,7 +26,7 @@ def fitted(n_classes=2, n=1500, **switches):
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vote):
     model, X, y = fitted(n_classes, vote=vote)
-    _, weigh = deal(len(y), 0.3, np.random.RandomState(0))
+    weigh = deal(len(y), 0.3, np.random.RandomState(0)).weigh
     found = model.selective_certificates()
     assert [each.margin for each in found] == sorted({each.margin for each in found})
     assert found[0].margin == 0
