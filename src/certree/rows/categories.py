@@ -349,7 +349,7 @@ def _sorted_names(column: _Column, j: int) -> Names:
 
 
 def _codes(column: _Column, j: int, names: Names) -> Float64:
-    code: dict[Any, float] = {name: float(number) for number, name in enumerate(names)}
+    code: dict[Any, float] = dict(zip(names, range(len(names)), strict=True))
     looked_up = _looked_up(column, code)
     if looked_up is not None:
         return looked_up
@@ -364,7 +364,7 @@ def _codes(column: _Column, j: int, names: Names) -> Float64:
             f"feature {j} has categories of type {kinds[0]}, but learned ones of {kinds[1]}"
         )
     if isinstance(values, _Words):
-        return values.spread([code.get(name, np.nan) for name in values.names])
+        return values.spread(list(map(code.get, values.names, repeat(np.nan))))
     known = np.array(names, dtype=np.float64)
     place = np.minimum(np.searchsorted(known, values), len(known) - 1)
     return np.where(known[place] == values, place, np.nan)
