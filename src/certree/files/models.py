@@ -284,8 +284,8 @@ def _plain(name: str, value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(
-        f"parameter {name!r} cannot be saved: expected a number, a string or one of "
-        f"{', '.join(OBJECTS)}, got {value!r}"
+        f"parameter {name!r} cannot be saved: expected a number, a string, a partition, a rule, a "
+        f"vote or laws of certree, or a decision tree of scikit-learn, got {value!r}"
     )
 
 
