@@ -3,9 +3,10 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, NoReturn
+from typing import Annotated, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -99,10 +100,15 @@ GrowSize = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
-def _fail(error: Exception) -> NoReturn:
-    text = f"[bold red]error:[/] {escape(str(error))}"
-    Console(stderr=True).print(text, highlight=False, soft_wrap=True)
-    raise typer.Exit(1)
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """Say what went wrong in one line, and exit with 1."""
+    try:
+        yield
+    except (ImportError, OSError, ValueError) as error:
+        text = f"[bold red]error:[/] {escape(str(error))}"
+        Console(stderr=True).print(text, highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from None
 
 
 def _split(values: list[str] | None, default: tuple[str, ...]) -> list[str]:
@@ -126,17 +132,16 @@ def _expect_to_draw(plot: Path | None) -> None:
 
 def _report(
     parts: Iterable[RenderableType],
+    content: dict[str, Any],
     json_file: Path | None,
-    content: Callable[[], dict[str, Any]],
-    plot: Path | None,
     draw: Callable[[], Any],
+    plot: Path | None,
 ) -> None:
     """Print what came out of an experiment, and write it and draw it if asked to."""
-    console = Console()
     for part in parts:
-        console.print(part, highlight=False)
+        Console().print(part, highlight=False)
     if json_file:
-        text = json.dumps(_strict(content()), indent=1, allow_nan=False) + "\n"
+        text = json.dumps(_strict(content), indent=1, allow_nan=False) + "\n"
         write_whole(json_file, lambda file: file.write(text.encode()))
     if plot:
         kind = plot.suffix[1:].lower() or "png"
@@ -164,7 +169,7 @@ def table2(
     quiet: Quiet = False,
 ) -> None:
     """Run the paper's experiment and print its Table 2, with ours beside it."""
-    try:
+    with _one_line_errors():
         _expect_to_draw(plot)
         outcomes = run(
             _split(datasets, PAPER_SETS),
@@ -175,15 +180,14 @@ def table2(
             verbose=not quiet,
         )
         table = table2_experiment.lines(outcomes)
+        content = table2_experiment.as_json(outcomes, table)
         _report(
             printed.table2(table, repeats),
+            content,
             json_file,
-            lambda: table2_experiment.as_json(outcomes, table),
-            plot,
             lambda: show.plot_table2(table),
+            plot,
         )
-    except (ImportError, OSError, ValueError) as error:
-        _fail(error)
 
 
 @app.command()
@@ -198,7 +202,7 @@ def figure2(
     quiet: Quiet = False,
 ) -> None:
     """Run the paper's experiment for five training sizes and print the errors."""
-    try:
+    with _one_line_errors():
         _expect_to_draw(plot)
         outcomes = run(
             _split(datasets, figure2_experiment.MULTICLASS_SETS),
@@ -210,15 +214,10 @@ def figure2(
             verbose=not quiet,
         )
         curves = figure2_experiment.curves(outcomes)
+        content = figure2_experiment.as_json(outcomes, curves)
         _report(
-            printed.figure2(curves),
-            json_file,
-            lambda: figure2_experiment.as_json(outcomes, curves),
-            plot,
-            lambda: show.plot_figure2(curves),
+            printed.figure2(curves), content, json_file, lambda: show.plot_figure2(curves), plot
         )
-    except (ImportError, OSError, ValueError) as error:
-        _fail(error)
 
 
 @app.command()
@@ -239,7 +238,7 @@ def rates(
     quiet: Quiet = False,
 ) -> None:
     """Simulate how fast prunings come close to the Bayes error, and print the rates."""
-    try:
+    with _one_line_errors():
         _expect_to_draw(plot)
         trials = rates_experiment.simulate(
             _whole_numbers("dimensions", dimensions, rates_experiment.DIMENSIONS),
@@ -250,15 +249,8 @@ def rates(
             verbose=not quiet,
         )
         found = rates_experiment.rates(trials)
-        _report(
-            printed.rates(found),
-            json_file,
-            lambda: rates_experiment.as_json(trials, found),
-            plot,
-            lambda: show.plot_rates(found),
-        )
-    except (ImportError, OSError, ValueError) as error:
-        _fail(error)
+        content = rates_experiment.as_json(trials, found)
+        _report(printed.rates(found), content, json_file, lambda: show.plot_rates(found), plot)
 
 
 @app.command()
@@ -280,7 +272,7 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit a model to a table and write it to a file."""
-    try:
+    with _one_line_errors():
         model = _unfitted(method, partition, regression, grow_size, delta)
         if isinstance(model, TreeVoteEstimator):
             model.set_params(random_state=seed, n_jobs=jobs, verbose=int(not quiet))
@@ -289,8 +281,6 @@ def fit(
         model.fit(table.X, table.y)
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
         storage.save(model, output)
-    except (ImportError, OSError, ValueError) as error:
-        _fail(error)
     Console().print(
         f"{len(table.X)} rows, {table.X.shape[1]} features{_classes(model)}; {_learned(model)}; "
         f"written to {output}{_promise(model)}",
@@ -357,7 +347,7 @@ def certify(
     delta: Delta = 0.05,
 ) -> None:
     """Certify the error of a model by rows that were never used."""
-    try:
+    with _one_line_errors():
         model = storage.load(model_file)
         if not is_classifier(model):
             raise ValueError(f"{model_file} predicts numbers; only errors of classes are certified")
@@ -365,8 +355,6 @@ def certify(
         truth = np.asarray(tables.split_target(columns, target).y)
         X = _rows_for(model, columns, file)
         certificate = certify_rows(model, X, truth, delta)
-    except (ImportError, OSError, ValueError) as error:
-        _fail(error)
     typer.echo(str(certificate))
 
 
@@ -396,7 +384,7 @@ def predict(
     The shares of naive Bayes are probabilities. A number is predicted with its standard deviation
     between the prunings and within their leaves.
     """
-    try:
+    with _one_line_errors():
         model = storage.load(model_file)
         columns = tables.read(file)
         X = _rows_for(model, columns, file)
@@ -406,8 +394,6 @@ def predict(
             shares = model.predict_proba(X)
             beside = {f"share_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
         _write_table(pa.table({"prediction": pa.array(model.predict(X)), **beside}), output)
-    except (ImportError, OSError, ValueError) as error:
-        _fail(error)
 
 
 def _rows_for(model: Model, columns: pa.Table, file: Path) -> Any:
