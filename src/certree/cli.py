@@ -70,8 +70,7 @@ _TREE_REGRESSORS: dict[ModelName, type[TreeVoteEstimator]] = {
 }
 
 Data = Annotated[
-    str | None,
-    typer.Option(help="Directory of NAME.parquet files.", envvar=tables.DATA_VARIABLE),
+    str | None, typer.Option(help="Directory of NAME.parquet files.", envvar=tables.DATA_VARIABLE)
 ]
 Datasets = Annotated[list[str] | None, typer.Option(help="Data sets; repeat or use commas.")]
 Partitions = Annotated[

@@ -165,10 +165,7 @@ class Spread:
 
 
 def spread(
-    tree: Tree,
-    stats: TargetStats,
-    weights: NodeWeights,
-    voting: Voting = Voting("mean"),
+    tree: Tree, stats: TargetStats, weights: NodeWeights, voting: Voting = Voting("mean")
 ) -> Spread:
     """Split the variance of a numeric target by the law of total variance.
 

@@ -209,9 +209,7 @@ class LabelledElection(_Electorate):
 
 
 def elect(
-    election: Election,
-    laws: Sequence[NodeWeights] = (),
-    deploy: Deploy = "best",
+    election: Election, laws: Sequence[NodeWeights] = (), deploy: Deploy = "best"
 ) -> Deployed:
     """Certify the pruning of the growing rows and the best vote, and deploy one of them.
 

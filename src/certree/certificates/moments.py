@@ -114,10 +114,7 @@ def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
 
 def margin_moments(tree: Tree, stats: NodeStats, ballot: Vote) -> tuple[float, float]:
     """First and second moment of the margin, votes for the class less votes for others, O(m K)."""
-    return (
-        1 - 2 * tuple_risk(tree, stats, ballot),
-        1 - 2 * one_wrong(tree, stats, ballot),
-    )
+    return (1 - 2 * tuple_risk(tree, stats, ballot), 1 - 2 * one_wrong(tree, stats, ballot))
 
 
 @dataclass(frozen=True, slots=True)

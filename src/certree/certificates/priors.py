@@ -210,11 +210,7 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
 
 
 def centred_prior(
-    tree: Tree,
-    grown: NodeStats,
-    pruning: NodeWeights,
-    doubt: float = 0.01,
-    stop_below: float = 0.6,
+    tree: Tree, grown: NodeStats, pruning: NodeWeights, doubt: float = 0.01, stop_below: float = 0.6
 ) -> Prior:
     """Expect one pruning that the growing rows have chosen, and labels like theirs.
 

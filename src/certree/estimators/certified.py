@@ -26,13 +26,7 @@ from certree.certificates.hold_out import certify
 from certree.certificates.occam import Drawn, occam_pruning, single_draw
 from certree.certificates.selective import Selective, margins, selective_certificates
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups
-from certree.estimators.pac_bayes import (
-    TEMPERATURES,
-    PACBayesLaws,
-    pac_bayes_candidates,
-    search_of,
-    voting_of,
-)
+from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.grow.growing import MaxDepth
 from certree.progress import progress
@@ -40,13 +34,12 @@ from certree.prunings.penalties import CostComplexity
 from certree.rows.training import Training, training_rows
 from certree.stats import NodeStats, counted
 from certree.tree import Tree, threads
-from certree.tune import Candidate, GrownFold, Mixture, Objective, Search, tune
+from certree.tune import Candidate, GrownFold, Mixture, Objective, tune
 from certree.votes import Kind, Voting
-from certree.weights.family import Scoring
 from certree.weights.node_weights import NodeWeights
 
 
-class CertifiedTreeClassifier(TreeVoteClassifier):
+class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     """A tree with a certificate on its error on new rows.
 
     Some of the rows grow and label the tree; the others weigh its prunings and bound the error of what
@@ -136,7 +129,6 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
     370
     """
 
-    _temperatures = TEMPERATURES
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
         "grow_size": [Interval(Real, 0, 1, closed="neither")],
@@ -259,31 +251,15 @@ class CertifiedTreeClassifier(TreeVoteClassifier):
     def _pruning_objective(self, grown: list[GrownFold]) -> Objective:
         return Objective.of(grown, Candidate(CostComplexity().family, Voting("mean")), "error")
 
-    # How laws are chosen by cross-validation, if they are.
-
     def _validate_params(self) -> None:
         super()._validate_params()
-        self._by_validation()._validate_params()
+        self._laws()._validate_params()
 
-    def _by_validation(self) -> PACBayesLaws:
+    def _laws(self) -> PACBayesLaws:
         return PACBayesLaws() if isinstance(self.laws, str) else self.laws
 
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
         return {**super()._shorthands(), "laws": {"cv": PACBayesLaws()}.get}
-
-    def _scoring(self) -> Scoring:
-        return self._by_validation().scoring
-
-    def _given(self) -> list[float | None]:
-        laws = self._by_validation()
-        return [getattr(laws, name) for name in TEMPERATURES]
-
-    def _candidates(self) -> list[Candidate]:
-        return pac_bayes_candidates(self._by_validation().prior, self._voting())
-
-    def _search(self) -> Search:
-        laws = self._by_validation()
-        return search_of(laws.search, laws.scoring)
 
     def _voting(self) -> Voting:
         return voting_of(self.vote, self._slopes())

@@ -122,10 +122,6 @@ class DecoratedTree(TreeVoteEstimator):
         "scale": ["boolean"],
     }
 
-    leaf_estimator: Any
-    min_model_rows: int
-    scale: bool
-
     verbose = 0
 
     def _partition_of(self, value: Any) -> Partition:

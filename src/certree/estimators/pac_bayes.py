@@ -24,22 +24,6 @@ _LAW_CONSTRAINTS: dict[str, list[Any]] = {
     "lambda_penalty": [Interval(Real, 0, None, closed="left"), None],
     "search": [StrOptions({"mixture", "joint", "error-first"}), None],
 }
-TEMPERATURES = ("lambda_error", "lambda_penalty")
-
-
-def pac_bayes_candidates(prior: PriorName | None, voting: Voting) -> list[Candidate]:
-    """The PAC-Bayes laws of one prior, or of both."""
-    priors: list[PriorName] = ["leaves", "branching"] if prior is None else [prior]
-    return [Candidate(partial(pac_bayes_family, prior=one), voting) for one in priors]
-
-
-def search_of(search: Search | None, scoring: Scoring) -> Search:
-    """How temperatures are searched; None: as suits the score."""
-    if search is None:
-        return "mixture" if scoring == "log_loss" else "joint"
-    if search == "mixture" and scoring != "log_loss":
-        raise ValueError(f'search="mixture" takes scoring="log_loss", got {scoring!r}')
-    return search
 
 
 def voting_of(vote: Voting | Kind, slopes: Any) -> Voting:
@@ -94,16 +78,31 @@ class PACBayesLaws(BaseEstimator):
 class PACBayesVote(TreeVoteEstimator):
     """Estimators in which all prunings vote by the PAC-Bayes law, whatever the target is."""
 
-    _temperatures = TEMPERATURES
+    _temperatures = ("lambda_error", "lambda_penalty")
 
-    prior: PriorName | None
-    search: Search | None
+    def _laws(self) -> Any:
+        """What holds the parameters of `PACBayesLaws`."""
+        return self
+
+    def _given(self) -> list[float | None]:
+        return [getattr(self._laws(), name) for name in self._temperatures]
 
     def _candidates(self) -> list[Candidate]:
-        return pac_bayes_candidates(self.prior, self._voting())
+        prior, voting = self._laws().prior, self._voting()
+        priors: list[PriorName] = ["leaves", "branching"] if prior is None else [prior]
+        return [Candidate(partial(pac_bayes_family, prior=one), voting) for one in priors]
+
+    def _scoring(self) -> Scoring:
+        scoring: Scoring = self._laws().scoring
+        return scoring
 
     def _search(self) -> Search:
-        return search_of(self.search, self.scoring)
+        search, scoring = self._laws().search, self._scoring()
+        if search is None:
+            return "mixture" if scoring == "log_loss" else "joint"
+        if search == "mixture" and scoring != "log_loss":
+            raise ValueError(f'search="mixture" takes scoring="log_loss", got {scoring!r}')
+        return search
 
 
 class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):

@@ -31,9 +31,6 @@ class PrunedVote(TreeVoteEstimator):
         "price": [Interval(Real, 0, None, closed="left"), None],
     }
 
-    rule: str | PruningRule
-    price: float | None
-
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
         return {**super()._shorthands(), "rule": rule_of}
 

@@ -13,13 +13,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_co
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64, Int32
 from certree.explain import ExplainedCell, Explainer
-from certree.grow.growing import GrowingRows, MaxDepth, Slopes, slopes_of
+from certree.grow.growing import GrowingRows, Slopes, slopes_of
 from certree.grow.partition import Partition
 from certree.grow.shorthand import PARTITIONS, partition_of
 from certree.progress import progress
@@ -56,15 +54,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         "verbose": ["verbose"],
     }
 
-    partition: Any
-    cv: Any
-    scoring: Scoring
-    max_depth: MaxDepth
-    categorical_features: Any
     monotonic_cst: Any = None
-    random_state: Any
-    n_jobs: int | None
-    verbose: int
     n_features_in_: int
     categories_: Categories | None
 
@@ -382,7 +372,6 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    class_weight: Any
     n_classes_: int
     stats_: NodeStats
 

@@ -149,7 +149,7 @@ def notes(table: Sequence[Line]) -> list[str]:
     """What a reader of the table must know."""
     said = [
         "Ratio: mean error over mean error of the optimal pruning (below 1 is better); ± is the "
-        "standard error over the repetitions. Paper: Nguyen and Kpotufe, NeurIPS 2018, Table 2.",
+        "standard error over the repetitions. Paper: Nguyen and Kpotufe, NeurIPS 2018, Table 2."
     ]
     outside = [line for line in table if line.outside is not None]
     if outside:

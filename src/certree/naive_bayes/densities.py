@@ -77,10 +77,7 @@ class Moments:
         within = np.hypot(np.sqrt(1 - share) * self.deviation, np.sqrt(share) * other.deviation)
         between = np.sqrt(share * (1 - share)) * apart
         return replace(
-            self,
-            rows=rows,
-            mean=self.mean + share * apart,
-            deviation=np.hypot(within, between),
+            self, rows=rows, mean=self.mean + share * apart, deviation=np.hypot(within, between)
         )
 
     def pooled(self) -> tuple[float, float]:

@@ -293,12 +293,7 @@ def polynomial_penalised(
     2003, equation (3).
     """
     prunings = fragment_prunings(
-        tree,
-        stats,
-        smoothness=smoothness,
-        log_cells=log_cells,
-        count_empty=count_empty,
-        cost=cost,
+        tree, stats, smoothness=smoothness, log_cells=log_cells, count_empty=count_empty, cost=cost
     )
     return prunings.at(nonnegative("price", price))
 
@@ -403,11 +398,7 @@ class Polynomial(ScottNowakRule):
         return 1 / (n_features + 2 * _degree(self.smoothness))
 
     def family(
-        self,
-        tree: Tree,
-        stats: Stats,
-        exponent: float | None = None,
-        cost: ArrayLike | None = None,
+        self, tree: Tree, stats: Stats, exponent: float | None = None, cost: ArrayLike | None = None
     ) -> FragmentPrunings:
         """The prunings of a tree, by their price; nodes may cost other things than their loss."""
         return fragment_prunings(

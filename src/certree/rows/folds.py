@@ -75,10 +75,7 @@ def content_folds(
             weights = (
                 (None,) * 2
                 if sample_weight is None
-                else (
-                    sample_weight[grow],
-                    sample_weight[judge],
-                )
+                else (sample_weight[grow], sample_weight[judge])
             )
         else:
             copies = [np.bincount(row[side], minlength=len(y)) for side in (dealt != k, dealt == k)]
