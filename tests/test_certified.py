@@ -25,7 +25,7 @@ from certree import (
     Voting,
 )
 from certree.certificates import bounds
-from certree.grow.shorthand import PARTITIONS
+from certree.grow.partition import PARTITIONS
 from certree.rows.deal import deal
 
 

@@ -26,7 +26,7 @@ from certree import (
     grow_kd,
 )
 from certree.grow import GrowingRows, SklearnTree, dyadic_grid
-from certree.grow.shorthand import PARTITIONS, partition_of
+from certree.grow.partition import PARTITIONS, partition_of
 from certree.prunings import Polynomial
 from certree.prunings.shorthand import RULES, rule_of
 

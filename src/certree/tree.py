@@ -130,17 +130,9 @@ class Tree:
     def of(cls, columns: Columns, p: int) -> "Tree":
         """Make a tree of the columns that a grower of the core returns."""
         feature, threshold, left, chain, missing_left, category_start, categories, optimal = columns
-        return cls(
-            feature,
-            threshold,
-            left,
-            chain,
-            p,
-            missing_left.view(np.bool_),
-            category_start if len(category_start) else None,  # type: ignore[arg-type] # see fields
-            categories,
-            optimal,
-        )
+        sets: Any = category_start if len(category_start) else None
+        goes_left = missing_left.view(np.bool_)
+        return cls(feature, threshold, left, chain, p, goes_left, sets, categories, optimal)
 
     def category_set(self, node: int) -> Int32:
         """Categories that a node compares, ascending; empty if it compares its threshold."""

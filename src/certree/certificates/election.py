@@ -57,8 +57,8 @@ _Law = TypeVar("_Law", NodeWeights, LabelledWeights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate(Generic[_Law]):
-    """A law, its vote, and its temperature if it is one of the path."""
+class Voted(Generic[_Law]):
+    """A law that stands for election: its vote, and its temperature if it is one of the path."""
 
     law: _Law
     ballot: Vote
@@ -162,11 +162,11 @@ class Election(_Electorate):
         """What every node votes for, by the counts of both sides."""
         return self.voting.ballots(self.held.tree, self.both)
 
-    def candidates(self, laws: Sequence[NodeWeights] = ()) -> Iterable[Candidate[NodeWeights]]:
+    def candidates(self, laws: Sequence[NodeWeights] = ()) -> Iterable[Voted[NodeWeights]]:
         """The votes of some laws; none: of every law along the path of Gibbs posteriors."""
         given: list[tuple[float | None, NodeWeights]] = [(None, law) for law in laws]
         for value, law in given or self.path():
-            yield Candidate(law, self.ballots.cast(self.held.tree, law), value)
+            yield Voted(law, self.ballots.cast(self.held.tree, law), value)
 
     def path(self) -> Iterable[tuple[float, NodeWeights]]:
         """Gibbs posteriors of every temperature and of a law of each kind in the prior."""
@@ -201,11 +201,11 @@ class LabelledElection(_Electorate):
         """Stops anywhere with the same probability, and all labels alike."""
         return branching_prior(self.held.tree, self.held.n_classes)
 
-    def candidates(self) -> Iterable[Candidate[LabelledWeights]]:
+    def candidates(self) -> Iterable[Voted[LabelledWeights]]:
         """The votes of every law along the path of Gibbs posteriors."""
         for value in PATH:
             law = labelled_posterior(self.held.tree, self.stats, self.prior, value)
-            yield Candidate(law, ballot_of(self.held.tree, self.stats, law), value)
+            yield Voted(law, ballot_of(self.held.tree, self.stats, law), value)
 
 
 def elect(
@@ -297,8 +297,8 @@ def _as_hold_out(held: HeldOut, label: Int32, delta: float) -> Certificate:
 
 
 def _best(
-    election: Election | LabelledElection, candidates: Iterable[Candidate[_Law]], share: float
-) -> tuple[Candidate[_Law], Certificate]:
+    election: Election | LabelledElection, candidates: Iterable[Voted[_Law]], share: float
+) -> tuple[Voted[_Law], Certificate]:
     """The first vote with the lowest bound of its labelling, and that bound."""
     held, prior, delta = election.held, election.prior, election.delta
     certify = occam_mean if held.grouped else occam_vote
@@ -321,7 +321,7 @@ def _best(
     return best
 
 
-def _others(election: Election, best: Candidate[NodeWeights]) -> Iterable[Certificate]:
+def _others(election: Election, best: Voted[NodeWeights]) -> Iterable[Certificate]:
     """Bounds on prunings and, if they vote by their labels, on their draws and majority."""
     held, prior, delta = election.held, election.prior, election.delta
     if not held.grouped:

@@ -1,7 +1,7 @@
 """The classifier whose fit certifies: some rows grow the tree, the others weigh and bound the error."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -192,14 +192,9 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         with self._unchanged_by_failure():
             random_state = check_random_state(self.random_state)
             sees_rows = self._partition().sees_rows
+            size = self.grow_size if sees_rows else 0
             training = training_rows(
-                self,
-                X,
-                y,
-                sample_weight,
-                groups=groups,
-                grow_size=self.grow_size if sees_rows else 0,
-                random_state=random_state,
+                self, X, y, sample_weight, groups=groups, grow_size=size, random_state=random_state
             )
             if sees_rows:
                 self._elect(training, random_state)
@@ -451,12 +446,6 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         if not self._partition().sees_rows:
             size += " It halves the given box, and is the same whatever the rows are."
         parts = self.certificate_.parts
-        shares = ", ".join(
-            f"{100 * value:.1f} % {name}"
-            for name, value in (
-                ("observed error", parts.observed),
-                ("complexity", parts.complexity),
-                ("confidence", parts.confidence),
-            )
-        )
+        named = zip(("observed error", "complexity", "confidence"), astuple(parts), strict=True)
+        shares = ", ".join(f"{100 * value:.1f} % {name}" for name, value in named)
         return f"{size} {self.certificate_} The bound is made of {shares}."

@@ -22,8 +22,7 @@ from certree.arrays import Float64, Int32
 from certree.estimators.pruned import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.grow.growing import MaxDepth
-from certree.grow.partition import Partition
-from certree.grow.shorthand import partition_of
+from certree.grow.partition import Partition, partition_of
 from certree.prunings.paths import losses_as_leaf
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial

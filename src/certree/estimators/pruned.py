@@ -224,10 +224,6 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteRegressor._parameter_constraints,
         **PrunedVote._parameter_constraints,
-        "rule": [
-            StrOptions({name for name, rule in RULES.items() if not rule.reads_classes}),
-            HasMethods(["family", "get_params"]),
-        ],
     }
 
     def __init__(

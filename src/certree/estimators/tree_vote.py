@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from certree.arrays import Float64, Int32
 from certree.explain import ExplainedCell, Explainer
 from certree.grow.growing import GrowingRows, Slopes, slopes_of
-from certree.grow.partition import Partition
-from certree.grow.shorthand import PARTITIONS, partition_of
+from certree.grow.partition import PARTITIONS, Partition, partition_of
 from certree.progress import progress
 from certree.rows.categories import Categories
 from certree.rows.folds import Fold

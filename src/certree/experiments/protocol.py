@@ -31,11 +31,7 @@ TEST_ROWS = 2000
 # UCI's training file; the rows after it have another class mix.
 FIRST_ROWS = {"crowd": 10545}
 
-PARTITIONS: dict[str, Partition] = {
-    "dyadic": Dyadic(),
-    "kd": KD(axis="cycle"),
-    "kd-spread": KD(axis="spread"),
-}
+PARTITIONS: dict[str, Partition] = {"dyadic": Dyadic(), "kd": KD("cycle"), "kd-spread": KD()}
 # The tree with every cell in a node of its own, for sets with few features.
 EXPANDED = "dyadic-expanded"
 EXPANDED_FEATURES = 16

@@ -15,16 +15,9 @@ from certree.tune import Mixture
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights
 
+_SPLITS = ("feature", "threshold", "left", "chain", "missing_left")
 _COLUMNS = {
-    "tree": (
-        "feature",
-        "threshold",
-        "left",
-        "chain",
-        "missing_left",
-        "category_start",
-        "categories",
-    ),
+    "tree": (*_SPLITS, "category_start", "categories"),
     "weights": ("weight", "log_odds", "chain_entropy", "chain_mode"),
     "vote": ("score",),
 }

@@ -1,8 +1,12 @@
-"""What grows a tree: any object with these."""
+"""What grows a tree: any object with a method `grow`, and what such objects are called in short."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
+from certree.grow.cart import Cart
+from certree.grow.dyadic import Dyadic
 from certree.grow.growing import GrowingRows
+from certree.grow.kd import KD
+from certree.grow.sklearn_tree import SklearnTree
 from certree.tree import Tree
 
 
@@ -16,3 +20,40 @@ class Partition(Protocol):
 
     def grow(self, rows: GrowingRows) -> Tree:
         """Grow the tree of these rows."""
+
+
+PARTITIONS = {"cart": Cart, "dyadic": Dyadic, "kd": KD}
+
+
+def partition_of(value: Any, **switches: Any) -> Partition:
+    """The partition that a name, an object or a decision tree of scikit-learn means.
+
+    Parameters
+    ----------
+    value : {"cart", "dyadic", "kd"}, partition, or scikit-learn decision tree
+        What an estimator was given.
+    **switches
+        Those of a partition that is given by its name alone.
+
+    Returns
+    -------
+    Partition
+
+    Raises
+    ------
+    ValueError
+        If it is none of them.
+    """
+    if isinstance(value, str) and value in PARTITIONS:
+        named: Partition = PARTITIONS[value](**switches)
+        return named
+    if not isinstance(value, type):
+        if hasattr(value, "grow"):
+            given: Partition = value
+            return given
+        if hasattr(value, "fit"):
+            return SklearnTree(value)
+    raise ValueError(
+        'partition must be "cart", "dyadic", "kd", an object such as Cart(), or a scikit-learn '
+        f"decision tree, got {value!r}"
+    )

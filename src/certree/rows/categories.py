@@ -1,6 +1,6 @@
 """Categories at the door: names become codes 0, 1, ..., the rest of a table stays numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from numbers import Real
@@ -251,18 +251,14 @@ def _numbers(column: _Column) -> Float64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Words:
-    """A column of names.
+    """A column of names: the distinct ones, None for missing values, and which each row has."""
 
-    Parameters
-    ----------
-    names : list of (str or None)
-        Distinct names; None is a missing value.
-    spread : callable
-        Gives every row the number of its name, from those of all names.
-    """
+    names: list[Any]
+    row: NDArray[np.intp]
 
-    names: list[str | None]
-    spread: Callable[[Sequence[float]], Float64]
+    def spread(self, numbers: Sequence[float]) -> Float64:
+        """Give every row the number of its name."""
+        return np.array(numbers, dtype=np.float64)[self.row]
 
 
 def _values(column: _Column, j: int) -> Float64 | _Words:
@@ -291,43 +287,32 @@ def _of_texts(column: nw.Series[Any], j: int) -> Float64 | _Words:
         row = np.where(np.isnan(row), len(distinct), row).astype(np.intp)
         used = np.bincount(row, minlength=len(distinct)) > 0
         distinct = [name if rows else None for name, rows in zip(distinct, used, strict=False)]
-
-    def spread(numbers: Sequence[float]) -> Float64:
-        by_row: Float64 = np.array([*numbers, np.nan], dtype=np.float64)[row]
-        return by_row
-
-    return _named(distinct, spread, j)
+    return _named(_Words([*distinct, None], row), j)
 
 
 def _of_objects(values: list[Any], j: int) -> Float64 | _Words:
     try:
-        distinct = list(dict.fromkeys(values))
+        number = {value: place for place, value in enumerate(dict.fromkeys(values))}
     except TypeError as error:
         raise ValueError(f"the categories of feature {j} must be hashable: {error}") from error
-
-    def spread(numbers: Sequence[float]) -> Float64:
-        number = dict(zip(distinct, numbers, strict=True))
-        return np.fromiter(map(number.__getitem__, values), np.float64, len(values))
-
-    return _named(distinct, spread, j)
+    row = np.fromiter(map(number.__getitem__, values), np.intp, len(values))
+    return _named(_Words(list(number), row), j)
 
 
-def _named(
-    distinct: list[Any], spread: Callable[[Sequence[float]], Float64], j: int
-) -> Float64 | _Words:
+def _named(words: _Words, j: int) -> Float64 | _Words:
     """Numbers or names of the rows, by what their distinct values are."""
-    if set(map(type, distinct)) <= {str, type(None)}:
-        return _Words(distinct, spread)
-    known = [None if _is_missing(value) else value for value in distinct]
+    if set(map(type, words.names)) <= {str, type(None)}:
+        return words
+    known = [None if _is_missing(value) else value for value in words.names]
     kinds = {_kind(value) for value in known} - {type(None)}
     if kinds == {Real}:
-        return spread([np.nan if value is None else float(value) for value in known])
+        return words.spread([np.nan if value is None else float(value) for value in known])
     if len(kinds) > 1:
         found = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise ValueError(
             f"the categories of feature {j} must be strings or numbers, not both: got {found}"
         )
-    return _Words([None if value is None else str(value) for value in known], spread)
+    return _Words([None if value is None else str(value) for value in known], words.row)
 
 
 def _is_missing(value: Any) -> bool:
