@@ -135,8 +135,7 @@ class Objective:
         """What each law's vote gives to the right class: weights (a,) of rows, and shares (a, g)."""
         parts = []
         for family, votes in self.families:
-            laws = laws_of(family)
-            parts.append(laws.judged_shares(temperatures, votes, self.n_threads))
+            parts.append(laws_of(family).judged_shares(temperatures, votes, self.n_threads))
         rows, shares = zip(*parts, strict=True)
         return np.concatenate(rows), np.concatenate(shares)
 

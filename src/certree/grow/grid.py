@@ -41,11 +41,10 @@ class Grid(BaseEstimator):
 
     def grow(self, rows: GrowingRows) -> Tree:
         """Divide the box; nothing of the rows is read but their number and that of the features."""
-        corners: ArrayLike = column("box", self.box, "float64", (2, rows.X.shape[1]))
+        low, high = column("box", self.box, "float64", (2, rows.X.shape[1]))
         # Weights may follow classes, and so must not decide the depth.
         plain = replace(rows, weight=None)
         depth = int(np.log2(plain.n)) if rows.max_depth is None else plain.depth_limit
-        low, high = np.asarray(corners)
         return dyadic_grid(low, high, min(depth, DEEPEST_GRID))
 
 
