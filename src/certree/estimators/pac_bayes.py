@@ -93,8 +93,7 @@ class PACBayesVote(TreeVoteEstimator):
         return [Candidate(partial(pac_bayes_family, prior=one), voting) for one in priors]
 
     def _scoring(self) -> Scoring:
-        scoring: Scoring = self._laws().scoring
-        return scoring
+        return self._laws().scoring
 
     def _search(self) -> Search:
         search, scoring = self._laws().search, self._scoring()
