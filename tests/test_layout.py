@@ -3,9 +3,11 @@
 import ast
 import inspect
 import re
+import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
@@ -180,3 +182,52 @@ def test_the_package_does_not_print():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         assert not calls & {"print", "exit", "quit"}, name
+
+
+class Walk:
+    """The rooms that rows pass, in order: those of functions that are handed them.
+
+    Estimators call the rooms one after the other, and folds take the same way for themselves.
+    """
+
+    def __init__(self, n_features):
+        self.n_features, self.rooms, self.inside_folds = n_features, [], 0
+
+    def __call__(self, frame, event, _):
+        file = Path(frame.f_code.co_filename)
+        if event not in ("call", "return") or SOURCE not in file.parents:
+            return
+        if frame.f_code.co_name == "grow_fold":
+            self.inside_folds += 1 if event == "call" else -1
+        room = module_name(file).split(".")[0]
+        if event == "return" or self.inside_folds or room in ("arrays", "estimators", "tune"):
+            return
+        handed = [
+            frame.f_locals[name] for name in frame.f_code.co_varnames if name in frame.f_locals
+        ]
+        if any(self.is_table(getattr(value, "X", value)) for value in handed):
+            self.rooms += [room] if self.rooms[-1:] != [room] else []
+
+    def is_table(self, value):
+        return (
+            isinstance(value, np.ndarray) and value.ndim == 2 and value.shape[1] == self.n_features
+        )
+
+
+def rooms_of(task, n_features):
+    walk = Walk(n_features)
+    sys.setprofile(walk)
+    try:
+        task()
+    finally:
+        sys.setprofile(None)
+    return walk.rooms
+
+
+@pytest.mark.parametrize("name", ["PACBayesTreeClassifier", "CertifiedTreeClassifier"])
+def test_rows_enter_each_room_once_and_go_down_only(name):
+    X = np.random.default_rng(0).normal(size=(300, 7))
+    y = (X[:, 0] > 0).astype(int)
+    model = getattr(certree, name)(random_state=0)
+    assert rooms_of(lambda: model.fit(X, y), 7) == ["rows", "grow", "tree"]
+    assert rooms_of(lambda: model.predict_proba(X), 7) == ["rows", "tree"]
