@@ -68,7 +68,7 @@ def test_a_row_on_both_sides_is_refused():
 
 def test_row_numbers_are_checked():
     for bad in ([0.5], [[1, 2]], [True, False]):
-        with pytest.raises(ValueError, match="grow must be a list of row numbers"):
+        with pytest.raises(ValueError, match="grow must be a list of indices of rows"):
             split(grow=bad)
     for bad in ([-1], [40]):
         with pytest.raises(ValueError, match=r"weigh must lie in 0 .. 39"):

@@ -130,11 +130,11 @@ def codes(name: str, values: ArrayLike, length: int, n_codes: int) -> Int32:
     return result
 
 
-def row_weights(values: ArrayLike | None, n_rows: int) -> Float64 | None:
+def row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
     """Check one finite, non-negative weight per row; None if all rows weigh 1."""
     if values is None:
         return None
-    result: Float64 = column("sample_weight", values, "float64", (n_rows,))
+    result: Float64 = column("sample_weight", values, "float64", (n,))
     if not np.isfinite(result).all() or (result.size and result.min() < 0):
         raise ValueError("sample_weight must be finite and non-negative")
     return result

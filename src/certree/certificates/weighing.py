@@ -29,7 +29,7 @@ class HeldOut:
         Counts of the weighing rows, with the labels of `grown`. Of rows in groups each has the weight
         1 / (rows of its group).
     grow, weigh : ndarray of intp
-        Row numbers of the two sides.
+        Indices of the two sides.
     n : int
         Independent observations: weighing rows, or groups of them.
     grouped : bool
@@ -124,10 +124,10 @@ def held_out(
     n_classes : int
         Number of classes, K.
     grow : array-like of int
-        Numbers of all rows that the tree has seen, also through scaling, imputation or the choice of
+        Indices of all rows that the tree has seen, also through scaling, imputation or the choice of
         features. They label its nodes. Empty for a tree that was there before the rows.
     weigh : array-like of int
-        Numbers of the rows that weigh the prunings and certify the result.
+        Indices of the rows that weigh the prunings and certify the result.
     groups : array-like of shape (n,), or None
         Group of each row, such as a patient, where only groups are independent; None: each row by
         itself. Every group then weighs the same.
@@ -157,8 +157,8 @@ def held_out(
     """
     rows = matrix(X)
     classes = codes("y", y, len(rows), n_classes)
-    growing = _row_numbers("grow", grow, len(rows))
-    weighing = _row_numbers("weigh", weigh, len(rows))
+    growing = _indices("grow", grow, len(rows))
+    weighing = _indices("weigh", weigh, len(rows))
     _expect_disjoint(growing, weighing)
     leaf = tree.apply(rows, n_jobs=n_jobs)
     return kept_apart(tree, leaf, classes, n_classes, growing, weighing, groups)
@@ -183,12 +183,12 @@ def kept_apart(
     return HeldOut(tree, grown, stats, grow, weigh, n, groups is not None)
 
 
-def _row_numbers(name: str, values: ArrayLike, n_rows: int) -> Indices:
+def _indices(name: str, values: ArrayLike, n: int) -> Indices:
     numbers = np.array(values)
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-        raise ValueError(f"{name} must be a list of row numbers, got {values!r}")
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < n_rows:
-        raise ValueError(f"{name} must lie in 0 .. {n_rows - 1}")
+        raise ValueError(f"{name} must be a list of indices of rows, got {values!r}")
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < n:
+        raise ValueError(f"{name} must lie in 0 .. {n - 1}")
     numbers = numbers.astype(np.intp)
     numbers.flags.writeable = False
     return numbers

@@ -48,9 +48,9 @@ class _Node:
     rows: Indices
     is_modelled: bool
 
-    def part(self, fold: Fold, n_rows: int) -> Fold:
+    def part(self, fold: Fold, n: int) -> Fold:
         """What a fold of all rows is in this node."""
-        inside = np.zeros(n_rows, dtype=bool)
+        inside = np.zeros(n, dtype=bool)
         inside[self.rows] = True
         grow, judge = inside[fold.grow], inside[fold.judge]
         return Fold(
@@ -62,7 +62,7 @@ class _Node:
 
 
 def _rows_of_nodes(tree: Tree, leaf: Int32) -> list[Indices]:
-    """Numbers of the rows in each node, ascending."""
+    """Indices of the rows in each node, ascending."""
     order = np.argsort(leaf, kind="stable")
     ends = np.searchsorted(leaf[order], np.arange(tree.n_nodes + 1))
     rows: list[Indices] = [order[ends[v] : ends[v + 1]] for v in range(tree.n_nodes)]

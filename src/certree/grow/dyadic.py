@@ -14,12 +14,12 @@ from certree.tree import Tree, threads
 Resolution = Literal["paper"] | None
 
 
-def dyadic_resolution(n_rows: float, n_features: int, exponent: float | None = None) -> int:
+def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) -> int:
     """How often the dyadic tree of Scott and Nowak's theorems halves every side.
 
     Parameters
     ----------
-    n_rows : float
+    n : float
         Rows, n.
     n_features : int
         Features, p.
@@ -44,10 +44,10 @@ def dyadic_resolution(n_rows: float, n_features: int, exponent: float | None = N
     """
     power = nonnegative("exponent", 1 / n_features if exponent is None else exponent)
     # The logarithm of one row is 0.
-    halvings = floor(power * log(n_rows / log(n_rows)) / log(2)) if n_rows >= 2 else 0
+    halvings = floor(power * log(n / log(n)) / log(2)) if n >= 2 else 0
     if halvings < 1:
         raise ValueError(
-            f'resolution="paper" halves no side of {n_features} features for {n_rows:g} rows: '
+            f'resolution="paper" halves no side of {n_features} features for {n:g} rows: '
             "expected more rows, in each fold of a cross-validation, or fewer features"
         )
     return halvings

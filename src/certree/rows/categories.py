@@ -106,7 +106,7 @@ class Categories:
                 f"X has {len(table.columns)} features, but the categories are those of "
                 f"{len(self.names)} features"
             )
-        encoded: Float64 = np.empty((table.n_rows, len(self.names)))
+        encoded: Float64 = np.empty((table.n, len(self.names)))
         for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True)):
             encoded[:, j] = _numbers(column) if names is None else _codes(column, j, names)
         return encoded
@@ -202,7 +202,7 @@ _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
     columns: Sequence[_Column]
-    n_rows: int
+    n: int
     names: list[str] | None
 
 

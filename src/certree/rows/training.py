@@ -204,12 +204,12 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
     return target, weight
 
 
-def _checked_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
+def _checked_groups(groups: Any, n: int) -> NDArray[Any] | None:
     if groups is None:
         return None
     given = np.asarray(groups)
-    if given.shape != (n_rows,):
-        raise ValueError(f"groups must have shape ({n_rows},), got {given.shape}")
+    if given.shape != (n,):
+        raise ValueError(f"groups must have shape ({n},), got {given.shape}")
     return given
 
 
