@@ -6,7 +6,8 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree import _core
+from certree._core import count as core_count
+from certree._core import error_gains, frequencies, majority, moments, smoothed_means, squared_gains
 from certree.arrays import Float64, Int32, codes, column, matrix, row_weights
 from certree.tree import Tree
 
@@ -118,14 +119,14 @@ class NodeStats:
 
     def terms(self, tree: Tree, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Errors, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
-        gains = _core.error_gains(tree.left, self.counts, self.label, n_terms, empty_leaves)
+        gains = error_gains(tree.left, self.counts, self.label, n_terms, empty_leaves)
         n = self.counts[0].sum()
         root = [n - self.counts[0, self.label[0]], np.sqrt(n), float(empty_leaves or n > 0)]
         return gains, np.array(root[:n_terms])
 
     def averages(self, tree: Tree, smoothing: float) -> Float64:
         """Shares of the classes in each node, (m, K), smoothed as `vote` says."""
-        return _core.frequencies(tree.left, self.counts, smoothing)
+        return frequencies(tree.left, self.counts, smoothing)
 
     def at(self, nodes: NDArray[np.intp]) -> "NodeStats":
         """The statistics of some nodes."""
@@ -199,16 +200,14 @@ class TargetStats:
 
     def terms(self, tree: Tree, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Loss, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
-        gains = _core.squared_gains(
-            tree.left, self.rows, self.mean, self.unit, n_terms, empty_leaves
-        )
+        gains = squared_gains(tree.left, self.rows, self.mean, self.unit, n_terms, empty_leaves)
         n = self.rows[0]
         root = [self.sse[0] / self.unit, np.sqrt(n), float(empty_leaves or n > 0)]
         return gains, np.array(root[:n_terms])
 
     def averages(self, tree: Tree, smoothing: float) -> Float64:
         """Mean of each node, (m, 1), smoothed as `vote` says."""
-        return _core.smoothed_means(tree.left, self.rows, self.mean, smoothing)[:, None]
+        return smoothed_means(tree.left, self.rows, self.mean, smoothing)[:, None]
 
     def at(self, nodes: NDArray[np.intp]) -> "TargetStats":
         """The statistics of some nodes."""
@@ -268,8 +267,8 @@ def count(
 
 def counted(tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, n_classes: int) -> NodeStats:
     """Do what `count` does, for rows that have been checked and routed to their leaves."""
-    counts = _core.count(tree.left, leaf, y, weight, n_classes)
-    return NodeStats(counts, _core.majority(tree.left, counts))
+    counts = core_count(tree.left, leaf, y, weight, n_classes)
+    return NodeStats(counts, majority(tree.left, counts))
 
 
 # Cells of so many rows are small enough to be nearly constant in what can be predicted, and large
@@ -352,5 +351,5 @@ def measured(
     tree: Tree, leaf: Int32, y: Float64, weight: Float64 | None, unit: float | None = None
 ) -> TargetStats:
     """Do what `measure` does, for rows that have been checked and routed to their leaves."""
-    rows, mean, sse = _core.moments(tree.left, leaf, y, weight)
+    rows, mean, sse = moments(tree.left, leaf, y, weight)
     return TargetStats(rows, mean, sse, noise_variance(tree, rows, sse) if unit is None else unit)

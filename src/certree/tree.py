@@ -7,7 +7,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
-from certree import _core
+from certree._core import apply, depths
 from certree.arrays import Float64, Int32, Int64, column, matrix
 
 LEAF = -1
@@ -202,7 +202,7 @@ class Tree:
     @property
     def node_depth(self) -> NDArray[np.int64]:
         """Number of cells above the first cell of each node, (m,)."""
-        return _core.depths(self.left, self.chain)
+        return depths(self.left, self.chain)
 
     @property
     def depth(self) -> int:
@@ -240,7 +240,7 @@ class Tree:
 
     def route(self, X: NDArray[np.floating], n_threads: int) -> Int32:
         """Do what `apply` does, for rows that have been checked."""
-        return _core.apply(
+        return apply(
             self.feature,
             self.threshold,
             self.left,

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from certree import _core
+from certree._core import mix
 from certree.arrays import Float64, Int32, column
 from certree.grow.growing import GrowingRows
 from certree.grow.partition import Partition
@@ -217,7 +217,7 @@ def mixture(
         return 0, Mixture(laws, np.full(len(laws), 1 / len(laws)))
     found = []
     for objective in objectives:
-        found.append(_core.mix(*objective.shares(laws), STEPS))
+        found.append(mix(*objective.shares(laws), STEPS))
         advance()
     method = int(np.argmin([loss for _, loss in found]))
     return method, Mixture(laws, found[method][0])

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certree import _core
+from certree._core import make_monotone, push_down, smoothed_means
 from certree.arrays import Float64, Int32, column, nonnegative
 from certree.stats import NodeStats, Stats, TargetStats
 from certree.tree import Tree
@@ -56,7 +56,7 @@ class Ballots:
     def cast(self, tree: Tree, weights: NodeWeights) -> Vote:
         """Let all prunings vote with these ballots, each with its weight."""
         weight = weights.of(tree).weight
-        return Vote(_core.push_down(tree.left, weight, self.label, self.values, self.n_values))
+        return Vote(push_down(tree.left, weight, self.label, self.values, self.n_values))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +113,7 @@ class Voting:
         if values.shape[1] > 2:
             raise ValueError(f"slopes take numbers or two classes, got {values.shape[1]} classes")
         last = np.ascontiguousarray(values[:, -1])
-        moved = _core.make_monotone(tree.left, tree.feature, self.slopes, last)
+        moved = make_monotone(tree.left, tree.feature, self.slopes, last)
         return moved[:, None] if values.shape[1] == 1 else np.column_stack([1 - moved, moved])
 
 
@@ -188,8 +188,8 @@ def spread(
     # Distances from the overall mean, so that squares do not drown in it.
     mean = voting.averages(tree, stats)[:, 0] - stats.mean[0]
     own = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
-    variance = _core.smoothed_means(tree.left, stats.rows, own, voting.smoothing)
+    variance = smoothed_means(tree.left, stats.rows, own, voting.smoothing)
     columns = np.column_stack([mean, mean**2, variance])
-    sums = _core.push_down(tree.left, weights.of(tree).weight, None, columns, 3)
+    sums = push_down(tree.left, weights.of(tree).weight, None, columns, 3)
     between: Float64 = np.maximum(sums[:, 1] - sums[:, 0] ** 2, 0.0)
     return Spread(between, sums[:, 2])

@@ -19,32 +19,32 @@ Grid grid(const Terms& law, const Doubles2& theta, bool prune) {
 
 auto score_grid(const Ints& left, const Doubles2& gains, const Doubles& stop, const Doubles& split,
                 const Doubles2& theta, bool prune, const std::optional<Ints>& label,
-                const std::optional<Doubles2>& frequency, const Doubles2& holdout,
+                const std::optional<Doubles2>& frequency, const Doubles2& judging,
                 const std::string& loss_name, int n_threads) {
   const Terms law = terms(left, gains, stop, split);
   const Grid laws = grid(law, theta, prune);
   const Loss kind = loss_named(loss_name);
-  const auto held_out = sized("holdout", holdout, left.size());
+  const auto judged = sized("judging", judging, left.size());
   const bool numbers = kind == Loss::squared;
-  if (numbers) expect_length("holdout's row", holdout.shape(1), 3);
-  const Values votes = values(law.tree, label, frequency, numbers ? 1 : held_out.width);
+  if (numbers) expect_length("judging's row", judging.shape(1), 3);
+  const Values votes = values(law.tree, label, frequency, numbers ? 1 : judged.width);
   const auto loop = [&](auto loss) {
-    certree::score_grid(law, laws, votes, held_out, kind, n_threads, loss);
+    certree::score_grid(law, laws, votes, judged, kind, n_threads, loss);
   };
   return run(loop, Column<double>(theta.shape(0)));
 }
 
-auto held_out_shares(const Ints& left, const Doubles2& gains, const Doubles& stop,
+auto judged_shares(const Ints& left, const Doubles2& gains, const Doubles& stop,
                      const Doubles& split, const Doubles2& theta, bool prune,
                      const std::optional<Ints>& label, const std::optional<Doubles2>& frequency,
-                     const Doubles2& holdout, int n_threads) {
+                     const Doubles2& judging, int n_threads) {
   const Terms law = terms(left, gains, stop, split);
   const Grid laws = grid(law, theta, prune);
-  const auto held_out = sized("holdout", holdout, left.size());
-  const Values votes = values(law.tree, label, frequency, held_out.width);
+  const auto judged = sized("judging", judging, left.size());
+  const Values votes = values(law.tree, label, frequency, judged.width);
   if (theta.shape(0) == 0) throw std::invalid_argument("theta has no rows");
   auto shares =
-      run([&] { return certree::held_out_shares(law, laws, votes, held_out, n_threads); });
+      run([&] { return certree::judged_shares(law, laws, votes, judged, n_threads); });
   const std::size_t n_rows = shares.rows.size();
   return std::tuple(owned(std::move(shares.rows)),
                     owned(std::move(shares.share), n_rows, theta.shape(0)));
@@ -62,14 +62,14 @@ auto mix(const Doubles& rows, const Doubles2& share, std::int64_t n_steps) {
 void bind_tune(nb::module_& core) {
   core.def("score_grid", &score_grid, "left"_array, "gains"_array, "stop"_array, "split"_array,
            "theta"_array, "prune"_a, "label"_array_or_none, "frequency"_array_or_none,
-           "holdout"_array, "loss"_a, "n_threads"_a,
-           "Held-out loss of the vote under each row of theta.");
-  core.def("held_out_shares", &held_out_shares, "left"_array, "gains"_array, "stop"_array,
+           "judging"_array, "loss"_a, "n_threads"_a,
+           "Loss of the vote under each row of theta.");
+  core.def("judged_shares", &judged_shares, "left"_array, "gains"_array, "stop"_array,
            "split"_array, "theta"_array, "prune"_a, "label"_array_or_none,
-           "frequency"_array_or_none, "holdout"_array, "n_threads"_a,
-           "(rows, share): what each law's vote gives to the held-out rows' classes.");
+           "frequency"_array_or_none, "judging"_array, "n_threads"_a,
+           "(rows, share): what each law's vote gives to the judging rows' classes.");
   core.def("mix", &mix, "rows"_array, "share"_array, "n_steps"_a,
-           "(proportion, loss): of the laws in the mixture with a small held-out log loss.");
+           "(proportion, loss): of the laws in the mixture with a small judging log loss.");
 }
 
 }  // namespace certree::door

@@ -1,4 +1,4 @@
-// What many laws on one tree say of held-out rows: eight of them in each sweep over its nodes.
+// What many laws on one tree say of judging rows: eight of them in each sweep over its nodes.
 //
 // Held-out rows see a part of the tree only, and the loss asks for a few classes there: the list of
 // those votes is made once, and every sweep runs along it.
@@ -16,16 +16,16 @@ constexpr std::size_t kLanes = 8;
 struct Asked {
   std::int32_t above;  // its place at the parent; 0 if it was not asked for there
   double value;        // what the node gives to it
-  double rows;         // held-out rows of it, or, for the error, of the other classes
+  double rows;         // judging rows of it, or, for the error, of the other classes
 };
 
-// The held-out numbers at a node.
+// The judging numbers at a node.
 struct Held {
   double mean;
   double squares;  // sum of squared distances from it
 };
 
-// A node above held-out rows.
+// A node above judging rows.
 struct Seen {
   std::int32_t node;
   std::int32_t parent;  // place of the parent in the list
@@ -43,7 +43,7 @@ CERTREE_INLINE double at_least_smallest(double share) {
 // loss asks for the one mean.
 class Hearing {
  public:
-  Hearing(Shape tree, const Values& values, Table<const double> holdout, Loss kind)
+  Hearing(Shape tree, const Values& values, Table<const double> judging, Loss kind)
       : kind_(kind), asked_{{0, 0.0, 0.0}} {
     const std::size_t m = tree.size();
     std::vector<std::int32_t> parent(m, kNone);  // in seen_
@@ -52,7 +52,7 @@ class Hearing {
     asked_.reserve(2 * m);
     class_.reserve(2 * m);
     for (std::size_t v = 0; v < m; ++v) {
-      const double* rows = holdout.row(v);
+      const double* rows = judging.row(v);
       const double all = std::accumulate(rows, rows + values.n_classes, 0.0);
       if (all <= 0.0) continue;
       const std::int32_t above = parent[v];
@@ -109,7 +109,7 @@ class Hearing {
     }
   }
 
-  // loss: (kLanes,) summed over the held-out rows.
+  // loss: (kLanes,) summed over the judging rows.
   CERTREE_INLINE void judge(const double* score, double* loss) const {
     std::fill_n(loss, kLanes, 0.0);
     each_leaf([&](std::size_t first, std::size_t end) {
@@ -127,7 +127,7 @@ class Hearing {
  private:
   static constexpr std::int32_t kNone = -1;
 
-  // Adds the classes that are asked for at a node, of whose held-out rows there are `all`.
+  // Adds the classes that are asked for at a node, of whose judging rows there are `all`.
   // place: (n_classes,) of each class at the parent, 0 if it was not asked for there.
   void ask(std::size_t v, const std::vector<std::int32_t>& place, const Values& values,
            const double* rows, double all) {
@@ -233,9 +233,9 @@ void each_group(const Terms& terms, const Grid& grid, const Hearing& hearing, in
 }  // namespace
 
 void score_grid(const Terms& terms, const Grid& grid, const Values& values,
-                Table<const double> holdout, Loss kind, int n_threads, std::span<double> loss) {
+                Table<const double> judging, Loss kind, int n_threads, std::span<double> loss) {
   if (loss.empty()) return;
-  const Hearing hearing(terms.tree, values, holdout, kind);
+  const Hearing hearing(terms.tree, values, judging, kind);
   each_group(terms, grid, hearing, n_threads,
              [&](const Scratch& scratch, std::size_t first, std::size_t n) {
                double losses[kLanes];
@@ -244,25 +244,25 @@ void score_grid(const Terms& terms, const Grid& grid, const Values& values,
              });
 }
 
-HeldOutShares held_out_shares(const Terms& terms, const Grid& grid, const Values& values,
-                              Table<const double> holdout, int n_threads) {
-  const Hearing hearing(terms.tree, values, holdout, Loss::log_loss);
-  HeldOutShares held_out;
+JudgedShares judged_shares(const Terms& terms, const Grid& grid, const Values& values,
+                              Table<const double> judging, int n_threads) {
+  const Hearing hearing(terms.tree, values, judging, Loss::log_loss);
+  JudgedShares judged;
   hearing.each_leaf([&](std::size_t first, std::size_t end) {
-    for (std::size_t a = first; a < end; ++a) held_out.rows.push_back(hearing.rows(a));
+    for (std::size_t a = first; a < end; ++a) judged.rows.push_back(hearing.rows(a));
   });
   const auto n_grid = static_cast<std::size_t>(grid.theta.n_rows);
-  held_out.share.resize(held_out.rows.size() * n_grid);
+  judged.share.resize(judged.rows.size() * n_grid);
   each_group(terms, grid, hearing, n_threads,
              [&](const Scratch& scratch, std::size_t from, std::size_t n) {
-               double* to = held_out.share.data() + from;
+               double* to = judged.share.data() + from;
                hearing.each_leaf([&](std::size_t first, std::size_t end) {
                  for (std::size_t a = first; a < end; ++a, to += n_grid)
                    for (std::size_t i = 0; i < n; ++i)
                      to[i] = at_least_smallest(scratch.score[a * kLanes + i]);
                });
              });
-  return held_out;
+  return judged;
 }
 
 double mix(std::span<const double> rows, Table<const double> share, std::int64_t n_steps,

@@ -1,4 +1,4 @@
-// What many laws on one tree say of held-out rows, and mixtures of such laws.
+// What many laws on one tree say of judging rows, and mixtures of such laws.
 #pragma once
 
 #include "votes.hpp"
@@ -14,24 +14,24 @@ struct Grid {
   Rule rule;
 };
 
-// loss[g]: summed loss of the vote under each law on held-out rows, whose weights by node and class
-// are holdout (m, n_classes), as count() sums them, or (rows, mean, squares) by node, as moments()
+// loss[g]: summed loss of the vote under each law on judging rows, whose weights by node and class
+// are judging (m, n_classes), as count() sums them, or (rows, mean, squares) by node, as moments()
 // does, for the squared loss.
 void score_grid(const Terms& terms, const Grid& grid, const Values& values,
-                Table<const double> holdout, Loss kind, int n_threads, std::span<double> loss);
+                Table<const double> judging, Loss kind, int n_threads, std::span<double> loss);
 
 // The vote's share of the right class. Held-out rows that reach the same leaf and are of the same
 // class are one row here; rows: (n,) their weight, share: (n, n_grid), at least the rounding unit.
-struct HeldOutShares {
+struct JudgedShares {
   std::vector<double> rows;
   std::vector<double> share;
 };
 
-HeldOutShares held_out_shares(const Terms& terms, const Grid& grid, const Values& values,
-                              Table<const double> holdout, int n_threads);
+JudgedShares judged_shares(const Terms& terms, const Grid& grid, const Values& values,
+                              Table<const double> judging, int n_threads);
 
 // proportion: (n_laws,) of laws in a mixture, from equal ones by so many steps of the EM algorithm,
-// each of which lowers the log loss of the mixture on held-out rows. Returns that loss.
+// each of which lowers the log loss of the mixture on judging rows. Returns that loss.
 // rows: (n,), share: (n, n_laws).
 double mix(std::span<const double> rows, Table<const double> share, std::int64_t n_steps,
            std::span<double> proportion);

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from certree import _core
+from certree._core import reach
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.grow.growing import MaxDepth
 from certree.grow.partition import Partition
@@ -53,7 +53,7 @@ def collapsed(
     tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote
 ) -> tuple[Tree, Stats, NodeWeights, Vote]:
     """Cut a tree and its columns down to one pruning, given by weights 0 and 1."""
-    kept = np.flatnonzero(_core.reach(tree.left, weights.log_odds) > 0)
+    kept = np.flatnonzero(reach(tree.left, weights.log_odds) > 0)
     # What is left of the chain of a leaf is the cell at which the pruning stops.
     pruned = tree.restricted(kept, weights.weight[kept] > 0)
     law = NodeWeights(weights.weight[kept], weights.log_odds[kept], 0.0, *2 * [np.zeros(len(kept))])

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from certree import _core
+from certree._core import grow_cart as core_grow_cart
 from certree.arrays import Float64, Int32
 from certree.grow.growing import GrowingRows, MaxDepth, MonotonicCst
 from certree.tree import Tree, threads
@@ -116,7 +116,7 @@ class Cart(BaseEstimator):
         n_looked_at = _n_features(self.max_features, p)
         draws = self.splitter == "random" or n_looked_at < p
         order, place = rows.ranked or (None, None)
-        columns = _core.grow_cart(
+        columns = core_grow_cart(
             rows.X,
             **response,
             **rows.stopping(self.min_samples_split),

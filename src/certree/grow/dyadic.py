@@ -6,7 +6,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from certree import _core
+from certree._core import grow_dyadic as core_grow_dyadic
 from certree.arrays import nonnegative
 from certree.grow.growing import GrowingRows, MaxDepth
 from certree.tree import Tree, threads
@@ -116,7 +116,7 @@ class Dyadic(BaseEstimator):
         if self.resolution is not None:
             rules["max_depth"] = self._even_depth(rows)
         pure = self.stop_when_pure and self.resolution is None
-        columns = _core.grow_dyadic(
+        columns = core_grow_dyadic(
             rows.X,
             y=rows.levels if pure else None,
             **rules,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
-from certree import _core
+from certree._core import rank_rows
 from certree.arrays import Float64, Int32, column, matrix, row_weights
 from certree.rows.categories import categorical_mask
 from certree.rows.folds import Indices
@@ -100,7 +100,7 @@ class GrowingRows:
     @cached_property
     def order(self) -> NDArray[np.uint32]:
         """Ranks and indices of the rows in the order of every feature of numbers, in turns."""
-        return _core.rank_rows(self.X, self.category_codes, threads(self.n_jobs))
+        return rank_rows(self.X, self.category_codes, threads(self.n_jobs))
 
     @property
     def ranked(self) -> tuple[NDArray[np.uint32], Int32] | None:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from certree import _core
+from certree._core import grow_kd as core_grow_kd
 from certree.grow.growing import GrowingRows, MaxDepth
 from certree.tree import Tree, threads
 
@@ -56,7 +56,7 @@ class KD(BaseEstimator):
         """Grow the tree of these rows."""
         if self.axis not in ("cycle", "spread"):
             raise ValueError(f'axis must be "cycle" or "spread", got {self.axis!r}')
-        columns = _core.grow_kd(
+        columns = core_grow_kd(
             rows.X,
             y=rows.levels if self.stop_when_pure else None,
             **rows.stopping(self.min_samples_split),

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import entr
 
-from certree import _core
+from certree._core import critical_prices, merge_order
 from certree.arrays import Float64, Int32
 from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
@@ -175,7 +175,7 @@ def cost_complexity_path(
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
     costs = gains_of(tree, impurity_cost(stats.of(tree), cost))
-    critical = _core.critical_prices(tree.left, costs, leaf_gains(tree, stats, count_empty))
+    critical = critical_prices(tree.left, costs, leaf_gains(tree, stats, count_empty))
     return PruningPath(tree, _steps(critical), critical)
 
 
@@ -223,7 +223,7 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
     Learning 1989, as critical value pruning.
     """
     rise = _rises(tree, impurity_cost(stats.of(tree), cost))
-    order = _core.merge_order(tree.left, rise)
+    order = merge_order(tree.left, rise)
     merged = np.argsort(order, kind="stable")[tree.n_leaves :]
     rises = rise[merged]
     critical = np.full(tree.n_nodes, -1.0)

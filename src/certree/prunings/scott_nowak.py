@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from certree import _core
+from certree._core import fragment_pruning
 from certree.arrays import Float64, nonnegative
 from certree.grow.dyadic import dyadic_resolution
 from certree.grow.partition import Partition
@@ -137,7 +137,7 @@ class FragmentPrunings:
         return pruning_of(self.tree, self._division(price) > 1)
 
     def _division(self, price: float) -> NDArray[np.uint8]:
-        return _core.fragment_pruning(
+        return fragment_pruning(
             self.tree.left,
             self.cost_gains,
             self.leaf_gains,

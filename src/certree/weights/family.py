@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import entr, expit, log_softmax, logsumexp
 
-from certree import _core
+from certree._core import judged_shares, reach, score_grid, weigh
 from certree.arrays import Float64, Int32, column
 from certree.stats import Stats
 from certree.tree import LEAF, Tree
@@ -99,7 +99,7 @@ class Family:
         """Solve for one law: O(m) time."""
         theta = self.theta(np.array([temperatures], dtype=np.float64))[0]
         stops = self.stops
-        weight, log_odds, evidence = _core.weigh(
+        weight, log_odds, evidence = weigh(
             self.tree.left,
             self.gains,
             stops.log_total,
@@ -135,7 +135,7 @@ class Family:
         ndarray of float64, shape (g,)
             Losses, summed over the judging rows.
         """
-        return _core.score_grid(**self._judged(temperatures, votes, n_threads), loss=scoring)
+        return score_grid(**self._judged(temperatures, votes, n_threads), loss=scoring)
 
     def judged_shares(
         self, temperatures: Float64, votes: JudgedVotes, n_threads: int
@@ -149,7 +149,7 @@ class Family:
         shares : ndarray of float64, shape (a, g)
             Share of that class in each law's vote there.
         """
-        return _core.held_out_shares(**self._judged(temperatures, votes, n_threads))
+        return judged_shares(**self._judged(temperatures, votes, n_threads))
 
     def _judged(self, temperatures: Float64, votes: JudgedVotes, n_threads: int) -> dict[str, Any]:
         """The laws and what they vote with, as the core takes them."""
@@ -162,7 +162,7 @@ class Family:
             "prune": self.prune,
             "label": votes.label,
             "frequency": votes.values,
-            "holdout": votes.judging,
+            "judging": votes.judging,
             "n_threads": n_threads,
         }
 
@@ -176,7 +176,7 @@ class Family:
         weight, passed = np.zeros(self.tree.n_nodes), np.zeros(self.tree.n_nodes)
         for law, share in zip(laws, shares / sum(shares), strict=True):
             weight += share * law.weight
-            passed += share * _core.reach(self.tree.left, law.log_odds) * expit(law.log_odds)
+            passed += share * reach(self.tree.left, law.log_odds) * expit(law.log_odds)
         with np.errstate(divide="ignore", invalid="ignore"):
             log_odds = np.log(passed) - np.log(weight)
         log_odds = np.where(weight + passed > 0, log_odds, laws[-1].log_odds)  # never reached

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from certree import _core
+from certree._core import likeliest, reach
 from certree.arrays import Float64, column
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -77,7 +77,7 @@ class NodeWeights:
 
 def reached(tree: Tree, weights: NodeWeights) -> Float64:
     """Probability that each node is in the pruning, as a leaf or above one: (m,)."""
-    return _core.reach(tree.left, weights.of(tree).log_odds)
+    return reach(tree.left, weights.of(tree).log_odds)
 
 
 def entropy(tree: Tree, weights: NodeWeights) -> float:
@@ -110,7 +110,7 @@ def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
 def pruning_of(tree: Tree, splits: NDArray[np.bool_]) -> NodeWeights:
     """The one pruning that splits a reached node where `splits` says so."""
     log_odds = np.where(splits & ~tree.is_leaf, np.inf, -np.inf)
-    weight = _core.reach(tree.left, log_odds) * (log_odds < 0)
+    weight = reach(tree.left, log_odds) * (log_odds < 0)
     return NodeWeights(weight, log_odds, 0.0, *2 * [np.zeros(tree.n_nodes)])
 
 
@@ -119,7 +119,7 @@ def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
 
     Prunings that stop in different cells of one chain count as different ones.
     """
-    log_odds = _core.likeliest(tree.left, weights.of(tree).log_odds, weights.chain_mode)
+    log_odds = likeliest(tree.left, weights.of(tree).log_odds, weights.chain_mode)
     return pruning_of(tree, log_odds > 0)
 
 
