@@ -114,7 +114,7 @@ def judged_shares(left: Annotated[NDArray[numpy.int32], dict(shape=(None,), orde
 
 def mix(rows: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], share: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_steps: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)], float]:
     """
-    (proportion, loss): of the laws in the mixture with a small held-out log loss.
+    (proportion, loss): of the laws in the mixture with a small log loss on judging rows.
     """
 
 def log_masses(left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], log_stop: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], log_split: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], log_label: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:

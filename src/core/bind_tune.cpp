@@ -69,7 +69,7 @@ void bind_tune(nb::module_& core) {
            "frequency"_array_or_none, "judging"_array, "n_threads"_a,
            "(rows, share): what each law's vote gives to the judging rows' classes.");
   core.def("mix", &mix, "rows"_array, "share"_array, "n_steps"_a,
-           "(proportion, loss): of the laws in the mixture with a small judging log loss.");
+           "(proportion, loss): of the laws in the mixture with a small log loss on judging rows.");
 }
 
 }  // namespace certree::door
