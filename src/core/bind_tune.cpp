@@ -35,16 +35,15 @@ auto score_grid(const Ints& left, const Doubles2& gains, const Doubles& stop, co
 }
 
 auto judged_shares(const Ints& left, const Doubles2& gains, const Doubles& stop,
-                     const Doubles& split, const Doubles2& theta, bool prune,
-                     const std::optional<Ints>& label, const std::optional<Doubles2>& frequency,
-                     const Doubles2& judging, int n_threads) {
+                   const Doubles& split, const Doubles2& theta, bool prune,
+                   const std::optional<Ints>& label, const std::optional<Doubles2>& frequency,
+                   const Doubles2& judging, int n_threads) {
   const Terms law = terms(left, gains, stop, split);
   const Grid laws = grid(law, theta, prune);
   const auto judged = sized("judging", judging, left.size());
   const Values votes = values(law.tree, label, frequency, judged.width);
   if (theta.shape(0) == 0) throw std::invalid_argument("theta has no rows");
-  auto shares =
-      run([&] { return certree::judged_shares(law, laws, votes, judged, n_threads); });
+  auto shares = run([&] { return certree::judged_shares(law, laws, votes, judged, n_threads); });
   const std::size_t n_rows = shares.rows.size();
   return std::tuple(owned(std::move(shares.rows)),
                     owned(std::move(shares.share), n_rows, theta.shape(0)));
@@ -62,8 +61,7 @@ auto mix(const Doubles& rows, const Doubles2& share, std::int64_t n_steps) {
 void bind_tune(nb::module_& core) {
   core.def("score_grid", &score_grid, "left"_array, "gains"_array, "stop"_array, "split"_array,
            "theta"_array, "prune"_a, "label"_array_or_none, "frequency"_array_or_none,
-           "judging"_array, "loss"_a, "n_threads"_a,
-           "Loss of the vote under each row of theta.");
+           "judging"_array, "loss"_a, "n_threads"_a, "Loss of the vote under each row of theta.");
   core.def("judged_shares", &judged_shares, "left"_array, "gains"_array, "stop"_array,
            "split"_array, "theta"_array, "prune"_a, "label"_array_or_none,
            "frequency"_array_or_none, "judging"_array, "n_threads"_a,

@@ -245,7 +245,7 @@ void score_grid(const Terms& terms, const Grid& grid, const Values& values,
 }
 
 JudgedShares judged_shares(const Terms& terms, const Grid& grid, const Values& values,
-                              Table<const double> judging, int n_threads) {
+                           Table<const double> judging, int n_threads) {
   const Hearing hearing(terms.tree, values, judging, Loss::log_loss);
   JudgedShares judged;
   hearing.each_leaf([&](std::size_t first, std::size_t end) {

@@ -28,7 +28,7 @@ struct JudgedShares {
 };
 
 JudgedShares judged_shares(const Terms& terms, const Grid& grid, const Values& values,
-                              Table<const double> judging, int n_threads);
+                           Table<const double> judging, int n_threads);
 
 // proportion: (n_laws,) of laws in a mixture, from equal ones by so many steps of the EM algorithm,
 // each of which lowers the log loss of the mixture on judging rows. Returns that loss.
