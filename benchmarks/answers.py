@@ -750,7 +750,7 @@ ZERO_WEIGHTS_SPLIT = {
     "split": ("whole", {"weight": "zero"}),
     "split, the vote": ("whole", {"weight": "zero", "deploy": "vote"}),
 }
-# Rows of weight zero are as if absent in certificates too, and groups count alike in a law with weights.
+# Rows of weight zero are as if absent in certificates, too. Groups count alike in a law with weights.
 MEANT_TO_CHANGE = ("zero-weight certified: split", "certified: groups, weights")
 
 
