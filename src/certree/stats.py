@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree._core import count as core_count
 from certree._core import error_gains, frequencies, majority, moments, smoothed_means, squared_gains
-from certree.arrays import Float64, Int32, codes, column, matrix, row_weights
+from certree.arrays import Float64, Int32, class_number, codes, column, matrix, row_weights
 from certree.tree import Tree
 
 __all__ = ["NodeStats", "Stats", "TargetStats", "count", "measure", "noise_variance"]
@@ -259,6 +259,7 @@ def count(
         If an array has a wrong dtype, shape or range.
     """
     rows = matrix(X)
+    n_classes = class_number(n_classes)
     classes = codes("y", y, len(rows), n_classes)
     weight = row_weights(sample_weight, len(rows))
     stats = counted(tree, tree.apply(rows, n_jobs=n_jobs), classes, weight, n_classes)

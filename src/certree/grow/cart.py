@@ -154,6 +154,9 @@ class Cart(BaseEstimator):
         if classes.min() < 0:
             raise ValueError(f"y must hold classes 0, 1, ..., got {classes.min()}")
         n_classes = int(classes.max()) + 1
+        if n_classes > len(classes):  # some have no row: counting those could fill the memory
+            classes = np.unique(classes, return_inverse=True)[1].astype(np.int32)
+            n_classes = int(classes.max()) + 1
         return {"y": classes, "target": None, "n_classes": n_classes, "criterion": criterion}
 
 

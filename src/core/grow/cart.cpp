@@ -61,8 +61,8 @@ class Part {
         original_(make_buffer<std::uint32_t>(m_)),
         y_(make_buffer<typename Rows::Y>(m_)),
         weight_(make_buffer<double>(whole.weight ? m_ : 0)),
-        lists_(make_buffer<RankedRow>(m_ * whole.lists.n_rows)),
-        codes_(make_buffer<std::uint32_t>(m_ * whole.codes.n_rows)),
+        lists_(make_buffer<RankedRow>(m_, whole.lists.n_rows)),
+        codes_(make_buffer<std::uint32_t>(m_, whole.codes.n_rows)),
         rows_{whole.X,
               whole.features,
               original_.get(),
@@ -129,8 +129,8 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y*
                       int n_threads) {
   const std::int64_t n = X.n_rows;
   Features features(X.width, greedy.category);
-  const auto code_buffer = make_buffer<std::uint32_t>(n * features.n_sets());
-  const auto list_buffer = make_buffer<RankedRow>(n * features.n_lists());
+  const auto code_buffer = make_buffer<std::uint32_t>(n, features.n_sets());
+  const auto list_buffer = make_buffer<RankedRow>(n, features.n_lists());
   const Table<std::uint32_t> codes{code_buffer.get(), features.n_sets(), n};
   const Table<RankedRow> lists{list_buffer.get(), features.n_lists(), n};
   encode_all(X, features, n_threads, codes);

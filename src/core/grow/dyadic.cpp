@@ -74,7 +74,7 @@ class DyadicRule {
         stopping_(stopping),
         expand_(expand),
         intervals_(intervals_of(X)),
-        codes_(make_buffer<std::uint64_t>(X.n_rows * X.width)),
+        codes_(make_buffer<std::uint64_t>(X.n_rows, X.width)),
         rows_(make_buffer<Row>(X.n_rows)) {
     constexpr std::int64_t kBlock = 8192;
     parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
