@@ -146,3 +146,12 @@ def test_what_is_no_number_of_classes_is_refused(n_classes):
         held_out(tree, X, y, n_classes, **rows)
     with pytest.raises(ValueError, match="n_classes must be a whole number"):
         branching_prior(tree, n_classes)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e200, 1e300])
+def test_a_target_whose_squares_are_lost_is_refused(unit):
+    X, y = np.arange(6.0)[:, None], np.array([0, 1, 3, 2, 2, 5.0])
+    tree = grow_cart(X, y)
+    for weight in (None, np.array([1, 0, 1, 2, 1, 1.0])):
+        with pytest.raises(ValueError, match="y must be in a unit in which its squared distances"):
+            measure(tree, X, y * unit, weight)

@@ -353,4 +353,15 @@ def measured(
 ) -> TargetStats:
     """Do what `measure` does, for rows that have been checked and routed to their leaves."""
     rows, mean, sse = moments(tree.left, leaf, y, weight)
+    if len(y) and rows[0] > 0:
+        _expect_squares(y if weight is None else y[weight > 0], sse[0] / rows[0])
     return TargetStats(rows, mean, sse, noise_variance(tree, rows, sse) if unit is None else unit)
+
+
+def _expect_squares(y: Float64, mean_square: float) -> None:
+    """Refuse a target in a unit in which its squares overflow, or are too small to be told apart."""
+    if y.min() < y.max() and not 2.0**-900 < mean_square < np.inf:
+        raise ValueError(
+            "y must be in a unit in which its squared distances from the mean sum to a float64, "
+            f"got values in {y.min():.3g} .. {y.max():.3g}: multiply it by a constant"
+        )
