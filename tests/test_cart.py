@@ -1,5 +1,7 @@
 """The greedy grower against every cut that there is."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -731,6 +733,75 @@ SWITCHES = {
     "monotonic": None,
     "n_threads": 1,
 }
+
+
+def test_classes_without_rows_take_no_memory():
+    X = np.arange(6.0)[:, None]
+    y = np.array([0, 0, 7, 7, 0, 7])
+    tracemalloc.start()
+    tree = grow_cart(X, np.where(y == 7, 2**31 - 1, 0))
+    largest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert largest < 10**6
+    assert_same_tree(tree, grow_cart(X, y // 7))
+
+
+UNITS = [-900, -401, -50, -1, 1, 22, 50, 401, 900]
+
+
+def unit_rows(n_classes):
+    rng = np.random.default_rng(n_classes)
+    X = rng.normal(size=(200, 4))
+    X[:, 3] = rng.integers(0, 5, 200)
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] * (n_classes > 2) > 0) + rng.integers(0, 2, 200)
+    return X, y % n_classes, rng.gamma(0.5, size=200)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_the_tree_does_not_depend_on_the_unit_of_weights(criterion, n_classes, unit):
+    X, y, weight = unit_rows(n_classes)
+    response = y * 1.5 if criterion == "squared" else y
+    options = {"criterion": criterion, "categorical_features": [3]}
+    tree = grow_cart(X, response, sample_weight=weight, **options)
+    other = grow_cart(X, response, sample_weight=np.ldexp(weight, unit), **options)
+    assert_same_tree(tree, other)
+    plain = grow_cart(X, response, **options)
+    assert_same_tree(
+        plain, grow_cart(X, response, sample_weight=np.full(200, 2.0**unit), **options)
+    )
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("switches", [{}, {"max_leaf_nodes": 9}, {"splitter": "random"}])
+def test_the_tree_does_not_depend_on_the_unit_of_the_target(switches, unit):
+    X, _, weight = unit_rows(2)
+    y = X[:, 0] + weight
+    tree, other = (
+        grow_cart(X, target, sample_weight=weight, random_state=0, **switches)
+        for target in (y, np.ldexp(y, unit))
+    )
+    assert_same_tree(tree, other)
+
+
+def test_a_smallest_decrease_is_in_the_units_of_weights_and_target():
+    X, _, weight = unit_rows(2)
+    y = X[:, 0] + weight
+    tree = grow_cart(X, y, sample_weight=weight, min_impurity_decrease=0.01)
+    assert 3 < tree.n_nodes < grow_cart(X, y, sample_weight=weight).n_nodes
+    other = grow_cart(
+        X, y * 2.0**40, sample_weight=weight * 2.0**-60, min_impurity_decrease=0.01 * 2.0**80
+    )
+    assert_same_tree(tree, other)
+
+
+@pytest.mark.parametrize("weight", [1e-14, 1e-11, 1, 1e14, 1e300])
+def test_weights_of_any_size_cut_where_the_classes_meet(weight):
+    X, *_ = unit_rows(2)
+    tree = grow_cart(X, (X[:, 2] > 0).astype(int), sample_weight=np.full(200, weight))
+    assert tree.n_nodes == 3
+    assert tree.feature[0] == 2
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,15 @@ def test_codes_out_of_range_are_value_errors():
         _core.count(LEFT, leaf, y, None, 0)
 
 
+@pytest.mark.parametrize("n_classes", [2**45, 2**60, 2**61, 2**62, 2**63 - 1])
+def test_more_classes_than_memory_holds_are_memory_errors(n_classes):
+    leaf, y = np.array([1, 2], dtype=np.int32), np.array([0, 1], dtype=np.int32)
+    with pytest.raises(MemoryError, match="not enough memory"):
+        _core.count(LEFT, leaf, y, None, n_classes)
+    with pytest.raises(MemoryError, match="not enough memory"):
+        _core.push_down(LEFT, ONES, np.zeros(3, dtype=np.int32), None, n_classes)
+
+
 def test_merge_order_takes_one_rise_per_node():
     assert _core.merge_order(LEFT, ONES).tolist() == [0, -1, -1]
     with pytest.raises(ValueError, match="rise has length 2, expected 3"):

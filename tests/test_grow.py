@@ -41,6 +41,25 @@ def test_dyadic_is_the_literal_dyadic_tree(X_y, options):
     assert reference.nested(tree, X) == reference.grow_dyadic(X, y, **options)
 
 
+@pytest.mark.parametrize(
+    "x",
+    [
+        [1, 1 + 2 * 2**-52, 1 + 4 * 2**-52],
+        [1, 1 + 2**-52],
+        [1.6e9, 1.6e9 + 2**-22, 1.6e9 + 3 * 2**-22, np.nan],
+        [1e17, 1e17 + 16, 1e17 + 64],
+        [0, 5e-324],
+        [-5e-324, 0, 1.5e-323],
+        [-1.7e308, 0, 1.7e308],
+    ],
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_dyadic_ends_where_a_feature_spans_few_units_of_rounding(x, sign):
+    X = sign * np.array(x)[:, None]
+    tree = grow_dyadic(X)
+    assert reference.nested(tree, X) == reference.grow_dyadic(X)
+
+
 @given(rows(), switches, st.sampled_from(["cycle", "spread"]), st.booleans())
 def test_kd_is_the_literal_median_tree(X_y, options, axis, weighted):
     X, y = X_y

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from certree import NodeStats, TargetStats, Tree, count, grow_kd, measure
+from certree import NodeStats, TargetStats, Tree, count, grow_cart, grow_kd, measure
+from certree.certificates import branching_prior, held_out
 from strategies import rows
 
 
@@ -46,7 +47,7 @@ def test_no_rows_give_class_zero_everywhere():
         ({"y": [-1, 0]}, ValueError, "y must lie in 0 .. 1"),
         ({"y": [0]}, ValueError, r"y must have shape \(2\)"),
         ({"y": [0.0, 1.0]}, TypeError, "y must convert to int32"),
-        ({"n_classes": 0}, ValueError, "y must lie in"),
+        ({"n_classes": 0}, ValueError, "n_classes must be a whole number in 1"),
         ({"label": [0]}, ValueError, r"label must have shape \(3\)|stats has 1 nodes"),
         ({"label": [0, 0, 2]}, ValueError, "label must lie in 0 .. 1"),
         ({"sample_weight": [1.0]}, ValueError, "sample_weight must have shape"),
@@ -132,3 +133,25 @@ def test_bad_targets_are_refused(changes, error, message):
 def test_bad_moments_are_refused(columns, message):
     with pytest.raises(ValueError, match=message):
         TargetStats(*columns)
+
+
+@pytest.mark.parametrize("n_classes", [0, -1, 2.0, "2", None, 2**31, 2**61, 2**70])
+def test_what_is_no_number_of_classes_is_refused(n_classes):
+    X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
+    tree = grow_cart(X, y)
+    rows = {"grow": [0], "weigh": [1]}
+    with pytest.raises(ValueError, match=r"n_classes must be a whole number in 1 \.\. 2147483647"):
+        count(tree, X, y, n_classes)
+    with pytest.raises(ValueError, match="n_classes must be a whole number"):
+        held_out(tree, X, y, n_classes, **rows)
+    with pytest.raises(ValueError, match="n_classes must be a whole number"):
+        branching_prior(tree, n_classes)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e200, 1e300])
+def test_a_target_whose_squares_are_lost_is_refused(unit):
+    X, y = np.arange(6.0)[:, None], np.array([0, 1, 3, 2, 2, 5.0])
+    tree = grow_cart(X, y)
+    for weight in (None, np.array([1, 0, 1, 2, 1, 1.0])):
+        with pytest.raises(ValueError, match="y must be in a unit in which its squared distances"):
+            measure(tree, X, y * unit, weight)

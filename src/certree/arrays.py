@@ -1,6 +1,7 @@
 """Arrays at the door: what a stage is given becomes a checked, read-only column, or an error."""
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,14 @@ def matrix(X: ArrayLike) -> NDArray[Any]:
     if suspicious and np.isinf(given).any():
         raise ValueError(f"Input X contains infinity or a value too large for {given.dtype!r}.")
     return given
+
+
+def class_number(n_classes: Any) -> int:
+    """Check a number of classes, which are counted in int32."""
+    most = np.iinfo(np.int32).max
+    if not isinstance(n_classes, Integral) or not 1 <= int(n_classes) <= most:
+        raise ValueError(f"n_classes must be a whole number in 1 .. {most}, got {n_classes!r}")
+    return int(n_classes)
 
 
 def codes(name: str, values: ArrayLike, length: int, n_codes: int) -> Int32:

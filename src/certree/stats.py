@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree._core import count as core_count
 from certree._core import error_gains, frequencies, majority, moments, smoothed_means, squared_gains
-from certree.arrays import Float64, Int32, codes, column, matrix, row_weights
+from certree.arrays import Float64, Int32, class_number, codes, column, matrix, row_weights
 from certree.tree import Tree
 
 __all__ = ["NodeStats", "Stats", "TargetStats", "count", "measure", "noise_variance"]
@@ -259,6 +259,7 @@ def count(
         If an array has a wrong dtype, shape or range.
     """
     rows = matrix(X)
+    n_classes = class_number(n_classes)
     classes = codes("y", y, len(rows), n_classes)
     weight = row_weights(sample_weight, len(rows))
     stats = counted(tree, tree.apply(rows, n_jobs=n_jobs), classes, weight, n_classes)
@@ -352,4 +353,15 @@ def measured(
 ) -> TargetStats:
     """Do what `measure` does, for rows that have been checked and routed to their leaves."""
     rows, mean, sse = moments(tree.left, leaf, y, weight)
+    if len(y) and rows[0] > 0:
+        _expect_squares(y if weight is None else y[weight > 0], sse[0] / rows[0])
     return TargetStats(rows, mean, sse, noise_variance(tree, rows, sse) if unit is None else unit)
+
+
+def _expect_squares(y: Float64, mean_square: float) -> None:
+    """Refuse a target in a unit in which its squares overflow, or are too small to be told apart."""
+    if y.min() < y.max() and not 2.0**-900 < mean_square < np.inf:
+        raise ValueError(
+            "y must be in a unit in which its squared distances from the mean sum to a float64, "
+            f"got values in {y.min():.3g} .. {y.max():.3g}: multiply it by a constant"
+        )

@@ -46,13 +46,35 @@ struct Free {
 template <class T>
 using Buffer = std::unique_ptr<T[], Free>;
 
-// Not initialised. Large buffers ask for large pages: the first touch of a page costs as much as a
-// hundred nodes of a loop.
+// What is thrown where memory does not suffice: std::bad_alloc's own words say nothing to a reader.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  const char* what() const noexcept override {
+    return "not enough memory: an array of this size cannot be had";
+  }
+};
+
+// The product of lengths, if so many bytes can be addressed.
+std::size_t checked_size(std::integral auto... lengths) {
+  constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+  std::size_t size = 1;
+  const auto multiply = [&](auto length) {
+    if (std::cmp_less(length, 0)) throw OutOfMemory();
+    const auto factor = static_cast<std::size_t>(length);
+    if (factor > 0 && size > kMost / factor) throw OutOfMemory();
+    size *= factor;
+  };
+  (multiply(lengths), ...);
+  return size;
+}
+
+// As many entries as the product of lengths. Not initialised. Large buffers ask for large pages:
+// the first touch of a page costs as much as a hundred nodes of a loop.
 template <class T>
-Buffer<T> make_buffer(std::integral auto n) {
+Buffer<T> make_buffer(std::integral auto... lengths) {
   static_assert(std::is_trivially_copyable_v<T>);
   constexpr std::size_t kLargePage = std::size_t{1} << 21;
-  const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(T);
+  const std::size_t bytes = checked_size(lengths..., sizeof(T));
   void* memory = nullptr;
 #if defined(__linux__)
   if (bytes >= 2 * kLargePage) {
@@ -62,7 +84,7 @@ Buffer<T> make_buffer(std::integral auto n) {
   }
 #endif
   if (!memory) memory = std::malloc(bytes > 0 ? bytes : 1);
-  if (!memory) throw std::bad_alloc();
+  if (!memory) throw OutOfMemory();
   return Buffer<T>(static_cast<T*>(memory));
 }
 

@@ -146,7 +146,7 @@ template <class T, int rank>
 class Result {
  public:
   explicit Result(std::integral auto... lengths)
-      : shape_{static_cast<std::size_t>(lengths)...}, data_(make_buffer<T>((lengths * ...))) {
+      : shape_{static_cast<std::size_t>(lengths)...}, data_(make_buffer<T>(lengths...)) {
     static_assert(sizeof...(lengths) == rank);
   }
 

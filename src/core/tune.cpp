@@ -192,9 +192,9 @@ struct Scratch {
   std::vector<double> theta;  // (n_terms, kLanes)
   Scratch(const Terms& terms, const Hearing& hearing)
       : pass(terms),
-        odds(make_buffer<double>(terms.tree.size() * kLanes)),
-        reach(make_buffer<double>((hearing.n_seen() + 1) * kLanes)),
-        score(make_buffer<double>(hearing.n_asked() * kLanes)),
+        odds(make_buffer<double>(terms.tree.size(), kLanes)),
+        reach(make_buffer<double>(hearing.n_seen() + 1, kLanes)),
+        score(make_buffer<double>(hearing.n_asked(), kLanes)),
         theta(terms.n_terms() * kLanes) {}
 };
 
@@ -252,7 +252,7 @@ JudgedShares judged_shares(const Terms& terms, const Grid& grid, const Values& v
     for (std::size_t a = first; a < end; ++a) judged.rows.push_back(hearing.rows(a));
   });
   const auto n_grid = static_cast<std::size_t>(grid.theta.n_rows);
-  judged.share.resize(judged.rows.size() * n_grid);
+  judged.share.resize(checked_size(judged.rows.size(), n_grid));
   each_group(terms, grid, hearing, n_threads,
              [&](const Scratch& scratch, std::size_t from, std::size_t n) {
                double* to = judged.share.data() + from;

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from certree._core import log_masses
-from certree.arrays import Float64, codes, column, nonnegative
+from certree.arrays import Float64, class_number, codes, column, nonnegative
 from certree.certificates.divergence import kl_divergence
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -131,7 +131,8 @@ def independent_decisions(tree: Tree, log_odds: Float64) -> NodeWeights:
 
 def _uniform(tree: Tree, n_classes: int, law: NodeWeights) -> Prior:
     """One part, in which all labels are alike."""
-    labels = np.full((1, tree.n_nodes, n_classes), -np.log(n_classes))
+    n_labels = class_number(n_classes)
+    labels = np.full((1, tree.n_nodes, n_labels), -np.log(n_labels))
     return Prior(tree, (law,), labels, np.zeros(1))
 
 

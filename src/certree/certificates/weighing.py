@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Int32, codes, matrix
+from certree.arrays import Int32, class_number, codes, matrix
 from certree.rows.folds import Indices
 from certree.stats import NodeStats, counted
 from certree.tree import Tree
@@ -156,6 +156,7 @@ def held_out(
     (300, [41.0, 59.0], [123.0, 177.0])
     """
     rows = matrix(X)
+    n_classes = class_number(n_classes)
     classes = codes("y", y, len(rows), n_classes)
     growing = _indices("grow", grow, len(rows))
     weighing = _indices("weigh", weigh, len(rows))

@@ -108,9 +108,7 @@ class Cart(BaseEstimator):
             _expect_slopes_fit(rows, response["n_classes"])
             if response["y"] is not None:
                 response["n_classes"] = 2  # one class is counted beside an empty one
-        least: Any = self.min_impurity_decrease
-        if not (isinstance(least, int | float | np.number) and np.isfinite(least) and least >= 0):
-            raise ValueError(f"min_impurity_decrease must be a finite number >= 0, got {least!r}")
+        least = _least_gain(self.min_impurity_decrease, rows.n, response.pop("scale"))
         if self.splitter not in ("best", "random"):
             raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')
         n_looked_at = _n_features(self.max_features, p)
@@ -120,7 +118,7 @@ class Cart(BaseEstimator):
             rows.X,
             **response,
             **rows.stopping(self.min_samples_split),
-            min_gain=float(least) * rows.n,
+            min_gain=least,
             max_leaves=_leaf_limit(self.max_leaf_nodes),
             max_features=n_looked_at,
             random_cuts=self.splitter == "random",
@@ -143,8 +141,17 @@ class Cart(BaseEstimator):
                 f"got {criterion!r}"
             )
         if criterion == "squared":
-            target = _centred(y.astype(np.float64))
-            return {"y": None, "target": target, "n_classes": 0, "criterion": criterion}
+            # In a unit of its own, a power of two: squares of small or large numbers get lost.
+            target = y.astype(np.float64)
+            scale = int(np.frexp(np.abs(target).max())[1])
+            target = _centred(np.ldexp(target, -scale))
+            return {
+                "y": None,
+                "target": target,
+                "n_classes": 0,
+                "criterion": criterion,
+                "scale": scale,
+            }
         if numeric:
             raise TypeError(
                 f"criterion={criterion!r} takes classes: y must convert to int32 without loss, "
@@ -154,7 +161,16 @@ class Cart(BaseEstimator):
         if classes.min() < 0:
             raise ValueError(f"y must hold classes 0, 1, ..., got {classes.min()}")
         n_classes = int(classes.max()) + 1
-        return {"y": classes, "target": None, "n_classes": n_classes, "criterion": criterion}
+        if n_classes > len(classes):  # some have no row: counting those could fill the memory
+            classes = np.unique(classes, return_inverse=True)[1].astype(np.int32)
+            n_classes = int(classes.max()) + 1
+        return {
+            "y": classes,
+            "target": None,
+            "n_classes": n_classes,
+            "criterion": criterion,
+            "scale": 0,
+        }
 
 
 def grow_cart(
@@ -222,6 +238,16 @@ def grow_cart(
         n_jobs=n_jobs,
     )
     return Cart(**switches).grow(rows)
+
+
+def _least_gain(least: Any, n: float, scale: int) -> float:
+    """Smallest decrease in impurity, over all rows, of a cut that is made; y is in units 2^scale."""
+    if not (isinstance(least, int | float | np.number) and np.isfinite(least) and least >= 0):
+        raise ValueError(f"min_impurity_decrease must be a finite number >= 0, got {least!r}")
+    if least == 0:
+        return 0.0
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.ldexp(float(least) * n, -2 * scale))
 
 
 def _expect_slopes_fit(rows: GrowingRows, n_classes: int) -> None:

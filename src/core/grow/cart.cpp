@@ -61,13 +61,14 @@ class Part {
         original_(make_buffer<std::uint32_t>(m_)),
         y_(make_buffer<typename Rows::Y>(m_)),
         weight_(make_buffer<double>(whole.weight ? m_ : 0)),
-        lists_(make_buffer<RankedRow>(m_ * whole.lists.n_rows)),
-        codes_(make_buffer<std::uint32_t>(m_ * whole.codes.n_rows)),
+        lists_(make_buffer<RankedRow>(m_, whole.lists.n_rows)),
+        codes_(make_buffer<std::uint32_t>(m_, whole.codes.n_rows)),
         rows_{whole.X,
               whole.features,
               original_.get(),
               y_.get(),
               whole.weight ? weight_.get() : nullptr,
+              whole.weight_unit,
               whole.n_classes,
               {lists_.get(), whole.lists.n_rows, m_},
               {codes_.get(), whole.codes.n_rows, m_}} {
@@ -123,14 +124,42 @@ TreeColumns grow_presorted(const Rows& rows, const Stopping& stopping, const Gre
   return Growth<Rule>::run(rule, rule.root(), n_threads, grow_part);
 }
 
+// Weights in a unit of their own, a power of two, so that trees do not depend on that of the
+// caller: neither by what is rounded in sums of logarithms, which takes no weight below 1, nor by
+// squares that overflow. Where the smallest weight lies in [1, 2), nothing changes.
+class OwnUnit {
+ public:
+  explicit OwnUnit(std::span<const double> weight) : weight_(make_buffer<double>(weight.size())) {
+    if (weight.empty()) return;
+    const auto [least, most] = std::ranges::minmax(weight);
+    if (least > 0.0 && most < kInfinity)
+      exponent_ = std::max(std::ilogb(least), std::ilogb(most) - kRange);
+    std::ranges::transform(weight, weight_.get(), [&](double w) {
+      return std::max(std::ldexp(w, -exponent_), std::ldexp(1.0, -kRange));
+    });
+    is_plain_ = false;
+  }
+  const double* weight() const { return is_plain_ ? nullptr : weight_.get(); }
+  int exponent() const { return exponent_; }
+
+ private:
+  static constexpr int kRange = 400;  // squares of sums of weights below 2^400 are finite
+
+  Buffer<double> weight_;
+  int exponent_ = 0;
+  bool is_plain_ = true;
+};
+
 template <class Sweep, class Real, class Y>
 TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y* y,
-                      std::int32_t n_classes, const Stopping& stopping, const Greedy& greedy,
+                      std::int32_t n_classes, const Stopping& stopping, Greedy greedy,
                       int n_threads) {
   const std::int64_t n = X.n_rows;
+  const OwnUnit unit(stopping.weight);
+  greedy.min_gain = std::ldexp(greedy.min_gain, -unit.exponent());
   Features features(X.width, greedy.category);
-  const auto code_buffer = make_buffer<std::uint32_t>(n * features.n_sets());
-  const auto list_buffer = make_buffer<RankedRow>(n * features.n_lists());
+  const auto code_buffer = make_buffer<std::uint32_t>(n, features.n_sets());
+  const auto list_buffer = make_buffer<RankedRow>(n, features.n_lists());
   const Table<std::uint32_t> codes{code_buffer.get(), features.n_sets(), n};
   const Table<RankedRow> lists{list_buffer.get(), features.n_lists(), n};
   encode_all(X, features, n_threads, codes);
@@ -142,7 +171,7 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y*
   if (features.n_sets() > 0)
     for (std::int64_t i = 0; i < n; ++i)
       lists.row(features.n_numbers())[i] = {0, static_cast<std::uint32_t>(i)};
-  const CartRows<Real, Y> rows{X,         &features, nullptr, y, stopping.weight.data(),
+  const CartRows<Real, Y> rows{X,         &features, nullptr, y, unit.weight(), unit.exponent(),
                                n_classes, lists,     codes};
   return grow_presorted<Sweep>(rows, stopping, greedy, n_threads);
 }

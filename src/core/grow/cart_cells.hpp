@@ -42,7 +42,8 @@ struct CartRows {
   const Features* features;
   const std::uint32_t* original;  // (n,) row of X, null if it is the same
   const Y* y;                     // (n,)
-  const double* weight;           // (n,) or null
+  const double* weight;           // (n,) in units of 2^weight_unit; or null
+  int weight_unit;
   std::int32_t n_classes;
   Table<RankedRow> lists;      // (features.n_lists(), n)
   Table<std::uint32_t> codes;  // (number of features of categories, n)
@@ -63,7 +64,10 @@ struct CartRows {
   double x(const RankedRow& e, std::int64_t j) const {
     return static_cast<double>(X.row(original ? original[e.row] : e.row)[j]);
   }
-  double weight_of(const RankedRow& e) const { return weight ? weight[e.row] : 1.0; }
+  // How many rows a row counts as.
+  double weight_of(const RankedRow& e) const {
+    return weight ? std::ldexp(weight[e.row], weight_unit) : 1.0;
+  }
 
   bool varies(const Cell& cell, std::int64_t j) const {
     if (!features->is_categorical(j))

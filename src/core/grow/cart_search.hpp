@@ -200,7 +200,8 @@ class Search {
     const auto members = rows_.members(cell);
     const std::size_t width = workspace.sweep.width();
     const std::size_t n_codes = rows_.features->missing_code(j) + 1;
-    if (workspace.table.size() < n_codes * width) workspace.table.resize(n_codes * width);
+    const std::size_t size = checked_size(n_codes, width);
+    if (workspace.table.size() < size) workspace.table.resize(size);
     double* const table = workspace.table.data();
     for (const RankedRow& e : members) workspace.sweep.add(table + codes[e.row] * width, e.row);
     workspace.groups.clear();

@@ -24,15 +24,33 @@ struct Interval {
   double at(double share) const { return (low + half_range * share) + half_range * share; }
   double edge(std::uint64_t code) const { return at(static_cast<double>(code) / kCodes); }
 
+  bool is_above(double x, std::uint64_t code) const { return code == 0 || x > edge(code); }
+  bool holds(double x, std::uint64_t code) const {
+    return is_above(x, code) && (code == kLastCode || !is_above(x, code + 1));
+  }
+
   // The code q with edge(q) < x <= edge(q + 1), the first for the lowest value, the last for NaN.
+  // Where a range spans few units of rounding, many edges are equal and a guess may be far off.
   std::uint64_t code(double x) const {
     if (std::isnan(x)) return kLastCode;
-    if (!(half_range > 0.0) || x <= low) return 0;
-    const double share = (x * 0.5 - low * 0.5) / half_range;
-    const double scaled = std::min(share, 1.0) * kCodes;
-    auto q = static_cast<std::uint64_t>(std::min(scaled, static_cast<double>(kLastCode)));
-    while (q > 0 && x <= edge(q)) --q;
-    while (q < kLastCode && x > edge(q + 1)) ++q;
+    if (x <= low) return 0;
+    const std::uint64_t guess = guessed_code(x);
+    return holds(x, guess) ? guess : bisected_code(x);
+  }
+
+ private:
+  std::uint64_t guessed_code(double x) const {
+    if (!(half_range > 0.0)) return kLastCode;  // it underflowed: every edge is low
+    const double share = std::min((x * 0.5 - low * 0.5) / half_range, 1.0);
+    return static_cast<std::uint64_t>(std::min(share * kCodes, static_cast<double>(kLastCode)));
+  }
+  // The last code whose edge x is above: a step for each bit.
+  std::uint64_t bisected_code(double x) const {
+    std::uint64_t q = 0;
+    for (int b = kBits - 1; b >= 0; --b) {
+      const std::uint64_t next = q | std::uint64_t{1} << b;
+      if (is_above(x, next)) q = next;
+    }
     return q;
   }
 };
@@ -56,7 +74,7 @@ class DyadicRule {
         stopping_(stopping),
         expand_(expand),
         intervals_(intervals_of(X)),
-        codes_(make_buffer<std::uint64_t>(X.n_rows * X.width)),
+        codes_(make_buffer<std::uint64_t>(X.n_rows, X.width)),
         rows_(make_buffer<Row>(X.n_rows)) {
     constexpr std::int64_t kBlock = 8192;
     parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {

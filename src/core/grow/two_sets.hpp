@@ -54,7 +54,8 @@ class Groups {
 inline std::vector<double> principal_scores(const Groups& groups) {
   constexpr int kIterations = 50;
   const std::size_t n_classes = groups.width() - 1, n_groups = groups.size();
-  std::vector<double> mean(n_classes), deviation(n_classes), covariance(n_classes * n_classes);
+  std::vector<double> mean(n_classes), deviation(n_classes);
+  std::vector<double> covariance(checked_size(n_classes, n_classes));
   double total = 0.0;
   for (std::size_t g = 0; g < n_groups; ++g) {
     total += groups.sums(g)[0];
@@ -174,7 +175,7 @@ class Divider {
   // division keeps them together.
   void merge_alike(const Groups& groups) {
     const std::size_t n_classes = groups.width() - 1;
-    shares_.resize(groups.size() * n_classes);
+    shares_.resize(checked_size(groups.size(), n_classes));
     for (std::size_t g = 0; g < groups.size(); ++g)
       for (std::size_t k = 0; k < n_classes; ++k) shares_[g * n_classes + k] = groups.share(g, k);
     const auto compare = [&](std::size_t a, std::size_t b) {

@@ -21,8 +21,8 @@ class UpPass {
  public:
   explicit UpPass(const Terms& terms)
       : terms_(terms),
-        rest_(make_buffer<double>(terms.tree.size() * kLanes)),
-        total_(make_buffer<double>(terms.tree.size() * terms.n_terms() * kLanes)) {
+        rest_(make_buffer<double>(terms.tree.size(), kLanes)),
+        total_(make_buffer<double>(terms.tree.size(), terms.n_terms(), kLanes)) {
     const std::size_t n_terms = terms.n_terms();
     for (std::size_t v = terms.tree.size(); v-- > 0;) {
       if (!terms.tree.is_leaf(v)) {
