@@ -405,6 +405,24 @@ def test_one_row_may_stand_by_itself():
 # -- weights of classes ----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("factor", [-1, -0.5, np.nan, np.inf, -np.inf, "2", None, 1j])
+@every_classifier
+def test_class_weights_that_are_no_weights_are_refused(model, factor):
+    X, y = two_classes()
+    weights = {0: 1.0, 1: factor}
+    message = f"class_weight must be finite and non-negative, got {factor!r} for class 1"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        clone(model).set_params(class_weight=weights).fit(X, y)
+
+
+@pytest.mark.parametrize("factor", [-1, np.nan])
+def test_batches_refuse_class_weights_that_are_no_weights(factor):
+    X, y = two_classes()
+    model = NaiveBayesClassifier(class_weight={1: factor})
+    with pytest.raises(ValueError, match="class_weight must be finite and non-negative"):
+        model.partial_fit(X, y, classes=[0, 1])
+
+
 def test_balanced_classes_weigh_the_same_in_all_whatever_their_rows_weigh():
     rng = np.random.default_rng(0)
     y, weight = rng.integers(0, 3, 60), rng.integers(0, 4, 60).astype(float)

@@ -7,7 +7,7 @@ which rows may grow, preprocessing, categories, the matrix of features, codes of
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -260,6 +260,7 @@ def _coded(
 def class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) -> Float64:
     """Weight of each row's class; "balanced" counts rows by their weights, scikit-learn does not."""
     if class_weight != "balanced":
+        _expect_class_weights(class_weight)
         weights: Float64 = compute_sample_weight(class_weight, y)
         return weights
     _, codes = np.unique(y, return_inverse=True)
@@ -267,6 +268,15 @@ def class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) ->
     present = totals > 0
     factor = totals.sum() / (present.sum() * np.where(present, totals, 1))
     return np.where(present, factor, 0)[codes]
+
+
+def _expect_class_weights(class_weight: dict[Any, Any]) -> None:
+    """Refuse what is no weight: rows that do not weigh more than 0 are left out without a word."""
+    for label, factor in class_weight.items():
+        if not isinstance(factor, Real) or not 0 <= float(factor) < np.inf:
+            raise ValueError(
+                f"class_weight must be finite and non-negative, got {factor!r} for class {label!r}"
+            )
 
 
 def new_rows(model: Any, X: Any) -> NDArray[Any]:
