@@ -132,3 +132,10 @@ def test_bad_targets_are_refused(changes, error, message):
 def test_bad_moments_are_refused(columns, message):
     with pytest.raises(ValueError, match=message):
         TargetStats(*columns)
+
+
+def test_weights_whose_sum_is_infinite_are_refused():
+    tree = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
+    weight = np.full(4, 1e308)
+    with pytest.raises(ValueError, match="sample_weight must have a finite sum"):
+        count(tree, np.zeros((4, 1)), [0, 1, 0, 1], 2, sample_weight=weight)

@@ -158,7 +158,15 @@ def row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
     result: Float64 = column("sample_weight", values, "float64", (n,))
     if not np.isfinite(result).all() or (result.size and result.min() < 0):
         raise ValueError("sample_weight must be finite and non-negative")
+    if not has_finite_sum(result):
+        raise ValueError("sample_weight must have a finite sum")
     return result
+
+
+def has_finite_sum(weight: Float64) -> bool:
+    """Whether weights can be added up; shares of an infinite sum mean nothing."""
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(weight.sum()))
 
 
 def nonnegative(name: str, value: float) -> float:
