@@ -470,3 +470,10 @@ def test_rows_of_weight_zero_are_as_if_absent(estimator):
 def test_models_in_leaves_have_no_spread():
     assert not hasattr(DecoratedTreeRegressor(), "predict_spread")
     assert hasattr(PrunedTreeRegressor(), "predict_spread")
+
+
+@pytest.mark.parametrize("rule", ["cross-validated", "polynomial"])
+def test_probabilities_of_one_class_are_1(rule):
+    X, _, _ = curved(100)
+    model = DecoratedTreeClassifier(rule=rule, random_state=0).fit(X, np.full(100, "only"))
+    np.testing.assert_array_equal(model.predict_proba(X), np.ones((100, 1)))

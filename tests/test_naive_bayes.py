@@ -197,6 +197,12 @@ def test_bins_are_those_of_numpy(rule):
     )
 
 
+@pytest.mark.parametrize("rule", ["auto", "fd", "sturges"])
+def test_weights_make_no_more_bins_than_values_can_tell_apart(rule):
+    x = np.random.default_rng(0).normal(size=50)
+    assert len(edges_of(x, np.full(50, 1e16), rule)) <= 2 * len(x) + 1
+
+
 # -- scikit-learn's --------------------------------------------------------------------------------
 
 

@@ -155,3 +155,10 @@ def test_a_target_whose_squares_are_lost_is_refused(unit):
     for weight in (None, np.array([1, 0, 1, 2, 1, 1.0])):
         with pytest.raises(ValueError, match="y must be in a unit in which its squared distances"):
             measure(tree, X, y * unit, weight)
+
+
+def test_weights_whose_sum_is_infinite_are_refused():
+    tree = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
+    weight = np.full(4, 1e308)
+    with pytest.raises(ValueError, match="sample_weight must have a finite sum"):
+        count(tree, np.zeros((4, 1)), [0, 1, 0, 1], 2, sample_weight=weight)

@@ -405,6 +405,24 @@ def test_one_row_may_stand_by_itself():
 # -- weights of classes ----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("factor", [-1, -0.5, np.nan, np.inf, -np.inf, "2", None, 1j])
+@every_classifier
+def test_class_weights_that_are_no_weights_are_refused(model, factor):
+    X, y = two_classes()
+    weights = {0: 1.0, 1: factor}
+    message = f"class_weight must be finite and non-negative, got {factor!r} for class 1"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        clone(model).set_params(class_weight=weights).fit(X, y)
+
+
+@pytest.mark.parametrize("factor", [-1, np.nan])
+def test_batches_refuse_class_weights_that_are_no_weights(factor):
+    X, y = two_classes()
+    model = NaiveBayesClassifier(class_weight={1: factor})
+    with pytest.raises(ValueError, match="class_weight must be finite and non-negative"):
+        model.partial_fit(X, y, classes=[0, 1])
+
+
 def test_balanced_classes_weigh_the_same_in_all_whatever_their_rows_weigh():
     rng = np.random.default_rng(0)
     y, weight = rng.integers(0, 3, 60), rng.integers(0, 4, 60).astype(float)
@@ -440,6 +458,59 @@ def test_given_folds_number_all_rows_and_splitters_those_that_are_left(as_mask):
     for fold, (grow, judge) in zip(folds, expected, strict=True):
         np.testing.assert_array_equal(fold.grow, grow)
         np.testing.assert_array_equal(fold.judge, judge)
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        ([], "cv must have at least one fold, got none"),
+        (iter([]), "cv must have at least one fold, got none"),
+        ([([0, 1], [20])], "cv must hold rows in 0 .. 19, got 20 .. 20"),
+        ([([0, -1], [2])], "cv must hold rows in 0 .. 19, got -1 .. 0"),
+        ([([0, 1], [2**70])], "cv must hold whole numbers or a mask of rows, got dtype object"),
+        ([([0, 1], [2.0])], "cv must hold whole numbers or a mask of rows, got dtype float64"),
+        ([([0, 1], [[2, 3]])], r"cv must hold rows in one dimension, got shape \(1, 2\)"),
+        ([([True] * 19, [2])], "a mask in cv must have 20 rows, got 19"),
+        ([([0, 1], [])], "each fold of cv must have rows on both sides"),
+        ([([], [0, 1])], "each fold of cv must have rows on both sides"),
+        ([([0, 1],)], "cv must hold pairs"),
+        ([3], "cv must hold pairs"),
+        (10**9, "cv must be at most 1000 for 20 rows, got 1000000000"),
+        (10**30, "cv must be at most 1000 for 20 rows, got 10"),
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_folds_of_no_use_are_refused(cv, message, weighted):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    weight = np.ones(20)
+    if weighted and not isinstance(cv, int):
+        weight[[0, 5, 19]] = 0  # rows are numbered as they were given
+    rows = training_rows(Classifier(), X, y, weight if weighted else None)
+    with pytest.raises(ValueError, match=message):
+        rows.folds(cv, RandomState(0))
+
+
+def test_folds_that_only_rows_of_weight_zero_judge_are_left_out():
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    rows = training_rows(Classifier(), X, y, np.arange(20) % 19 > 0)
+    folds = rows.folds([([1, 2], [0, 19]), ([1, 2], [3, 19])], RandomState(0))
+    assert [rows.indices[fold.judge].tolist() for fold in folds] == [[3]]
+    with pytest.raises(ValueError, match="cv must have at least one fold"):
+        rows.folds([([1, 2], [0, 19])], RandomState(0))
+
+
+@every_estimator
+def test_weights_whose_sum_is_infinite_are_refused(model):
+    X, y = two_classes()
+    with pytest.raises(ValueError, match="weights of all rows must have a finite sum"):
+        clone(model).fit(X, y, np.full(200, 1e308))
+
+
+def test_class_weights_that_make_infinite_weights_are_refused():
+    with pytest.raises(ValueError, match="weights of all rows must have a finite sum"):
+        entered(class_weight={0: 1e308}, sample_weight=np.full(20, 1e10))
+    with pytest.raises(ValueError, match="weights of all rows must have a finite sum"):
+        entered(class_weight="balanced", sample_weight=np.full(20, 1e308))
 
 
 @pytest.mark.parametrize(("cv", "n"), [(None, 5), (2, 2), (np.int64(4), 4)])

@@ -1,7 +1,11 @@
 """Trees as columns: what makes one, and the walk to a leaf."""
 
+import copy
+import io
 import pickle
+from dataclasses import fields, replace
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import reference
-from certree import Tree, grow_kd
+from certree import NodeStats, NodeWeights, TargetStats, Tree, Vote, grow_kd
+from certree.certificates import LabelledWeights, branching_prior
+from certree.tune import Mixture
 from strategies import trees
 
 SETS = {"category_start": [0, 2, 2, 2, 2, 2], "categories": [0, 1]}
@@ -114,6 +120,81 @@ def test_columns_do_not_follow_the_array_they_came_from():
     tree = Tree([0, 0, 0], [0.0, 0, 0], left, [1, 1, 1], 1)
     left[0] = 0
     assert tree.left[0] == 1
+
+
+def through_joblib(one):
+    file = io.BytesIO()
+    joblib.dump(one, file)
+    file.seek(0)
+    return joblib.load(file)
+
+
+WAYS = {
+    "pickle": lambda one: pickle.loads(pickle.dumps(one)),
+    "protocol 2": lambda one: pickle.loads(pickle.dumps(one, protocol=2)),
+    "joblib": through_joblib,
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+def things_of_columns():
+    tree = Tree(**columns(**SETS))
+    law = NodeWeights(np.ones(5) / 2, np.zeros(5), 0.0, np.zeros(5), np.zeros(5))
+    return [
+        tree,
+        NodeStats(np.ones((5, 2)), np.zeros(5, dtype=int)),
+        TargetStats(np.ones(5), np.zeros(5), np.ones(5), 2.0),
+        law,
+        Vote(np.ones((5, 1))),
+        LabelledWeights(law, np.full((5, 2), 0.5)),
+        branching_prior(tree, 2),
+        Mixture(np.ones((2, 3)), np.full(2, 0.5)),
+    ]
+
+
+def arrays_of(one):
+    return {f.name: v for f in fields(one) if isinstance(v := getattr(one, f.name), np.ndarray)}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("one", things_of_columns(), ids=lambda one: type(one).__name__)
+def test_copies_have_columns_that_nobody_can_write(one, way):
+    again = way(one)
+    assert type(again) is type(one)
+    assert arrays_of(one).keys() == arrays_of(again).keys() != set()
+    for name, values in arrays_of(again).items():
+        np.testing.assert_array_equal(values, arrays_of(one)[name])
+        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            values.flags.writeable = True
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_copies_are_checked(way):
+    tree = Tree(**columns())
+    object.__setattr__(tree, "left", np.array([1, 10**6, -1, -1, -1], dtype=np.int32))
+    with pytest.raises(ValueError, match="left must be -1 or a node after its parent"):
+        way(tree)
+
+
+@pytest.mark.parametrize("view", ["slice", "owner", "memoryview"])
+def test_a_read_only_view_of_what_others_can_write_is_copied(view):
+    writable = np.array([1, -1, -1], dtype=np.int32)
+    left = writable[:]
+    if view == "owner":  # the view can be written, and not what owns the memory
+        left, writable = writable, left
+    elif view == "memoryview":
+        left = np.frombuffer(memoryview(writable).toreadonly(), dtype=np.int32)
+    left.flags.writeable = False
+    tree = Tree([0, 0, 0], [0.0, 0, 0], left, [1, 1, 1], 1)
+    writable[0] = 10**6
+    assert tree.left.tolist() == [1, -1, -1]
+    assert tree.apply([[0.0], [1.0]]).tolist() == [1, 2]
+
+
+def test_columns_that_were_checked_are_shared():
+    tree = Tree(**columns())
+    assert replace(tree, n_features=3).left is tree.left
 
 
 @pytest.mark.parametrize(

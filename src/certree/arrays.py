@@ -1,6 +1,7 @@
 """Arrays at the door: what a stage is given becomes a checked, read-only column, or an error."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from numbers import Integral
 from typing import Any
 
@@ -35,6 +36,20 @@ _ACCEPTED: dict[str, Sequence[str]] = {
 }
 
 
+class OfColumns:
+    """A frozen dataclass of columns, which its constructor checks.
+
+    A copy or a pickle is a call of the constructor: arrays come out of them writable and unchecked,
+    and the core trusts what it is given.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        one: Any = self
+        return type(self), tuple(getattr(one, field.name) for field in fields(one))
+
+
 def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
     """Check an array and return it read-only, in C order, with the dtype asked for.
 
@@ -52,7 +67,7 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
     Returns
     -------
     ndarray
-        The array itself if it is read-only, else a copy.
+        The array itself if it is a column already, else a copy in memory that nobody can write.
 
     Raises
     ------
@@ -76,12 +91,18 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
         if given.min() < limits.min or given.max() > limits.max:
             raise ValueError(f"{name} must fit into int32")
     # Only what nobody can write to is shared: the core trusts columns that have been checked.
-    shared = given.dtype == dtype and given.flags.c_contiguous and not given.flags.writeable
-    if shared:
+    if given.dtype == dtype and given.flags.c_contiguous and _is_of_bytes(given):
         return given
-    result = np.array(given, dtype=dtype, order="C")
-    result.flags.writeable = False
-    return result
+    memory = np.ascontiguousarray(given, dtype=dtype).tobytes()
+    return np.ndarray(given.shape, dtype, buffer=memory)
+
+
+def _is_of_bytes(given: NDArray[Any]) -> bool:
+    """Whether the memory is that of bytes: a flag of one array says nothing of its other views."""
+    owner: Any = given
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    return isinstance(owner, bytes)
 
 
 def _expect_dtype(name: str, given: NDArray[Any], dtype: str) -> None:
@@ -146,7 +167,15 @@ def row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
     result: Float64 = column("sample_weight", values, "float64", (n,))
     if not np.isfinite(result).all() or (result.size and result.min() < 0):
         raise ValueError("sample_weight must be finite and non-negative")
+    if not has_finite_sum(result):
+        raise ValueError("sample_weight must have a finite sum")
     return result
+
+
+def has_finite_sum(weight: Float64) -> bool:
+    """Whether weights can be added up; shares of an infinite sum mean nothing."""
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(weight.sum()))
 
 
 def nonnegative(name: str, value: float) -> float:

@@ -8,7 +8,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree._core import count as core_count
 from certree._core import error_gains, frequencies, majority, moments, smoothed_means, squared_gains
-from certree.arrays import Float64, Int32, class_number, codes, column, matrix, row_weights
+from certree.arrays import (
+    Float64,
+    Int32,
+    OfColumns,
+    class_number,
+    codes,
+    column,
+    matrix,
+    row_weights,
+)
 from certree.tree import Tree
 
 __all__ = ["NodeStats", "Stats", "TargetStats", "count", "measure", "noise_variance"]
@@ -47,7 +56,7 @@ class Stats(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NodeStats:
+class NodeStats(OfColumns):
     """Class counts and a label for every node of a tree.
 
     Parameters
@@ -134,7 +143,7 @@ class NodeStats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TargetStats:
+class TargetStats(OfColumns):
     """Moments of a numeric target for every node of a tree.
 
     Parameters

@@ -8,7 +8,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import apply, depths
-from certree.arrays import Float64, Int32, Int64, column, matrix
+from certree.arrays import Float64, Int32, Int64, OfColumns, column, matrix
 
 LEAF = -1
 
@@ -18,7 +18,7 @@ Columns = tuple[Int32, Float64, Int32, Int32, NDArray[np.uint8], Int64, Int32, b
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree:
+class Tree(OfColumns):
     """A binary tree of nested cells, stored as one column per property of a node.
 
     The root is node 0, children come after their parents, siblings are adjacent. A row goes to the

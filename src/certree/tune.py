@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import mix
-from certree.arrays import Float64, Int32, column
+from certree.arrays import Float64, Int32, OfColumns, column
 from certree.grow.growing import GrowingRows
 from certree.grow.partition import Partition
 from certree.rows.folds import Fold
@@ -148,7 +148,7 @@ def laws_of(family: Tunable) -> Family:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mixture:
+class Mixture(OfColumns):
     """Laws of one family and the share that each has in what is fitted; one law has all of it.
 
     Parameters

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import make_monotone, push_down, smoothed_means
-from certree.arrays import Float64, Int32, column, nonnegative
+from certree.arrays import Float64, Int32, OfColumns, column, nonnegative
 from certree.stats import NodeStats, Stats, TargetStats
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
@@ -20,7 +20,7 @@ Slopes = NDArray[np.int8] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Vote:
+class Vote(OfColumns):
     """The outcome of the vote in every cell.
 
     Parameters

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import logsumexp, rel_entr
 
 from certree._core import push_down
-from certree.arrays import Float64, column, nonnegative
+from certree.arrays import Float64, OfColumns, column, nonnegative
 from certree.certificates.priors import Prior
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -16,7 +16,7 @@ from certree.weights.node_weights import NodeWeights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LabelledWeights:
+class LabelledWeights(OfColumns):
     """A law over prunings and over labels for their leaves.
 
     Parameters

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from certree._core import log_masses
-from certree.arrays import Float64, class_number, codes, column, nonnegative
+from certree.arrays import Float64, OfColumns, class_number, codes, column, nonnegative
 from certree.certificates.divergence import kl_divergence
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -25,7 +25,7 @@ DOUBTS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class Prior(OfColumns):
     """A prior over prunings and over labels for their leaves, or a mixture of such priors.
 
     Parameters

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Int32, class_number, codes, matrix
+from certree.arrays import Int32, OfColumns, class_number, codes, matrix
 from certree.rows.folds import Indices
 from certree.stats import NodeStats, counted
 from certree.tree import Tree
@@ -13,7 +13,7 @@ from certree.weights.node_weights import NodeWeights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldOut:
+class HeldOut(OfColumns):
     """A tree with its growing rows, and weighing rows that certify what they weigh.
 
     `held_out` makes it. Bounds on what the weighing rows choose take nothing else, as they hold only

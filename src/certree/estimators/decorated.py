@@ -482,7 +482,9 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         shares = self.vote_.score[leaf]
         for v, inside in groups:
             shares[inside] = _shares(self.models_[v], rows[inside], shares.shape[1])
-        return shares[:, : self.n_classes_]
+        if self.n_classes_ == 1:
+            return np.ones((len(rows), 1))  # smoothing has given a second class its share
+        return shares
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class that the model of the leaf predicts.

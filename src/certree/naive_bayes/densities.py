@@ -307,7 +307,8 @@ def edges_of(x: Float64, weight: Float64, bins: int | str) -> Float64:
         How many rows each row counts as.
     bins : int or {"auto", "fd", "sturges"}
         Number of bins, or the rule that chooses it: Freedman and Diaconis' (at most twice the square
-        root of the number of rows), Sturges', or the larger number of the two, as in NumPy.
+        root of the number of rows, and two for each value that occurs), Sturges', or the larger
+        number of the two, as in NumPy.
 
     Returns
     -------
@@ -338,7 +339,9 @@ def _number_of_bins(x: Float64, weight: Float64, rule: str) -> int:
     within = upper / 2 - lower / 2
     with np.errstate(over="ignore"):  # rows may lie farther apart than a number can say
         spread = float((x.max() / 2 - x.min() / 2) / within) if within > 0 else np.inf
-    return max(1, int(np.ceil(_RULES[rule](n, spread))))
+    # Rows that only repeat others tell no more values apart, however much they weigh.
+    most = max(2.0 * len(np.unique(x)), _sturges(n, spread))
+    return max(1, int(np.ceil(min(_RULES[rule](n, spread), most))))
 
 
 def _quartiles(x: Float64, weight: Float64) -> Float64:

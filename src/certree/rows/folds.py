@@ -15,6 +15,10 @@ Indices = NDArray[np.intp]
 # Whole-number weights are dealt copy by copy as long as all copies fit into memory with ease.
 _MOST_COPIES = 10_000_000
 
+# Tables of a few rows may be dealt into more folds than they have rows, and the empty ones are left
+# out; no more than these, as each is looked at.
+_MOST_FOLDS = 1000
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
@@ -49,7 +53,7 @@ def content_folds(
     y : ndarray of shape (n,)
         Class of each row (whole numbers), or a numeric target (floating-point numbers).
     n_folds : int
-        Number of folds, at least 2.
+        Number of folds, at least 2, and at most the number of rows or 1000, whichever is more.
     rng : numpy RandomState
         Source of the order.
     sample_weight : ndarray of shape (n,), or None
@@ -62,6 +66,9 @@ def content_folds(
     """
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2, got {n_folds}")
+    most = max(len(y), _MOST_FOLDS)
+    if n_folds > most:
+        raise ValueError(f"cv must be at most {most} for {len(y)} rows, got {n_folds}")
     numeric = np.issubdtype(y.dtype, np.floating)
     hashes = _hashes(X, rng)
     if numeric:

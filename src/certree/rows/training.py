@@ -4,10 +4,10 @@ Everything comes in here, in this order: target, weights (rows of weight zero ar
 which rows may grow, preprocessing, categories, the matrix of features, codes of the target.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from certree.arrays import Float64
+from certree.arrays import Float64, has_finite_sum
 from certree.rows.categories import Categories, categories_of
 from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold, Indices, content_folds
@@ -61,6 +61,8 @@ class Training:
         Which of the rows given these are; None: all.
     groups : ndarray of shape (n,), or None
         Group of each row.
+    n_given : int or None
+        How many rows were given, those of weight zero included; None: these are all.
     """
 
     X: NDArray[Any]
@@ -69,6 +71,7 @@ class Training:
     sides: Sides
     indices: Indices | None = None
     groups: NDArray[Any] | None = None
+    n_given: int | None = None
 
     def at(self, indices: Indices) -> "Training":
         """Some of these rows, by themselves."""
@@ -86,12 +89,21 @@ class Training:
 
         # A splitter splits the rows that are left; given indices are those of all rows.
         place = np.arange(len(self.y))
-        if self.indices is not None and not hasattr(cv, "split"):
-            place = np.full(self.indices[-1] + 1, -1)
+        if self.indices is not None and self.n_given is not None and not hasattr(cv, "split"):
+            place = np.full(self.n_given, -1)
             place[self.indices] = np.arange(len(self.indices))
         classifier = self.y.dtype == np.int32
-        splits = check_cv(cv, self.y, classifier=classifier).split(self.X, self.y)
-        return [self._fold(*(_left(place, part) for part in split)) for split in splits]
+        splits = (
+            check_cv(cv, self.y, classifier=classifier).split(self.X, self.y)
+            if hasattr(cv, "split") or not isinstance(cv, Iterable)
+            else cv
+        )
+        folds = [self._fold(*_sides(place, split)) for split in splits]
+        # Rows of weight zero are as if absent, and so are folds that have no others on one side.
+        folds = [fold for fold in folds if len(fold.grow) and len(fold.judge)]
+        if not folds:
+            raise ValueError("cv must have at least one fold, got none")
+        return folds
 
     def _fold(self, grow: Indices, judge: Indices) -> Fold:
         if self.weight is None:
@@ -99,10 +111,38 @@ class Training:
         return Fold(grow, judge, self.weight[grow], self.weight[judge])
 
 
-def _left(place: Indices, part: Any) -> Indices:
-    indices = np.asarray(part)
-    indices = np.flatnonzero(indices) if indices.dtype == bool else indices
-    kept = place[indices[indices < len(place)]]
+def _sides(place: Indices, split: Any) -> tuple[Indices, Indices]:
+    """Both sides of a fold that was given, by the places of those rows that are left."""
+    if not isinstance(split, (tuple, list, np.ndarray)) or len(split) != 2:
+        raise ValueError(f"cv must hold pairs of rows that grow and rows that judge, got {split!r}")
+    grow, judge = (_given_rows(part, len(place)) for part in split)
+    if not len(grow) or not len(judge):
+        raise ValueError(
+            f"each fold of cv must have rows on both sides, got {len(grow)} and {len(judge)}"
+        )
+    return _left(place, grow), _left(place, judge)
+
+
+def _given_rows(part: Any, n: int) -> Indices:
+    """Check row numbers, or a mask of n rows, and return row numbers."""
+    given = np.asarray(part)
+    if given.ndim != 1:
+        raise ValueError(f"cv must hold rows in one dimension, got shape {given.shape}")
+    if given.dtype == bool:
+        if len(given) != n:
+            raise ValueError(f"a mask in cv must have {n} rows, got {len(given)}")
+        return np.flatnonzero(given)
+    if given.size == 0:
+        return np.zeros(0, dtype=np.intp)
+    if given.dtype.kind not in "iu":
+        raise ValueError(f"cv must hold whole numbers or a mask of rows, got dtype {given.dtype}")
+    if given.min() < 0 or given.max() >= n:
+        raise ValueError(f"cv must hold rows in 0 .. {n - 1}, got {given.min()} .. {given.max()}")
+    return given.astype(np.intp)
+
+
+def _left(place: Indices, rows: Indices) -> Indices:
+    kept = place[rows]
     return kept[kept >= 0]
 
 
@@ -161,6 +201,7 @@ def training_rows(
         # A sparse matrix is refused, and what is no array yet cannot be divided by rows.
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
     target, weight = _weighed(model, X, y, sample_weight)
+    n_given = len(target)
     there = [X, target, weight, _checked_groups(groups, len(target))]
     indices = None
     if weight is not None and not (weight > 0).all():
@@ -180,7 +221,7 @@ def training_rows(
         model.categories_ = learn(_growing(X, sides))
     rows = _matrix(model, X, reset)
     coded = _coded(model, target, classes, reset)
-    return Training(rows, coded, weight, sides, indices, groups)
+    return Training(rows, coded, weight, sides, indices, groups, n_given)
 
 
 def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float64 | None]:
@@ -199,8 +240,11 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
     if is_classifier(model):
         check_classification_targets(target)
         if model.class_weight is not None:
-            factor = class_weights(model.class_weight, target, weight)
-            weight = factor if weight is None else weight * factor
+            with np.errstate(over="ignore", invalid="ignore"):
+                factor = class_weights(model.class_weight, target, weight)
+                weight = factor if weight is None else weight * factor
+    if weight is not None and not has_finite_sum(weight):
+        raise ValueError("the weights of all rows must have a finite sum, class_weight included")
     return target, weight
 
 
@@ -260,6 +304,7 @@ def _coded(
 def class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) -> Float64:
     """Weight of each row's class; "balanced" counts rows by their weights, scikit-learn does not."""
     if class_weight != "balanced":
+        _expect_class_weights(class_weight)
         weights: Float64 = compute_sample_weight(class_weight, y)
         return weights
     _, codes = np.unique(y, return_inverse=True)
@@ -267,6 +312,15 @@ def class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) ->
     present = totals > 0
     factor = totals.sum() / (present.sum() * np.where(present, totals, 1))
     return np.where(present, factor, 0)[codes]
+
+
+def _expect_class_weights(class_weight: dict[Any, Any]) -> None:
+    """Refuse what is no weight: rows that do not weigh more than 0 are left out without a word."""
+    for label, factor in class_weight.items():
+        if not isinstance(factor, Real) or not 0 <= float(factor) < np.inf:
+            raise ValueError(
+                f"class_weight must be finite and non-negative, got {factor!r} for class {label!r}"
+            )
 
 
 def new_rows(model: Any, X: Any) -> NDArray[Any]:

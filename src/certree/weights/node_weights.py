@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import likeliest, reach
-from certree.arrays import Float64, column
+from certree.arrays import Float64, OfColumns, column
 from certree.stats import NodeStats
 from certree.tree import Tree
 
 
 @dataclass(frozen=True, eq=False)
-class NodeWeights:
+class NodeWeights(OfColumns):
     """A law over the prunings of a tree; one pruning is the law that always picks it.
 
     Parameters
