@@ -9,13 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Float64 = NDArray[np.float64]
-
-
 Int32 = NDArray[np.int32]
-
-
 Int64 = NDArray[np.int64]
-
 
 # A dtype that converts to the wanted one without loss; strings, objects and float16 are refused.
 _ACCEPTED: dict[str, Sequence[str]] = {
@@ -91,18 +86,22 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
         if given.min() < limits.min or given.max() > limits.max:
             raise ValueError(f"{name} must fit into int32")
     # Only what nobody can write to is shared: the core trusts columns that have been checked.
-    if given.dtype == dtype and given.flags.c_contiguous and _is_of_bytes(given):
+    if given.dtype == dtype and given.flags.c_contiguous and _is_nobodys(given):
         return given
     memory = np.ascontiguousarray(given, dtype=dtype).tobytes()
     return np.ndarray(given.shape, dtype, buffer=memory)
 
 
-def _is_of_bytes(given: NDArray[Any]) -> bool:
-    """Whether the memory is that of bytes: a flag of one array says nothing of its other views."""
+def _is_nobodys(given: NDArray[Any]) -> bool:
+    """Whether the memory is that of bytes, or of a result of the core, which nobody can write to.
+
+    A flag of one array says nothing of its other views.
+    """
     owner: Any = given
     while isinstance(owner, np.ndarray):
         owner = owner.base
-    return isinstance(owner, bytes)
+    owner = owner.obj if isinstance(owner, memoryview) else owner
+    return isinstance(owner, bytes) or type(owner).__name__ == "nb_ndarray"
 
 
 def _expect_dtype(name: str, given: NDArray[Any], dtype: str) -> None:
