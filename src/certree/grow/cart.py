@@ -105,7 +105,7 @@ class Cart(BaseEstimator):
         p = rows.X.shape[1]
         response = self._response(rows.y)
         if rows.slopes is not None:
-            _expect_slopes_fit(rows, response["n_classes"])
+            _expect_slopes_fit(rows, 0 if response["y"] is None else int(rows.y.max()) + 1)
             if response["y"] is not None:
                 response["n_classes"] = 2  # one class is counted beside an empty one
         least = _least_gain(self.min_impurity_decrease, rows.n, response.pop("scale"))
