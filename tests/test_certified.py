@@ -739,3 +739,12 @@ def test_representations_say_what_was_changed():
     )
     assert repr(clone(model)) == repr(model)
     assert repr(CertifiedTreeClassifier(KD())) == "CertifiedTreeClassifier(partition=KD())"
+
+
+def test_the_preprocessor_of_a_fit_before_is_forgotten():
+    X, y = load_breast_cancer(return_X_y=True)
+    plain = CertifiedTreeClassifier(random_state=0).fit(X, y)
+    model = CertifiedTreeClassifier(preprocessor=StandardScaler(), random_state=0).fit(X, y)
+    model.set_params(preprocessor=None).fit(X, y)
+    assert model.preprocessor_ is None
+    np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))

@@ -105,8 +105,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         The outcome of the vote in every cell.
     election_ : Election, LabelledElection or None
         The rows that certify, and what may be certified by them; None if loaded from a file.
-    preprocessor_ : transformer
-        The fitted preprocessor, if there is one.
+    preprocessor_ : transformer or None
+        The fitted preprocessor.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None

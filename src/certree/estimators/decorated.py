@@ -93,7 +93,7 @@ class _Grown:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LossByPrice:
-    """Held-out loss of a rule's prunings; see `JudgedLoss`.
+    """Loss of a rule's prunings on judging rows; see `JudgedLoss`.
 
     Each fold has the rule on its growing rows and the loss of every node on the others, (m,).
     """

@@ -213,7 +213,8 @@ def training_rows(
     sides = Sides.all_grow(len(target))
     if grow_size is not None:
         sides = deal(len(target), grow_size, check_random_state(random_state), groups)
-    X = _preprocessed(model, X, target, sides)
+    if hasattr(model, "preprocessor"):
+        X = _preprocessed(model, X, target, sides)
     if reset:
         learn = categories or partial(
             categories_of, categorical_features=model.categorical_features
@@ -265,7 +266,8 @@ def _growing(X: Any, sides: Sides) -> Any:
 
 def _preprocessed(model: Any, X: Any, target: NDArray[Any], sides: Sides) -> Any:
     """Transform all rows by a preprocessor that only those that grow have fitted."""
-    if getattr(model, "preprocessor", None) is None:
+    model.preprocessor_ = None  # that of a fit before is forgotten
+    if model.preprocessor is None:
         return X
     if not len(sides.grow):
         raise ValueError("preprocessor takes rows that grow the tree, and here none do")
