@@ -14,7 +14,7 @@ ifneq ($(DATA),)
 export CERTREE_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo table2 test check format stub sanitize validity bench docs clean
+.PHONY: demo table2 test check format stub sanitize fuzz validity bench docs clean
 
 demo: $(VENV)/user.done
 	mkdir -p demo
@@ -45,10 +45,19 @@ stub: $(VENV)/developer.done
 	$(BIN)/python -m nanobind.stubgen -q -m certree._core -o $(STUB)
 
 # The sanitizers' runtime must be loaded before Python; leaks of the interpreter itself are not ours.
-sanitize: $(VENV)-sanitize/developer.done
-	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 HYPOTHESIS_PROFILE=sanitize \
-	$(VENV)-sanitize/bin/python -m pytest -p no:randomly tests
+# Memory and undefined behaviour: all tests, and a minute of the fuzzer. Races: the tests of threads.
+MEMORY_CHECKS = LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libubsan.so)" \
+    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
+RACE_CHECKS = LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libtsan.so)" \
+    TSAN_OPTIONS=suppressions=$(CURDIR)/tests/races.txt:exitcode=66 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+sanitize: $(VENV)-memory/developer.done $(VENV)-races/developer.done
+	$(MEMORY_CHECKS) HYPOTHESIS_PROFILE=sanitize $(VENV)-memory/bin/python -m pytest -p no:randomly tests
+	cd tests && $(MEMORY_CHECKS) ../$(VENV)-memory/bin/python -m fuzz --seconds 60 --patience 300
+	$(RACE_CHECKS) HYPOTHESIS_PROFILE=sanitize $(VENV)-races/bin/python -m pytest -p no:randomly -m threads tests
+
+FUZZ_SECONDS ?= 600
+fuzz: $(VENV)/developer.done
+	cd tests && ../$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS)
 
 validity: $(VENV)/developer.done
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(CORES)
@@ -60,9 +69,9 @@ docs: $(VENV)/developer.done
 	$(BIN)/python -m pytest -q tests/test_docs.py
 
 clean:
-	rm -rf build demo $(VENV) $(VENV)-sanitize
+	rm -rf build demo $(VENV) $(VENV)-memory $(VENV)-races
 
-$(VENV)/bin/python $(VENV)-sanitize/bin/python:
+$(VENV)/bin/python $(VENV)-memory/bin/python $(VENV)-races/bin/python:
 	$(PYTHON) -m venv $(patsubst %/bin/python,%,$@)
 
 $(VENV)/user.done: $(SOURCES) $(wildcard src/certree/*.py src/certree/*/*.py) | $(BIN)/python
@@ -75,8 +84,10 @@ $(VENV)/developer.done: $(SOURCES) | $(BIN)/python
 	$(BIN)/python -m pip install -q --no-build-isolation -e ".[dev]" -C cmake.define.CERTREE_WERROR=ON
 	touch $@
 
-$(VENV)-sanitize/developer.done: $(SOURCES) | $(VENV)-sanitize/bin/python
-	$(VENV)-sanitize/bin/python -m pip install -q "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.24" ninja
-	$(VENV)-sanitize/bin/python -m pip install -q --no-build-isolation -e ".[dev]" \
-	    -C cmake.define.CERTREE_SANITIZE=ON -C build-dir=build/sanitize
+$(VENV)-memory/developer.done: SANITIZERS = address,undefined
+$(VENV)-races/developer.done: SANITIZERS = thread
+$(VENV)-memory/developer.done $(VENV)-races/developer.done: $(VENV)-%/developer.done: $(SOURCES) | $(VENV)-%/bin/python
+	$(VENV)-$*/bin/python -m pip install -q "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.24" ninja
+	$(VENV)-$*/bin/python -m pip install -q --no-build-isolation -e ".[dev]" \
+	    -C cmake.define.CERTREE_SANITIZE=$(SANITIZERS) -C build-dir=build/$*
 	touch $@

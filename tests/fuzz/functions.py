@@ -1,0 +1,72 @@
+"""Cases that call public functions, with arguments some of which are spoilt."""
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+from fuzz.hostile import spoilt
+from fuzz.twins import TWINS
+from fuzz.world import World, plausible
+
+ROOMS = ["certree", *(f"certree.{room}" for room in ("rows", "grow", "stats", "weights"))]
+ROOMS += [f"certree.{room}" for room in ("prunings", "votes", "certificates")]
+# Estimators and files have cases of their own.
+_ELSEWHERE = {"save", "load", "training_rows"}
+
+
+def public() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Every public function, by its name."""
+    seen = set()
+    for room in ROOMS:
+        module = importlib.import_module(room)
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if inspect.isfunction(value) and value not in seen and name not in _ELSEWHERE:
+                seen.add(value)
+                yield name, value
+
+
+FUNCTIONS = dict(public())
+
+
+def call(random: Random) -> None:
+    """Call a function with plausible arguments, half of the time with one or two of them spoilt."""
+    name = random.choice([*FUNCTIONS])
+    function, world = FUNCTIONS[name], World(random)
+    given = arguments(world, name, function)
+    spoils = random.random() < 0.6
+    if spoils:
+        for _ in range(random.choice([1, 1, 1, 2])):
+            key = random.choice([*given])
+            given[key] = spoilt(random, given[key])
+    positional = given.pop("*", ())
+    answer = function(*positional, **given)
+    if not spoils and name in TWINS:
+        TWINS[name](world, answer, **given)
+
+
+def arguments(world: World, name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    """Plausible arguments of a function; under "*" those that have no name."""
+    given: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue  # switches of growth, which the estimators' cases draw
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            given["*"] = [plausible(world, name, parameter.name)]
+        elif parameter.default is parameter.empty or world.random.random() < 0.5:
+            given[parameter.name] = plausible(world, name, parameter.name)
+    return given
+
+
+def change_columns(random: Random) -> None:
+    """Spoil a column of what the stages pass on, and go through the stages with what is accepted."""
+    world = World(random)
+    noun = random.choice(["tree", "stats", "target_stats", "law", "ballot", "held", "prior"])
+    setattr(world, noun, spoilt(random, getattr(world, noun)))
+    if noun == "tree":
+        world.tree.route(world.X, 1)
+    for name in random.sample([*FUNCTIONS], 3):
+        given = arguments(world, name, FUNCTIONS[name])
+        FUNCTIONS[name](*given.pop("*", ()), **given)

@@ -1,0 +1,131 @@
+"""Cases that fit an estimator with hostile parameters or rows, and ask it everything."""
+
+import pickle
+from random import Random
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+import certree
+from certree import KD, Cart, Dyadic, Grid, PACBayesLaws, Voting
+from certree.prunings.shorthand import RULES
+from fuzz.hostile import spoilt
+from fuzz.world import World
+
+ESTIMATORS = [
+    certree.PACBayesTreeClassifier,
+    certree.PACBayesTreeRegressor,
+    certree.PrunedTreeClassifier,
+    certree.PrunedTreeRegressor,
+    certree.HelmboldSchapireTreeClassifier,
+    certree.CertifiedTreeClassifier,
+    certree.NaiveBayesClassifier,
+    certree.DecoratedTreeClassifier,
+    certree.DecoratedTreeRegressor,
+]
+# Fits of a model in each node take long.
+_CHANCES = [6, 6, 6, 6, 6, 6, 6, 1, 1]
+_ASKED = [
+    *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_spread"),
+    *("explain", "export_text", "report", "selective_certificates", "score", "certify"),
+]
+
+
+def _plausible(random: Random, name: str, parameter: str, world: World) -> Any:
+    """A value for a parameter of an estimator; None leaves its default."""
+    cut = random.choice([2, 5, 2.5])
+    choices: dict[str, list[Any]] = {
+        "partition": [
+            *("cart", "kd", "dyadic", Cart(min_samples_split=cut), KD("cycle"), Dyadic()),
+            *(Cart(splitter="random", max_features=1), Cart(max_leaf_nodes=4), KD(axis="spread")),
+            *(Cart(criterion="gini"), Grid((-np.ones(world.p), np.ones(world.p)))),
+        ],
+        "cv": [2, 3],
+        "max_depth": [None, 0, 3, "log"],
+        "rule": [*RULES],
+        "price": [None, 0.0, 1.0],
+        "lambda_error": [None, 0.0, 1.0, 1e300],
+        "lambda_penalty": [None, 0.0, 1.0],
+        "prior": [None, "leaves", "branching"],
+        "search": [None, "joint", "error-first", "mixture"],
+        "vote": ["mean", "majority", Voting("mean", 2.0)],
+        "scoring": ["error", "log_loss"],
+        "laws": ["bound", "cv", PACBayesLaws(lambda_error=1.0)],
+        "class_weight": [None, "balanced"],
+        "grow_size": [0.35, 0.8],
+        "delta": [0.05, 1e-9],
+        "densities": ["auto", "normal", "histogram"],
+        "power": [1.0, "auto"],
+        "min_model_rows": [2, 10],
+        "smoothing": [0.0, 1.0],
+        "temperature": [None, 0.0, 2.0],
+        "n_jobs": [None, 1, 2],
+        "random_state": [0, 1],
+        "monotonic_cst": [None, [1] + [0] * (world.p - 1)],
+    }
+    return random.choice(choices[parameter]) if parameter in choices else None
+
+
+def fit_and_ask(random: Random) -> None:
+    """Fit, go through everything that may be asked, and look whether answers make sense."""
+    world = World(random)
+    model = _made(random, world)
+    X, y, weight = world.X, _target(random, world, model), world.sample_weight
+    rows = [X, y, weight]
+    if random.random() < 0.5:
+        k = random.randrange(3)
+        rows[k] = spoilt(random, rows[k])
+    _fit(model, *rows)
+    if random.random() < 0.1:
+        model = pickle.loads(pickle.dumps(model))
+    new = world.X if random.random() < 0.5 else spoilt(random, world.X)
+    for name in random.sample(_ASKED, 4):
+        if hasattr(model, name):
+            ask(model, name, new, y)
+    if is_classifier(model) and new is world.X:
+        shares = model.predict_proba(rows[0])
+        assert np.isfinite(shares).all(), "probabilities are no numbers"
+        np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-9)
+
+
+def _made(random: Random, world: World) -> Any:
+    """An estimator with parameters of its own, one of them spoilt at times."""
+    estimator = random.choices(ESTIMATORS, _CHANCES)[0]
+    names = [*estimator().get_params(deep=False)]
+    parameters = {"cv": 2} if "cv" in names else {}
+    for name in random.sample(names, random.randrange(min(5, len(names)))):
+        value = _plausible(random, estimator.__name__, name, world)
+        if value is not None:
+            parameters[name] = value
+    if random.random() < 0.3:
+        name = random.choice(names)
+        parameters[name] = spoilt(random, parameters.get(name))
+    return estimator(**parameters)
+
+
+def _target(random: Random, world: World, model: Any) -> Any:
+    if not is_classifier(model):
+        return world.target
+    names = random.choice([None, np.array(["a", "b", "c", "d"]), np.array([-5, 7, 9, 1000])])
+    return world.y if names is None else names[world.y]
+
+
+def _fit(model: Any, X: Any, y: Any, weight: Any) -> None:
+    """Fit, and look that a fit that fails has changed nothing."""
+    before = dict(vars(model))
+    try:
+        model.fit(X, y, weight)
+    except Exception:
+        assert vars(model).keys() == before.keys(), "a fit that failed has changed the model"
+        raise
+
+
+def ask(model: Any, name: str, X: Any, y: Any) -> Any:
+    """Call a method of a fitted model with what it takes."""
+    method = getattr(model, name)
+    if name in ("export_text", "report", "selective_certificates"):
+        return method()
+    if name in ("score", "certify"):
+        return method(X, y)
+    return method(X[:1] if name == "explain" else X)

@@ -1,0 +1,280 @@
+"""Arguments that belong together: one table, one tree, its statistics, laws, priors and votes."""
+
+from collections.abc import Callable
+from functools import cached_property
+from random import Random
+from typing import Any
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier
+
+from certree import (
+    Cart,
+    NodeStats,
+    PACBayesTreeClassifier,
+    TargetStats,
+    Tree,
+    Voting,
+    count,
+    grow_cart,
+    grow_dyadic,
+    grow_kd,
+    measure,
+    pac_bayes,
+    vote,
+)
+from certree.certificates import (
+    METHODS,
+    Election,
+    LabelledElection,
+    branching_prior,
+    centred_prior,
+    count_prior,
+    held_out,
+    hold_out,
+    labelled_posterior,
+    size_prior,
+)
+from certree.prunings import cost_complexity_path
+from certree.weights import map_pruning
+
+
+class World:
+    """What a case draws from; everything is made when it is first asked for."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.generator = np.random.default_rng(random.getrandbits(63))
+        self.n = random.choice([1, 2, 3, 5, 8, 13, 30])
+        self.p = random.choice([1, 2, 3, 4])
+        self.n_classes = random.choice([1, 2, 2, 3, 4])
+
+    @cached_property
+    def X(self) -> np.ndarray:
+        shape, way = (self.n, self.p), self.random.randrange(7)
+        if way == 0:
+            rows = self.generator.integers(0, 3, shape).astype(float)
+        elif way == 1:
+            rows = np.ones(shape)
+        elif way == 2:
+            rows = self.generator.normal(size=shape) * 10.0 ** self.random.randrange(-320, 308)
+        elif way == 3:  # neighbouring numbers
+            rows = 1 + self.generator.integers(0, 9, shape) * 2.0**-52
+        else:
+            rows = self.generator.normal(size=shape)
+        if self.random.random() < 0.2:
+            rows[self.generator.random(shape) < 0.2] = np.nan
+        is_moderate = not rows.size or np.nanmax(np.abs(rows), initial=0.0) < 1e38
+        return rows.astype(np.float32) if is_moderate and self.random.random() < 0.2 else rows
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        return self.generator.integers(0, self.n_classes, self.n)
+
+    @cached_property
+    def target(self) -> np.ndarray:
+        scale = 10.0 ** self.random.choice([0, 0, 0, -100, 100, -160, 150])
+        return self.generator.normal(size=self.n) * scale
+
+    @cached_property
+    def sample_weight(self) -> np.ndarray | None:
+        way = self.random.randrange(5)
+        if way < 2:
+            return None
+        if way == 2:
+            return self.generator.integers(0, 3, self.n).astype(float)
+        return self.generator.random(self.n) * 10.0 ** self.random.choice([0, 0, -200, 200])
+
+    @cached_property
+    def tree(self) -> Tree:
+        X = np.nan_to_num(self.X.astype(float))
+        way = self.random.randrange(5)
+        if way == 0:
+            return grow_kd(X, self.y)
+        if way == 1:
+            return grow_dyadic(X, self.y, max_depth=6, expand=self.random.random() < 0.2)
+        if way == 2:
+            return self.by_hand()
+        return grow_cart(self.X, self.y)
+
+    def by_hand(self) -> Tree:
+        """Cells cut at random, chains and sets of categories included."""
+        left, leaves = [-1], [0]
+        for _ in range(self.random.randrange(8)):
+            v = leaves.pop(self.random.randrange(len(leaves)))
+            left[v] = len(left)
+            leaves += [len(left), len(left) + 1]
+            left += [-1, -1]
+        m, is_inner = len(left), np.array(left) >= 0
+        sets = [
+            sorted(self.random.sample(range(5), self.random.randrange(4))) if inner else []
+            for inner in is_inner
+        ]
+        compares = self.random.random() < 0.3
+        return Tree(
+            np.where(is_inner, self.generator.integers(0, self.p, m), 0).astype(np.int32),
+            np.where(is_inner, self.generator.normal(size=m), 0.0),
+            np.array(left, dtype=np.int32),
+            self.generator.integers(1, 4, m).astype(np.int32),
+            self.p,
+            (self.generator.random(m) < 0.5) & is_inner,
+            np.cumsum([0, *map(len, sets)]) if compares else None,
+            np.array([c for s in sets for c in s], dtype=np.int32) if compares else None,
+        )
+
+    @cached_property
+    def stats(self) -> NodeStats:
+        return count(self.tree, self.X, self.y, self.n_classes, self.sample_weight)
+
+    @cached_property
+    def target_stats(self) -> TargetStats:
+        return measure(self.tree, self.X, self.target, self.sample_weight)
+
+    @cached_property
+    def law(self) -> Any:
+        return pac_bayes(self.tree, self.stats, self.temperature(), self.temperature())
+
+    @cached_property
+    def pruning(self) -> Any:
+        return map_pruning(self.tree, self.law)
+
+    @cached_property
+    def ballot(self) -> Any:
+        return vote(self.tree, self.stats, self.law, self.random.choice(["majority", "mean"]))
+
+    @cached_property
+    def prior(self) -> Any:
+        way = self.random.randrange(4)
+        if way == 0:
+            return branching_prior(self.tree, self.held.n_classes)
+        if way == 1:
+            return size_prior(self.tree, self.held.n_classes)
+        if way == 2:
+            return count_prior(self.tree, self.held.grown)
+        return centred_prior(self.tree, self.held.grown, self.pruning)
+
+    @cached_property
+    def held(self) -> Any:
+        order = self.generator.permutation(self.n)
+        half = self.n // 2
+        sides = {"grow": order[:half], "weigh": order[half:]}
+        return held_out(self.tree, self.X, self.y, self.n_classes, **sides)
+
+    def temperature(self) -> float:
+        return self.random.choice([0.0, 1e-300, 0.1, 1.0, 7.5, 1e3, 1e300])
+
+    def probability(self) -> float:
+        return self.random.choice([0.5, 0.05, 1e-3, 1e-300, 0.999999, 5e-324, 1.0])
+
+
+# What a parameter of this name takes; with the function's name before it where that matters.
+PLAUSIBLE: dict[str, Callable[[World], Any]] = {
+    "X": lambda w: w.X,
+    "y": lambda w: w.y,
+    "measure.y": lambda w: w.target,
+    "grow_cart.y": lambda w: w.random.choice([w.y, w.target]),
+    "sample_weight": lambda w: w.sample_weight,
+    "tree": lambda w: w.tree,
+    "stats": lambda w: w.stats if w.random.random() < 0.8 else w.target_stats,
+    "validation": lambda w: w.stats,
+    "population": lambda w: w.stats,
+    "grown": lambda w: w.held.grown,
+    "weights": lambda w: w.law,
+    "law": lambda w: w.law,
+    "certify_law.law": lambda w: (
+        w.law
+        if w.random.random() < 0.7
+        else labelled_posterior(w.tree, w.held.stats, w.prior, w.temperature())
+    ),
+    "laws": lambda w: [w.law],
+    "pruning": lambda w: w.pruning,
+    "ballot": lambda w: w.ballot,
+    "held": lambda w: w.held,
+    "prior": lambda w: w.prior,
+    "pac_bayes.prior": lambda w: w.random.choice(["leaves", "branching"]),
+    "gibbs_posterior.prior": lambda w: w.law,
+    "kl_divergence.prior": lambda w: w.law,
+    "renyi_divergence.prior": lambda w: w.law,
+    "log_prior_mass.prior": lambda w: w.law,
+    "oracle_bound.prior": lambda w: w.law,
+    "election": lambda w: Election(w.held, w.pruning, 0.05, Voting("mean", 0.1)),
+    "elect_labelled.election": lambda w: LabelledElection(w.held, 0.05),
+    "label": lambda w: w.generator.integers(0, w.n_classes, w.tree.n_nodes),
+    "count.label": lambda w: None,
+    "log_label": lambda w: np.log(w.generator.dirichlet(np.ones(w.held.n_classes), w.tree.n_nodes)),
+    "value": lambda w: w.generator.normal(size=w.tree.n_nodes),
+    "log_own": lambda w: w.generator.normal(size=w.tree.n_nodes) * w.temperature(),
+    "log_split": lambda w: w.random.choice([0.0, -1.0, w.generator.normal(size=w.tree.n_nodes)]),
+    "cost": lambda w: w.random.choice([None, "error", "gini", "entropy", "squared"]),
+    "prune.cost": lambda w: w.generator.random(w.tree.n_nodes),
+    "polynomial_penalised.cost": lambda w: w.random.choice(
+        [None, w.generator.random(w.tree.n_nodes)]
+    ),
+    "rows": lambda w: w.target_stats.rows,
+    "count_prior.rows": lambda w: w.temperature(),
+    "sse": lambda w: w.target_stats.sse,
+    "n_classes": lambda w: w.n_classes,
+    "unit": lambda w: w.random.choice([None, 1.0, 1e-300]),
+    "grow": lambda w: w.held.grow,
+    "weigh": lambda w: w.held.weigh,
+    "groups": lambda w: w.random.choice([None, w.generator.integers(0, 3, w.n)]),
+    "n": lambda w: w.n,
+    "errors": lambda w: w.random.randrange(w.n + 1),
+    "hold_out_best.errors": lambda w: [w.random.randrange(w.n + 1) for _ in range(3)],
+    "risk": lambda w: w.generator.random(),
+    "certificates": lambda w: hold_out(0, w.n),
+    "priors": lambda w: w.prior,
+    "method": lambda w: w.random.choice([*METHODS]),
+    "vote.voting": lambda w: w.random.choice(["majority", "mean", Voting("mean", 0.5)]),
+    "spread.voting": lambda w: Voting("mean", w.random.choice([0.0, 0.5, 1e300])),
+    "tuples": lambda w: ((1, 1), (2, 1)),
+    "doubts": lambda w: (0.1, 0.01),
+    "rng": lambda w: w.random.randrange(9),
+    "content_folds.rng": lambda w: np.random.RandomState(0),
+    "n_folds": lambda w: w.random.choice([2, 3, 5]),
+    "random_state": lambda w: np.random.RandomState(0),
+    "low": lambda w: -np.ones(w.p),
+    "high": lambda w: np.ones(w.p),
+    "estimator": lambda w: DecisionTreeClassifier(max_depth=3).fit(np.nan_to_num(w.X), w.y),
+    "classifier": lambda w: PACBayesTreeClassifier(
+        Cart(), lambda_error=1.0, lambda_penalty=0.0, prior="leaves"
+    ).fit(w.X, w.y),
+    "order": lambda w: w.random.choice([0.5, 2.0, 7.0]),
+    "dimension": lambda w: float(w.p),
+    "n_features": lambda w: w.p,
+    "depth": lambda w: w.random.randrange(6),
+    "smoothness": lambda w: w.random.choice([1, 2, 3]),
+    "min_samples_split": lambda w: w.random.choice([2, 3.5, 10]),
+    "max_depth": lambda w: w.random.choice([None, 0, 1, 5]),
+    "n_jobs": lambda w: w.random.choice([None, 1, 2]),
+    "exponent": lambda w: w.random.choice([None, 0.5, 2.0]),
+    "prices": lambda w: cost_complexity_path(w.tree, w.stats).prices,
+    "critical": lambda w: cost_complexity_path(w.tree, w.stats).critical,
+    "categorical_features": lambda w: w.random.choice([None, [0], [True] * w.p]),
+    "monotonic_cst": lambda w: w.random.choice([None, [1] * w.p, [0] * w.p]),
+    "deploy": lambda w: w.random.choice(["best", "vote"]),
+    "n_draws": lambda w: w.random.choice([1, 2, 5]),
+    "n_wrong": lambda w: w.random.choice([1, 2]),
+    **dict.fromkeys(
+        ("lambda_error", "lambda_penalty", "temperature", "price", "leaf_cost", "gibbs_excess"),
+        World.temperature,
+    ),
+    **dict.fromkeys(
+        (
+            *("delta", "share", "stop_probability", "stop_below", "trust", "doubt", "confidence"),
+            *("grow_size", "bayes_risk"),
+        ),
+        World.probability,
+    ),
+    **dict.fromkeys(
+        ("count_empty", "free_splits", "grouped", "stop_when_pure"),
+        lambda w: w.random.random() < 0.5,
+    ),
+    "log_cells": lambda w: w.random.choice([None, 1.0, 30.0]),
+}
+
+
+def plausible(world: World, function: str, parameter: str) -> Any:
+    """A value for a parameter, drawn from the world."""
+    draw = PLAUSIBLE.get(f"{function}.{parameter}") or PLAUSIBLE[parameter]
+    return draw(world)

@@ -1,0 +1,93 @@
+"""The fuzzer finds what it is to find, and a few of its cases find nothing."""
+
+import inspect
+import os
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from fuzz import cases, functions, world
+from fuzz.__main__ import options_of
+from fuzz.workers import watch
+
+
+@pytest.mark.parametrize("kind", cases.KINDS)
+def test_cases_find_nothing(kind):
+    n_cases = {"functions": 400, "columns": 150, "models": 60, "files": 150}[kind]
+    findings = {k: cases.run(k, [kind]) for k in range(n_cases)}
+    assert not {k: text for k, text in findings.items() if text is not None}
+
+
+def test_all_public_functions_are_called():
+    assert len(functions.FUNCTIONS) > 60
+    unknown = [
+        f"{name}.{parameter.name}"
+        for name, function in functions.FUNCTIONS.items()
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+        and parameter.name not in world.PLAUSIBLE
+        and f"{name}.{parameter.name}" not in world.PLAUSIBLE
+    ]
+    assert not unknown
+
+
+def test_a_case_is_its_number():
+    def draws(case):
+        drawn = world.World(cases.Random(case))
+        return [drawn.X, drawn.y, drawn.tree.threshold]
+
+    for k in range(20):
+        for a, b in zip(draws(k), draws(k), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def fails(error):
+    def case(random):
+        raise error
+
+    return case
+
+
+def warns(random):
+    warnings.warn("overflow", RuntimeWarning, stacklevel=1)
+
+
+@pytest.mark.parametrize(
+    ("case", "finds"),
+    [
+        (fails(ValueError("n must be positive, got -1")), False),
+        (fails(TypeError("expected a Tree, got 1")), False),
+        (fails(ValueError()), True),
+        (fails(IndexError("index 3")), True),
+        (fails(TypeError("count(): incompatible function arguments")), True),
+        (fails(ValueError("operands could not be broadcast together")), True),
+        (fails(AssertionError("another answer than the slow twin's")), True),
+        (warns, True),
+    ],
+)
+def test_what_is_a_finding(monkeypatch, case, finds):
+    monkeypatch.setitem(cases.KINDS, "planted", (case, 1))
+    assert (cases.run(0, ["planted"]) is not None) == finds
+
+
+def planted(number, kinds):
+    """Case 3 crashes, case 5 hangs, case 6 finds something."""
+    if number == 3:
+        os.abort()
+    if number == 5:
+        time.sleep(100)
+    return "found" if number == 6 else None
+
+
+def test_crashes_and_hangs_are_reported_and_the_rest_goes_on(capfd):
+    options = options_of(["--seconds=100", "--cases=12", "--processes=2", "--patience=4"])
+    n_ran, found = watch(options, planted)
+    assert n_ran == 12
+    assert sorted(found) == [
+        (3, "the interpreter ended with -6"),
+        (5, "takes more than 4 seconds"),
+        (6, "found"),
+    ]
+    assert "-- case 6" in capfd.readouterr().out
