@@ -91,7 +91,7 @@ def test_a_directory_in_the_way_is_left_alone(tmp_path):
 
 def test_a_missing_directory_is_an_error_before_anything_is_written(tmp_path):
     written = []
-    with pytest.raises(FileNotFoundError, match="no such directory: .*missing"):
+    with pytest.raises(FileNotFoundError, match=r"no such directory: .*missing"):
         write_whole(tmp_path / "missing" / "file", written.append)
     assert written == []
 
@@ -203,9 +203,9 @@ def test_standard_output_is_written_as_a_pipe_is():
     assert run(code, check=True).stdout == b"content"
 
 
-def run(code, **how):
+def run(code, check=False):
     program = f"from certree.files.whole import write_whole; import os, signal; {code}"
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, **how)
+    return subprocess.run([sys.executable, "-c", program], check=check, capture_output=True)
 
 
 @POSIX

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -177,9 +177,8 @@ def has_finite_sum(weight: Float64) -> bool:
         return bool(np.isfinite(weight.sum()))
 
 
-def nonnegative(name: str, value: float) -> float:
+def nonnegative(name: str, value: Any) -> float:
     """Check a finite number that is not negative."""
-    number = float(value)
-    if not (np.isfinite(number) and number >= 0):
+    if not isinstance(value, Real) or not (np.isfinite(float(value)) and float(value) >= 0):
         raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-    return number
+    return float(value)
