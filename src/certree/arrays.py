@@ -44,6 +44,11 @@ class OfColumns:
         one: Any = self
         return type(self), tuple(getattr(one, field.name) for field in fields(one))
 
+    def _check(self, dtype: str, shape: tuple[int | None, ...], *names: str) -> None:
+        """Make read-only columns of some fields; see `column`."""
+        for name in names:
+            object.__setattr__(self, name, column(name, getattr(self, name), dtype, shape))
+
 
 def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
     """Check an array and return it read-only, in C order, with the dtype asked for.
