@@ -37,6 +37,7 @@ from certree.files.naive_bayes_form import (
 )
 from certree.files.tree_form import entries_of_tree, parts_of_tree, restore_tree, shapes_of_tree
 from certree.files.whole import write_whole
+from certree.fitted import state_of
 from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
 from certree.grow.grid import Grid
@@ -146,7 +147,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     """
-    form = _form_of(model)
+    form, model = _form_of(model), state_of(model)
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
     header, arrays = form.parts(model)
