@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from certree.arrays import Float64, Int32
+from certree.arrays import Float64, Int32, has_finite_sum
 from certree.fitted import reads_state, replaces_state
 from certree.naive_bayes.densities import (
     KINDS,
@@ -336,6 +336,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             for j, x in enumerate(rows.T)
             if self._category_names(j) is None
         }
+        self._expect_finite()
         floor = self._floor()
         names = getattr(self, "feature_names_in_", None)
         choices = choices_of(self.densities, self.n_features_in_, names)
@@ -370,6 +371,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             j: moments.plus(Moments.of(rows[:, j], y, weight, n_classes))
             for j, moments in self._moments.items()
         }
+        self._expect_finite()
         floor = self._floor()
         self.densities_ = [
             self._normal(j, floor)
@@ -377,6 +379,17 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             else density.plus(rows[:, j], y, weight)
             for j, density in enumerate(self.densities_)
         ]
+
+    def _expect_finite(self) -> None:
+        """Refuse sums that float64 does not hold; predictions by them would be NaN."""
+        if not has_finite_sum(self.class_count_):
+            raise ValueError("the weights of all rows must have a finite sum")
+        for j, moments in self._moments.items():
+            if not (np.isfinite(moments.mean).all() and np.isfinite(moments.deviation).all()):
+                raise ValueError(
+                    f"the mean or the deviation of feature {self._names[j]!r} is too large for a "
+                    "float64: multiply it by a small constant"
+                )
 
     def _floor(self) -> float:
         """Root of what is added to the variances of normal densities."""
