@@ -28,7 +28,6 @@ from certree import (
     Dyadic,
     Grid,
     HelmboldSchapireTreeClassifier,
-    NaiveBayesClassifier,
     PACBayesLaws,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
@@ -60,7 +59,6 @@ from model_files import (
     form_of,
     header_of,
     misshapen,
-    mutant,
     npy,
     plain,
     raw_npy,
@@ -68,9 +66,7 @@ from model_files import (
     renamed,
     rewrite,
     same_bits,
-    survives,
     through_file,
-    use,
     write_archive_of,
 )
 
@@ -1282,29 +1278,3 @@ def test_certificates_whose_numbers_do_not_go_together_are_refused(nested, chang
     refuses(nested)
     rewrite(nested, certificates=saved * 30)
     refuses(nested, "expected a list of certificates")
-
-
-# -- a fuzzer --------------------------------------------------------------------------------------
-
-OF_FUZZ = {
-    "law": lambda: PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1, max_depth=2),
-    "certified": lambda: CertifiedTreeClassifier(Cart(max_leaf_nodes=8), random_state=0),
-    "sets": lambda: PrunedTreeClassifier(categorical_features=[1, 2], max_depth=3),
-    "numbers": lambda: PACBayesTreeRegressor(max_depth=3, monotonic_cst=[1, 0, 0, 0]),
-    "naive": lambda: NaiveBayesClassifier(["normal", "histogram", "categorical", "auto"], bins=3),
-}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", OF_FUZZ)
-def test_broken_files_are_refused_or_give_a_usable_model(name, tmp_path):
-    path = tmp_path / "model.npz"
-    target = X[:, 2] if name == "numbers" else Y.astype("m8[s]")
-    certree.save(OF_FUZZ[name]().fit(X.round(), target), path)
-    content, refused = path.read_bytes(), 0
-    rows = X[::15].round()
-    use(certree.load(path), rows)
-    for seed in range(120):
-        path.write_bytes(mutant(content, seed))
-        refused += survives(path, rows)
-    assert refused > 60

@@ -1,8 +1,9 @@
-"""Cases that break a model file: cut, flip, splice, or pack changed arrays anew."""
+"""Cases that break a model file: cut, flip, splice, or pack changed parts anew."""
 
 import io
 import json
 import tempfile
+import warnings
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -15,13 +16,16 @@ from sklearn.base import is_classifier
 import certree
 from certree import Cart, Grid
 from fuzz.hostile import NUMBERS, OTHERS, spoilt
+from model_files import as_header, npy
+
+# Of a file that has more, those of the fit are made anew.
+_MOST_FEATURES = 100
 
 
 @cache
-def _folder() -> Path:
+def _folder() -> tempfile.TemporaryDirectory[str]:
     """Where the files of this process lie, until it ends."""
-    _folder.kept = tempfile.TemporaryDirectory(prefix="certree-fuzz-")
-    return Path(_folder.kept.name)
+    return tempfile.TemporaryDirectory(prefix="certree-fuzz-")
 
 
 @cache
@@ -30,20 +34,23 @@ def originals() -> tuple[bytes, ...]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     y, words = (X[:, 0] > 0).astype(int), np.array(["no", "yes"])[(X[:, 1] > 0).astype(int)]
-    mixed = np.column_stack([rng.choice(["a", "b", "c"], 60), X[:, 1].astype(str)])
+    named = np.column_stack([rng.choice(["a", "b", "c"], 60), X[:, 1].astype(str)])
+    dates = y.astype("datetime64[s]")
     box = (-10 * np.ones(3), 10 * np.ones(3))
     models = [
         certree.PACBayesTreeClassifier(cv=2).fit(X, y),
-        certree.PACBayesTreeClassifier(Cart(max_leaf_nodes=5), cv=2).fit(mixed, words),
-        certree.PACBayesTreeRegressor(cv=2).fit(X, X[:, 0]),
+        certree.PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1).fit(X, dates),
+        certree.PACBayesTreeClassifier(Cart(max_leaf_nodes=5), cv=2).fit(named, words),
+        certree.PACBayesTreeRegressor(cv=2, monotonic_cst=[1, 0, 0]).fit(X, X[:, 0]),
         certree.PrunedTreeClassifier(rule="depth", cv=2).fit(X, words),
+        certree.PrunedTreeClassifier(categorical_features=[1, 2], max_depth=3).fit(X.round(), y),
         certree.HelmboldSchapireTreeClassifier(cv=2).fit(X, y),
         certree.CertifiedTreeClassifier().fit(X, y),
         certree.CertifiedTreeClassifier(Grid(box)).fit(X, y),
         certree.NaiveBayesClassifier().fit(X, words),
-        certree.NaiveBayesClassifier(densities="histogram").fit(X, y),
+        certree.NaiveBayesClassifier(["normal", "histogram", "categorical"]).fit(X.round(), y),
     ]
-    path = _folder() / "whole"
+    path = Path(_folder().name) / "whole"
     files = []
     for model in models:
         certree.save(model, path)
@@ -55,7 +62,7 @@ def load_broken(random: Random) -> None:
     """Load a broken file: refused, or a model that answers whatever it is asked."""
     content = random.choice(originals())
     way = random.choice([_cut, _flip, _splice, _packed_anew, _packed_anew, _other_header])
-    path = _folder() / "broken"
+    path = Path(_folder().name) / "broken"
     path.write_bytes(way(random, content))
     try:
         model = certree.load(path)
@@ -63,29 +70,31 @@ def load_broken(random: Random) -> None:
         if path.name not in str(error):
             raise AssertionError("the error does not name the file") from error
         raise
-    _use(model)
-
-
-def _use(model: Any) -> None:
-    rows = np.random.default_rng(1).normal(size=(5, model.n_features_in_))
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        import pandas as pd
-
-        rows = pd.DataFrame(rows, columns=names)
-    elif model.categories_ is not None:
-        rows = rows.astype(object)
+    if model.n_features_in_ > _MOST_FEATURES:
+        return
+    rows = np.random.default_rng(1).normal(size=(5, model.n_features_in_)).round()
     try:
-        model.predict(rows)
-        if is_classifier(model):
-            model.predict_proba(rows)
-        model.explain(rows[:1])
-        if hasattr(model, "export_text"):
-            model.export_text()
-        if hasattr(model, "report"):
-            model.report()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as that rows come without names
+            ask_everything(model, rows)
     except (ValueError, TypeError) as error:
         raise AssertionError(f"what was loaded cannot be used: {error}") from error
+
+
+def ask_everything(model: Any, rows: np.ndarray) -> None:
+    """Do with a model what may be done with one."""
+    model.predict(rows)
+    model.explain(rows[:1])
+    if is_classifier(model):
+        assert model.predict_proba(rows).shape == (len(rows), len(model.classes_))
+    if hasattr(model, "export_text"):
+        model.export_text()
+        model.apply(rows)
+        assert model.feature_importances_.shape == (model.n_features_in_,)
+    if hasattr(model, "predict_spread"):
+        model.predict_spread(rows)
+    if hasattr(model, "report"):
+        model.report()
 
 
 def _cut(random: Random, content: bytes) -> bytes:
@@ -101,9 +110,12 @@ def _flip(random: Random, content: bytes) -> bytes:
 
 
 def _splice(random: Random, content: bytes) -> bytes:
-    other = random.choice(originals())
-    at, to = random.randrange(len(content)), random.randrange(len(other))
-    return random.choice([content[:at] + other[to:], content + other, other[:to] + content])
+    """A piece of this file or another one in place of a piece, or between."""
+    other = random.choice([content, random.choice(originals())])
+    start, end = sorted(random.randrange(len(other)) for _ in range(2))
+    at = random.randrange(len(content))
+    to = random.choice([at, at + end - start, len(content)])
+    return content[:at] + other[start:end] + content[to:]
 
 
 def _members(content: bytes) -> dict[str, bytes]:
@@ -111,35 +123,40 @@ def _members(content: bytes) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def _zipped(random: Random, members: dict[str, bytes]) -> bytes:
+def _zipped(random: Random, members: list[tuple[str, bytes]]) -> bytes:
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", random.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])) as z:
-        for name, content in members.items():
-            z.writestr(name, content)
+    packing = random.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+    with warnings.catch_warnings(), zipfile.ZipFile(file, "w", packing) as archive:
+        warnings.simplefilter("ignore")  # names that come twice
+        for name, content in members:
+            archive.writestr(name, content)
     return file.getvalue()
 
 
 def _packed_anew(random: Random, content: bytes) -> bytes:
-    """Change an array, leave one out, swap two, add one, or take one of another file."""
+    """Change an array, leave one out, swap two, add or repeat one, or take that of another file."""
     members = _members(content)
     name = random.choice([*members])
-    way = random.randrange(6)
+    way = random.randrange(7)
     if way < 2:
         array = spoilt(random, np.load(io.BytesIO(members[name])))
-        file = io.BytesIO()
-        np.save(file, np.asarray(array), allow_pickle=True)
-        members[name] = file.getvalue()
+        members[name] = npy(np.asarray(array)) if not isinstance(array, dict) else b""
     elif way == 2:
-        del members[name]
+        members[name] = _flip(random, members[name])
     elif way == 3:
+        del members[name]
+    elif way == 4:
         other = random.choice([*members])
         members[name], members[other] = members[other], members[name]
-    elif way == 4:
+    elif way == 5:
         members[random.choice(["extra.npy", "../up.npy", "", "header", "x" * 300])] = b"\0" * 99
     else:
         others = _members(random.choice(originals()))
         members[name] = others.get(name, random.choice([*others.values()]))
-    return _zipped(random, members)
+    pairs = [*members.items()]
+    if random.random() < 0.1:
+        pairs.append(random.choice(pairs))
+    return _zipped(random, pairs)
 
 
 def _other_header(random: Random, content: bytes) -> bytes:
@@ -149,21 +166,18 @@ def _other_header(random: Random, content: bytes) -> bytes:
     place: Any = header
     while True:
         key = random.choice([*(place if isinstance(place, dict) else range(len(place)))])
-        if isinstance(place[key], dict | list) and place[key] and random.random() < 0.7:
-            place = place[key]
-            continue
-        break
+        if not (isinstance(place[key], dict | list) and place[key]) or random.random() < 0.3:
+            break
+        place = place[key]
     if random.random() < 0.2:
         del place[key]
     else:
-        place[key] = _jsonable(random, place)
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    file = io.BytesIO()
-    np.save(file, text)
-    return _zipped(random, {**members, "header.npy": file.getvalue()})
+        place[key] = _for_header(random, place)
+    members["header.npy"] = npy(as_header(header))
+    return _zipped(random, [*members.items()])
 
 
-def _jsonable(random: Random, place: Any) -> Any:
+def _for_header(random: Random, place: Any) -> Any:
     """What JSON can hold: a hostile value, or that of a neighbour."""
     if random.random() < 0.3:
         return random.choice([*(place.values() if isinstance(place, dict) else place)])
