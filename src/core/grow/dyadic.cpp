@@ -78,8 +78,9 @@ class DyadicRule {
         rows_(make_buffer<Row>(X.n_rows)) {
     constexpr std::int64_t kBlock = 8192;
     parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
-      const std::int64_t end = std::min(X.n_rows, (block + 1) * kBlock);
-      for (std::int64_t i = block * kBlock; i < end; ++i) {
+      const std::int64_t begin = block * kBlock, end = std::min(X.n_rows, begin + kBlock);
+      for (const std::size_t turn : turns(end - begin, X.width)) {
+        const std::int64_t i = begin + static_cast<std::int64_t>(turn);
         const Real* x = X.row(i);
         std::uint64_t* code = codes_.get() + i * n_features_;
         for (std::int64_t j = 0; j < n_features_; ++j)
@@ -107,8 +108,9 @@ class DyadicRule {
     const std::uint64_t bit = std::uint64_t{1} << (kBits - 1 - level);
     Row* const first = rows_.get() + cell.begin;
     Row* const last = rows_.get() + cell.end;
-    const Row* const middle =
-        std::partition(first, last, [&](const Row& row) { return (code(row, j) & bit) == 0; });
+    const auto is_left = [&](const Row& row) { return (code(row, j) & bit) == 0; };
+    const Row* const middle = looking(
+        last - first, is_left, [&](const auto& f) { return std::partition(first, last, f); });
     const std::int64_t cut = cell.begin + (middle - first);
     left = {cell.begin, cut, depth + 1};
     right = {cut, cell.end, depth + 1};
@@ -139,10 +141,12 @@ class DyadicRule {
       const std::uint64_t bit_now =
           level_now < kBits ? std::uint64_t{1} << (kBits - 1 - level_now) : 0;
       std::uint64_t differ[8] = {};
-      for (std::int64_t i = cell.begin + 1; i < cell.end; ++i) {
-        const Row row = rows_[static_cast<std::size_t>(i)];
-        for (std::int64_t w = 0; w < width; ++w) differ[w] |= code(row, j + w) ^ code(head, j + w);
-        if (differ[0] & bit_now) return cell.depth + done;
+      for (const auto part : stretches(rows_.get() + cell.begin + 1, rows_.get() + cell.end)) {
+        for (const Row row : part) {
+          for (std::int64_t w = 0; w < width; ++w)
+            differ[w] |= code(row, j + w) ^ code(head, j + w);
+          if (differ[0] & bit_now) return cell.depth + done;
+        }
       }
       for (std::int64_t w = 0; w < width; ++w) {
         if (differ[w] == 0) continue;
