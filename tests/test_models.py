@@ -1020,7 +1020,7 @@ def test_a_regressor_comes_back_bit_by_bit(model, tmp_path):
     ids=str,
 )
 def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path):
-    model = CertifiedTreeClassifier(random_state=0, **parameters).fit(X, Y)
+    model = CertifiedTreeClassifier(random_state=0, **parameters).fit(X, Y, classes=np.unique(Y))
     loaded = through_file(model, tmp_path / "model.npz")
     assert_same_model(loaded, model)
     assert loaded.certificates_ == model.certificates_
@@ -1032,7 +1032,7 @@ def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path
     for certify in (loaded.selective_certificates, loaded.draw_pruning):
         with pytest.raises(ValueError, match="does not keep the rows of the fit"):
             certify()
-    refitted = loaded.fit(X, Y)
+    refitted = loaded.fit(X, Y, classes=np.unique(Y))
     assert refitted.certificates_ == model.certificates_
 
 

@@ -215,10 +215,24 @@ class Certificate:
         alone = inequality.bound(*self.observed, self.n, 0.0, self.log_delta)
         return Parts(observed, self.bound - alone, alone - observed)
 
-    def rows_needed(self, target: float) -> int | None:
-        """Count the rows (or groups) that would bring the bound down to a target.
+    def at(self, delta: float) -> "Certificate":
+        """The same promise with another probability, fixed without the rows, with which it may fail."""
+        return certificate_of(
+            self.method,
+            self.observed,
+            self.risk,
+            self.n,
+            self.complexity,
+            delta,
+            self.share,
+            self.grouped,
+        )
 
-        If error and complexity stayed as they are.
+    def rows_needed(self, target: float) -> int | None:
+        """Count the *new* rows (or groups) that would bring the bound down to a target.
+
+        If error and complexity stayed as they are. All of them must be new: to add some to these and to
+        certify by all is another look at the same rows, which `certify` takes as ``look=2``.
 
         Parameters
         ----------
@@ -253,12 +267,17 @@ class Certificate:
         """The promise as a sentence."""
         method = METHODS[self.method]
         units = f"groups of {method.rows}" if self.grouped else method.rows
-        new = "rows of new groups" if self.grouped else "new rows"
+        new = "new rows from the same source"
+        if self.grouped:
+            new = (
+                "new groups from the same source, the mean over groups of each group's share of "
+                "errors,"
+            )
         # Rounded up: a promise must not become stronger in print.
         bound = math.ceil(1000 * self.bound - 1e-9) / 10
         return (
             f"With probability at least {100 * (1 - self.delta):.10g} % over the draw of the "
-            f"{self.n:,} {units}, {method.subject} on {new} from the same source is at most "
+            f"{self.n:,} {units}, {method.subject} on {new} is at most "
             f"{bound:.1f} % (observed on them: {100 * self.risk:.1f} %; method: {self.method})."
         )
 

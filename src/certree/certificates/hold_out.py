@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,18 @@ def hold_out_mean(
     return certificate_of("hold_out_mean", (risk,), risk, n, 0.0, delta, share, grouped)
 
 
-def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certificate:
+def share_of_look(look: Any) -> float:
+    """Share of delta that one of any number of looks at growing rows uses up; they sum to 1."""
+    if look is None:
+        return 1.0
+    if isinstance(look, bool) or not isinstance(look, Integral) or look < 1:
+        raise ValueError(f"look must be a whole number from 1 on, got {look!r}")
+    return 6 / (math.pi * int(look)) ** 2
+
+
+def certify(
+    classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05, *, look: int | None = None
+) -> Certificate:
     """Certify any fitted classifier by rows that were never used: an upper bound on its test error.
 
     Unlike a score on test data it is no estimate: it says how high the error on new rows may be, and
@@ -113,6 +125,10 @@ def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certi
         Their classes.
     delta : float
         Probability with which the promise may fail.
+    look : int or None
+        Which look this is, 1, 2, ..., where rows come in and the same ones are looked at again: the
+        j-th has a share 6 / (pi^2 j^2) of delta, so that all of them hold together, whenever one
+        stops. None: the rows are looked at once.
 
     Returns
     -------
@@ -122,7 +138,7 @@ def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certi
     Raises
     ------
     ValueError
-        If there are no rows, or not as many classes as rows.
+        If there are no rows, not as many classes as rows, or `look` is no number of a look.
 
     References
     ----------
@@ -142,4 +158,4 @@ def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certi
     predicted, truth = np.asarray(classifier.predict(X)), np.asarray(y)
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
-    return hold_out(int(np.sum(predicted != truth)), len(truth), delta)
+    return hold_out(int(np.sum(predicted != truth)), len(truth), delta, share_of_look(look))
