@@ -1,5 +1,7 @@
 """Fits that certify, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -205,7 +207,7 @@ def test_each_look_at_rows_that_come_in_is_paid_for():
     for look in (0, -1, 1.5, "1", True):
         with pytest.raises(ValueError, match="look must be a whole number from 1 on, got"):
             certree.certify(model, X[300:], y[300:], look=look)
-    with pytest.raises(ValueError, match="look is for rows that come in"):
+    with pytest.raises(ValueError, match="look and repeats speak of new rows"):
         model.certify(look=1)
 
 
@@ -521,8 +523,10 @@ def test_any_classifier_is_certified_by_new_rows():
     X, y = load_breast_cancer(return_X_y=True)
     forest = RandomForestClassifier(20, random_state=0).fit(X[:300], y[:300])
     certificate = certree.certify(forest, X[300:], y[300:])
-    assert certificate == certree.certificates.hold_out(
-        int((forest.predict(X[300:]) != y[300:]).sum()), 269
+    errors = int((forest.predict(X[300:]) != y[300:]).sum())
+    assert certificate == replace(certree.certificates.hold_out(errors, 269), repeats=None)
+    assert "of the 269 rows given, which were not compared with those of the fit," in str(
+        certificate
     )
     assert certificate.bound < 0.1
     names = np.array(["bad", "good"])[y]

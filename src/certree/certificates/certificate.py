@@ -7,7 +7,7 @@ be chosen by the same rows, as all of them are covered at once.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from certree.certificates.bounds import INEQUALITIES, Inequality
 
@@ -174,6 +174,9 @@ class Certificate:
         Divergence from the prior, or minus the log of a prior mass (nats).
     grouped : bool
         Whether the observations are groups of rows.
+    repeats : int or None
+        Rows that also occur among those of the fit, and are genuine draws by the word of who has
+        certified; None: the rows were not compared.
     """
 
     method: str
@@ -185,6 +188,7 @@ class Certificate:
     observed: tuple[float, ...]
     complexity: float
     grouped: bool = False
+    repeats: int | None = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.bound <= 1:
@@ -217,16 +221,11 @@ class Certificate:
 
     def at(self, delta: float) -> "Certificate":
         """The same promise with another probability, fixed without the rows, with which it may fail."""
-        return certificate_of(
-            self.method,
-            self.observed,
-            self.risk,
-            self.n,
-            self.complexity,
-            delta,
-            self.share,
-            self.grouped,
+        observed, risk, n, nats = self.observed, self.risk, self.n, self.complexity
+        certificate = certificate_of(
+            self.method, observed, risk, n, nats, delta, self.share, self.grouped
         )
+        return replace(certificate, repeats=self.repeats)
 
     def rows_needed(self, target: float) -> int | None:
         """Count the *new* rows (or groups) that would bring the bound down to a target.
@@ -267,6 +266,10 @@ class Certificate:
         """The promise as a sentence."""
         method = METHODS[self.method]
         units = f"groups of {method.rows}" if self.grouped else method.rows
+        if self.repeats is None:
+            units = "rows given, which were not compared with those of the fit"
+        elif self.repeats:
+            units = f"rows given, of which {self.repeats:,} repeat rows of the fit"
         new = "new rows from the same source"
         if self.grouped:
             new = (

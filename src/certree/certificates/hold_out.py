@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.certificates.certificate import Certificate, certificate_of
+from certree.rows.hashes import n_known
+from certree.rows.training import new_rows
 
 
 def hold_out(errors: int, n: int, delta: float = 0.05, share: float = 1.0) -> Certificate:
@@ -108,7 +111,13 @@ def share_of_look(look: Any) -> float:
 
 
 def certify(
-    classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05, *, look: int | None = None
+    classifier: Any,
+    X: Any,
+    y: ArrayLike,
+    delta: float = 0.05,
+    *,
+    look: int | None = None,
+    repeats: Literal["genuine"] | None = None,
 ) -> Certificate:
     """Certify any fitted classifier by rows that were never used: an upper bound on its test error.
 
@@ -129,6 +138,10 @@ def certify(
         Which look this is, 1, 2, ..., where rows come in and the same ones are looked at again: the
         j-th has a share 6 / (pi^2 j^2) of delta, so that all of them hold together, whenever one
         stops. None: the rows are looked at once.
+    repeats : {"genuine"} or None
+        A classifier of certree knows the rows of its fit, and refuses to be certified by them. Tables
+        may hold a row more than once, though: "genuine" says that rows which occur in the fit as well
+        were drawn anew. The certificate then says how many there are.
 
     Returns
     -------
@@ -138,7 +151,8 @@ def certify(
     Raises
     ------
     ValueError
-        If there are no rows, not as many classes as rows, or `look` is no number of a look.
+        If there are no rows, not as many classes as rows, or `look` is no number of a look; if rows
+        occur in the fit as well, or nobody knows whether they do, and `repeats` is None.
 
     References
     ----------
@@ -158,4 +172,41 @@ def certify(
     predicted, truth = np.asarray(classifier.predict(X)), np.asarray(y)
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
-    return hold_out(int(np.sum(predicted != truth)), len(truth), delta, share_of_look(look))
+    known = _repeated(classifier, X, repeats)
+    errors = int(np.sum(predicted != truth))
+    return replace(hold_out(errors, len(truth), delta, share_of_look(look)), repeats=known)
+
+
+def _repeated(classifier: Any, X: Any, repeats: Any) -> int | None:
+    """How many rows occur in the fit of a classifier as well; None: it does not say."""
+    if repeats not in (None, "genuine"):
+        raise ValueError(f'repeats must be None or "genuine", got {repeats!r}')
+    model, rows = _innermost(classifier, X)
+    if not hasattr(model, "row_hashes_"):
+        return None
+    ways = 'give repeats="genuine" (on the command line --repeats genuine) if'
+    if model.row_hashes_ is None:
+        if repeats is None:
+            raise ValueError(
+                "the model was saved without hashes of the rows of its fit, so that nothing tells "
+                f"whether those given are new: {ways} they are"
+            )
+        return None
+    coded = new_rows(model, rows)
+    known = n_known(coded, model.row_hashes_)
+    if known and repeats is None:
+        raise ValueError(
+            f"{known:,} of {len(coded):,} rows also occur among those of the fit, by which nothing "
+            f"can be certified: give new rows, or {ways} they were drawn anew and happen to be alike"
+        )
+    return known
+
+
+def _innermost(classifier: Any, X: Any) -> tuple[Any, Any]:
+    """What a search has chosen, or a pipeline ends with, and the rows as they come in there."""
+    if hasattr(classifier, "best_estimator_"):
+        return _innermost(classifier.best_estimator_, X)
+    if hasattr(classifier, "steps"):
+        rows = classifier[:-1].transform(X) if len(classifier.steps) > 1 else X
+        return _innermost(classifier[-1], rows)
+    return classifier, X

@@ -28,6 +28,7 @@ from certree.certificates.selective import Selective, margins, selective_certifi
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
 from certree.estimators.tree_vote import TreeVoteClassifier
+from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import MaxDepth
 from certree.progress import progress
 from certree.prunings.penalties import CostComplexity
@@ -91,6 +92,9 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         Those of the two candidates, which hold together, and further ones, each by itself.
     classes_ : ndarray of shape (K,)
         The classes: those given, or those of the growing rows.
+    row_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
+        was saved without.
     temperatures_ : dict
         `lambda_error` and `lambda_penalty`, given or chosen; 0 if the bound chose and a single
         pruning predicts.
@@ -163,6 +167,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self._store(locals())
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @replaces_state
     def fit(
         self,
         X: ArrayLike,
@@ -195,28 +200,27 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self : object
             The fitted estimator.
         """
-        with self._unchanged_by_failure():
-            random_state = check_random_state(self.random_state)
-            sees_rows = self._partition().sees_rows
-            if classes is None and not sees_rows:
-                raise ValueError(
-                    "fit must be given classes= where no row grows the tree, as rows that certify "
-                    "must not choose what may be predicted"
-                )
-            training = training_rows(
-                self,
-                X,
-                y,
-                sample_weight,
-                groups=groups,
-                grow_size=self.grow_size if sees_rows else 0,
-                random_state=random_state,
-                classes=classes,
+        random_state = check_random_state(self.random_state)
+        sees_rows = self._partition().sees_rows
+        if classes is None and not sees_rows:
+            raise ValueError(
+                "fit must be given classes= where no row grows the tree, as rows that certify "
+                "must not choose what may be predicted"
             )
-            if sees_rows:
-                self._elect(training, random_state)
-            else:
-                self._elect_labelled(training, random_state)
+        training = training_rows(
+            self,
+            X,
+            y,
+            sample_weight,
+            groups=groups,
+            grow_size=self.grow_size if sees_rows else 0,
+            random_state=random_state,
+            classes=classes,
+        )
+        if sees_rows:
+            self._elect(training, random_state)
+        else:
+            self._elect_labelled(training, random_state)
         return self
 
     def _elect(self, training: Training, random_state: np.random.RandomState) -> None:
@@ -284,6 +288,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self.certificate_: Certificate = deployed.certificate
         self.certificates_: tuple[Certificate, ...] = (*deployed.rivals, *deployed.others)
 
+    @reads_state
     def certify(
         self,
         X: ArrayLike | None = None,
@@ -291,6 +296,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         delta: float | None = None,
         *,
         look: int | None = None,
+        repeats: Literal["genuine"] | None = None,
     ) -> Certificate:
         """Certify the fitted model by rows that were never used.
 
@@ -304,6 +310,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             Probability with which the promise may fail; None: the estimator's `delta`.
         look : int or None
             Which look at rows that come in this is; see `certree.certify`.
+        repeats : {"genuine"} or None
+            Whether rows that occur in the fit as well were drawn anew; see `certree.certify`.
 
         Returns
         -------
@@ -314,17 +322,18 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         Raises
         ------
         ValueError
-            If there are rows without classes, or the other way round.
+            If there are rows without classes, or the other way round, or rows of the fit.
         """
         check_is_fitted(self)
         if X is not None and y is not None:
-            return certify(self, X, y, self._delta(delta), look=look)
+            return certify(self, X, y, self._delta(delta), look=look, repeats=repeats)
         if (X is None) != (y is None):
             raise ValueError("certify takes both X and y, or neither")
-        if look is not None:
-            raise ValueError("look is for rows that come in: certify takes it with X and y")
+        if look is not None or repeats is not None:
+            raise ValueError("look and repeats speak of new rows: certify takes them with X and y")
         return self.certificate_ if delta is None else self.certificate_.at(delta)
 
+    @reads_state
     def selective_certificates(self, delta: float | None = None) -> tuple[Selective, ...]:
         """Certify the fitted vote where it answers, for several margins below which it is silent.
 
@@ -348,6 +357,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         election = self._elected()
         return selective_certificates(election.held, self.vote_, election.prior, self._delta(delta))
 
+    @reads_state
     def predict_selective(
         self, X: ArrayLike, margin: float
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -378,6 +388,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         label: NDArray[Any] = self.classes_.take(self.vote_.label.take(leaf))
         return label, margins(self.vote_)[leaf] >= smallest
 
+    @reads_state
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
         """Certify any pruning of the tree with the labels of the growing rows, edited by hand, too.
 
@@ -407,6 +418,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
         return occam_pruning(election.held, pruning, election.prior, self._delta(delta))
 
+    @reads_state
     def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
         """Draw a single pruning from the law of the fit, once, and certify it.
 
@@ -454,6 +466,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             )
         return election
 
+    @reads_state
     def report(self) -> str:
         """Say what was fitted and what is certified.
 

@@ -31,6 +31,7 @@ from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
 from certree.files.naive_bayes_form import parts_of_naive_bayes, restore_naive_bayes
 from certree.files.tree_form import parts_of_tree, restore_tree
 from certree.files.whole import write_whole
+from certree.fitted import state_of
 from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
 from certree.grow.grid import Grid
@@ -40,7 +41,7 @@ from certree.prunings.shorthand import RULES
 from certree.rows.categories import Categories
 from certree.votes import Voting
 
-FORMAT, VERSION = "certree model", 2
+FORMAT, VERSION = "certree model", 3
 # Kinds of dtypes that arrays among the parameters may have.
 _NUMBERS = "biuf"
 
@@ -92,7 +93,7 @@ OBJECTS: dict[str, type[Any]] = {
 }
 
 
-def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool = True) -> None:
     """Write a fitted model to a file, whole or not at all.
 
     Parameters
@@ -101,6 +102,9 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         The model; not a decorated tree.
     path : path
         The file.
+    row_hashes : bool
+        Whether a classifier's file holds hashes of the rows of its fit. By them `certify` refuses
+        these rows; who has a row and the file can tell whether it was one of them.
 
     Raises
     ------
@@ -111,7 +115,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     """
-    form = _form_of(model)
+    form, model = _form_of(model), state_of(model)
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
     header, arrays = form.parts(model)
@@ -130,6 +134,8 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         arrays["classes"] = _plain_classes(np.asarray(model.classes_))
         header["classes"] = arrays["classes"].dtype.str
         header["object_classes"] = bool(np.asarray(model.classes_).dtype == object)
+        if row_hashes and model.row_hashes_ is not None:
+            arrays["row_hashes"] = model.row_hashes_
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
 
     def write(file: BinaryIO) -> None:
@@ -202,7 +208,7 @@ def _model(arrays: dict[str, NDArray[Any]]) -> Any:
     header = json.loads(arrays["header"].tobytes())
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
-    if header["version"] == 1:
+    if header["version"] in (1, 2):
         raise ValueError("it was written by an earlier, unreleased certree; fit the model again")
     if header["version"] != VERSION:
         raise ValueError(f"its version is {header['version']!r}, this certree reads {VERSION}")
@@ -219,6 +225,7 @@ def _model(arrays: dict[str, NDArray[Any]]) -> Any:
         if arrays["classes"].dtype.str != header["classes"]:
             raise ValueError(f"expected classes of type {header['classes']}")
         model.classes_ = _checked_classes(arrays["classes"], header["object_classes"])
+        model.row_hashes_ = _checked_hashes(arrays.get("row_hashes"))
     form.restore(model, header, arrays)
     return model
 
@@ -229,6 +236,16 @@ def _checked_classes(classes: NDArray[Any], as_objects: bool) -> NDArray[Any]:
     if classes.dtype.kind not in "biufU" or not np.array_equal(np.unique(classes), classes):
         raise ValueError("classes must be sorted and distinct numbers, booleans or strings")
     return classes.astype(object) if as_objects else classes
+
+
+def _checked_hashes(hashes: NDArray[Any] | None) -> NDArray[np.uint64] | None:
+    if hashes is None:
+        return None
+    if hashes.dtype != np.uint64 or hashes.ndim != 1 or not len(hashes):
+        raise ValueError(f"row_hashes must be a list of uint64, got {hashes.dtype}, {hashes.shape}")
+    if not (hashes[1:] > hashes[:-1]).all():
+        raise ValueError("row_hashes must be ascending and distinct")
+    return hashes
 
 
 def _categories(names: Any, n_features: int) -> Categories | None:

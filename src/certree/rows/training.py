@@ -29,10 +29,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from certree.arrays import Float64, has_finite_sum
+from certree.arrays import Float64, has_finite_sum, places_among
 from certree.rows.categories import Categories, categories_of
 from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold, Indices, content_folds
+from certree.rows.hashes import UInt64, distinct, row_hashes
 
 # How scikit-learn is to check a matrix of features.
 _NUMBERS: dict[str, Any] = {
@@ -163,7 +164,7 @@ def training_rows(
     """Check and code what an estimator is fitted on, and leave out rows of weight zero.
 
     Sets what rows tell of features and target: ``n_features_in_``, ``feature_names_in_``,
-    ``categories_`` and, of a classifier, ``classes_`` and ``n_classes_``.
+    ``categories_`` and, of a classifier, ``classes_``, ``n_classes_`` and ``row_hashes_``.
 
     Parameters
     ----------
@@ -225,6 +226,8 @@ def training_rows(
         model.categories_ = learn(_growing(X, sides))
     rows = _matrix(model, X, reset)
     coded = _coded(model, target, classes, reset, sides)
+    if is_classifier(model):
+        model.row_hashes_ = _learned_hashes(model, rows, reset)
     return Training(rows, coded, weight, sides, indices, groups, n_given)
 
 
@@ -308,7 +311,7 @@ def _coded(
     if reset:
         model.classes_ = np.unique(_growing(target, sides) if classes is None else classes)
         model.n_classes_ = len(model.classes_)
-    codes, known = _places(model.classes_, target)
+    codes, known = places_among(model.classes_, target)
     # A class that no growing row has is one that the tree cannot predict: an error, whatever it says.
     if not known[sides.grow].all() or not known.any():
         raise ValueError(
@@ -317,15 +320,18 @@ def _coded(
     return np.where(known, codes, other_class(model)).astype(np.int32)
 
 
+def _learned_hashes(model: Any, rows: NDArray[Any], reset: bool) -> UInt64 | None:
+    """Hashes of the rows of the fit; None if those of earlier ones are not known."""
+    if reset:
+        return distinct(row_hashes(rows))
+    if model.row_hashes_ is None:
+        return None
+    return distinct(model.row_hashes_, row_hashes(rows))
+
+
 def other_class(model: Any) -> int:
     """The code of all classes that a classifier does not know; counting takes two at least."""
     return max(2, len(model.classes_))
-
-
-def _places(classes: NDArray[Any], target: NDArray[Any]) -> tuple[Indices, NDArray[np.bool_]]:
-    """Where each row's class stands among sorted classes, and whether it does."""
-    places = np.searchsorted(classes, target).clip(max=len(classes) - 1)
-    return places, classes[places] == target
 
 
 def balanced_weights(y: NDArray[Any], weight: Float64 | None, sides: Sides) -> Float64:
@@ -339,7 +345,7 @@ def balanced_weights(y: NDArray[Any], weight: Float64 | None, sides: Sides) -> F
     totals = np.bincount(codes, None if weight is None else _growing(weight, sides))
     with np.errstate(over="ignore"):
         factor = totals.sum() / (len(classes) * totals)
-    places, known = _places(classes, y)
+    places, known = places_among(classes, y)
     return np.where(known, factor[places], 1.0)
 
 
