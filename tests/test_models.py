@@ -734,6 +734,7 @@ def test_what_is_deployed_is_one_of_the_certificates(nested, deployed):
         "n_features",
         "feature_names",
         "object_classes",
+        "row_hashes",
         "log_evidence",
     ],
 )
@@ -805,7 +806,13 @@ def test_files_are_of_the_third_version(saved):
     ids=str,
 )
 def test_hashes_of_rows_are_checked(saved, hashes):
-    rewrite(saved, {"row_hashes": hashes})
+    rewrite(saved, {"row_hashes": hashes}, row_hashes=hashes.size)
+    refuses(saved, "row_hashes must be")
+
+
+@pytest.mark.parametrize("n_rows", [0, -1, 1, 2.5, "all", True, []])
+def test_headers_count_the_hashes(saved, n_rows):
+    rewrite(saved, row_hashes=n_rows)
     refuses(saved, "row_hashes must be")
 
 
@@ -822,6 +829,7 @@ def test_a_file_written_anew_without_changes_still_loads(saved, small):
 ARRAYS = [
     "header",
     "classes",
+    "row_hashes",
     "tree.feature",
     "tree.threshold",
     "tree.left",

@@ -134,8 +134,10 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool
         arrays["classes"] = _plain_classes(np.asarray(model.classes_))
         header["classes"] = arrays["classes"].dtype.str
         header["object_classes"] = bool(np.asarray(model.classes_).dtype == object)
+        header["row_hashes"] = None
         if row_hashes and model.row_hashes_ is not None:
             arrays["row_hashes"] = model.row_hashes_
+            header["row_hashes"] = len(model.row_hashes_)
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
 
     def write(file: BinaryIO) -> None:
@@ -225,7 +227,9 @@ def _model(arrays: dict[str, NDArray[Any]]) -> Any:
         if arrays["classes"].dtype.str != header["classes"]:
             raise ValueError(f"expected classes of type {header['classes']}")
         model.classes_ = _checked_classes(arrays["classes"], header["object_classes"])
-        model.row_hashes_ = _checked_hashes(arrays.get("row_hashes"))
+        model.row_hashes_ = None
+        if header["row_hashes"] is not None:
+            model.row_hashes_ = _checked_hashes(arrays["row_hashes"], header["row_hashes"])
     form.restore(model, header, arrays)
     return model
 
@@ -238,11 +242,11 @@ def _checked_classes(classes: NDArray[Any], as_objects: bool) -> NDArray[Any]:
     return classes.astype(object) if as_objects else classes
 
 
-def _checked_hashes(hashes: NDArray[Any] | None) -> NDArray[np.uint64] | None:
-    if hashes is None:
-        return None
-    if hashes.dtype != np.uint64 or hashes.ndim != 1 or not len(hashes):
-        raise ValueError(f"row_hashes must be a list of uint64, got {hashes.dtype}, {hashes.shape}")
+def _checked_hashes(hashes: NDArray[Any], n_rows: Any) -> NDArray[np.uint64]:
+    if hashes.dtype != np.uint64 or hashes.shape != (_whole("row_hashes", n_rows),):
+        raise ValueError(
+            f"row_hashes must be {n_rows} of type uint64, got {hashes.dtype} of shape {hashes.shape}"
+        )
     if not (hashes[1:] > hashes[:-1]).all():
         raise ValueError("row_hashes must be ascending and distinct")
     return hashes
