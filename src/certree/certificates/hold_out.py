@@ -206,7 +206,7 @@ def _innermost(classifier: Any, X: Any) -> tuple[Any, Any]:
     """What a search has chosen, or a pipeline ends with, and the rows as they come in there."""
     if hasattr(classifier, "best_estimator_"):
         return _innermost(classifier.best_estimator_, X)
-    if hasattr(classifier, "steps"):
+    if hasattr(classifier, "named_steps"):
         rows = classifier[:-1].transform(X) if len(classifier.steps) > 1 else X
         return _innermost(classifier[-1], rows)
     return classifier, X
