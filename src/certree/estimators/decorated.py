@@ -342,6 +342,9 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     ----------
     classes_ : ndarray of shape (K,)
         The classes.
+    row_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
+        was saved without.
     models_ : dict
         The fitted model of each leaf of `tree_` that has one, by number.
     tree_ : Tree
