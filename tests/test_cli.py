@@ -776,3 +776,25 @@ def test_fit_shows_where_it_wrote_to(tmp_path, monkeypatch, iris, name):
     assert f"written to {place}" in succeeds(
         "fit", table, "--target", "kind", "-o", place, "--quiet"
     )
+
+
+@pytest.mark.parametrize(
+    "dates", [("2020-01-01", "2021-05-06"), ("2020-01-01 10:00", "2021-05-06 11:01")]
+)
+def test_a_target_of_dates_comes_through_all_commands(dates, tmp_path):
+    rows, model = tmp_path / "rows.csv", tmp_path / "model"
+    x = np.arange(60) % 7
+    pd.DataFrame({"x": x, "when": np.array(dates)[(x > 3).astype(int)]}).to_csv(rows, index=False)
+    succeeds("fit", rows, "--target", "when", "--output", model, "--quiet")
+    predicted = pd.read_csv(io.StringIO(succeeds("predict", model, rows)))
+    assert [day[:10] for day in predicted["prediction"].unique()] == [date[:10] for date in dates]
+    assert "observed on them: 0.0 %" in succeeds("certify", model, rows, "--target", "when")
+
+
+def test_a_target_that_numpy_would_cut_is_refused(tmp_path):
+    rows = tmp_path / "rows.parquet"
+    target = pa.array(["a", "a\0"] * 20)
+    pa.parquet.write_table(pa.table({"x": np.arange(40.0), "kind": target}), rows)
+    assert "'kind' has values that end in a NUL" in fails(
+        "fit", rows, "--target", "kind", "-o", "m"
+    )

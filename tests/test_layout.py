@@ -21,6 +21,7 @@ ROOMS = [
     "_core",
     "extras",
     "arrays",
+    "fitted",
     "progress",
     "rows",
     "tree",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,11 @@ class OfColumns:
     def __reduce__(self) -> tuple[Any, ...]:
         one: Any = self
         return type(self), tuple(getattr(one, field.name) for field in fields(one))
+
+    def _check(self, dtype: str, shape: tuple[int | None, ...], *names: str) -> None:
+        """Make read-only columns of some fields; see `column`."""
+        for name in names:
+            object.__setattr__(self, name, column(name, getattr(self, name), dtype, shape))
 
 
 def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
@@ -177,9 +182,8 @@ def has_finite_sum(weight: Float64) -> bool:
         return bool(np.isfinite(weight.sum()))
 
 
-def nonnegative(name: str, value: float) -> float:
+def nonnegative(name: str, value: Any) -> float:
     """Check a finite number that is not negative."""
-    number = float(value)
-    if not (np.isfinite(number) and number >= 0):
+    if not isinstance(value, Real) or not (np.isfinite(float(value)) and float(value) >= 0):
         raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-    return number
+    return float(value)

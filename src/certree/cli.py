@@ -101,13 +101,16 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
-    """Say what went wrong in one line, and exit with 1."""
+    """Say what went wrong in one line, and exit with 1; after Ctrl-C as shells do, with 130."""
     try:
         yield
     except (ImportError, OSError, ValueError) as error:
         text = f"[bold red]error:[/] {escape(str(error))}"
         Console(stderr=True).print(text, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        Console(stderr=True).print("interrupted")
+        raise typer.Exit(130) from None
 
 
 def _split(values: list[str] | None, default: tuple[str, ...]) -> list[str]:

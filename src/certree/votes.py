@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import make_monotone, push_down, smoothed_means
-from certree.arrays import Float64, Int32, OfColumns, column, nonnegative
+from certree.arrays import Float64, Int32, OfColumns, codes, column, nonnegative
 from certree.stats import NodeStats, Stats, TargetStats
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
@@ -46,12 +46,19 @@ class Vote(OfColumns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ballots:
+class Ballots(OfColumns):
     """What every node votes for: a label (m,), or values (m, K); the other one is None."""
 
     label: Int32 | None
     values: Float64 | None
     n_values: int
+
+    def __post_init__(self) -> None:
+        if self.label is not None:
+            label = codes("label", self.label, len(self.label), self.n_values)
+            object.__setattr__(self, "label", label)
+        if self.values is not None:
+            self._check("float64", (None, self.n_values), "values")
 
     def cast(self, tree: Tree, weights: NodeWeights) -> Vote:
         """Let all prunings vote with these ballots, each with its weight."""

@@ -7,12 +7,16 @@ be chosen by the same rows, as all of them are covered at once.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from certree.certificates.bounds import INEQUALITIES, Inequality
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
 _MOST_ROWS = 2**50
+_ROUNDING = 1e-9
+# More than a fit has had; a bound of even more takes long to compute.
+_MOST_RESTORED = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +301,56 @@ def certificate_of(
         )
     bound = inequality_of(method).bound(*observed, n, complexity, math.log(delta * share))
     return Certificate(method, bound, delta, share, n, risk, observed, complexity, grouped)
+
+
+def restored_certificate(entries: dict[str, Any]) -> Certificate:
+    """A certificate by its fields, as a file holds them: the bound is computed again.
+
+    What was observed has to be believed, as the rows are not there.
+
+    Raises
+    ------
+    ValueError
+        If a field is missing or out of range, or the bound is below what the others give.
+    """
+    names = {field.name for field in fields(Certificate)}
+    if not isinstance(entries, dict) or set(entries) != names:
+        raise ValueError(f"expected a certificate with {sorted(names)}, got {entries!r}")
+    given = Certificate(**{**entries, "observed": tuple(entries["observed"])})
+    if given.method not in METHODS:
+        raise ValueError(f"unknown method {given.method!r}")
+    _expect_observed(given)
+    again = certificate_of(
+        given.method,
+        given.observed,
+        given.risk,
+        given.n,
+        given.complexity,
+        given.delta,
+        given.share,
+        given.grouped,
+    )
+    # Logarithms of other platforms differ in their last digits.
+    if not given.bound >= again.bound - _ROUNDING:
+        raise ValueError(
+            f"the certificate of {given.method} says at most {given.bound:.6g}, but what it observed "
+            f"gives {again.bound:.6g}"
+        )
+    return given
+
+
+def _expect_observed(given: Certificate) -> None:
+    if type(given.n) is not int or not 1 <= given.n <= _MOST_RESTORED:
+        raise ValueError(f"n must be a number of rows, got {given.n!r}")
+    numbers = (given.delta, given.share, given.risk, given.complexity, *given.observed)
+    if not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):
+        raise ValueError(f"a certificate must hold finite numbers, got {numbers}")
+    if type(given.grouped) is not bool:
+        raise ValueError(f"grouped must be true or false, got {given.grouped!r}")
+    if not 0 <= given.risk <= 1:
+        raise ValueError(f"risk must lie in 0 .. 1, got {given.risk!r}")
+    if given.complexity < 0 and given.method != "single_draw":
+        raise ValueError(f"complexity must not be negative, got {given.complexity!r}")
 
 
 def tightest(*certificates: Certificate) -> Certificate:

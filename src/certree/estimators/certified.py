@@ -28,6 +28,7 @@ from certree.certificates.selective import Selective, margins, selective_certifi
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
 from certree.estimators.tree_vote import TreeVoteClassifier
+from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import MaxDepth
 from certree.progress import progress
 from certree.prunings.penalties import CostComplexity
@@ -162,6 +163,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self._store(locals())
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @replaces_state
     def fit(
         self,
         X: ArrayLike,
@@ -189,17 +191,16 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self : object
             The fitted estimator.
         """
-        with self._unchanged_by_failure():
-            random_state = check_random_state(self.random_state)
-            sees_rows = self._partition().sees_rows
-            size = self.grow_size if sees_rows else 0
-            training = training_rows(
-                self, X, y, sample_weight, groups=groups, grow_size=size, random_state=random_state
-            )
-            if sees_rows:
-                self._elect(training, random_state)
-            else:
-                self._elect_labelled(training, random_state)
+        random_state = check_random_state(self.random_state)
+        sees_rows = self._partition().sees_rows
+        size = self.grow_size if sees_rows else 0
+        training = training_rows(
+            self, X, y, sample_weight, groups=groups, grow_size=size, random_state=random_state
+        )
+        if sees_rows:
+            self._elect(training, random_state)
+        else:
+            self._elect_labelled(training, random_state)
         return self
 
     def _elect(self, training: Training, random_state: np.random.RandomState) -> None:
@@ -269,6 +270,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self.certificate_: Certificate = deployed.certificate
         self.certificates_: tuple[Certificate, ...] = (*deployed.rivals, *deployed.others)
 
+    @reads_state
     def certify(
         self, X: ArrayLike | None = None, y: ArrayLike | None = None, delta: float | None = None
     ) -> Certificate:
@@ -300,6 +302,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             raise ValueError("certify takes both X and y, or neither")
         return self.certificate_
 
+    @reads_state
     def selective_certificates(self, delta: float | None = None) -> tuple[Selective, ...]:
         """Certify the fitted vote where it answers, for several margins below which it is silent.
 
@@ -323,6 +326,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         election = self._elected()
         return selective_certificates(election.held, self.vote_, election.prior, self._delta(delta))
 
+    @reads_state
     def predict_selective(
         self, X: ArrayLike, margin: float
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -353,6 +357,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         label: NDArray[Any] = self.classes_.take(self.vote_.label.take(leaf))
         return label, margins(self.vote_)[leaf] >= smallest
 
+    @reads_state
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
         """Certify any pruning of the tree with the labels of the growing rows, edited by hand, too.
 
@@ -382,6 +387,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
         return occam_pruning(election.held, pruning, election.prior, self._delta(delta))
 
+    @reads_state
     def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
         """Draw a single pruning from the law of the fit, once, and certify it.
 
@@ -429,6 +435,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             )
         return election
 
+    @reads_state
     def report(self) -> str:
         """Say what was fitted and what is certified.
 

@@ -212,7 +212,7 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
             raise ValueError(f"the target {target!r} has {values.null_count} missing values")
         y = np.asarray(values.to_numpy(zero_copy_only=False))
         if y.dtype == object:
-            y = y.astype(str)
+            y = _strings(y, target)
         columns = columns.drop_columns([target])
     features = [_feature(columns, name) for name in columns.column_names]
     if not features:
@@ -222,6 +222,12 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
     for j, feature in enumerate(features):
         X[:, j] = feature
     return Table(X, y, list(columns.column_names))
+
+
+def _strings(values: NDArray[Any], target: str) -> NDArray[Any]:
+    if any(isinstance(value, str) and value.endswith("\0") for value in values):
+        raise ValueError(f"the target {target!r} has values that end in a NUL, which NumPy drops")
+    return values.astype(str)
 
 
 def _feature(columns: "pa.Table", name: str) -> NDArray[Any]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from certree.explain import Branch, ExplainedCell
 from certree.extras import needed
+from certree.fitted import state_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +32,7 @@ def plot_tree(model: "TreeVoteEstimator", max_leaves: int = 8) -> "Figure":
     -------
     matplotlib Figure
     """
+    model = state_of(model)
     root = model._explainer().shown(max_leaves)
     places: dict[int, tuple[float, int]] = {}
     n_leaves = _place(root, places)
