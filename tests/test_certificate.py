@@ -255,7 +255,8 @@ def test_the_sentence():
     grouped = Certificate("gibbs_kl", 0.25, 0.001, 1.0, 120, 0.1, (0.1,), 3.2, grouped=True)
     assert str(grouped) == (
         "With probability at least 99.9 % over the draw of the 120 groups of weighing rows, the "
-        "error of a tree drawn anew for each row on rows of new groups from the same source is at "
+        "error of a tree drawn anew for each row on new groups from the same source, the mean over "
+        "groups of each group's share of errors, is at "
         "most 25.0 % (observed on them: 10.0 %; method: gibbs_kl)."
     )
     assert grouped.assumptions[0].startswith("groups of rows are drawn independently")

@@ -497,7 +497,7 @@ def test_an_array_before_the_archive_is_refused(saved):
         b'"certree model"',
         b"{}",
         b'{"format": "certree model"}',
-        b'{"format": "certree model", "version": 2}',
+        b'{"format": "certree model", "version": 3}',
         b"[" * 100_000,
     ],
     ids=lambda header: header[:20].decode(errors="replace"),
@@ -511,12 +511,13 @@ def test_headers_that_are_no_header_are_refused(saved, header):
     "changed",
     [
         {"format": "another model"},
-        {"version": 3},
+        {"version": 4},
+        {"version": 2},
         {"version": 1},
         {"version": 0},
-        {"version": "2"},
-        {"version": 2.5},
-        {"version": [2]},
+        {"version": "3"},
+        {"version": 3.5},
+        {"version": [3]},
         {"version": None},
         {"model": "DummyClassifier"},
         {"model": "__class__"},
@@ -739,6 +740,7 @@ def test_what_is_deployed_is_one_of_the_certificates(nested, deployed):
         "n_features",
         "feature_names",
         "object_classes",
+        "row_hashes",
         "log_evidence",
     ],
 )
@@ -781,19 +783,43 @@ def test_damaged_sets_are_refused(with_sets, tmp_path, column):
 
 
 def test_a_later_version_is_named(saved):
-    rewrite(saved, version=3)
-    refuses(saved, "version is 3")
+    rewrite(saved, version=4)
+    refuses(saved, "version is 4")
 
 
+@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("model", ["PACBayesTreeClassifier", "HelmboldSchapireClassifier"])
-def test_files_of_the_first_version_are_said_to_be_old(saved, model):
+def test_files_of_unreleased_versions_are_said_to_be_old(saved, model, version):
     # Names and parameters were others, so the version is looked at first.
-    rewrite(saved, version=1, model=model, parameters={"partition": "cart", "min_rows": 1.0})
+    rewrite(saved, version=version, model=model, parameters={"partition": "cart", "min_rows": 1.0})
     refuses(saved, "written by an earlier, unreleased certree")
 
 
-def test_files_are_of_the_second_version(saved):
-    assert header_of(saved)["version"] == 2
+def test_files_are_of_the_third_version(saved):
+    assert header_of(saved)["version"] == 3
+
+
+@pytest.mark.parametrize(
+    "hashes",
+    [
+        np.arange(3),
+        np.arange(3.0),
+        np.zeros((1, 1), dtype=np.uint64),
+        np.zeros(0, dtype=np.uint64),
+        np.array([1, 1], dtype=np.uint64),
+        np.array([2, 1], dtype=np.uint64),
+    ],
+    ids=str,
+)
+def test_hashes_of_rows_are_checked(saved, hashes):
+    rewrite(saved, {"row_hashes": hashes}, row_hashes=hashes.size)
+    refuses(saved, "row_hashes")
+
+
+@pytest.mark.parametrize("n_rows", [0, -1, 1, 2.5, "all", True, [], None])
+def test_headers_count_the_hashes(saved, n_rows):
+    rewrite(saved, row_hashes=n_rows)
+    refuses(saved, "row_hashes")
 
 
 def test_a_file_written_anew_without_changes_still_loads(saved, small):
@@ -809,6 +835,7 @@ def test_a_file_written_anew_without_changes_still_loads(saved, small):
 ARRAYS = [
     "header",
     "classes",
+    "row_hashes",
     "tree.feature",
     "tree.threshold",
     "tree.left",
@@ -1027,7 +1054,7 @@ def test_a_regressor_comes_back_bit_by_bit(model, tmp_path):
     ids=str,
 )
 def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path):
-    model = CertifiedTreeClassifier(random_state=0, **parameters).fit(X, Y)
+    model = CertifiedTreeClassifier(random_state=0, **parameters).fit(X, Y, classes=np.unique(Y))
     loaded = through_file(model, tmp_path / "model.npz")
     assert_same_model(loaded, model)
     assert loaded.certificates_ == model.certificates_
@@ -1039,7 +1066,7 @@ def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path
     for certify in (loaded.selective_certificates, loaded.draw_pruning):
         with pytest.raises(ValueError, match="does not keep the rows of the fit"):
             certify()
-    refitted = loaded.fit(X, Y)
+    refitted = loaded.fit(X, Y, classes=np.unique(Y))
     assert refitted.certificates_ == model.certificates_
 
 

@@ -179,6 +179,7 @@ def test_flipped_bits_are_refused_or_harmless(saved, small):
 ARRAYS = [
     "header",
     "classes",
+    "row_hashes",
     "class_count",
     "class_prior",
     "normal.mean",

@@ -187,3 +187,9 @@ def nonnegative(name: str, value: Any) -> float:
     if not isinstance(value, Real) or not (np.isfinite(float(value)) and float(value) >= 0):
         raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
     return float(value)
+
+
+def places_among(known: NDArray[Any], given: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Where given values stand among ascending ones, of which there is one at least, and if they do."""
+    places = np.searchsorted(known, given).clip(max=len(known) - 1)
+    return places, known[places] == given

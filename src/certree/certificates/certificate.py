@@ -7,7 +7,7 @@ be chosen by the same rows, as all of them are covered at once.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from certree.certificates.bounds import INEQUALITIES, Inequality
@@ -178,6 +178,9 @@ class Certificate:
         Divergence from the prior, or minus the log of a prior mass (nats).
     grouped : bool
         Whether the observations are groups of rows.
+    repeats : int or None
+        Rows that also occur among those of the fit, and are genuine draws by the word of who has
+        certified; None: the rows were not compared.
     """
 
     method: str
@@ -189,6 +192,7 @@ class Certificate:
     observed: tuple[float, ...]
     complexity: float
     grouped: bool = False
+    repeats: int | None = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.bound <= 1:
@@ -219,10 +223,19 @@ class Certificate:
         alone = inequality.bound(*self.observed, self.n, 0.0, self.log_delta)
         return Parts(observed, self.bound - alone, alone - observed)
 
-    def rows_needed(self, target: float) -> int | None:
-        """Count the rows (or groups) that would bring the bound down to a target.
+    def at(self, delta: float) -> "Certificate":
+        """The same promise with another probability, fixed without the rows, with which it may fail."""
+        observed, risk, n, nats = self.observed, self.risk, self.n, self.complexity
+        certificate = certificate_of(
+            self.method, observed, risk, n, nats, delta, self.share, self.grouped
+        )
+        return replace(certificate, repeats=self.repeats)
 
-        If error and complexity stayed as they are.
+    def rows_needed(self, target: float) -> int | None:
+        """Count the *new* rows (or groups) that would bring the bound down to a target.
+
+        If error and complexity stayed as they are. All of them must be new: to add some to these and to
+        certify by all is another look at the same rows, which `certify` takes as ``look=2``.
 
         Parameters
         ----------
@@ -257,12 +270,21 @@ class Certificate:
         """The promise as a sentence."""
         method = METHODS[self.method]
         units = f"groups of {method.rows}" if self.grouped else method.rows
-        new = "rows of new groups" if self.grouped else "new rows"
+        if self.repeats is None:
+            units = "rows given, which were not compared with those of the fit"
+        elif self.repeats:
+            units = f"rows given, of which {self.repeats:,} repeat rows of the fit"
+        new = "new rows from the same source"
+        if self.grouped:
+            new = (
+                "new groups from the same source, the mean over groups of each group's share of "
+                "errors,"
+            )
         # Rounded up: a promise must not become stronger in print.
         bound = math.ceil(1000 * self.bound - 1e-9) / 10
         return (
             f"With probability at least {100 * (1 - self.delta):.10g} % over the draw of the "
-            f"{self.n:,} {units}, {method.subject} on {new} from the same source is at most "
+            f"{self.n:,} {units}, {method.subject} on {new} is at most "
             f"{bound:.1f} % (observed on them: {100 * self.risk:.1f} %; method: {self.method})."
         )
 
@@ -320,16 +342,7 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
     if given.method not in METHODS:
         raise ValueError(f"unknown method {given.method!r}")
     _expect_observed(given)
-    again = certificate_of(
-        given.method,
-        given.observed,
-        given.risk,
-        given.n,
-        given.complexity,
-        given.delta,
-        given.share,
-        given.grouped,
-    )
+    again = given.at(given.delta)
     # Logarithms of other platforms differ in their last digits.
     if not given.bound >= again.bound - _ROUNDING:
         raise ValueError(
@@ -347,6 +360,8 @@ def _expect_observed(given: Certificate) -> None:
         raise ValueError(f"a certificate must hold finite numbers, got {numbers}")
     if type(given.grouped) is not bool:
         raise ValueError(f"grouped must be true or false, got {given.grouped!r}")
+    if given.repeats is not None and (type(given.repeats) is not int or given.repeats < 0):
+        raise ValueError(f"repeats must be a number of rows or None, got {given.repeats!r}")
     if not 0 <= given.risk <= 1:
         raise ValueError(f"risk must lie in 0 .. 1, got {given.risk!r}")
     if given.complexity < 0 and given.method != "single_draw":

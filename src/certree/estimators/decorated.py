@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -292,7 +293,9 @@ def _fit_model(template: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 
     model = clone(template)
     if weight is None:
         return model.fit(X, y)
-    return model.fit(X, y, **dict.fromkeys(_weight_names(model), weight))
+    # The steps are named here; scikit-learn's routing would have each of them ask for weights first.
+    with config_context(enable_metadata_routing=False):
+        return model.fit(X, y, **dict.fromkeys(_weight_names(model), weight))
 
 
 class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
@@ -342,6 +345,9 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     ----------
     classes_ : ndarray of shape (K,)
         The classes.
+    row_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
+        was saved without.
     models_ : dict
         The fitted model of each leaf of `tree_` that has one, by number.
     tree_ : Tree

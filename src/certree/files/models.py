@@ -47,7 +47,7 @@ from certree.prunings.shorthand import RULES
 from certree.rows.categories import Categories
 from certree.votes import Voting
 
-FORMAT, VERSION = "certree model", 2
+FORMAT, VERSION = "certree model", 3
 # Kinds of dtypes that arrays among the parameters may have, and those of dates and time spans, which
 # files hold as whole numbers of their unit.
 _NUMBERS, _TIMES = "biuf", "mM"
@@ -62,7 +62,7 @@ _ENTRIES = {
     "categories",
     "feature_names",
 }
-_ENTRIES_OF_CLASSES = {"classes", "object_classes"}
+_ENTRIES_OF_CLASSES = {"classes", "object_classes", "row_hashes"}
 _Arrays = dict[str, NDArray[Any]]
 
 
@@ -125,7 +125,7 @@ OBJECTS: dict[str, type[Any]] = {
 }
 
 
-def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool = True) -> None:
     """Write a fitted model to a file, whole or not at all.
 
     Parameters
@@ -134,6 +134,9 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         The model; not a decorated tree.
     path : path
         The file.
+    row_hashes : bool
+        Whether a classifier's file holds hashes of the rows of its fit. By them `certify` refuses
+        these rows; who has a row and the file can tell whether it was one of them.
 
     Raises
     ------
@@ -166,6 +169,10 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         classes = np.asarray(model.classes_)
         arrays["classes"], header["classes"] = _plain_classes(classes)
         header["object_classes"] = bool(classes.dtype == object)
+        header["row_hashes"] = None
+        if row_hashes and model.row_hashes_ is not None:
+            arrays["row_hashes"] = model.row_hashes_
+            header["row_hashes"] = len(model.row_hashes_)
     text = json.dumps(header).encode()
     _expect_readable(text, arrays)
     write_whole(path, lambda file: write_archive(file, text, arrays))
@@ -263,8 +270,12 @@ def _model(
     classes: Shapes = {}
     if is_classifier(model):
         classes["classes"] = _dtype_of(header["classes"])[1].str, ("classes",)
-        model.classes_ = _checked_classes(read(classes)["classes"], header)
+        if header["row_hashes"] is not None:
+            classes["row_hashes"] = "<u8", (_n_hashes(header["row_hashes"]),)
+        own = read(classes)
+        model.classes_ = _checked_classes(own["classes"], header)
         model.n_classes_ = len(model.classes_)
+        model.row_hashes_ = _checked_hashes(own.get("row_hashes"))
     shapes = form.shapes(model, header)
     expect_names({*classes, *shapes})
     form.restore(model, header, read(shapes))
@@ -275,7 +286,7 @@ def _header(text: bytes) -> dict[str, Any]:
     header = json.loads(text, parse_constant=_infinity)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
-    if header.get("version") == 1:
+    if header.get("version") in (1, 2):
         raise ValueError("it was written by an earlier, unreleased certree; fit the model again")
     if header.get("version") != VERSION:
         raise ValueError(f"its version is {header.get('version')!r}, this certree reads {VERSION}")
@@ -316,6 +327,18 @@ def _checked_classes(stored: NDArray[Any], header: dict[str, Any]) -> NDArray[An
     if not isinstance(as_objects, bool) or (as_objects and classes.dtype.kind != "U"):
         raise ValueError(f"object_classes must be true for strings only, or false: {as_objects!r}")
     return classes.astype(object) if as_objects else classes
+
+
+def _checked_hashes(hashes: NDArray[Any] | None) -> NDArray[Any] | None:
+    if hashes is not None and not (hashes[1:] > hashes[:-1]).all():
+        raise ValueError("row_hashes must be ascending and distinct")
+    return hashes
+
+
+def _n_hashes(value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ValueError(f"row_hashes must be a number of rows or null, got {value!r}")
+    return value
 
 
 def _categories(names: Any, n_features: int) -> Categories | None:

@@ -152,6 +152,9 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (K,)
         The classes.
+    row_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
+        was saved without.
     class_count_ : ndarray of shape (K,)
         Number (or weight) of the rows of each class.
     class_prior_ : ndarray of shape (K,)
