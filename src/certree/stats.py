@@ -363,7 +363,9 @@ def measured(
     """Do what `measure` does, for rows that have been checked and routed to their leaves."""
     rows, mean, sse = moments(tree.left, leaf, y, weight)
     if len(y) and rows[0] > 0:
-        _expect_squares(y if weight is None else y[weight > 0], sse[0] / rows[0])
+        with np.errstate(over="ignore"):
+            mean_square = sse[0] / rows[0]
+        _expect_squares(y if weight is None else y[weight > 0], mean_square)
     return TargetStats(rows, mean, sse, noise_variance(tree, rows, sse) if unit is None else unit)
 
 

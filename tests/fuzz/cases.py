@@ -1,12 +1,11 @@
 """A case by its number, and what counts as a finding."""
 
+import os
 import re
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from random import Random
-
-from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from fuzz.files import load_broken
 from fuzz.functions import call, change_columns
@@ -38,13 +37,21 @@ def run(case: int, kinds: Sequence[str]) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            # What scikit-learn says of models of its own, and of a column vector.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.simplefilter("ignore", DataConversionWarning)
             KINDS[kind][0](random)
-    except (ValueError, TypeError, MemoryError) as error:
-        if isinstance(error, Warning) or INTERNAL.search(str(error)) or not str(error):
+    except Exception as error:  # noqa: BLE001 - whatever comes out is what this is for
+        if not _is_said_well(error, kind):
             return traceback.format_exc(limit=-6)
-    except Exception:  # noqa: BLE001 - whatever else comes out is what this is for
-        return traceback.format_exc(limit=-6)
     return None
+
+
+def _is_said_well(error: Exception, kind: str) -> bool:
+    """Whether people are told what was expected and what came."""
+    if not isinstance(error, ValueError | TypeError | MemoryError | Warning):
+        return False
+    *_, (last, _) = traceback.walk_tb(error.__traceback__)
+    if f"{os.sep}sklearn{os.sep}" in last.f_code.co_filename:
+        return True  # scikit-learn's users know its words
+    if isinstance(error, Warning) or not str(error):
+        return False
+    # Of a broken file it is said in words of certree's that it is, and then what was met.
+    return kind == "files" or not INTERNAL.search(str(error))

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import is_classifier
 
 import certree
@@ -33,8 +34,8 @@ def originals() -> tuple[bytes, ...]:
     """Whole model files of several kinds."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
+    named = pd.DataFrame({"letter": rng.choice(["a", "b", "c"], 60), "number": X[:, 1]})
     y, words = (X[:, 0] > 0).astype(int), np.array(["no", "yes"])[(X[:, 1] > 0).astype(int)]
-    named = np.column_stack([rng.choice(["a", "b", "c"], 60), X[:, 1].astype(str)])
     dates = y.astype("datetime64[s]")
     box = (-10 * np.ones(3), 10 * np.ones(3))
     models = [
@@ -46,7 +47,7 @@ def originals() -> tuple[bytes, ...]:
         certree.PrunedTreeClassifier(categorical_features=[1, 2], max_depth=3).fit(X.round(), y),
         certree.HelmboldSchapireTreeClassifier(cv=2).fit(X, y),
         certree.CertifiedTreeClassifier().fit(X, y),
-        certree.CertifiedTreeClassifier(Grid(box)).fit(X, y),
+        certree.CertifiedTreeClassifier(Grid(box)).fit(X, y, classes=[0, 1]),
         certree.NaiveBayesClassifier().fit(X, words),
         certree.NaiveBayesClassifier(["normal", "histogram", "categorical"]).fit(X.round(), y),
     ]
@@ -72,7 +73,7 @@ def load_broken(random: Random) -> None:
         raise
     if model.n_features_in_ > _MOST_FEATURES:
         return
-    rows = np.random.default_rng(1).normal(size=(5, model.n_features_in_)).round()
+    rows = _rows_for(model)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as that rows come without names
@@ -81,7 +82,19 @@ def load_broken(random: Random) -> None:
         raise AssertionError(f"what was loaded cannot be used: {error}") from error
 
 
-def ask_everything(model: Any, rows: np.ndarray) -> None:
+def _rows_for(model: Any) -> Any:
+    """Rows of numbers, and of names where the model knows some."""
+    rows = np.random.default_rng(1).normal(size=(5, model.n_features_in_)).round()
+    if model.categories_ is None:
+        return rows
+    columns = {
+        j: rows[:, j] if not names or isinstance(names[0], float) else [names[0]] * len(rows)
+        for j, names in enumerate(model.categories_.names)
+    }
+    return pd.DataFrame(columns).set_axis(getattr(model, "feature_names_in_", [*columns]), axis=1)
+
+
+def ask_everything(model: Any, rows: Any) -> None:
     """Do with a model what may be done with one."""
     model.predict(rows)
     model.explain(rows[:1])
@@ -149,7 +162,7 @@ def _packed_anew(random: Random, content: bytes) -> bytes:
         other = random.choice([*members])
         members[name], members[other] = members[other], members[name]
     elif way == 5:
-        members[random.choice(["extra.npy", "../up.npy", "", "header", "x" * 300])] = b"\0" * 99
+        members[random.choice(["extra.npy", "../up.npy", "header", "x" * 300])] = b"\0" * 99
     else:
         others = _members(random.choice(originals()))
         members[name] = others.get(name, random.choice([*others.values()]))

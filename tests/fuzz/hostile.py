@@ -1,5 +1,6 @@
 """Values that nobody should pass, and some does."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
@@ -33,7 +34,9 @@ _EXTREMES = [
 def spoilt(random: Random, value: Any) -> Any:
     """Something that takes the place of a value."""
     if isinstance(value, np.ndarray) and random.random() < 0.9:
-        return _spoilt_array(random, value)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _spoilt_array(random, value)
     if is_dataclass(value) and not isinstance(value, type) and random.random() < 0.8:
         field = random.choice([field.name for field in fields(value) if field.init])
         return replace(value, **{field: spoilt(random, getattr(value, field))})
@@ -46,7 +49,7 @@ def _spoilt_array(random: Random, values: np.ndarray) -> Any:
 
 
 def _value(random: Random, values: np.ndarray) -> Any:
-    if not values.size:
+    if not values.size or values.dtype.kind not in "fiub":
         return values
     other = values.copy() if values.dtype.kind in "fiu" else values.astype(float)
     if other.dtype.kind == "f":
@@ -54,19 +57,18 @@ def _value(random: Random, values: np.ndarray) -> Any:
     else:
         limits = np.iinfo(other.dtype)
         extreme = random.choice([limits.min, limits.max, 0, 1, limits.max - 1, 7])
-    with np.errstate(over="ignore"):
-        if random.random() < 0.2:
-            other[...] = extreme
-        elif random.random() < 0.3 and other.dtype.kind == "f" and np.isfinite(extreme):
-            other *= extreme
-        else:
-            other.flat[random.randrange(other.size)] = extreme
+    if random.random() < 0.2:
+        other[...] = extreme
+    elif random.random() < 0.3 and other.dtype.kind == "f" and np.isfinite(extreme):
+        other *= extreme
+    else:
+        other.flat[random.randrange(other.size)] = extreme
     return other
 
 
 def _dtype(random: Random, values: np.ndarray) -> Any:
-    with np.errstate(all="ignore"):
-        return values.astype(random.choice(_DTYPES), casting="unsafe")
+    dtype = random.choice(_DTYPES)
+    return values if values.dtype.kind in "US" else values.astype(dtype, casting="unsafe")
 
 
 def _layout(random: Random, values: np.ndarray) -> Any:

@@ -364,8 +364,9 @@ def _set_feature_names(model: Any, names: list[str] | None) -> None:
         not isinstance(names, list)
         or len(names) != model.n_features_in_
         or not all(isinstance(name, str) for name in names)
+        or len(set(names)) != len(names)
     ):
-        raise ValueError(f"expected {model.n_features_in_} feature names, got {names!r}")
+        raise ValueError(f"expected {model.n_features_in_} different feature names, got {names!r}")
     model.feature_names_in_ = np.array(names, dtype=object)
 
 
