@@ -269,6 +269,7 @@ def test_columns_that_were_checked_are_shared():
         ({"threshold": [np.nan, 0, 0, 0, 0]}, "threshold must be finite"),
         ({"threshold": [np.inf, 0, 0, 0, 0]}, "threshold must be finite"),
         ({"chain": [0, 1, 1, 1, 1]}, "chain must be at least 1"),
+        ({"chain": [2**31 - 1, 1, 1, 1, 1]}, "chain must be at least 1 and at most 16777216"),
         ({"chain": [1, 1, 1]}, r"chain must have shape \(5\), got \(3,\)"),
         ({"threshold": np.zeros((5, 1))}, r"threshold must have shape \(5\)"),
         ({"left": np.zeros(0, dtype=np.int32)}, r"must have shape \(0\)|at least one node"),

@@ -11,6 +11,8 @@ from certree._core import apply, depths
 from certree.arrays import Float64, Int32, Int64, OfColumns, column, matrix
 
 LEAF = -1
+# Laws look at every cell of a chain; those that are grown have at most 48 for each feature.
+_LONGEST_CHAIN = 2**24
 
 # What a grower of the core returns: the columns of a Tree in the order of its fields, without
 # n_features. `category_start` is empty where no node compares categories.
@@ -104,8 +106,8 @@ class Tree(OfColumns):
             raise ValueError(f"feature must lie in 0 .. {self.n_features - 1}")
         if not np.isfinite(self.threshold[inner]).all():
             raise ValueError("threshold must be finite")
-        if self.chain.min() < 1:
-            raise ValueError("chain must be at least 1")
+        if self.chain.min() < 1 or self.chain.max() > _LONGEST_CHAIN:
+            raise ValueError(f"chain must be at least 1 and at most {_LONGEST_CHAIN}")
         if self.optimal_splits not in (True, False, None):
             raise ValueError(
                 f"optimal_splits must be True, False or None, got {self.optimal_splits!r}"

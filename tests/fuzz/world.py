@@ -239,6 +239,8 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "classifier": lambda w: PACBayesTreeClassifier(
         Cart(), lambda_error=1.0, lambda_penalty=0.0, prior="leaves"
     ).fit(w.X, w.y),
+    "look": lambda w: w.random.choice([1, 2]),
+    "repeats": lambda w: w.random.choice([None, "genuine"]),
     "order": lambda w: w.random.choice([0.5, 2.0, 7.0]),
     "dimension": lambda w: float(w.p),
     "n_features": lambda w: w.p,
