@@ -51,7 +51,7 @@ MEMORY_CHECKS = LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${C
 RACE_CHECKS = LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libtsan.so)" \
     TSAN_OPTIONS=suppressions=$(CURDIR)/tests/races.txt:exitcode=66 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 sanitize: $(VENV)-memory/developer.done $(VENV)-races/developer.done
-	$(MEMORY_CHECKS) HYPOTHESIS_PROFILE=sanitize $(VENV)-memory/bin/python -m pytest -p no:randomly tests
+	$(MEMORY_CHECKS) HYPOTHESIS_PROFILE=sanitize $(VENV)-memory/bin/python -m pytest -n $(CORES) -p no:randomly tests
 	cd tests && $(MEMORY_CHECKS) ../$(VENV)-memory/bin/python -m fuzz --seconds 60 --patience 300
 	$(RACE_CHECKS) HYPOTHESIS_PROFILE=sanitize $(VENV)-races/bin/python -m pytest -p no:randomly -m threads tests
 

@@ -258,6 +258,7 @@ def test_row_order_and_copies_do_not_matter(X_y, seed):
     assert_same_tree(a, b)
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_threads_do_not_change_a_bit(criterion):
     rng = np.random.default_rng(2)
@@ -595,6 +596,7 @@ def test_slopes_may_be_named():
     assert by_name.feature[0] == 1
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize(
     "switches",
     [

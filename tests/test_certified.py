@@ -536,6 +536,7 @@ def test_any_classifier_is_certified_by_new_rows():
         certree.certify(forest, X[300:], y[:2])
 
 
+@pytest.mark.threads
 def test_the_same_seed_gives_the_same_certificate_for_any_number_of_threads():
     X, y = noisy()
     one, two = (clone(certified(n_jobs=jobs)).fit(X, y) for jobs in (None, 2))

@@ -115,6 +115,7 @@ def test_results_own_their_memory():
         weight[0] = 5
 
 
+@pytest.mark.threads
 def test_the_core_runs_in_threads_without_the_lock():
     X = np.random.default_rng(0).normal(size=(20_000, 4))
     expected = _core.grow_kd(X, None, None, 1.0, 100, False, 1)[1]

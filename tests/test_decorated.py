@@ -314,6 +314,7 @@ def test_small_cells_and_cells_of_one_class_have_no_model():
     assert DecoratedTreeRegressor().fit([[0.0], [1.0]], [3.0, 5.0]).predict([[9.0]]) == 4.0
 
 
+@pytest.mark.threads
 @every_estimator
 def test_weights_and_threads(estimator):
     X, y, _ = curved(400)

@@ -178,6 +178,7 @@ def test_what_fails_leaves_the_model_as_it_was(model):
     assert all(one.__dict__[name] is before[name] for name in before)
 
 
+@pytest.mark.threads
 def test_threads_that_predict_while_another_fits_see_one_fit():
     model = PACBayesTreeClassifier(cv=2, random_state=0)
     (X, y), (_, other_y) = tables(model)

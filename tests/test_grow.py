@@ -165,6 +165,7 @@ def test_weights_are_repeated_rows(grow, X_y, seed):
         same_columns(grow(X, y, sample_weight=weight, **options), grow(*repeated, **options))
 
 
+@pytest.mark.threads
 @every_grower
 def test_threads_do_not_change_a_bit(grow):
     rng = np.random.default_rng(3)

@@ -138,6 +138,7 @@ LONG = {
 }
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("name", LONG)
 def test_a_handler_that_raises_stops_growth(name, n_jobs):
@@ -152,6 +153,7 @@ def test_a_single_call_is_stopped_by_its_own_looks():
         _core.mix(np.ones(1000), share, 2**60)  # without a look it would take a million years
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_handler_that_returns_changes_nothing(n_jobs):
     X, y = rows(100_000, 20)
@@ -168,6 +170,7 @@ def test_a_handler_that_returns_changes_nothing(n_jobs):
     np.testing.assert_array_equal(interrupted.left, whole.left)
 
 
+@pytest.mark.threads
 def test_other_threads_go_on(sizes):
     answers = []
 
@@ -184,6 +187,7 @@ def test_other_threads_go_on(sizes):
     assert len(answers) == 8
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_stopped_fit_leaves_the_model_as_it_was(n_jobs):
     X, y = rows(300)

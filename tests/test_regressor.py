@@ -131,6 +131,7 @@ def test_a_given_law_is_the_one_of_the_stages():
     np.testing.assert_array_equal(model.predict(X), ballot.score[tree.apply(X), 0])
 
 
+@pytest.mark.threads
 @every_estimator
 def test_threads_and_row_order_do_not_matter(estimator):
     X, y = noisy()

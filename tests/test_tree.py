@@ -42,6 +42,7 @@ def columns(**changes):
 ODD_VALUES = [np.nan, -1.0, 0.5, 3e9, 2.0**31, 2.0**31 - 1, 1e300, -1e300, -0.0]
 
 
+@pytest.mark.threads
 @given(trees(sets=True), st.data())
 def test_apply_compares_sets_like_the_literal_tree(tree, data):
     values = st.one_of(st.integers(-1, 6).map(float), st.sampled_from(ODD_VALUES))
@@ -79,6 +80,7 @@ def test_a_restricted_tree_stops_where_it_was_cut(tree, data):
     )
 
 
+@pytest.mark.threads
 @given(trees(), st.data())
 def test_apply_walks_like_the_literal_tree(tree, data):
     values = st.one_of(st.integers(-4, 4).map(float), st.just(float("nan")))
@@ -89,6 +91,7 @@ def test_apply_walks_like_the_literal_tree(tree, data):
     np.testing.assert_array_equal(tree.apply(X.astype(np.float32)), expected)
 
 
+@pytest.mark.threads
 def test_a_large_batch_takes_the_same_walk_as_single_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30_000, 4))
