@@ -2,15 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
-from numbers import Integral
+from numbers import Integral, Real
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
 Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
+
+# The largest number that a setting may be: what is charged or weighed with it stays finite.
+LARGEST = 1e150
 
 # A dtype that converts to the wanted one without loss; strings, objects and float16 are refused.
 _ACCEPTED: dict[str, Sequence[str]] = {
@@ -45,6 +50,29 @@ class OfColumns:
         return type(self), tuple(getattr(one, field.name) for field in fields(one))
 
 
+def array_of(name: str, values: Any) -> NDArray[Any]:
+    """Make an array of what is given, of whatever dtype, or say why it is none.
+
+    Raises
+    ------
+    TypeError
+        If it is sparse: no stage works on such rows, and made dense they may not fit into memory.
+    ValueError
+        If it is a list of lists of different lengths.
+    """
+    if issparse(values):
+        raise TypeError(
+            f"Sparse data was passed for {name}, but dense data is required: use .toarray(), or "
+            "sparse_output=False in the encoder that made it"
+        )
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"{name} must be an array whose rows have the same length, got {shortened(values)}"
+        ) from None
+
+
 def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
     """Check an array and return it read-only, in C order, with the dtype asked for.
 
@@ -71,7 +99,7 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
     ValueError
         If the shape is another one, or an integer does not fit.
     """
-    given = np.asarray(values)
+    given = array_of(name, values)
     if given.size == 0 and not isinstance(values, np.ndarray):
         given = given.astype(dtype)
     _expect_dtype(name, given, dtype)
@@ -128,7 +156,7 @@ def matrix(X: ArrayLike) -> NDArray[Any]:
     ValueError
         If X is not two-dimensional or holds an infinity.
     """
-    given = np.asarray(X)
+    given = array_of("X", X)
     _expect_dtype("X", given, "float64")
     if given.ndim != 2:
         raise ValueError(f"X must have shape (any, any), got {given.shape}")
@@ -179,7 +207,11 @@ def has_finite_sum(weight: Float64) -> bool:
 
 def nonnegative(name: str, value: float) -> float:
     """Check a finite number that is not negative."""
-    number = float(value)
-    if not (np.isfinite(number) and number >= 0):
-        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-    return number
+    given: Any = value
+    if isinstance(given, np.floating):
+        given = float(given)  # NumPy compares in the precision of its own scalars
+    if not isinstance(given, Real) or not 0 <= given <= LARGEST:
+        raise ValueError(
+            f"{name} must be a finite number >= 0, at most {LARGEST:g}, got {shortened(value)}"
+        )
+    return float(given)

@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from certree.arrays import array_of
 from certree.certificates.certificate import Certificate, certificate_of
+from certree.signatures import checked
 
 
+@checked
 def hold_out(errors: int, n: int, delta: float = 0.05, share: float = 1.0) -> Certificate:
     """Certify a classifier by rows that were used for nothing else.
 
@@ -37,6 +40,7 @@ def hold_out(errors: int, n: int, delta: float = 0.05, share: float = 1.0) -> Ce
     return hold_out_best([errors], n, delta, share, method="hold_out")
 
 
+@checked
 def hold_out_best(
     errors: Sequence[int],
     n: int,
@@ -63,15 +67,16 @@ def hold_out_best(
     Certificate
         That of the first with the fewest errors.
     """
-    counted = np.asarray(errors)
-    if n < 1 or counted.dtype.kind not in "iu" or counted.min() < 0 or counted.max() > n:
+    counted = list(errors)
+    if n < 1 or not counted or min(counted) < 0 or max(counted) > n:
         raise ValueError(
             f"errors must be whole numbers in 0 .. n with n >= 1, got {errors!r}, {n!r}"
         )
-    risk = float(counted.min()) / n
+    risk = float(min(counted)) / n
     return certificate_of(method, (risk,), risk, n, math.log(len(counted)), delta, share)
 
 
+@checked
 def hold_out_mean(
     risk: float, n: int, delta: float = 0.05, share: float = 1.0, *, grouped: bool = False
 ) -> Certificate:
@@ -97,6 +102,7 @@ def hold_out_mean(
     return certificate_of("hold_out_mean", (risk,), risk, n, 0.0, delta, share, grouped)
 
 
+@checked
 def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certificate:
     """Certify any fitted classifier by rows that were never used: an upper bound on its test error.
 
@@ -139,7 +145,7 @@ def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certi
     >>> round(certificate.risk, 3), round(certificate.bound, 3)
     (0.108, 0.144)
     """
-    predicted, truth = np.asarray(classifier.predict(X)), np.asarray(y)
+    predicted, truth = np.asarray(classifier.predict(X)), array_of("y", y)
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
     return hold_out(int(np.sum(predicted != truth)), len(truth), delta)

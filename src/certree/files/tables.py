@@ -161,7 +161,23 @@ def read(path: str | os.PathLike[str]) -> "pa.Table":
 
 def _read_csv(file: Path) -> "pa.Table":
     csv = needed("pyarrow.csv", "files")
-    return csv.read_csv(file, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    table = csv.read_csv(file, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    _expect_utf8(table, file)
+    return table
+
+
+def _expect_utf8(table: "pa.Table", file: Path) -> None:
+    """Refuse bytes, which is what is read of words in another encoding."""
+    wanted = f"{file} must be text in UTF-8, but"
+    try:
+        names = table.column_names
+    except UnicodeDecodeError:
+        raise ValueError(f"{wanted} the names of its columns are in another encoding") from None
+    is_binary = needed("pyarrow", "files").types.is_binary
+    other = [name for name in names if is_binary(table.schema.field(name).type)]
+    if other:
+        columns = ", ".join(map(repr, other))
+        raise ValueError(f"{wanted} column {columns} is in another encoding, such as latin-1")
 
 
 def _read_parquet(file: Path) -> "pa.Table":
@@ -211,6 +227,10 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
         if values.null_count:
             raise ValueError(f"the target {target!r} has {values.null_count} missing values")
         y = np.asarray(values.to_numpy(zero_copy_only=False))
+        if y.dtype.kind not in "biufO":
+            raise ValueError(
+                f"the target {target!r} must hold classes or numbers, got {values.type}"
+            )
         if y.dtype == object:
             y = y.astype(str)
         columns = columns.drop_columns([target])

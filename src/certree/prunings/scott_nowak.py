@@ -18,6 +18,7 @@ from certree.grow.partition import Partition
 from certree.prunings.paths import PruningPath, cost_complexity_path, leaf_gains, losses_as_leaf
 from certree.prunings.penalties import finite_cost
 from certree.prunings.rule import PruningRule
+from certree.signatures import checked
 from certree.stats import Stats
 from certree.tree import Tree
 from certree.weights.family import JudgedVotes, Scoring, Tunable, gains_of
@@ -67,6 +68,7 @@ class SquareRootPrunings:
         return self.path.losses(prices[:, None], votes, scoring, n_threads)
 
 
+@checked
 def square_root_penalised(
     tree: Tree, stats: Stats, price: float = 1.0, *, count_empty: bool = False
 ) -> NodeWeights:
@@ -196,6 +198,7 @@ def _degree(smoothness: object) -> int:
     return int(smoothness) - 1
 
 
+@checked
 def spatially_adaptive(
     tree: Tree,
     stats: Stats,
@@ -244,6 +247,7 @@ def spatially_adaptive(
     return prunings.at(nonnegative("price", price))
 
 
+@checked
 def polynomial_penalised(
     tree: Tree,
     stats: Stats,

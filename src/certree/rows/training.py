@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from certree.arrays import Float64, has_finite_sum
+from certree.arrays import Float64, array_of, has_finite_sum
 from certree.rows.categories import Categories, categories_of
 from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold, Indices, content_folds
@@ -197,8 +198,9 @@ def training_rows(
     ValueError
         In scikit-learn's words, if rows, target, weights or groups do not go together.
     """
-    if issparse(X) or (hasattr(X, "__array__") and not hasattr(X, "__getitem__")):
-        # A sparse matrix is refused, and what is no array yet cannot be divided by rows.
+    if issparse(X):
+        array_of("X", X)
+    if not hasattr(X, "__getitem__"):  # what is no array yet cannot be divided by rows
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
     target, weight = _weighed(model, X, y, sample_weight)
     n_given = len(target)
@@ -231,10 +233,15 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
         raise ValueError(
             f"This {type(model).__name__} estimator requires y to be passed, but the target y is None."
         )
+    if isinstance(y, (list, tuple)):
+        y = array_of("y", y)
+    if not is_classifier(model):
+        _expect_numbers("y", y)
     target = _check_y(y, y_numeric=not is_classifier(model), estimator=model)
     check_consistent_length(X, target)
     weight = None
     if sample_weight is not None:
+        _expect_numbers("sample_weight", sample_weight)
         weight = _check_sample_weight(
             sample_weight, target, dtype=np.float64, ensure_non_negative=True
         )
@@ -249,10 +256,22 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
     return target, weight
 
 
+def _expect_numbers(name: str, values: Any) -> None:
+    """Refuse words and objects before they are made numbers of."""
+    given = array_of(name, values)
+    if given.dtype.kind == "O":  # numbers of Python, or what pandas makes of missing ones
+        try:
+            given = given.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"{name} must hold numbers, got {shortened(values)}") from None
+    if given.dtype.kind not in "biufc":  # of complex ones scikit-learn says more
+        raise ValueError(f"{name} must hold numbers, got dtype {given.dtype}")
+
+
 def _checked_groups(groups: Any, n: int) -> NDArray[Any] | None:
     if groups is None:
         return None
-    given = np.asarray(groups)
+    given = array_of("groups", groups)
     if given.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), got {given.shape}")
     return given
@@ -328,6 +347,8 @@ def _expect_class_weights(class_weight: dict[Any, Any]) -> None:
 def new_rows(model: Any, X: Any) -> NDArray[Any]:
     """Check rows to predict against what a fitted model knows; categories become codes."""
     check_is_fitted(model)
+    if issparse(X):
+        array_of("X", X)
     if getattr(model, "preprocessor_", None) is not None:
         X = model.preprocessor_.transform(X)
     if model.categories_ is None:
