@@ -314,6 +314,8 @@ def fitted(
         extra["sample_weight"] = row_weights(weight, len(data.y))
     if groups:
         extra["groups"] = np.arange(len(data.y)) // 3
+    if estimator is CertifiedTreeClassifier and isinstance(params.get("partition"), Grid):
+        extra["classes"] = np.unique(data.y)
     return model.fit(data.X, data.y, **extra)
 
 
@@ -751,7 +753,12 @@ ZERO_WEIGHTS_SPLIT = {
     "split, the vote": ("whole", {"weight": "zero", "deploy": "vote"}),
 }
 # Rows of weight zero are as if absent in certificates, too. Groups count alike in a law with weights.
-MEANT_TO_CHANGE = ("zero-weight certified: split", "certified: groups, weights")
+# Balanced classes are weighed by the growing rows alone.
+MEANT_TO_CHANGE = (
+    "zero-weight certified: split",
+    "certified: groups, weights",
+    "certified: balanced",
+)
 
 
 # -- stages ----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import io
 import json
 import struct
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def raw_npy(header):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
-def write_archive(path, members):
+def write_archive_of(path, members):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
             archive.writestr(f"{name}.npy", content)
@@ -67,7 +68,7 @@ def rewrite(path, changed=None, without=(), **header):
         for name, values in arrays.items()
         if name not in without
     }
-    write_archive(path, members)
+    write_archive_of(path, members)
 
 
 def form_of(path, name):
@@ -149,3 +150,128 @@ class Touch:
 
     def __reduce__(self):
         return Path.touch, (self.path,)
+
+
+# -- files that a fuzzer breaks, by the draws of a generator -----------------------------------------
+
+HOSTILE = [None, True, 0, -1, 1, 2**31, 2**63, 10**400, 0.5, -0.0, 1e308, float("inf")]
+HOSTILE += [float("nan"), "", "x", "\0", "O", "<M8[D]", [], [0], [None], {}, {"class": "Cart"}]
+
+
+def truncated(content, rng):
+    return content[: rng.integers(len(content))]
+
+
+def flipped(content, rng):
+    broken = bytearray(content)
+    for place in rng.integers(len(content), size=rng.integers(1, 9)):
+        broken[place] ^= 1 << int(rng.integers(8))
+    return bytes(broken)
+
+
+def spliced(content, rng):
+    """A piece of the file in place of another one, or between."""
+    first, second, third = np.sort(rng.integers(len(content), size=3))
+    piece = content[first:second]
+    return [
+        content[:first] + content[second:],
+        content[:third] + piece + content[third:],
+        content[:third] + piece + content[third + len(piece) :],
+    ][rng.integers(3)]
+
+
+def rezipped(content, rng):
+    """One part changed, added, repeated or left out, with checksums that are right again."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = [(name.removesuffix(".npy"), archive.read(name)) for name in archive.namelist()]
+    place = int(rng.integers(len(members)))
+    name, values = members[place][0], np.load(io.BytesIO(members[place][1]))
+    kind = rng.integers(10)
+    if kind < 4:
+        place = [known for known, _ in members].index("header")
+        header = rewritten(json.loads(np.load(io.BytesIO(members[place][1])).tobytes()), rng)
+        members[place] = "header", npy(as_header(header))
+    elif kind < 7:
+        members[place] = name, npy(with_hostile_number(values, rng))
+    elif kind == 7:
+        members[place] = name, npy(SHAPES_AND_TYPES[str(rng.choice(HARMLESS_SHAPES))](values))
+    elif kind == 8:
+        members[place] = name, flipped(members[place][1], rng)
+    else:
+        members[place:] = [*members[place + 1 :], *members[:1]][: rng.integers(len(members))]
+    file = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        warnings.simplefilter("ignore")  # names that come twice
+        for known, part in members:
+            archive.writestr(f"{known}.npy", part)
+    return file.getvalue()
+
+
+HARMLESS_SHAPES = ["empty", "short", "0-d", "2-d or 3-d", "strings", "records"]
+
+
+def with_hostile_number(values, rng):
+    if not values.size or values.dtype.kind not in "biuf":
+        return values[::-1]
+    values = values.copy()
+    limits = [np.nan, np.inf, -np.inf, 1e308] if values.dtype.kind == "f" else [127, 2]
+    number = [*limits, -1, 0, 1][rng.integers(len(limits) + 3)]
+    with np.errstate(all="ignore"):
+        values.flat[rng.integers(values.size)] = np.asarray(number).astype(values.dtype)
+    return values
+
+
+def rewritten(form, rng):
+    """JSON with something hostile in one place."""
+    if not isinstance(form, (dict, list)) or not form or rng.random() < 0.1:
+        return HOSTILE[rng.integers(len(HOSTILE))]
+    form = form.copy()
+    keys = list(form) if isinstance(form, dict) else range(len(form))
+    key = keys[rng.integers(len(keys))]
+    if rng.random() < 0.1:
+        del form[key]
+    else:
+        form[key] = rewritten(form[key], rng)
+    return form
+
+
+MUTATORS = [truncated, flipped, spliced, rezipped, rezipped, rezipped]
+
+
+def mutant(content, seed):
+    """A file that is broken in one way; the seed says in which."""
+    rng = np.random.default_rng(seed)
+    return MUTATORS[rng.integers(len(MUTATORS))](content, rng)
+
+
+def use(model, rows):
+    """Do with a model what may be done with one."""
+    model.predict(rows)
+    model.explain(rows[:1])
+    if hasattr(model, "predict_proba"):
+        assert model.predict_proba(rows).shape == (len(rows), len(model.classes_))
+    if hasattr(model, "export_text"):
+        model.export_text()
+        model.apply(rows)
+        assert model.feature_importances_.shape == (model.n_features_in_,)
+    if hasattr(model, "predict_spread"):
+        model.predict_spread(rows)
+    if hasattr(model, "report"):
+        model.report()
+
+
+def survives(path, rows):
+    """Whether a broken file is refused as it should be; one that is not gives a usable model."""
+    try:
+        model = certree.load(path)
+    except ValueError as error:
+        reason = error
+    else:
+        # Of another number of features the rows have other columns.
+        if model.n_features_in_ < 100:
+            with np.errstate(all="ignore"):
+                use(model, np.resize(rows, (len(rows), model.n_features_in_)))
+        return False
+    assert not isinstance(reason, Warning)
+    assert path.name in str(reason)
+    return True

@@ -5,6 +5,7 @@ Prunings are enumerated one by one, with chains expanded into cells; sums are ta
 """
 
 import math
+import struct
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -73,6 +74,19 @@ def majority(tree, table):
             u = path(tree, u)[-2]
         labels.append(int(np.argmax(table[u])))
     return np.array(labels)
+
+
+def row_hash(row):
+    """Splitmix64 of the bits of each number in turn, from whole numbers without end."""
+    h = 0
+    for value in row:
+        number = math.nan if math.isnan(value) else 0.0 if value == 0 else float(value)
+        (bits,) = struct.unpack("<Q", struct.pack("<d", number))
+        h = ((h ^ bits) + 0x9E3779B97F4A7C15) % 2**64
+        h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        h = (h ^ (h >> 27)) * 0x94D049BB133111EB % 2**64
+        h ^= h >> 31
+    return h
 
 
 def moments(tree, X, y, weight=None):

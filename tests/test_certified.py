@@ -1,5 +1,7 @@
 """Fits that certify, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,6 +52,11 @@ class Recorder(StandardScaler):
 def sides(n=600, seed=0, groups=None):
     """Which rows a fit deals to growing and to weighing."""
     return deal(n, 0.3, np.random.RandomState(seed), groups)
+
+
+def known(partition):
+    """Which classes a fit is given: a box needs them."""
+    return [0, 1] if isinstance(partition, Grid) else None
 
 
 def wrong_rows(model, X, y, rows):
@@ -168,6 +175,42 @@ def test_a_fitted_model_is_certified_by_new_rows_too():
         certified().certify(X, y)
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("deploy", ["best", "vote"])
+def test_the_promise_of_a_fit_is_made_at_any_delta(deploy, grouped):
+    X, y = noisy()
+    groups = np.arange(600) // 3 if grouped else None
+    model = certified(deploy=deploy, delta=0.1).fit(X, y, groups=groups)
+    own = model.certify()
+    assert own is model.certificate_
+    assert model.certify(delta=0.1) == own
+    strict = model.certify(delta=0.01)
+    assert (strict.delta, strict.risk, strict.method) == (0.01, own.risk, own.method)
+    assert strict.bound > own.bound
+    if deploy == "vote":
+        election = model.election_
+        by_hand = certree.certificates.occam_mean if grouped else certree.certificates.occam_vote
+        assert strict == by_hand(election.held, model.vote_.label, election.prior, 0.01, 0.5)
+    with pytest.raises(ValueError, match="delta must lie between 0 and 1, got 2"):
+        model.certify(delta=2)
+
+
+def test_each_look_at_rows_that_come_in_is_paid_for():
+    X, y = noisy()
+    model = certified().fit(X[:300], y[:300])
+    wrong = wrong_rows(model, X, y, slice(300, None))
+    shares = [model.certify(X[300:], y[300:], look=j).share for j in range(1, 2000)]
+    assert shares[:2] == [6 / np.pi**2, 6 / np.pi**2 / 4]
+    assert 0.999 < sum(shares) < 1
+    paid = certree.certify(model, X[300:], y[300:], 0.1, look=3)
+    assert paid == certree.certificates.hold_out(wrong, 300, 0.1, 6 / (3 * np.pi) ** 2)
+    for look in (0, -1, 1.5, "1", True):
+        with pytest.raises(ValueError, match="look must be a whole number from 1 on, got"):
+            certree.certify(model, X[300:], y[300:], look=look)
+    with pytest.raises(ValueError, match="look and repeats speak of new rows"):
+        model.certify(look=1)
+
+
 def test_a_tree_without_a_certificate_is_certified_by_new_rows():
     X, y = noisy()
     model = PACBayesTreeClassifier(random_state=0).fit(X[:300], y[:300])
@@ -248,8 +291,9 @@ def test_rows_of_weight_zero_are_as_if_absent(switches, weighted):
     y_other = np.where(there, y, 1 - y)
     for grow_size in (0.3, 0.35):
         model = certified(grow_size=grow_size, **switches)
-        alone = clone(model).fit(X[there], y[there], weight[there])
-        assert_same_fit(clone(model).fit(X_other, y_other, weight), alone, X)
+        classes = known(model.partition)
+        alone = clone(model).fit(X[there], y[there], weight[there], classes=classes)
+        assert_same_fit(clone(model).fit(X_other, y_other, weight, classes=classes), alone, X)
         sees_rows = not isinstance(model.partition, Grid)
         assert alone.certificate_.n == (round((1 - grow_size) * 294) if sees_rows else 294)
 
@@ -271,8 +315,9 @@ def test_groups_of_weight_zero_are_as_if_absent(partition):
     weight[::7] = 0  # single rows of the others as well
     there = weight > 0
     model = certified(partition=partition)
-    alone = clone(model).fit(X[there], y[there], groups=groups[there])
-    assert_same_fit(clone(model).fit(X, y, weight, groups), alone, X)
+    classes = known(partition)
+    alone = clone(model).fit(X[there], y[there], groups=groups[there], classes=classes)
+    assert_same_fit(clone(model).fit(X, y, weight, groups, classes), alone, X)
     assert alone.certificate_.n == (28 if partition == "cart" else 40)
 
 
@@ -338,8 +383,9 @@ def test_what_all_rows_weigh_does_not_make_them_more(factor):
 def test_class_weights_shape_the_law_and_not_the_count(class_weight, partition):
     X, y = noisy()
     y = y * (np.arange(600) % 3 > 0)  # a rarer class
-    plain = certified(partition=partition, deploy="vote").fit(X, y)
-    model = certified(partition=partition, deploy="vote", class_weight=class_weight).fit(X, y)
+    classes = known(partition)
+    plain = certified(partition=partition, deploy="vote").fit(X, y, classes=classes)
+    model = clone(plain).set_params(class_weight=class_weight).fit(X, y, classes=classes)
     weigh = sides().weigh if partition == "cart" else np.arange(600)
     assert model.certificate_.n == plain.certificate_.n == len(weigh)
     wrong = wrong_rows(model, X, y, weigh)
@@ -365,8 +411,9 @@ def test_weights_of_one_are_none(partition, grouped):
     X, y = noisy()
     groups = np.random.default_rng(0).integers(0, 60, 600) if grouped else None
     model = certified(partition=partition, deploy="vote")
-    alone = clone(model).fit(X, y, groups=groups)
-    assert_same_fit(clone(model).fit(X, y, np.ones(600), groups), alone, X)
+    classes = known(partition)
+    alone = clone(model).fit(X, y, groups=groups, classes=classes)
+    assert_same_fit(clone(model).fit(X, y, np.ones(600), groups, classes), alone, X)
 
 
 # -- preprocessing and categories ------------------------------------------------------------------
@@ -476,8 +523,10 @@ def test_any_classifier_is_certified_by_new_rows():
     X, y = load_breast_cancer(return_X_y=True)
     forest = RandomForestClassifier(20, random_state=0).fit(X[:300], y[:300])
     certificate = certree.certify(forest, X[300:], y[300:])
-    assert certificate == certree.certificates.hold_out(
-        int((forest.predict(X[300:]) != y[300:]).sum()), 269
+    errors = int((forest.predict(X[300:]) != y[300:]).sum())
+    assert certificate == replace(certree.certificates.hold_out(errors, 269), repeats=None)
+    assert "of the 269 rows given, which were not compared with those of the fit," in str(
+        certificate
     )
     assert certificate.bound < 0.1
     names = np.array(["bad", "good"])[y]
@@ -511,63 +560,63 @@ def noisy_square(n=600):
 
 def test_with_a_grid_all_rows_weigh_and_certify():
     X, y = noisy_square()
-    model = on_grid().fit(X, y)
+    model = on_grid().fit(X, y, classes=[0, 1])
     assert model.get_n_leaves() == 2**9
     certificate = model.certificate_
     assert (certificate.n, certificate.share, certificate.method) == (600, 1.0, "occam_vote")
     assert round(certificate.risk * 600) == (model.predict(X) != y).sum()
     assert "halves the given box" in model.report()
     # The tree and its cells do not depend on the rows.
-    other = on_grid().fit(X[::-1] / 2, 1 - y)
+    other = on_grid().fit(X[::-1] / 2, 1 - y, classes=[0, 1])
     np.testing.assert_array_equal(model.tree_.threshold, other.tree_.threshold)
-    assert on_grid(max_depth=3).fit(X, y).get_n_leaves() == 8
+    assert on_grid(max_depth=3).fit(X, y, classes=[0, 1]).get_n_leaves() == 8
     # p times the whole part of log n, as for every partition.
-    assert on_grid(max_depth="log").fit(X, y).get_n_leaves() == 2 ** (2 * 6)
+    assert on_grid(max_depth="log").fit(X, y, classes=[0, 1]).get_n_leaves() == 2 ** (2 * 6)
 
 
 @pytest.mark.parametrize("corners", [BOX, np.array(BOX), np.array(BOX, np.float32)], ids=type)
 def test_a_box_may_be_any_array(corners):
     X, y = noisy_square()
-    model = on_grid(partition=Grid(corners)).fit(X, y)
-    assert_same_fit(model, on_grid().fit(X, y), X)
-    assert_same_fit(clone(model).fit(X, y), model, X)
+    model = on_grid(partition=Grid(corners)).fit(X, y, classes=[0, 1])
+    assert_same_fit(model, on_grid().fit(X, y, classes=[0, 1]), X)
+    assert_same_fit(clone(model).fit(X, y, classes=[0, 1]), model, X)
 
 
 def test_grids_take_groups():
     X, y = noisy_square()
     groups = np.random.default_rng(0).integers(0, 60, 600)
-    model = on_grid().fit(X, y, groups=groups)
+    model = on_grid().fit(X, y, groups=groups, classes=[0, 1])
     certificate = model.certificate_
     assert certificate.grouped
     assert (certificate.n, certificate.method, certificate.share) == (60, "occam_mean", 1.0)
     wrong = model.predict(X) != y
     errors = [wrong[groups == one].mean() for one in range(60)]
     assert certificate.risk == pytest.approx(np.mean(errors))
-    assert certificate.bound > on_grid().fit(X, y).certificate_.bound
+    assert certificate.bound > on_grid().fit(X, y, classes=[0, 1]).certificate_.bound
     # Groups of one row each are rows, whose mean is bounded more loosely than their number.
-    single = on_grid().fit(X, y, groups=np.arange(600)).certificate_
+    single = on_grid().fit(X, y, groups=np.arange(600), classes=[0, 1]).certificate_
     assert single.n == 600
-    assert single.bound >= on_grid().fit(X, y).certificate_.bound
+    assert single.bound >= on_grid().fit(X, y, classes=[0, 1]).certificate_.bound
 
 
 def test_grids_take_weights():
     X, y = noisy_square()
     weight = np.where(X[:, 0] > 0, 5.0, 0.2)
-    model, plain = on_grid().fit(X, y, weight), on_grid().fit(X, y)
+    model, plain = on_grid().fit(X, y, weight, classes=[0, 1]), on_grid().fit(X, y, classes=[0, 1])
     certificate = model.certificate_
     assert (certificate.n, certificate.method) == (600, "occam_vote")
     assert certificate.risk * 600 == pytest.approx((model.predict(X) != y).sum())
     assert not np.array_equal(model.predict_proba(X), plain.predict_proba(X))
     np.testing.assert_allclose(model.stats_.counts.sum(axis=1)[0], weight.sum())
     # What a fit of the plain rows says stays the same.
-    assert_same_fit(on_grid().fit(X, y, np.ones(600)), plain, X)
+    assert_same_fit(on_grid().fit(X, y, np.ones(600), classes=[0, 1]), plain, X)
 
 
 def test_grids_take_weights_and_groups_together():
     X, y = noisy_square()
     groups = np.arange(600) // 5
     weight = np.random.default_rng(0).exponential(1, 600) + 1e-3
-    model = on_grid().fit(X, y, weight, groups)
+    model = on_grid().fit(X, y, weight, groups, classes=[0, 1])
     wrong = (model.predict(X) != y).reshape(120, 5)
     assert model.certificate_.n == 120
     assert model.certificate_.risk == pytest.approx(wrong.mean())
@@ -576,12 +625,12 @@ def test_grids_take_weights_and_groups_together():
 def test_the_depth_of_a_grid_goes_by_the_rows_with_weight():
     X, y = noisy_square()
     weight = (np.arange(600) < 300).astype(float)
-    assert on_grid().fit(X, y, weight).get_n_leaves() == 2**8
+    assert on_grid().fit(X, y, weight, classes=[0, 1]).get_n_leaves() == 2**8
 
 
 def test_a_grid_has_no_labels_to_certify_prunings_by():
     X, y = noisy_square()
-    model = on_grid().fit(X, y)
+    model = on_grid().fit(X, y, classes=[0, 1])
     for method in (lambda: model.certify_pruning(model.weights_), model.draw_pruning):
         with pytest.raises(ValueError, match="no growing rows label the prunings of a Grid"):
             method()
@@ -591,13 +640,14 @@ def test_a_grid_has_no_labels_to_certify_prunings_by():
 def test_a_grid_is_grown_in_other_estimators_too():
     X, y = noisy_square()
     model = PACBayesTreeClassifier(Grid(BOX), random_state=0).fit(X, y)
-    np.testing.assert_array_equal(model.tree_.threshold, on_grid().fit(X, y).tree_.threshold)
+    boxed = on_grid().fit(X, y, classes=[0, 1])
+    np.testing.assert_array_equal(model.tree_.threshold, boxed.tree_.threshold)
     assert model.score(X, y) > 0.6
 
 
 def test_a_model_with_a_grid_is_saved(tmp_path):
     X, y = noisy_square()
-    model = on_grid().fit(X, y)
+    model = on_grid().fit(X, y, classes=[0, 1])
     certree.save(model, tmp_path / "model.npz")
     loaded = certree.load(tmp_path / "model.npz")
     assert loaded.report() == model.report()
@@ -618,7 +668,116 @@ def test_a_model_with_a_grid_is_saved(tmp_path):
 def test_what_does_not_go_with_a_grid_is_refused(switches, message):
     X, y = noisy_square(40)
     with pytest.raises(ValueError, match=message):
-        on_grid(**switches).fit(X, y)
+        on_grid(**switches).fit(X, y, classes=[0, 1])
+
+
+# -- what weighing rows have no part in ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_balanced_classes_are_weighed_by_growing_rows_alone(n_classes, weighted):
+    X, y = noisy(n_classes=n_classes)
+    weight = some_zeros() + 1 if weighted else None
+    weigh = sides().weigh
+    other = y.copy()
+    other[weigh] = np.minimum(np.random.default_rng(1).integers(0, 2 * n_classes, len(weigh)), 1)
+    one, two = (
+        certified(class_weight="balanced", laws="cv").fit(X, labels, weight)
+        for labels in (y, other)
+    )
+    np.testing.assert_array_equal(one.tree_.feature, two.tree_.feature)
+    np.testing.assert_array_equal(one.tree_.threshold, two.tree_.threshold)
+    first, second = one.election_, two.election_
+    np.testing.assert_array_equal(first.held.grown.counts, second.held.grown.counts)
+    np.testing.assert_array_equal(first.held.grown.label, second.held.grown.label)
+    np.testing.assert_array_equal(first.pruning.weight, second.pruning.weight)
+    np.testing.assert_array_equal(first.prior.log_label, second.prior.log_label)
+    assert one.temperatures_ == two.temperatures_
+
+
+@pytest.mark.parametrize("partition", ["cart", "kd"])
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {},
+        {"vote": "majority", "deploy": "vote"},
+        {"class_weight": "balanced"},
+        {"laws": "cv", "deploy": "vote"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("n_classes", [1, 2, 3])
+def test_classes_of_weighing_rows_alone_are_errors(switches, partition, n_classes):
+    X, y = noisy(n_classes=max(2, n_classes))
+    y = np.minimum(y, n_classes - 1)
+    weigh = sides().weigh
+    names = np.array(["a", "b", "c"])[y].astype(object)
+    names[weigh[:50]] = "0"  # first in the order of names, so that codes may not shift
+    names[weigh[50:80]] = "z"
+    model = certified(partition=partition, **switches).fit(X, names)
+    assert list(model.classes_) == ["a", "b", "c"][:n_classes]
+    assert model.predict_proba(X).shape == (600, n_classes)
+    assert set(model.predict(X)) <= set("abc")
+    assert model.stats_.counts.shape[1] == max(2, n_classes)
+    weighing = len(weigh)
+    assert round(model.certificate_.risk * weighing) == wrong_rows(model, X, names, weigh)
+    assert all(80 / weighing <= one.risk <= 1 for one in model.certificates_)
+    # Tree and labels are those of the same rows with known classes.
+    same = certified(partition=partition, **switches).fit(X, np.array(["a", "b", "c"])[y])
+    np.testing.assert_array_equal(model.tree_.threshold, same.tree_.threshold)
+    np.testing.assert_array_equal(
+        model.election_.held.grown.counts, same.election_.held.grown.counts
+    )
+    assert model.selective_certificates()[0].certificate.risk >= 80 / weighing
+
+
+def test_other_classes_are_errors_in_groups_with_weights_too():
+    X, y = noisy()
+    groups = np.arange(600) // 5
+    weigh = sides(groups=groups).weigh
+    names = np.array(["no", "yes"])[y].astype(object)
+    names[weigh[::4]] = "perhaps"
+    model = certified(deploy="vote").fit(X, names, some_zeros() + 1, groups)
+    wrong = (model.predict(X) != names).reshape(120, 5).mean(axis=1)
+    assert model.certificate_.risk == pytest.approx(wrong[np.unique(groups[weigh])].mean())
+
+
+def test_the_bound_by_disagreement_refuses_a_third_class_that_only_weighs():
+    X, y = noisy()
+    y[sides().weigh[0]] = 2
+    election = certified(vote="majority").fit(X, y).election_
+    with pytest.raises(ValueError, match="takes 2 classes, got 3"):
+        certree.certificates.certify_law(
+            election.held, next(election.path())[1], election.prior, method="vote_disagreement"
+        )
+
+
+def test_classes_may_be_given():
+    X, y = noisy()
+    model = certified().fit(X, y, classes=[2, 0, 1])
+    assert list(model.classes_) == [0, 1, 2]
+    assert (model.predict_proba(X)[:, 2] < 0.5).all()
+    assert set(model.predict(X)) == {0, 1}
+    for classes in ([0], [0, 2], ["a", "b"]):
+        with pytest.raises(ValueError, match="y must hold classes among"):
+            certified().fit(X, y, classes=classes)
+
+
+def test_a_grid_takes_the_classes_that_are_known_without_the_rows():
+    X, y = noisy_square()
+    with pytest.raises(ValueError, match="fit must be given classes= where no row grows the tree"):
+        on_grid().fit(X, y)
+    y[:50] = 7
+    model = on_grid().fit(X, y, classes=[0, 1])
+    assert list(model.classes_) == [0, 1]
+    assert round(model.certificate_.risk * 600) == (model.predict(X) != y).sum() >= 50
+    assert model.predict_proba(X).shape == (600, 2)
+    # More classes are dearer, whether rows have them or not.
+    more = on_grid().fit(X, y, classes=[0, 1, 7, 8, 9])
+    assert more.certificate_.complexity > model.certificate_.complexity
+    with pytest.raises(ValueError, match="y must hold classes among"):
+        on_grid().fit(X, y, classes=[3, 4])
 
 
 # -- the deal, partitions and laws -----------------------------------------------------------------

@@ -486,7 +486,7 @@ def test_fit_replaces_an_older_model(tmp_path, iris):
     [
         (lambda frame: frame, "label", "no column 'label'"),
         (lambda frame: frame[["kind"]], "kind", "no feature column"),
-        (lambda frame: frame.drop(columns="kind"), "petal width", "continuous"),
+        (lambda frame: frame.drop(columns="kind"), "petal width", "--regression"),
         (lambda frame: frame.replace(5.1, np.inf), "kind", "infinity"),
         (lambda frame: frame.iloc[:0].astype({"kind": str}), "kind", "0 sample"),
         (
@@ -557,7 +557,7 @@ def test_a_model_file_that_cannot_be_written_is_an_error(tmp_path, iris):
 
 
 def test_fits_with_a_split_and_new_rows_are_certified(tmp_path, iris):
-    shuffled = iris.sample(frac=1, random_state=0)
+    shuffled = iris.drop_duplicates().sample(frac=1, random_state=0)
     old, new = (
         write(shuffled[:100], tmp_path / "old.csv"),
         write(shuffled[100:], tmp_path / "new.csv"),
@@ -647,7 +647,7 @@ def test_options_of_trees_are_refused_for_naive_bayes(tmp_path, iris, option):
 
 @pytest.mark.parametrize("method", ["pac-bayes", "pruned", "naive-bayes"])
 def test_every_classifier_is_certified_by_new_rows(tmp_path, iris, method):
-    shuffled = iris.sample(frac=1, random_state=0)
+    shuffled = iris.drop_duplicates().sample(frac=1, random_state=0)
     old, new = shuffled[:100], shuffled[100:]
     model_file = tmp_path / "model"
     table = write(old, tmp_path / "old.csv")
@@ -657,6 +657,33 @@ def test_every_classifier_is_certified_by_new_rows(tmp_path, iris, method):
         certree.load(model_file), new.drop(columns="kind"), new["kind"].to_numpy()
     )
     assert text.strip() == str(expected)
+
+
+@pytest.mark.parametrize("method", ["pac-bayes", "pruned", "helmbold-schapire", "naive-bayes"])
+def test_rows_of_the_fit_certify_nothing(tmp_path, method):
+    rng = np.random.default_rng(0)
+    coins = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
+    coins["side"] = rng.choice(["head", "tail"], 120)
+    table, model_file = write(coins, tmp_path / "coins.csv"), tmp_path / "model"
+    arguments = ("fit", table, "--target", "side", "-o", model_file, "--quiet", "--method", method)
+    certify = ("certify", model_file, table, "--target", "side")
+    succeeds(*arguments)
+    message = fails(*certify)
+    assert "120 of 120 rows also occur among those of the fit" in message
+    assert "--repeats genuine" in message
+    assert "120 rows given, of which 120 repeat rows of the fit" in succeeds(
+        *certify, "--repeats", "genuine"
+    )
+    other = coins.assign(a=coins["a"] + 1)
+    paid = succeeds(
+        "certify", model_file, write(other, tmp_path / "new.csv"), "--target", "side", "--look", 2
+    )
+    expected = certree.certify(
+        certree.load(model_file), other[["a", "b"]], other["side"].to_numpy(), look=2
+    )
+    assert paid.strip() == str(expected)
+    succeeds(*arguments, "--no-row-hashes")
+    assert "saved without hashes" in fails(*certify)
 
 
 @pytest.mark.parametrize(
@@ -775,4 +802,27 @@ def test_fit_shows_where_it_wrote_to(tmp_path, monkeypatch, iris, name):
     place = name.replace("/", "%")
     assert f"written to {place}" in succeeds(
         "fit", table, "--target", "kind", "-o", place, "--quiet"
+    )
+
+
+@pytest.mark.parametrize(
+    "dates", [("2020-01-01", "2021-05-06"), ("2020-01-01 10:00", "2021-05-06 11:01")]
+)
+def test_a_target_of_dates_comes_through_all_commands(dates, tmp_path):
+    rows, model = tmp_path / "rows.csv", tmp_path / "model"
+    x = np.arange(60) % 7
+    pd.DataFrame({"x": x, "when": np.array(dates)[(x > 3).astype(int)]}).to_csv(rows, index=False)
+    succeeds("fit", rows, "--target", "when", "--output", model, "--quiet")
+    predicted = pd.read_csv(io.StringIO(succeeds("predict", model, rows)))
+    assert [day[:10] for day in predicted["prediction"].unique()] == [date[:10] for date in dates]
+    again = ("certify", model, rows, "--target", "when", "--repeats", "genuine")
+    assert "observed on them: 0.0 %" in succeeds(*again)
+
+
+def test_a_target_that_numpy_would_cut_is_refused(tmp_path):
+    rows = tmp_path / "rows.parquet"
+    target = pa.array(["a", "a\0"] * 20)
+    pa.parquet.write_table(pa.table({"x": np.arange(40.0), "kind": target}), rows)
+    assert "'kind' has values that end in a NUL" in fails(
+        "fit", rows, "--target", "kind", "-o", "m"
     )

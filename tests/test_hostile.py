@@ -88,23 +88,87 @@ SETTINGS = {
 }  # fmt: skip
 
 CALLS = [
-    (grow.grow_cart, {**GROWS, **SETTINGS, "categorical_features": None, "monotonic_cst": None, "random_state": 0}),
-    (grow.grow_dyadic, {**GROWS, "stop_when_pure": True, "expand": False, "resolution": None, "exponent": None}),
+    (
+        grow.grow_cart,
+        {
+            **GROWS,
+            **SETTINGS,
+            "categorical_features": None,
+            "monotonic_cst": None,
+            "random_state": 0,
+        },
+    ),
+    (
+        grow.grow_dyadic,
+        {**GROWS, "stop_when_pure": True, "expand": False, "resolution": None, "exponent": None},
+    ),
     (grow.grow_kd, {**GROWS, "axis": "spread", "stop_when_pure": True}),
     (grow.dyadic_grid, {"low": [0.0, 0.0], "high": [1.0, 1.0], "depth": 2}),
     (grow.dyadic_resolution, {"n": 1000.0, "n_features": 2, "exponent": 0.5}),
     (grow.from_sklearn, {"estimator": None}),
-    (rows.deal, {"n": 40, "grow_size": 0.35, "random_state": RandomState(0), "groups": np.arange(40)}),
-    (stats.count, {**T, "X": X, "y": Y, "n_classes": 2, "label": STATS.label, "sample_weight": np.ones(40), "n_jobs": 1}),
-    (stats.measure, {**T, "X": X, "y": TARGET, "sample_weight": np.ones(40), "unit": 1.0, "n_jobs": 1}),
+    (
+        rows.deal,
+        {"n": 40, "grow_size": 0.35, "random_state": RandomState(0), "groups": np.arange(40)},
+    ),
+    (
+        stats.count,
+        {
+            **T,
+            "X": X,
+            "y": Y,
+            "n_classes": 2,
+            "label": STATS.label,
+            "sample_weight": np.ones(40),
+            "n_jobs": 1,
+        },
+    ),
+    (
+        stats.measure,
+        {**T, "X": X, "y": TARGET, "sample_weight": np.ones(40), "unit": 1.0, "n_jobs": 1},
+    ),
     (stats.NodeStats, {"counts": STATS.counts, "label": STATS.label}),
-    (stats.TargetStats, {"rows": MOMENTS.rows, "mean": MOMENTS.mean, "sse": MOMENTS.sse, "unit": 1.0}),
+    (
+        stats.TargetStats,
+        {"rows": MOMENTS.rows, "mean": MOMENTS.mean, "sse": MOMENTS.sse, "unit": 1.0},
+    ),
     (TREE.apply, {"X": X, "n_jobs": 1}),
-    (certree.Tree, {name: getattr(TREE, name) for name in ("feature", "threshold", "left", "chain", "n_features", "missing_left", "category_start", "categories", "optimal_splits")}),
-    (certree.NodeWeights, {name: getattr(LAW, name) for name in ("weight", "log_odds", "log_evidence", "chain_entropy", "chain_mode")}),
+    (
+        certree.Tree,
+        {
+            name: getattr(TREE, name)
+            for name in (
+                "feature",
+                "threshold",
+                "left",
+                "chain",
+                "n_features",
+                "missing_left",
+                "category_start",
+                "categories",
+                "optimal_splits",
+            )
+        },
+    ),
+    (
+        certree.NodeWeights,
+        {
+            name: getattr(LAW, name)
+            for name in ("weight", "log_odds", "log_evidence", "chain_entropy", "chain_mode")
+        },
+    ),
     (certree.Vote, {"score": BALLOT.score}),
     (certree.Voting, {"kind": "mean", "smoothing": 0.0, "slopes": None}),
-    (weights.pac_bayes, {**T, **S, "lambda_error": 1.0, "lambda_penalty": 1.0, "prior": "leaves", "stop_probability": 0.5}),
+    (
+        weights.pac_bayes,
+        {
+            **T,
+            **S,
+            "lambda_error": 1.0,
+            "lambda_penalty": 1.0,
+            "prior": "leaves",
+            "stop_probability": 0.5,
+        },
+    ),
     (weights.theorem_posterior, {**T, **S, "lambda_error": 1.0, "delta": 0.05}),
     (weights.helmbold_schapire, {**T, **S, "temperature": 1.0}),
     (weights.average, {**T, "log_own": LEAVES, "log_split": 0.0}),
@@ -125,32 +189,74 @@ CALLS = [
     (prunings.reduced_error, {**T, **S, "validation": STATS}),
     (prunings.square_root_penalised, {**PRICED, "count_empty": False}),
     (prunings.spatially_adaptive, {**PRICED, "log_cells": 1.0, "count_empty": False}),
-    (prunings.polynomial_penalised, {**PRICED, "smoothness": 2, "log_cells": 1.0, "count_empty": False, "cost": LEAVES}),
+    (
+        prunings.polynomial_penalised,
+        {**PRICED, "smoothness": 2, "log_cells": 1.0, "count_empty": False, "cost": LEAVES},
+    ),
     (certificates.held_out, {**T, "X": X, "y": Y, "n_classes": 2, "weigh": WEIGHED, "grow": GROWN}),
     (certificates.branching_prior, {**T, "n_classes": 2, "stop_probability": 0.5}),
     (certificates.size_prior, {**T, "n_classes": 2, "leaf_cost": 1.0}),
     (certificates.count_prior, {**T, "grown": HELD.grown, "rows": 10.0, "trust": 0.9}),
-    (certificates.centred_prior, {**T, "grown": HELD.grown, "pruning": ELECTION.pruning, "doubt": 0.01, "stop_below": 0.6}),
-    (certificates.doubted_prior, {**T, "grown": HELD.grown, "pruning": ELECTION.pruning, "doubts": (0.1, 0.01), "stop_below": 0.6}),
+    (
+        certificates.centred_prior,
+        {**T, "grown": HELD.grown, "pruning": ELECTION.pruning, "doubt": 0.01, "stop_below": 0.6},
+    ),
+    (
+        certificates.doubted_prior,
+        {
+            **T,
+            "grown": HELD.grown,
+            "pruning": ELECTION.pruning,
+            "doubts": (0.1, 0.01),
+            "stop_below": 0.6,
+        },
+    ),
     (certificates.trust_labels, {"prior": PRIOR, "grown": HELD.grown, "trust": 0.9}),
     (certificates.allow_abstention, {"prior": PRIOR, "share": 0.1}),
-    (certificates.gibbs_posterior, {**T, **S, "prior": LAW, "lambda_error": 1.0, "lambda_penalty": 0.0}),
+    (
+        certificates.gibbs_posterior,
+        {**T, **S, "prior": LAW, "lambda_error": 1.0, "lambda_penalty": 0.0},
+    ),
     (certificates.labelled_posterior, {**T, **S, "prior": PRIOR, "lambda_error": 1.0}),
     (certificates.kl_divergence, {**T, "law": LAW, "prior": LAW}),
     (certificates.renyi_divergence, {**T, "law": LAW, "prior": LAW, "order": 2.0}),
-    (certificates.log_prior_mass, {**T, "prior": LAW, "log_label": np.zeros(TREE.n_nodes), "label": STATS.label}),
+    (
+        certificates.log_prior_mass,
+        {**T, "prior": LAW, "log_label": np.zeros(TREE.n_nodes), "label": STATS.label},
+    ),
     (certificates.hold_out, {"errors": 3, "n": 40, **CHANCE}),
     (certificates.hold_out_best, {"errors": [3, 4], "n": 40, **CHANCE, "method": "hold_out_best"}),
     (certificates.hold_out_mean, {"risk": 0.1, "n": 40, **CHANCE, "grouped": False}),
-    (certificates.certify, {"classifier": FITTED, "X": X + 1, "y": Y, "delta": 0.05}),
-    (certificates.certify_law, {"held": HELD, "law": LAW, "prior": PRIOR, **CHANCE, "method": "gibbs_kl"}),
+    (
+        certificates.certify,
+        {"classifier": FITTED, "X": X + 1, "y": Y, "delta": 0.05, "look": None, "repeats": None},
+    ),
+    (
+        certificates.certify_law,
+        {"held": HELD, "law": LAW, "prior": PRIOR, **CHANCE, "method": "gibbs_kl"},
+    ),
     (certificates.occam_vote, {"held": HELD, "label": STATS.label, "prior": PRIOR, **CHANCE}),
     (certificates.occam_mean, {"held": HELD, "label": STATS.label, "prior": PRIOR, **CHANCE}),
-    (certificates.occam_pruning, {"held": HELD, "pruning": ELECTION.pruning, "prior": PRIOR, **CHANCE}),
+    (
+        certificates.occam_pruning,
+        {"held": HELD, "pruning": ELECTION.pruning, "prior": PRIOR, **CHANCE},
+    ),
     (certificates.single_draw, {"held": HELD, "law": LAW, "prior": PRIOR, **CHANCE, "rng": 0}),
-    (certificates.selective_certificates, {"held": HELD, "ballot": BALLOT, "prior": PRIOR, **CHANCE}),
+    (
+        certificates.selective_certificates,
+        {"held": HELD, "ballot": BALLOT, "prior": PRIOR, **CHANCE},
+    ),
     (certificates.elect, {"election": ELECTION, "laws": (), "deploy": "best"}),
-    (certificates.Election, {"held": HELD, "pruning": ELECTION.pruning, "delta": 0.05, "voting": Voting(), "weighing": None}),
+    (
+        certificates.Election,
+        {
+            "held": HELD,
+            "pruning": ELECTION.pruning,
+            "delta": 0.05,
+            "voting": Voting(),
+            "weighing": None,
+        },
+    ),
     (certificates.tuple_risk, {**JUDGED, "n_draws": 2, "n_wrong": 1}),
     (certificates.one_wrong, JUDGED),
     (certificates.disagreement, JUDGED),
@@ -161,13 +267,24 @@ CALLS = [
     (certificates.leaf_variance, {**T, **W, "value": LEAVES}),
     (certificates.oracle_excess, {"gibbs_excess": 0.1, "n_classes": 2}),
     (certificates.hoelder_rate, {"n": 100.0, "smoothness": 1.0, "dimension": 2.0}),
-    (certificates.oracle_bound, {**T, "population": STATS, "prior": LAW, "n": 40, "bayes_risk": 0.0, "delta": 0.05, "lambda_error": 1.0}),
+    (
+        certificates.oracle_bound,
+        {
+            **T,
+            "population": STATS,
+            "prior": LAW,
+            "n": 40,
+            "bayes_risk": 0.0,
+            "delta": 0.05,
+            "lambda_error": 1.0,
+        },
+    ),
     (certree.load, {"path": "nowhere.certree"}),
     (FITTED.export_text, {"max_leaves": 4}),
     (FITTED.explain, {"x": X[0]}),
     (FITTED.predict, {"X": X}),
     (show.plot_tree, {"model": FITTED, "max_leaves": 4}),
-]  # fmt: skip
+]
 
 ESTIMATORS = [
     (PACBayesTreeClassifier, {"lambda_error": 1.0, "lambda_penalty": 1.0}),

@@ -22,6 +22,7 @@ ROOMS = [
     "extras",
     "signatures",
     "arrays",
+    "fitted",
     "progress",
     "rows",
     "tree",

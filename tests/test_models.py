@@ -1,7 +1,11 @@
+import copy
 import io
 import json
+import os
+import struct
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,6 +28,7 @@ from certree import (
     Dyadic,
     Grid,
     HelmboldSchapireTreeClassifier,
+    NaiveBayesClassifier,
     PACBayesLaws,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
@@ -31,6 +36,8 @@ from certree import (
     PrunedTreeRegressor,
     Voting,
 )
+from certree.files.archive import opened, write_archive
+from certree.files.whole import write_whole
 from certree.grow import SklearnTree
 from certree.prunings import (
     CostComplexity,
@@ -53,6 +60,7 @@ from model_files import (
     form_of,
     header_of,
     misshapen,
+    mutant,
     npy,
     plain,
     raw_npy,
@@ -60,8 +68,10 @@ from model_files import (
     renamed,
     rewrite,
     same_bits,
+    survives,
     through_file,
-    write_archive,
+    use,
+    write_archive_of,
 )
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
@@ -491,7 +501,7 @@ def test_an_array_before_the_archive_is_refused(saved):
         b'"certree model"',
         b"{}",
         b'{"format": "certree model"}',
-        b'{"format": "certree model", "version": 2}',
+        b'{"format": "certree model", "version": 3}',
         b"[" * 100_000,
     ],
     ids=lambda header: header[:20].decode(errors="replace"),
@@ -505,12 +515,13 @@ def test_headers_that_are_no_header_are_refused(saved, header):
     "changed",
     [
         {"format": "another model"},
-        {"version": 3},
+        {"version": 4},
+        {"version": 2},
         {"version": 1},
         {"version": 0},
-        {"version": "2"},
-        {"version": 2.5},
-        {"version": [2]},
+        {"version": "3"},
+        {"version": 3.5},
+        {"version": [3]},
         {"version": None},
         {"model": "DummyClassifier"},
         {"model": "__class__"},
@@ -733,6 +744,7 @@ def test_what_is_deployed_is_one_of_the_certificates(nested, deployed):
         "n_features",
         "feature_names",
         "object_classes",
+        "row_hashes",
         "log_evidence",
     ],
 )
@@ -775,19 +787,43 @@ def test_damaged_sets_are_refused(with_sets, tmp_path, column):
 
 
 def test_a_later_version_is_named(saved):
-    rewrite(saved, version=3)
-    refuses(saved, "version is 3")
+    rewrite(saved, version=4)
+    refuses(saved, "version is 4")
 
 
+@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("model", ["PACBayesTreeClassifier", "HelmboldSchapireClassifier"])
-def test_files_of_the_first_version_are_said_to_be_old(saved, model):
+def test_files_of_unreleased_versions_are_said_to_be_old(saved, model, version):
     # Names and parameters were others, so the version is looked at first.
-    rewrite(saved, version=1, model=model, parameters={"partition": "cart", "min_rows": 1.0})
+    rewrite(saved, version=version, model=model, parameters={"partition": "cart", "min_rows": 1.0})
     refuses(saved, "written by an earlier, unreleased certree")
 
 
-def test_files_are_of_the_second_version(saved):
-    assert header_of(saved)["version"] == 2
+def test_files_are_of_the_third_version(saved):
+    assert header_of(saved)["version"] == 3
+
+
+@pytest.mark.parametrize(
+    "hashes",
+    [
+        np.arange(3),
+        np.arange(3.0),
+        np.zeros((1, 1), dtype=np.uint64),
+        np.zeros(0, dtype=np.uint64),
+        np.array([1, 1], dtype=np.uint64),
+        np.array([2, 1], dtype=np.uint64),
+    ],
+    ids=str,
+)
+def test_hashes_of_rows_are_checked(saved, hashes):
+    rewrite(saved, {"row_hashes": hashes}, row_hashes=hashes.size)
+    refuses(saved, "row_hashes")
+
+
+@pytest.mark.parametrize("n_rows", [0, -1, 1, 2.5, "all", True, [], None])
+def test_headers_count_the_hashes(saved, n_rows):
+    rewrite(saved, row_hashes=n_rows)
+    refuses(saved, "row_hashes")
 
 
 def test_a_file_written_anew_without_changes_still_loads(saved, small):
@@ -803,6 +839,7 @@ def test_a_file_written_anew_without_changes_still_loads(saved, small):
 ARRAYS = [
     "header",
     "classes",
+    "row_hashes",
     "tree.feature",
     "tree.threshold",
     "tree.left",
@@ -855,6 +892,7 @@ def test_arrays_of_wrong_shape_or_type_are_refused(saved, name, change):
         ("tree.feature", lambda feature: changed(feature, 0, 4)),
         ("tree.feature", lambda feature: changed(feature, 0, -1)),
         ("tree.feature", lambda feature: changed(feature, 0, 2**31 - 1)),
+        ("tree.feature", lambda feature: changed(feature, -1, 4)),
         ("tree.threshold", lambda threshold: changed(threshold, 0, np.nan)),
         ("tree.threshold", lambda threshold: changed(threshold, 0, np.inf)),
         ("tree.chain", lambda chain: changed(chain, 0, 0)),
@@ -931,7 +969,7 @@ def test_arrays_with_a_header_that_numpy_warns_of_are_refused(saved, header):
 
 @pytest.mark.parametrize("method", [12, 14, 93, 99])
 def test_parts_that_claim_another_compression_are_refused(saved, method):
-    write_archive(saved, {"header": b"\x09\x04\x05\x00" + b"\xff" * 40})
+    write_archive_of(saved, {"header": b"\x09\x04\x05\x00" + b"\xff" * 40})
     content = bytearray(saved.read_bytes())
     for magic, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
         content[content.index(magic) + offset] = method
@@ -1020,7 +1058,7 @@ def test_a_regressor_comes_back_bit_by_bit(model, tmp_path):
     ids=str,
 )
 def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path):
-    model = CertifiedTreeClassifier(random_state=0, **parameters).fit(X, Y)
+    model = CertifiedTreeClassifier(random_state=0, **parameters).fit(X, Y, classes=np.unique(Y))
     loaded = through_file(model, tmp_path / "model.npz")
     assert_same_model(loaded, model)
     assert loaded.certificates_ == model.certificates_
@@ -1032,7 +1070,7 @@ def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path
     for certify in (loaded.selective_certificates, loaded.draw_pruning):
         with pytest.raises(ValueError, match="does not keep the rows of the fit"):
             certify()
-    refitted = loaded.fit(X, Y)
+    refitted = loaded.fit(X, Y, classes=np.unique(Y))
     assert refitted.certificates_ == model.certificates_
 
 
@@ -1041,3 +1079,259 @@ def test_a_preprocessor_is_not_saved(tmp_path):
     with pytest.raises(TypeError, match="'preprocessor' cannot be saved"):
         certree.save(model, tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []
+
+
+# -- what is saved is read back --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "dtype", ["<M8[D]", "<M8[ns]", "<M8[7D]", ">M8[s]", "<m8[s]", "<m8[Y]", "<m8"], ids=str
+)
+def test_classes_of_dates_and_time_spans_come_back(dtype, tmp_path):
+    classes = np.array([5, 700, 800_000]).astype(dtype)
+    model = PrunedTreeClassifier(random_state=0).fit(X, classes[Y])
+    loaded = through_file(model, tmp_path / "model.npz")
+    assert loaded.classes_.dtype.str == model.classes_.dtype.str == dtype
+    assert_same_model(loaded, model)
+
+
+def test_classes_that_numpy_would_cut_are_not_saved(tmp_path):
+    model = PrunedTreeClassifier().fit(X, np.array(["a", "a\0"], dtype=object)[TWO])
+    with pytest.raises(ValueError, match="must not end in a NUL"):
+        certree.save(model, tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_load_would_refuse_is_not_saved(small, tmp_path):
+    odd = copy.deepcopy(small).set_params(monotonic_cst=[1, 0])
+    with pytest.raises(
+        ValueError, match="this model cannot be saved: monotonic_cst must have shape"
+    ):
+        certree.save(odd, tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_deflate_makes_very_small_is_stored_as_it_is(tmp_path):
+    # Zeros are a thousand times smaller compressed, and no more than a hundred times is trusted.
+    zeros = {"zeros": np.zeros(10**7)}
+    path = tmp_path / "zeros.npz"
+    write_whole(path, lambda file: write_archive(file, b"{}", zeros))
+    assert path.stat().st_size > 8 * 10**7
+    with opened(path) as archive:
+        assert archive.header() == b"{}"
+        same_bits(archive.arrays({"zeros": ("<f8", ("n",))})["zeros"], zeros["zeros"])
+
+
+# -- limits, before anything is read ----------------------------------------------------------------
+
+
+def never_read(monkeypatch):
+    def read(*_):
+        pytest.fail("something was read")
+
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", read)
+
+
+def deflated(path, members):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def test_a_file_that_would_take_much_memory_is_refused_unread(saved, monkeypatch):
+    zeros = npy(np.zeros(2**24))
+    deflated(saved, {"header.npy": npy(as_header({})), "tree.left.npy": zeros})
+    assert saved.stat().st_size < 2**18
+    never_read(monkeypatch)
+    refuses(saved, r"may hold 67,108,864")
+
+
+def test_a_header_that_would_take_much_memory_is_refused_unread(saved, monkeypatch):
+    deflated(saved, {"header.npy": npy(as_header(b"[" + b"{}," * 2**21 + b"{}]"))})
+    never_read(monkeypatch)
+    refuses(saved, "its header has more than")
+
+
+def test_a_stream_is_not_read_beyond_what_it_declares(saved):
+    arrays = {**arrays_of(saved), "tree.chain": np.zeros(2**21, dtype=np.int32)}
+    deflated(saved, {f"{name}.npy": npy(values) for name, values in arrays.items()})
+    content = bytearray(saved.read_bytes())
+    # The directory then says that the part is as short as the others.
+    at = content.rindex(b"tree.chain.npy") - 46
+    content[at + 24 : at + 28] = struct.pack("<L", len(npy(arrays["tree.left"])))
+    saved.write_bytes(content)
+    refuses(saved)
+
+
+@pytest.mark.parametrize("name", ["something", "tree.leaves", "../../etc/passwd", ""])
+def test_unknown_parts_are_refused_unread(saved, name):
+    rewrite(saved, {name: b"no array at all"})
+    refuses(saved, f"it has the unknown '{name}'")
+
+
+def test_parts_that_are_no_arrays_or_come_twice_are_refused(saved):
+    with zipfile.ZipFile(saved, "a") as archive:
+        archive.writestr("readme.txt", "hello")
+    refuses(saved, "'readme.txt' is no array")
+    rewrite(saved, without=["tree.left"])
+    with zipfile.ZipFile(saved, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("tree.chain.npy", npy(np.ones(3, dtype=np.int32)))
+    refuses(saved, "two parts of the name 'tree.chain'")
+
+
+def test_encrypted_parts_are_refused(saved):
+    content = bytearray(saved.read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    saved.write_bytes(content)
+    refuses(saved, "is encrypted")
+
+
+def test_a_directory_of_many_parts_is_refused(saved):
+    write_archive_of(saved, {f"part{number}": b"" for number in range(100)})
+    refuses(saved, "its directory says that it has 100 parts")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices are POSIX's")
+def test_streams_are_refused_and_not_waited_for(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero"), Path(os.devnull)):
+        refuses(path, "not a regular file")
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ({"n_features": 10**9}, "n_features must be a whole number in 1 .. 16777216"),
+        ({"n_features": True}, "n_features"),
+        ({"log_evidence": float("nan")}, "has a NaN"),
+        ({"log_evidence": True}, "expected a number"),
+        ({"temperatures": {"lambda_error": None, "lambda_penalty": 1.0}}, "temperatures"),
+        ({"something": 1}, "should not have, 'something'"),
+        ({"object_classes": True}, "object_classes"),
+        ({"object_classes": 0}, "object_classes"),
+        ({"classes": "<f8"}, "classes must have dtype float64"),
+        ({"classes": "O"}, "classes must be"),
+        ({"categories": [None] * 3}, "expected categories of 4 features"),
+        ({"categories": [["a"], None, None, "b"]}, "categories must be a list"),
+        ({"categories": [[float("nan")], None, None, None]}, "has a NaN"),
+        ({"optimal_splits": 5}, "optimal_splits"),
+    ],
+    ids=str,
+)
+def test_headers_that_do_not_go_with_the_rest_are_refused(saved, entries, reason):
+    rewrite(saved, **entries)
+    refuses(saved, reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("monotonic_cst", [1, 0]),
+        ("monotonic_cst", {"x": 1}),
+        ("vote", {"class": "Voting", "parameters": {"smoothing": "1.0"}}),
+        (
+            "vote",
+            {"class": "Voting", "parameters": {"slopes": {"array": [1], "dtype": "|i1"}}},
+        ),
+        ("n_jobs", 10**10),
+        ("n_jobs", 0),
+    ],
+)
+def test_parameters_that_predictions_fail_with_are_refused(saved, name, value):
+    with_parameter(saved, name, value)
+    refuses(saved)
+
+
+def test_weights_that_are_no_law_over_prunings_are_refused(saved):
+    weight = arrays_of(saved)["weights.weight"]
+    rewrite(saved, {"weights.weight": weight / 2})
+    refuses(saved, "weight must sum to 1")
+
+
+def test_a_vote_for_a_class_that_is_not_there_is_refused(tmp_path):
+    path = tmp_path / "model.npz"
+    certree.save(PrunedTreeClassifier().fit(X, ["only"] * len(X)), path)
+    rewrite(path, {"vote.score": arrays_of(path)["vote.score"][:, ::-1]})
+    refuses(path, "votes for another class")
+
+
+def test_sets_of_categories_without_names_are_refused(tmp_path):
+    path = tmp_path / "model.npz"
+    model = PrunedTreeClassifier(categorical_features=[2], max_depth=1).fit(X.round(), Y)
+    certree.save(model, path)
+    certree.load(path).export_text()
+    rewrite(path, categories=[None, None, [1.0], None])
+    refuses(path, "not among those of the features")
+
+
+# -- certificates ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.5, 0.999])
+def test_a_bound_below_what_its_numbers_give_is_refused(nested, factor):
+    saved = header_of(nested)["certificates"]
+    for place, one in enumerate(saved):
+        if one["bound"]:
+            lower = [*saved[:place], {**one, "bound": factor * one["bound"]}, *saved[place + 1 :]]
+            rewrite(nested, certificates=lower)
+            refuses(nested, f"the certificate of {one['method']} says at most")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n": 10**6},
+        {"n": 0},
+        {"n": 2**60},
+        {"n": 1.5},
+        {"delta": 0.5},
+        {"delta": 2.0},
+        {"share": 0.0},
+        {"observed": []},
+        {"observed": [2.0]},
+        {"observed": ["x"]},
+        {"observed": [float("inf")]},
+        {"complexity": -1.0},
+        {"complexity": None},
+        {"risk": 1.5},
+        {"grouped": 1},
+        {"bound": 2.0},
+    ],
+    ids=str,
+)
+def test_certificates_whose_numbers_do_not_go_together_are_refused(nested, change):
+    saved = header_of(nested)["certificates"]
+    first = {**saved[0], **change}
+    if change.get("n") == 10**6 or change.get("delta") == 0.5:
+        first["bound"] = 0.001
+    rewrite(nested, certificates=[first, *saved[1:]])
+    refuses(nested)
+    rewrite(nested, certificates=saved * 30)
+    refuses(nested, "expected a list of certificates")
+
+
+# -- a fuzzer --------------------------------------------------------------------------------------
+
+OF_FUZZ = {
+    "law": lambda: PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1, max_depth=2),
+    "certified": lambda: CertifiedTreeClassifier(Cart(max_leaf_nodes=8), random_state=0),
+    "sets": lambda: PrunedTreeClassifier(categorical_features=[1, 2], max_depth=3),
+    "numbers": lambda: PACBayesTreeRegressor(max_depth=3, monotonic_cst=[1, 0, 0, 0]),
+    "naive": lambda: NaiveBayesClassifier(["normal", "histogram", "categorical", "auto"], bins=3),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OF_FUZZ)
+def test_broken_files_are_refused_or_give_a_usable_model(name, tmp_path):
+    path = tmp_path / "model.npz"
+    target = X[:, 2] if name == "numbers" else Y.astype("m8[s]")
+    certree.save(OF_FUZZ[name]().fit(X.round(), target), path)
+    content, refused = path.read_bytes(), 0
+    rows = X[::15].round()
+    use(certree.load(path), rows)
+    for seed in range(120):
+        path.write_bytes(mutant(content, seed))
+        refused += survives(path, rows)
+    assert refused > 60

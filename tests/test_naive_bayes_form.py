@@ -135,6 +135,19 @@ def test_an_unfitted_model_is_not_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("densities", ["normal", "histogram", "auto"])
+def test_moments_that_no_float_holds_are_refused_at_fit(densities):
+    table = np.where(IRIS.mean(axis=0) < IRIS, 1.7e308, -1.7e308)
+    with pytest.raises(ValueError, match=r"feature 'x\[0\]' is too large for a float64"):
+        NaiveBayesClassifier(densities).fit(table, KINDS_OF_IRIS)
+    model = NaiveBayesClassifier("normal").fit(IRIS, KINDS_OF_IRIS)
+    before = model.predict_proba(IRIS)
+    with pytest.raises(ValueError, match="is too large for a float64"):
+        model.partial_fit(table, KINDS_OF_IRIS)
+    same_bits(model.predict_proba(IRIS), before)
+
+
 # -- damaged files ---------------------------------------------------------------------------------
 
 
@@ -166,6 +179,7 @@ def test_flipped_bits_are_refused_or_harmless(saved, small):
 ARRAYS = [
     "header",
     "classes",
+    "row_hashes",
     "class_count",
     "class_prior",
     "normal.mean",
@@ -209,6 +223,7 @@ def at(place, value):
         ("class_count", at(0, -1.0)),
         ("class_count", at(0, np.nan)),
         ("class_count", np.zeros_like),
+        ("class_count", lambda count: np.full_like(count, 1e308)),
         ("class_count", at(0, 5.0)),  # fewer than a feature is known of
         ("class_prior", at(0, -0.5)),
         ("class_prior", at(0, np.nan)),

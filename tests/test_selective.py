@@ -68,7 +68,7 @@ def test_a_vote_in_a_box_may_stay_silent_too():
     X, y = np.random.default_rng(0).random((2000, 2)), None
     y = (X.sum(axis=1) > 1).astype(int)
     box = [[0, 0], [1, 1]]
-    model = CertifiedTreeClassifier(Grid(box), max_depth=8).fit(X, y)
+    model = CertifiedTreeClassifier(Grid(box), max_depth=8).fit(X, y, classes=[0, 1])
     found = model.selective_certificates()
     assert found[-1].certificate.risk < found[0].certificate.risk / 2
     for refused in (lambda: model.certify_pruning(model.weights_), model.draw_pruning):

@@ -15,7 +15,14 @@ from hypothesis.extra import numpy as hnp
 import reference
 from certree import NodeStats, NodeWeights, TargetStats, Tree, Vote, grow_kd
 from certree.certificates import LabelledWeights, branching_prior
+from certree.naive_bayes.densities import CategoricalTable, Histogram, Moments, Normal
+from certree.naive_bayes.powers import POWERS, JudgedPowers
+from certree.prunings import cost_complexity_path, sibling_merge_path
+from certree.prunings.paths import PruningPath
+from certree.prunings.scott_nowak import FragmentPrunings
 from certree.tune import Mixture
+from certree.votes import Ballots
+from certree.weights.family import ChainStops, Family
 from strategies import trees
 
 SETS = {"category_start": [0, 2, 2, 2, 2, 2], "categories": [0, 1]}
@@ -150,6 +157,34 @@ def things_of_columns():
         LabelledWeights(law, np.full((5, 2), 0.5)),
         branching_prior(tree, 2),
         Mixture(np.ones((2, 3)), np.full(2, 0.5)),
+        *things_of_prunings(tree),
+        *things_of_naive_bayes(),
+    ]
+
+
+def things_of_prunings(tree):
+    stops = ChainStops(*np.zeros((4, 5)))
+    stats = NodeStats(np.ones((5, 2)), np.zeros(5, dtype=int))
+    return [
+        stops,
+        Family(tree, np.zeros((5, 2)), np.zeros(2), np.zeros(1), stops),
+        cost_complexity_path(tree, stats),
+        sibling_merge_path(tree, stats),
+        FragmentPrunings(tree, *np.zeros((5, 5))),
+        Ballots(np.zeros(5, dtype=np.int64), None, 2),
+        Ballots(None, np.zeros((5, 2)), 2),
+    ]
+
+
+def things_of_naive_bayes():
+    table = CategoricalTable(np.zeros((2, 3)), 1.0)
+    none = np.zeros(len(POWERS))
+    return [
+        Moments(*np.ones((3, 2))),
+        Normal(*np.ones((2, 2))),
+        table,
+        Histogram(np.arange(4.0), table),
+        JudgedPowers(1.0, none, none),
     ]
 
 
@@ -175,6 +210,27 @@ def test_copies_are_checked(way):
     object.__setattr__(tree, "left", np.array([1, 10**6, -1, -1, -1], dtype=np.int32))
     with pytest.raises(ValueError, match="left must be -1 or a node after its parent"):
         way(tree)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (
+            lambda tree, stops: Family(tree, np.zeros((4, 1)), np.zeros(1), np.zeros(0), stops),
+            "gains",
+        ),
+        (lambda *_: ChainStops(np.zeros(5), *np.zeros((3, 4))), "log_split"),
+        (lambda tree, _: PruningPath(tree, np.zeros(1), np.zeros(4)), "critical"),
+        (lambda tree, _: FragmentPrunings(tree, *np.zeros((5, 4))), "cost_gains"),
+        (lambda *_: Ballots(np.array([0, 2]), None, 2), "label"),
+        (lambda *_: Ballots(None, np.zeros((5, 3)), 2), "values"),
+        (lambda *_: Histogram(np.arange(3.0), CategoricalTable(np.zeros((2, 3)), 1.0)), "edges"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_columns_of_other_sizes_are_refused(wrong, reason):
+    with pytest.raises(ValueError, match=reason):
+        wrong(Tree(**columns()), ChainStops(*np.zeros((4, 5))))
 
 
 @pytest.mark.parametrize("view", ["slice", "owner", "memoryview"])

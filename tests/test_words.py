@@ -8,10 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from test_cli import fails, succeeds
 
-from certree import NaiveBayesClassifier, PACBayesTreeClassifier, PrunedTreeRegressor, grow_cart
+from certree import (
+    NaiveBayesClassifier,
+    PACBayesTreeClassifier,
+    PrunedTreeRegressor,
+    Voting,
+    __main__,
+    grow_cart,
+)
 from certree.tree import threads
+from test_cli import fails, succeeds
 
 RNG = np.random.default_rng(0)
 
@@ -65,13 +72,46 @@ def test_a_table_in_another_encoding_names_file_column_and_encoding(tmp_path, he
     assert "another encoding" in error
 
 
-@pytest.mark.parametrize("target", ["day", "y"])
-def test_dates_are_neither_features_nor_targets(tmp_path, target):
+def test_dates_are_no_features(tmp_path):
     file = tmp_path / "days.csv"
     file.write_text("day,y\n" + "2020-01-01,0\n2021-01-01,1\n" * 10)
-    error = fails(*fit(file, target=target))
+    error = fails(*fit(file, target="y"))
     assert "'day' must hold" in error
     assert "date32" in error
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("2020-01-01", "dates, such as '2020-01-01'"),
+        ("2020-01-01 10:00:00", "dates, such as '2020-01-01T10:00:00'"),
+        ("10:00:00", "strings, such as '10:00:00'"),
+    ],
+)
+def test_regression_takes_neither_dates_nor_times(tmp_path, value, words):
+    file = tmp_path / "times.csv"
+    file.write_text("x,when\n" + f"0,{value}\n1,{value}\n" * 10)
+    error = fails(*fit(file, "--regression", target="when"))
+    assert f"times.csv holds {words}" in error
+
+
+def test_a_class_of_a_date_that_is_none_is_refused_in_words():
+    y = np.array(["2020-01-01", "2021-01-01"] * 9 + ["NaT", "2020-01-01"], "datetime64[D]")
+    X = RNG.normal(size=(20, 2))
+    for estimator in (PACBayesTreeClassifier(), NaiveBayesClassifier()):
+        with pytest.raises(ValueError, match="Input y contains NaT"):
+            estimator.fit(X, y)
+
+
+def test_an_interrupt_of_the_imports_of_the_command_line_is_no_traceback(monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(__main__, "needed", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_places_are_looked_at_before_the_work(people, tmp_path):
@@ -143,7 +183,7 @@ def test_sparse_rows_are_refused_with_what_helps(kind):
 def test_more_threads_than_any_machine_has_are_capped():
     assert threads(10**10) == 1024
     assert threads(None) == 1
-    with pytest.raises(TypeError, match="n_jobs must be a whole number or None, got 1.5"):
+    with pytest.raises(TypeError, match=r"n_jobs must be None or a whole number, got 1\.5"):
         threads(1.5)
 
 
@@ -152,3 +192,21 @@ def test_regressors_name_words_in_the_target():
     for words in (y, y.astype(object), list(y)):
         with pytest.raises(ValueError, match="y must hold numbers, got"):
             PrunedTreeRegressor().fit(X, words)
+
+
+@pytest.mark.parametrize("words", [np.full((3, 2), "a"), [["a", "b"]], [[1, 2], [3]], 10**400])
+def test_models_of_numbers_name_what_they_cannot_read(words):
+    X, y = RNG.normal(size=(40, 2)), np.arange(40) % 2
+    for estimator in (PACBayesTreeClassifier(), PrunedTreeRegressor(), NaiveBayesClassifier()):
+        with pytest.raises(ValueError, match=r"X must (hold numbers|be an array)"):
+            estimator.fit(X, y).predict(words)
+
+
+def test_slopes_are_a_copy_that_their_owner_cannot_change():
+    slopes = np.array([1, 0, -1, 0])
+    voting = Voting("mean", slopes=slopes[::2])
+    slopes[:] = 100
+    assert voting.slopes.tolist() == [1, -1]
+    assert voting.slopes.dtype == np.int8
+    with pytest.raises(ValueError, match="slopes must hold -1, 0 or 1"):
+        Voting("mean", slopes=slopes)

@@ -9,6 +9,14 @@ from certree.extras import needed
 def main() -> None:
     """Run the command line."""
     try:
+        _run()
+    except KeyboardInterrupt:  # the command line says so itself, once it has been imported
+        sys.stderr.write("interrupted\n")
+        raise SystemExit(130) from None
+
+
+def _run() -> None:
+    try:
         for module in ("typer", "rich", "pyarrow"):
             needed(module, "cli")
     except ImportError as error:

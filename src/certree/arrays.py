@@ -49,6 +49,11 @@ class OfColumns:
         one: Any = self
         return type(self), tuple(getattr(one, field.name) for field in fields(one))
 
+    def _check(self, dtype: str, shape: tuple[int | None, ...], *names: str) -> None:
+        """Make read-only columns of some fields; see `column`."""
+        for name in names:
+            object.__setattr__(self, name, column(name, getattr(self, name), dtype, shape))
+
 
 def array_of(name: str, values: Any) -> NDArray[Any]:
     """Make an array of what is given, of whatever dtype, or say why it is none.
@@ -205,13 +210,20 @@ def has_finite_sum(weight: Float64) -> bool:
         return bool(np.isfinite(weight.sum()))
 
 
-def nonnegative(name: str, value: float) -> float:
+def nonnegative(name: str, value: Any) -> float:
     """Check a finite number that is not negative."""
     given: Any = value
     if isinstance(given, np.floating):
         given = float(given)  # NumPy compares in the precision of its own scalars
-    if not isinstance(given, Real) or not 0 <= given <= LARGEST:
+    is_number = isinstance(given, Real)
+    if not is_number or not 0 <= given <= LARGEST:
         raise ValueError(
             f"{name} must be a finite number >= 0, at most {LARGEST:g}, got {shortened(value)}"
         )
     return float(given)
+
+
+def places_among(known: NDArray[Any], given: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Where given values stand among ascending ones, of which there is one at least, and if they do."""
+    places = np.searchsorted(known, given).clip(max=len(known) - 1)
+    return places, known[places] == given

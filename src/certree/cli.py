@@ -58,6 +58,12 @@ class Partition(StrEnum):
     dyadic = "dyadic"
 
 
+class RepeatedRows(StrEnum):
+    """What may be said of rows that also occur among those of a fit."""
+
+    genuine = "genuine"
+
+
 Model = TreeVoteEstimator | NaiveBayesClassifier
 
 _TREE_CLASSIFIERS: dict[ModelName, type[TreeVoteEstimator]] = {
@@ -102,7 +108,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
-    """Say what went wrong in one line, and exit with 1."""
+    """Say what went wrong in one line, and exit with 1; after Ctrl-C as shells do, with 130."""
     try:
         yield
     except BrokenPipeError:
@@ -111,6 +117,9 @@ def _one_line_errors() -> Iterator[None]:
         text = f"[bold red]error:[/] {escape(str(error) or 'not enough memory')}"
         Console(stderr=True).print(text, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        Console(stderr=True).print("interrupted")
+        raise typer.Exit(130) from None
 
 
 def _split(values: list[str] | None, default: tuple[str, ...]) -> list[str]:
@@ -282,6 +291,12 @@ def fit(
     ] = None,
     grow_size: GrowSize = None,
     delta: Delta = 0.05,
+    row_hashes: Annotated[
+        bool,
+        typer.Option(
+            help="Whether the file holds hashes of the rows, by which certify refuses them."
+        ),
+    ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Random state.")] = 0,
     jobs: Jobs = -1,
     quiet: Quiet = False,
@@ -297,7 +312,7 @@ def fit(
         model.set_params(categorical_features=table.categorical)
         model.fit(table.X, table.y)
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-        storage.save(model, output)
+        storage.save(model, output, row_hashes=row_hashes)
     Console().print(
         f"{len(table.X)} rows, {table.X.shape[1]} features{_classes(model)}; {_learned(model)}; "
         f"written to {output}{_promise(model)}",
@@ -314,7 +329,11 @@ _MOST_NUMBERED_CLASSES = 20
 def _expect_target(y: Any, name: str, regression: bool | None) -> None:
     """Ask whether a number or a class is meant where the column does not tell."""
     if regression and y.dtype.kind not in "biuf":
-        raise ValueError(f"--regression takes a target of numbers, but {name} holds strings")
+        words = {"M": "dates", "m": "time spans"}.get(y.dtype.kind, "strings")
+        example = f", such as {str(y[0])!r}" if len(y) else ""
+        raise ValueError(
+            f"--regression takes a target of numbers, but {name} holds {words}{example}"
+        )
     if regression is None and y.dtype.kind in "iuf":
         n_values = len(np.unique(y))
         if n_values > _MOST_NUMBERED_CLASSES:
@@ -379,6 +398,14 @@ def certify(
     file: RowsFile,
     target: Annotated[str, typer.Option(help="Column with the class.")],
     delta: Delta = 0.05,
+    look: Annotated[
+        int | None,
+        typer.Option(min=1, help="Which look at rows that come in this is; each is paid for."),
+    ] = None,
+    repeats: Annotated[
+        RepeatedRows | None,
+        typer.Option(help="Say that rows which occur in the fit as well were drawn anew."),
+    ] = None,
 ) -> None:
     """Certify the error of a model by rows that were never used."""
     with _one_line_errors():
@@ -388,7 +415,9 @@ def certify(
         columns = tables.read(file)
         truth = np.asarray(tables.split_target(columns, target).y)
         X = _rows_for(model, columns, file)
-        certificate = certify_rows(model, X, truth, delta)
+        certificate = certify_rows(
+            model, X, truth, delta, look=look, repeats="genuine" if repeats else None
+        )
     typer.echo(str(certificate))
 
 

@@ -4,12 +4,23 @@ Arrays have a door of their own (`arrays`); ranges of numbers stand where their 
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache, wraps
+from itertools import chain, cycle
 from numbers import Integral, Real
 from reprlib import repr as shortened
 from types import NoneType, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from sklearn.utils._param_validation import InvalidParameterError
@@ -18,11 +29,12 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 # What an annotation that stands for numbers accepts, and how error messages call it. Text, None and
-# arrays are no numbers, whatever Python would make of them.
+# arrays are no numbers, whatever Python would make of them. Python's own types come first, as it takes
+# much longer to ask for abstract ones.
 _NUMBERS: dict[Any, tuple[tuple[type, ...], str]] = {
     bool: ((bool, np.bool_), "True or False"),
-    int: ((Integral,), "a whole number"),
-    float: ((Real,), "a number"),
+    int: ((int, Integral), "a whole number"),
+    float: ((float, int, Real), "a number"),
     NoneType: ((NoneType,), "None"),
 }
 
@@ -41,18 +53,20 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
         The same function; it raises a TypeError that names the parameter, what was expected and
         what came.
     """
-    signature = inspect.signature(function)
+    parameters = inspect.signature(function).parameters.values()
+    several = inspect.Parameter.VAR_POSITIONAL
+    names = [one.name for one in parameters if one.kind is not several]
+    rest = [one.name for one in parameters if one.kind is several]
 
     @wraps(function)
     def door(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            given = signature.bind(*args, **kwargs).arguments
-        except TypeError as error:
-            raise TypeError(f"{function.__name__}(): {error}") from None
-        for name in _expected(function).keys() & given.keys():
-            several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-            for value in given[name] if several else (given[name],):
-                _expect(function, name, value)
+        expected = _expected(function)
+        for name, value in zip(chain(names, cycle(rest)), args, strict=False):
+            if name in expected:
+                _expect(name, expected[name], value)
+        for name, value in kwargs.items():
+            if name in expected:
+                _expect(name, expected[name], value)
         return function(*args, **kwargs)
 
     return door
@@ -60,22 +74,24 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def expect_settings(owner: Any) -> None:
     """Check attributes that a constructor has stored, by its annotations as `checked` does."""
-    constructor = type(owner).__init__
-    for name in _expected(constructor):
-        _expect(constructor, name, getattr(owner, name))
-
-
-def _expect(function: Callable[..., Any], name: str, value: Any) -> None:
-    accepts, words = _expected(function)[name]
-    if not any(accept(value) for accept in accepts):
-        raise InvalidParameterError(f"{name} must be {words}, got {shortened(value)}")
+    for name, expected in _expected(type(owner).__init__).items():
+        _expect(name, expected, getattr(owner, name))
 
 
 Accepts = Callable[[Any], bool]
+Expected = tuple[tuple[Accepts, ...], str]
+
+
+def _expect(name: str, expected: Expected, value: Any) -> None:
+    accepts, words = expected
+    for accept in accepts:
+        if accept(value):
+            return
+    raise InvalidParameterError(f"{name} must be {words}, got {shortened(value)}")
 
 
 @cache
-def _expected(function: Callable[..., Any]) -> dict[str, tuple[list[Accepts], str]]:
+def _expected(function: Callable[..., Any]) -> dict[str, Expected]:
     """What each parameter may be; read at the first call, when all names are known."""
     expected = {}
     for name, annotation in get_type_hints(function).items():
@@ -84,7 +100,7 @@ def _expected(function: Callable[..., Any]) -> dict[str, tuple[list[Accepts], st
         kinds = [_kind(one) for one in alternatives]
         if name != "return" and all(kinds):
             accepts, words = zip(*filter(None, kinds), strict=True)
-            expected[name] = (list(accepts), " or ".join(words))
+            expected[name] = (accepts, " or ".join(words))
     return expected
 
 
@@ -113,7 +129,12 @@ def _kind(annotation: Any) -> tuple[Accepts, str] | None:
         return None
     if getattr(annotation, "_is_protocol", False):
         members = [name for name in vars(annotation) if not name.startswith("_")]
-        return lambda value: all(hasattr(type(value), name) for name in members), _noun(annotation)
+
+        @cache
+        def keeps_to_it(kind: Hashable) -> bool:
+            return all(hasattr(kind, name) for name in members)
+
+        return (lambda value: keeps_to_it(cast(Hashable, type(value)))), _noun(annotation)
     return lambda value: isinstance(value, annotation), _noun(annotation)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import make_monotone, push_down, smoothed_means
-from certree.arrays import Float64, Int32, OfColumns, array_of, column, nonnegative
+from certree.arrays import Float64, Int32, OfColumns, array_of, codes, column, nonnegative
 from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats, Stats, TargetStats
 from certree.tree import Tree
@@ -48,12 +48,19 @@ class Vote(OfColumns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ballots:
+class Ballots(OfColumns):
     """What every node votes for: a label (m,), or values (m, K); the other one is None."""
 
     label: Int32 | None
     values: Float64 | None
     n_values: int
+
+    def __post_init__(self) -> None:
+        if self.label is not None:
+            label = codes("label", self.label, len(self.label), self.n_values)
+            object.__setattr__(self, "label", label)
+        if self.values is not None:
+            self._check("float64", (None, self.n_values), "values")
 
     def cast(self, tree: Tree, weights: NodeWeights) -> Vote:
         """Let all prunings vote with these ballots, each with its weight."""
@@ -91,12 +98,14 @@ class Voting:
 
     def __post_init__(self) -> None:
         expect_settings(self)
-        if self.kind not in ("majority", "mean"):
-            raise ValueError(f'kind must be "majority" or "mean", got {self.kind!r}')
         nonnegative("smoothing", self.smoothing)
-        slopes = array_of("slopes", 0 if self.slopes is None else self.slopes)
+        if self.slopes is None:
+            return
+        slopes = array_of("slopes", self.slopes)
         if slopes.dtype.kind not in "bi" or not np.isin(slopes, (-1, 0, 1)).all():
             raise ValueError(f"slopes must hold -1, 0 or 1, got {shortened(self.slopes)}")
+        # A copy, as the core trusts what has been checked.
+        object.__setattr__(self, "slopes", np.array(slopes, dtype=np.int8, order="C"))
 
     def ballots(self, tree: Tree, stats: Stats) -> Ballots:
         """Say what every node votes for."""
@@ -116,7 +125,7 @@ class Voting:
         values = stats.of(tree).averages(tree, self.smoothing)
         if self.slopes is None:
             return values
-        slopes = np.asarray(self.slopes, dtype=np.int8)
+        slopes = self.slopes
         if slopes.shape != (tree.n_features,):
             raise ValueError(f"slopes must have shape ({tree.n_features},), got {slopes.shape}")
         if values.shape[1] > 2:

@@ -1,8 +1,28 @@
 // The module, its doors in the order of the flow.
 #include "bind.hpp"
 
+namespace {
+
+void be_main_thread() { certree::door::main_thread = PyThread_get_thread_ident(); }
+
+void bind_interrupts(nanobind::module_& core) {
+  const auto main = nanobind::module_::import_("threading").attr("main_thread")();
+  certree::door::main_thread = nanobind::cast<unsigned long>(main.attr("ident"));
+  // Where there is no fork there is nothing to register.
+  const auto os = nanobind::module_::import_("os");
+  if (nanobind::hasattr(os, "register_at_fork"))
+    os.attr("register_at_fork")(nanobind::arg("after_in_child") =
+                                    nanobind::cpp_function(&be_main_thread));
+  core.def(
+      "looks", [] { return certree::door::last_looks; },
+      "How often this thread's last call looked whether to stop.");
+}
+
+}  // namespace
+
 NB_MODULE(_core, core) {
   core.doc() = "The loops of certree over plain arrays.";
+  bind_interrupts(core);
   certree::door::bind_grow(core);
   certree::door::bind_tree(core);
   certree::door::bind_stats(core);

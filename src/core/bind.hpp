@@ -12,12 +12,14 @@
 #include <nanobind/stl/tuple.h>
 
 #include <array>
+#include <future>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
 
+#include "interrupt.hpp"
 #include "votes.hpp"
 #include "weights/weights.hpp"
 
@@ -173,22 +175,76 @@ using Column = Result<T, 1>;
 template <class T>
 using Rows = Result<T, 2>;
 
+// -- what stops a call
+
+// The thread that runs the handlers of signals; set when the module is made, and after a fork.
+inline unsigned long main_thread = 0;
+// How often the last call of a thread looked whether to stop.
+inline constinit thread_local std::int64_t last_looks = 0;
+
+// A call that stops where the handler of a signal raises, as Ctrl-C does.
+class PythonCall : public Call {
+ public:
+  ~PythonCall() override { last_looks = looks(); }
+
+  void raise_if_stopped() const {
+    if (raised_) throw nb::python_error(*raised_);
+  }
+
+ private:
+  bool should_stop() override {
+    if (!is_main_) return false;
+    const nb::gil_scoped_acquire hold;
+    if (PyErr_CheckSignals() == 0) return false;
+    raised_.emplace();
+    return true;
+  }
+
+  const bool is_main_ = PyThread_get_thread_ident() == main_thread;
+  std::optional<nb::python_error> raised_;
+};
+
+// Runs a loop without the interpreter's lock. In the middle of a loop a handler may call the core
+// again; the inner loop gets a thread of its own, as loops keep scratch memory by thread.
+template <class Loop>
+auto unlocked(const Loop& loop) {
+  PythonCall call;
+  const auto working = [&] {
+    const WorksFor here(&call);
+    return loop();
+  };
+  const auto released = [&] {
+    const nb::gil_scoped_release release;
+    return own_work.call ? std::async(std::launch::async, working).get() : working();
+  };
+  try {
+    if constexpr (std::is_void_v<decltype(loop())>) {
+      released();
+      call.raise_if_stopped();
+    } else {
+      auto value = released();
+      call.raise_if_stopped();
+      return value;
+    }
+  } catch (const Interrupted&) {
+    call.raise_if_stopped();
+    throw;
+  }
+}
+
 // What every door does once it has checked: lets the loop fill the results without the
 // interpreter's lock, and hands them over, behind them what the loop returns.
 template <class Loop, class... Results>
 auto run(const Loop& loop, Results... results) {
-  const auto unlocked = [&] {
-    const nb::gil_scoped_release release;
-    return loop(results.view()...);
-  };
-  constexpr bool returns = !std::is_void_v<decltype(unlocked())>;
+  const auto filling = [&] { return loop(results.view()...); };
+  constexpr bool returns = !std::is_void_v<decltype(filling())>;
   if constexpr (returns && sizeof...(results) == 0) {
-    return unlocked();
+    return unlocked(filling);
   } else if constexpr (returns) {
-    auto value = unlocked();
+    auto value = unlocked(filling);
     return std::tuple(results.hand_over()..., value);
   } else {
-    unlocked();
+    unlocked(filling);
     if constexpr (sizeof...(results) == 1)
       return (results.hand_over(), ...);
     else

@@ -8,7 +8,7 @@ void log_masses(Shape tree, std::span<const std::int32_t> label, const LabelledP
   constexpr std::int32_t kMixed = -1;
   const std::size_t m = tree.size();
   const auto common = make_buffer<std::int32_t>(m);  // the label of all leaves below
-  for (std::size_t v = m; v-- > 0;) {
+  for (const std::size_t v : turns_down(m)) {
     const std::size_t l = tree.left(v);
     if (tree.is_leaf(v))
       common[v] = label[v];
@@ -19,7 +19,7 @@ void log_masses(Shape tree, std::span<const std::int32_t> label, const LabelledP
   for (std::size_t j = 0; j < mass.size(); ++j) {
     const double* const log_stop = priors.log_stop.row(j);
     const double* const log_split = priors.log_split.row(j);
-    for (std::size_t v = m; v-- > 0;) {
+    for (const std::size_t v : turns_down(m)) {
       const std::size_t l = tree.left(v);
       const double split = tree.is_leaf(v) ? -kInfinity : log_split[v] + (below[l] + below[l + 1]);
       if (common[v] == kMixed) {

@@ -1,19 +1,16 @@
 // parallel_for: the one place where the core starts threads.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <cstdint>
-#include <exception>
+#include <condition_variable>
 #include <mutex>
-#include <thread>
-#include <vector>
+
+#include "interrupt.hpp"
 
 namespace certree {
 
 // Calls task(i) for i = 0 .. n_tasks - 1 on at most n_threads threads. Tasks must not share what
 // they write: then the result does not depend on n_threads. The first exception is thrown to the
-// caller.
+// caller, once all threads have ended.
 template <class Task>
 void parallel_for(std::int64_t n_tasks, int n_threads, const Task& task) {
   const auto workers = std::min<std::int64_t>(std::max(n_threads, 1), n_tasks);
@@ -21,26 +18,46 @@ void parallel_for(std::int64_t n_tasks, int n_threads, const Task& task) {
     for (std::int64_t i = 0; i < n_tasks; ++i) task(i);
     return;
   }
+  Call* const call = own_work.call;
   std::atomic<std::int64_t> next{0};
   std::exception_ptr failure;
-  std::mutex failure_lock;
-  const auto work = [&] {
+  std::int64_t n_running = workers;
+  std::mutex lock;  // of the two
+  std::condition_variable ended;
+  const auto run = [&] {
+    std::exception_ptr own;
     try {
       for (std::int64_t i = next++; i < n_tasks; i = next++) task(i);
     } catch (...) {
-      const std::lock_guard<std::mutex> hold(failure_lock);
-      if (!failure) failure = std::current_exception();
+      own = std::current_exception();
       next = n_tasks;
     }
+    const std::lock_guard<std::mutex> hold(lock);
+    if (!failure) failure = own;
+    if (--n_running == 0) ended.notify_one();
   };
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(workers - 1));
   try {
-    for (std::int64_t t = 1; t < workers; ++t) threads.emplace_back(work);
+    while (std::ssize(threads) < workers - 1)
+      threads.emplace_back([&] {
+        const WorksFor here(call);
+        run();
+      });
   } catch (...) {
     // The system gave fewer threads than asked for; those that run, and this one, do the work.
+    const std::lock_guard<std::mutex> hold(lock);
+    n_running -= workers - 1 - std::ssize(threads);
   }
-  work();
+  run();
+  // Only this thread can ask whether the call is to stop, so it does while others work.
+  std::unique_lock<std::mutex> hold(lock);
+  while (!ended.wait_for(hold, Call::kBetweenQuestions, [&] { return n_running == 0; })) {
+    hold.unlock();
+    if (call) call->is_to_stop();
+    hold.lock();
+  }
+  hold.unlock();
   for (auto& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);
 }

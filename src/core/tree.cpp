@@ -69,11 +69,13 @@ constexpr std::int64_t kGroup = 16;
 template <class Real, class Steps>
 void apply_packed(const Step* packed, const Steps& steps, const Table<const Real>& X,
                   std::int64_t begin, std::int64_t end, std::int32_t* leaf) {
+  Tally tally;
   for (std::int64_t i = begin; i < end; i += kGroup) {
     const std::int64_t width = std::min(kGroup, end - i);
     std::int32_t node[kGroup] = {};
     for (bool walking = true; walking;) {
       walking = false;
+      tally.add(width);
       for (std::int64_t w = 0; w < width; ++w) {
         const Step& step = packed[node[w]];
         if (step.left == kLeaf) continue;
@@ -83,13 +85,15 @@ void apply_packed(const Step* packed, const Steps& steps, const Table<const Real
     }
     std::copy(node, node + width, leaf + i);
   }
+  tally.pay();
 }
 
 template <class Real, class Steps>
-std::int32_t walk(const TreeView& tree, const Steps& steps, const Real* x) {
+std::int32_t walk(const TreeView& tree, const Steps& steps, const Real* x, Tally& tally) {
   std::int32_t v = 0;
   const std::int32_t* const left = tree.left.data();
-  while (left[v] != kLeaf) v = steps.next(Step(tree, static_cast<std::size_t>(v)), v, x);
+  for (; left[v] != kLeaf; tally.add())
+    v = steps.next(Step(tree, static_cast<std::size_t>(v)), v, x);
   return v;
 }
 
@@ -99,11 +103,13 @@ void apply_with(const TreeView& tree, const Steps& steps, const Table<const Real
   const std::size_t m = tree.left.size();
   if (X.n_rows <
       static_cast<std::int64_t>(m / 8 + 32)) {  // packing the nodes would cost more than it saves
-    for (std::int64_t i = 0; i < X.n_rows; ++i) leaf[i] = walk(tree, steps, X.row(i));
+    Tally tally;
+    for (std::int64_t i = 0; i < X.n_rows; ++i) leaf[i] = walk(tree, steps, X.row(i), tally);
+    tally.pay();
     return;
   }
   const auto packed = make_buffer<Step>(m);
-  for (std::size_t v = 0; v < m; ++v) packed[v] = {tree, v};
+  for (const std::size_t v : turns(m)) packed[v] = {tree, v};
   constexpr std::int64_t kBlock = 1 << 14;
   parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
     const std::int64_t begin = block * kBlock, end = std::min(X.n_rows, begin + kBlock);
@@ -127,7 +133,7 @@ template void apply(const TreeView&, Table<const double>, int, std::span<std::in
 
 void depths(Shape tree, std::span<const std::int32_t> chain, std::span<std::int64_t> depth) {
   depth[0] = 0;
-  for (std::size_t v = 0; v < tree.size(); ++v) {
+  for (const std::size_t v : turns(tree.size())) {
     if (tree.is_leaf(v)) continue;
     const std::size_t l = tree.left(v);
     depth[l] = depth[l + 1] = depth[v] + chain[v];

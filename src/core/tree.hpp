@@ -15,7 +15,7 @@
 // no pass needs recursion, a stack or parent pointers.
 #pragma once
 
-#include "arrays.hpp"
+#include "interrupt.hpp"
 
 namespace certree {
 

@@ -51,7 +51,7 @@ class Hearing {
     seen_.reserve(m);
     asked_.reserve(2 * m);
     class_.reserve(2 * m);
-    for (std::size_t v = 0; v < m; ++v) {
+    for (const std::size_t v : turns(m, values.n_classes)) {
       const double* rows = judging.row(v);
       const double all = std::accumulate(rows, rows + values.n_classes, 0.0);
       if (all <= 0.0) continue;
@@ -74,7 +74,8 @@ class Hearing {
   template <class Visit>
   CERTREE_INLINE void each_leaf(const Visit& visit) const {
     std::size_t first = 1;
-    for (const Seen& seen : seen_) {
+    for (const std::size_t s : turns(seen_.size(), steps())) {
+      const Seen& seen = seen_[s];
       if (seen.is_leaf) visit(first, seen.end);
       first = seen.end;
     }
@@ -86,7 +87,7 @@ class Hearing {
     std::fill_n(reach, kLanes, 1.0);
     std::fill_n(score, kLanes, 0.0);
     std::size_t first = 1;
-    for (std::size_t s = 0; s < seen_.size(); ++s) {
+    for (const std::size_t s : turns(seen_.size(), steps())) {
       const Seen& seen = seen_[s];
       const double* reached = reach + static_cast<std::size_t>(seen.parent + 1) * kLanes;
       const double* odd = odds + static_cast<std::size_t>(seen.node) * kLanes;
@@ -140,6 +141,11 @@ class Hearing {
       class_.push_back(static_cast<std::int32_t>(k));
       if (kind_ == Loss::squared) held_.push_back({rows[1], rows[2]});
     }
+  }
+
+  // About so many steps a node takes.
+  std::size_t steps() const {
+    return kLanes * (1 + asked_.size() / std::max<std::size_t>(seen_.size(), 1));
   }
 
   std::size_t begin(std::int32_t s) const {
@@ -252,7 +258,9 @@ JudgedShares judged_shares(const Terms& terms, const Grid& grid, const Values& v
     for (std::size_t a = first; a < end; ++a) judged.rows.push_back(hearing.rows(a));
   });
   const auto n_grid = static_cast<std::size_t>(grid.theta.n_rows);
-  judged.share.resize(checked_size(judged.rows.size(), n_grid));
+  judged.share.reserve(checked_size(judged.rows.size(), n_grid));
+  for ([[maybe_unused]] const std::size_t row : turns(judged.rows.size(), n_grid))
+    judged.share.resize(judged.share.size() + n_grid);
   each_group(terms, grid, hearing, n_threads,
              [&](const Scratch& scratch, std::size_t from, std::size_t n) {
                double* to = judged.share.data() + from;
@@ -276,14 +284,14 @@ double mix(std::span<const double> rows, Table<const double> share, std::int64_t
   const double total = std::accumulate(rows.begin(), rows.end(), 0.0);
   for (std::int64_t step = 0; step < n_steps; ++step) {
     std::ranges::fill(credit, 0.0);
-    for (std::size_t a = 0; a < rows.size(); ++a) {
+    for (const std::size_t a : turns(rows.size(), 2 * n)) {
       const double scale = rows[a] / mixed(a);
       for (std::size_t i = 0; i < n; ++i) credit[i] += scale * share.row(a)[i];
     }
     for (std::size_t i = 0; i < n; ++i) proportion[i] *= credit[i] / total;
   }
   double loss = 0.0;
-  for (std::size_t a = 0; a < rows.size(); ++a) loss -= rows[a] * std::log(mixed(a));
+  for (const std::size_t a : turns(rows.size(), n)) loss -= rows[a] * std::log(mixed(a));
   return loss;
 }
 

@@ -8,7 +8,7 @@ void push_down(Shape tree, std::span<const double> weight, const Values& values,
   const std::int64_t n_classes = score.width;
   const double* const frequency = values.frequency.data;
   std::fill_n(score.data, n_classes, 0.0);
-  for (std::size_t v = 0; v < tree.size(); ++v) {
+  for (const std::size_t v : turns(tree.size(), n_classes)) {
     const double own = weight[v];
     double* row = score.row(v);  // holds what comes from above
     if (frequency) {
@@ -33,7 +33,7 @@ void make_monotone(Shape tree, std::span<const std::int32_t> feature,
   std::ranges::copy(value, moved.begin());
   const auto bounds = make_buffer<Bounds>(tree.size());
   bounds[0] = {-kInfinity, kInfinity};
-  for (std::size_t v = 0; v < tree.size(); ++v) {
+  for (const std::size_t v : turns(tree.size())) {
     if (tree.is_leaf(v)) continue;
     const Bounds own = bounds[v];
     const std::int8_t sign = slope[static_cast<std::size_t>(feature[v])];

@@ -279,7 +279,13 @@ def fitted(draw, **switches):
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize(
     "switches",
-    [{}, {"deploy": "vote"}, {"vote": "majority"}, {"laws": "cv", "deploy": "vote"}],
+    [
+        {},
+        {"deploy": "vote"},
+        {"vote": "majority"},
+        {"laws": "cv", "deploy": "vote"},
+        {"class_weight": "balanced"},
+    ],
     ids=str,
 )
 def test_fits_keep_their_promise(n_classes, switches):
@@ -294,10 +300,50 @@ def test_fits_in_a_box_keep_their_promise(n_classes):
     for seed in range(REPEATS):
         world = World(n_classes)
         X, y, _, _ = Draw(world, seed).rows()
-        model = certree.CertifiedTreeClassifier(certree.Grid(box), max_depth=8).fit(X, y)
+        model = certree.CertifiedTreeClassifier(certree.Grid(box), max_depth=8)
+        model.fit(X, y, classes=np.arange(n_classes))
         right = world.classes[np.arange(len(GRID)), model.predict(GRID)]
         outcomes.append((model.certificate_.bound, 1 - right.mean()))
     expect_valid(*np.array(outcomes).T, worth=0.3)
+
+
+@pytest.mark.parametrize("switches", [{}, {"deploy": "vote", "class_weight": "balanced"}], ids=str)
+def test_fits_keep_their_promise_where_weighing_rows_have_other_classes(switches):
+    """Sixty classes, most of them so rare that few growing rows have them."""
+    outcomes, unknown = [], 0
+    for seed in range(REPEATS):
+        draw = Draw(World(60, noise=0.2), seed)
+        X, y, _, _ = draw.rows()
+        model = certified(draw, **switches).fit(X, y)
+        unknown += (~np.isin(y, model.classes_)).sum()
+        right = draw.world.classes[np.arange(len(GRID)), model.predict(GRID)]
+        outcomes.append((model.certificate_.bound, 1 - right.mean()))
+    assert unknown > 50 * REPEATS
+    expect_valid(*np.array(outcomes).T, worth=0.7)
+
+
+class Constant:
+    """A classifier of anybody: class 0 for all rows."""
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+def test_looks_that_are_paid_for_hold_together():
+    """Rows come in, and one stops as soon as the bound on all so far is low enough to be false."""
+    repeats, n_looks, risk = max(REPEATS, 400), 20, 0.2
+    rng = np.random.default_rng(0)
+    wrong = rng.random((repeats, 100 * n_looks)) < risk
+
+    def false_at_some_look(y, paid):
+        return any(
+            certree.certify(Constant(), y[:n], y[:n], DELTA, look=j if paid else None).bound < risk
+            for j, n in enumerate(range(100, len(y) + 1, 100), start=1)
+        )
+
+    paid, free = (sum(false_at_some_look(y, flag) for y in wrong) for flag in (True, False))
+    assert paid <= binom.ppf(0.999, repeats, DELTA)
+    assert free > 2 * DELTA * repeats
 
 
 def test_fits_keep_their_promise_for_new_groups():

@@ -7,13 +7,17 @@ be chosen by the same rows, as all of them are covered at once.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from certree.certificates.bounds import INEQUALITIES, Inequality
 from certree.signatures import checked
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
 _MOST_ROWS = 2**50
+_ROUNDING = 1e-9
+# More than a fit has had; a bound of even more takes long to compute.
+_MOST_RESTORED = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,9 @@ class Certificate:
         Divergence from the prior, or minus the log of a prior mass (nats).
     grouped : bool
         Whether the observations are groups of rows.
+    repeats : int or None
+        Rows that also occur among those of the fit, and are genuine draws by the word of who has
+        certified; None: the rows were not compared.
     """
 
     method: str
@@ -186,6 +193,7 @@ class Certificate:
     observed: tuple[float, ...]
     complexity: float
     grouped: bool = False
+    repeats: int | None = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.bound <= 1:
@@ -216,10 +224,19 @@ class Certificate:
         alone = inequality.bound(*self.observed, self.n, 0.0, self.log_delta)
         return Parts(observed, self.bound - alone, alone - observed)
 
-    def rows_needed(self, target: float) -> int | None:
-        """Count the rows (or groups) that would bring the bound down to a target.
+    def at(self, delta: float) -> "Certificate":
+        """The same promise with another probability, fixed without the rows, with which it may fail."""
+        observed, risk, n, nats = self.observed, self.risk, self.n, self.complexity
+        certificate = certificate_of(
+            self.method, observed, risk, n, nats, delta, self.share, self.grouped
+        )
+        return replace(certificate, repeats=self.repeats)
 
-        If error and complexity stayed as they are.
+    def rows_needed(self, target: float) -> int | None:
+        """Count the *new* rows (or groups) that would bring the bound down to a target.
+
+        If error and complexity stayed as they are. All of them must be new: to add some to these and to
+        certify by all is another look at the same rows, which `certify` takes as ``look=2``.
 
         Parameters
         ----------
@@ -254,12 +271,21 @@ class Certificate:
         """The promise as a sentence."""
         method = METHODS[self.method]
         units = f"groups of {method.rows}" if self.grouped else method.rows
-        new = "rows of new groups" if self.grouped else "new rows"
+        if self.repeats is None:
+            units = "rows given, which were not compared with those of the fit"
+        elif self.repeats:
+            units = f"rows given, of which {self.repeats:,} repeat rows of the fit"
+        new = "new rows from the same source"
+        if self.grouped:
+            new = (
+                "new groups from the same source, the mean over groups of each group's share of "
+                "errors,"
+            )
         # Rounded up: a promise must not become stronger in print.
         bound = math.ceil(1000 * self.bound - 1e-9) / 10
         return (
             f"With probability at least {100 * (1 - self.delta):.10g} % over the draw of the "
-            f"{self.n:,} {units}, {method.subject} on {new} from the same source is at most "
+            f"{self.n:,} {units}, {method.subject} on {new} is at most "
             f"{bound:.1f} % (observed on them: {100 * self.risk:.1f} %; method: {self.method})."
         )
 
@@ -303,6 +329,49 @@ def certificate_of(
         )
     bound = inequality.bound(*observed, int(n), complexity, math.log(delta * share))
     return Certificate(method, bound, delta, share, n, risk, observed, complexity, grouped)
+
+
+def restored_certificate(entries: dict[str, Any]) -> Certificate:
+    """A certificate by its fields, as a file holds them: the bound is computed again.
+
+    What was observed has to be believed, as the rows are not there.
+
+    Raises
+    ------
+    ValueError
+        If a field is missing or out of range, or the bound is below what the others give.
+    """
+    names = {field.name for field in fields(Certificate)}
+    if not isinstance(entries, dict) or set(entries) != names:
+        raise ValueError(f"expected a certificate with {sorted(names)}, got {entries!r}")
+    given = Certificate(**{**entries, "observed": tuple(entries["observed"])})
+    if given.method not in METHODS:
+        raise ValueError(f"unknown method {given.method!r}")
+    _expect_observed(given)
+    again = given.at(given.delta)
+    # Logarithms of other platforms differ in their last digits.
+    if not given.bound >= again.bound - _ROUNDING:
+        raise ValueError(
+            f"the certificate of {given.method} says at most {given.bound:.6g}, but what it observed "
+            f"gives {again.bound:.6g}"
+        )
+    return given
+
+
+def _expect_observed(given: Certificate) -> None:
+    if type(given.n) is not int or not 1 <= given.n <= _MOST_RESTORED:
+        raise ValueError(f"n must be a number of rows, got {given.n!r}")
+    numbers = (given.delta, given.share, given.risk, given.complexity, *given.observed)
+    if not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):
+        raise ValueError(f"a certificate must hold finite numbers, got {numbers}")
+    if type(given.grouped) is not bool:
+        raise ValueError(f"grouped must be true or false, got {given.grouped!r}")
+    if given.repeats is not None and (type(given.repeats) is not int or given.repeats < 0):
+        raise ValueError(f"repeats must be a number of rows or None, got {given.repeats!r}")
+    if not 0 <= given.risk <= 1:
+        raise ValueError(f"risk must lie in 0 .. 1, got {given.risk!r}")
+    if given.complexity < 0 and given.method != "single_draw":
+        raise ValueError(f"complexity must not be negative, got {given.complexity!r}")
 
 
 @checked

@@ -141,8 +141,8 @@ class Election(_Electorate):
     @cached_property
     def both(self) -> NodeStats:
         """Counts of growing and weighing rows, with the labels of the former."""
-        counts = self.held.grown.counts + self.stats.counts
-        return NodeStats(counts, self.held.grown.label)
+        grown = self.held.grown
+        return NodeStats(grown.counts + self.stats.counts[:, : grown.n_classes], grown.label)
 
     @cached_property
     def prior(self) -> Prior:
@@ -285,7 +285,8 @@ def elect_labelled(election: LabelledElection) -> Deployed:
     best, voted = _best(election, election.candidates(), 1.0)
     weighed = Weighed(election.held, best.law, election.prior, best.ballot)
     others = (weighed.certificate("gibbs_kl", election.delta),)
-    stats = NodeStats(election.stats.counts, best.ballot.label)
+    counts = election.stats.counts[:, : election.held.n_classes]
+    stats = NodeStats(counts, best.ballot.label)
     return Deployed(
         best.law.weights, stats, best.ballot, voted, (voted,), others, best.lambda_error
     )

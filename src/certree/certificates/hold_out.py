@@ -2,13 +2,18 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from numbers import Integral
+from reprlib import repr as shortened
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.arrays import array_of
 from certree.certificates.certificate import Certificate, certificate_of
+from certree.rows.hashes import n_known
+from certree.rows.training import new_rows
 from certree.signatures import checked
 
 
@@ -102,8 +107,25 @@ def hold_out_mean(
     return certificate_of("hold_out_mean", (risk,), risk, n, 0.0, delta, share, grouped)
 
 
+def share_of_look(look: Any) -> float:
+    """Share of delta that one of any number of looks at growing rows uses up; they sum to 1."""
+    if look is None:
+        return 1.0
+    if isinstance(look, bool) or not isinstance(look, Integral) or look < 1:
+        raise ValueError(f"look must be a whole number from 1 on, got {look!r}")
+    return 6 / (math.pi * int(look)) ** 2
+
+
 @checked
-def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certificate:
+def certify(
+    classifier: Any,
+    X: Any,
+    y: ArrayLike,
+    delta: float = 0.05,
+    *,
+    look: int | None = None,
+    repeats: Literal["genuine"] | None = None,
+) -> Certificate:
     """Certify any fitted classifier by rows that were never used: an upper bound on its test error.
 
     Unlike a score on test data it is no estimate: it says how high the error on new rows may be, and
@@ -119,6 +141,14 @@ def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certi
         Their classes.
     delta : float
         Probability with which the promise may fail.
+    look : int or None
+        Which look this is, 1, 2, ..., where rows come in and the same ones are looked at again: the
+        j-th has a share 6 / (pi^2 j^2) of delta, so that all of them hold together, whenever one
+        stops. None: the rows are looked at once.
+    repeats : {"genuine"} or None
+        A classifier of certree knows the rows of its fit, and refuses to be certified by them. Tables
+        may hold a row more than once, though: "genuine" says that rows which occur in the fit as well
+        were drawn anew. The certificate then says how many there are.
 
     Returns
     -------
@@ -128,7 +158,8 @@ def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certi
     Raises
     ------
     ValueError
-        If there are no rows, or not as many classes as rows.
+        If there are no rows, not as many classes as rows, or `look` is no number of a look; if rows
+        occur in the fit as well, or nobody knows whether they do, and `repeats` is None.
 
     References
     ----------
@@ -145,7 +176,46 @@ def certify(classifier: Any, X: Any, y: ArrayLike, delta: float = 0.05) -> Certi
     >>> round(certificate.risk, 3), round(certificate.bound, 3)
     (0.108, 0.144)
     """
+    if not hasattr(classifier, "predict"):
+        raise TypeError(f"classifier must be a fitted classifier, got {shortened(classifier)}")
     predicted, truth = np.asarray(classifier.predict(X)), array_of("y", y)
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
-    return hold_out(int(np.sum(predicted != truth)), len(truth), delta)
+    known = _repeated(classifier, X, repeats)
+    errors = int(np.sum(predicted != truth))
+    return replace(hold_out(errors, len(truth), delta, share_of_look(look)), repeats=known)
+
+
+def _repeated(classifier: Any, X: Any, repeats: Any) -> int | None:
+    """How many rows occur in the fit of a classifier as well; None: it does not say."""
+    if repeats not in (None, "genuine"):
+        raise ValueError(f'repeats must be None or "genuine", got {repeats!r}')
+    model, rows = _innermost(classifier, X)
+    if not hasattr(model, "row_hashes_"):
+        return None
+    ways = 'give repeats="genuine" (on the command line --repeats genuine) if'
+    if model.row_hashes_ is None:
+        if repeats is None:
+            raise ValueError(
+                "the model was saved without hashes of the rows of its fit, so that nothing tells "
+                f"whether those given are new: {ways} they are"
+            )
+        return None
+    coded = new_rows(model, rows)
+    known = n_known(coded, model.row_hashes_)
+    if known and repeats is None:
+        raise ValueError(
+            f"{known:,} of {len(coded):,} rows also occur among those of the fit, by which nothing "
+            f"can be certified: give new rows, or {ways} they were drawn anew and happen to be alike"
+        )
+    return known
+
+
+def _innermost(classifier: Any, X: Any) -> tuple[Any, Any]:
+    """What a search has chosen, or a pipeline ends with, and the rows as they come in there."""
+    if hasattr(classifier, "best_estimator_"):
+        return _innermost(classifier.best_estimator_, X)
+    if hasattr(classifier, "named_steps"):
+        rows = classifier[:-1].transform(X) if len(classifier.steps) > 1 else X
+        return _innermost(classifier[-1], rows)
+    return classifier, X

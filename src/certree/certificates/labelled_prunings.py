@@ -60,7 +60,8 @@ def labelled_posterior(
     stats : NodeStats
         Counts of the weighing rows; their labels are not read.
     prior : Prior
-        A prior of one part, whose labels are the classes.
+        A prior of one part, whose labels are the classes. Rows of classes after those are errors of
+        every label.
     lambda_error : float
         Weight of an error (nats), >= 0.
 
@@ -72,22 +73,24 @@ def labelled_posterior(
     Raises
     ------
     ValueError
-        If the prior is a mixture or has other labels, or the temperature is not valid.
+        If the prior is a mixture or has more labels than there are classes, or the temperature is not
+        valid.
 
     References
     ----------
     Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
     """
     lam = nonnegative("lambda_error", lambda_error)
-    if len(prior.laws) != 1 or prior.log_label.shape[1:] != stats.of(tree).counts.shape:
+    if len(prior.laws) != 1 or prior.n_labels > stats.of(tree).n_classes:
         raise ValueError(
-            f"prior must have one part and {stats.n_classes} labels, got {len(prior.laws)} parts and "
-            f"{prior.n_labels} labels"
+            f"prior must have one part and at most {stats.n_classes} labels, got "
+            f"{len(prior.laws)} parts and {prior.n_labels} labels"
         )
     law = prior.laws[0]
     # Errors beyond those of the best label: their weights do not underflow all at once.
-    least = stats.n - stats.counts.max(axis=1)
-    beyond = stats.counts.max(axis=1, keepdims=True) - stats.counts
+    right = stats.counts[:, : prior.n_labels]
+    least = stats.n - right.max(axis=1)
+    beyond = right.max(axis=1, keepdims=True) - right
     logs = prior.log_label[0] - lam * beyond
     total = logsumexp(logs, axis=1)
     stops = ChainStops(*law.log_decisions, law.chain_entropy, law.chain_mode)

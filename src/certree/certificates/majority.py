@@ -104,7 +104,7 @@ _OBSERVED: dict[str, Callable[[Weighed], tuple[float, ...]]] = {
     "vote_tandem": lambda law: (law.tuples(2, 2),),
     "vote_either_wrong": lambda law: (law.tuples(2, 1),),
     "vote_c_bound": lambda law: (law.gibbs, law.one_wrong),
-    "vote_disagreement": lambda law: (law.gibbs, law.differing, law.held.n_classes),
+    "vote_disagreement": lambda law: (law.gibbs, law.differing, law.held.stats.n_classes),
 }
 
 

@@ -50,7 +50,10 @@ class Judged:
         held = np.where(tree.is_leaf[:, None], stats.of(tree).counts, 0) > 0
         if not held.any():
             raise ValueError("stats must count at least one row")
-        return cls(stats.counts[held], wrong_mass(ballot)[held], ballot.score[held])
+        # Nothing votes for classes beyond those of the vote.
+        beyond = (0, 0), (0, held.shape[1] - ballot.score.shape[1])
+        wrong = np.pad(wrong_mass(ballot), beyond, constant_values=1.0)
+        return cls(stats.counts[held], wrong[held], np.pad(ballot.score, beyond)[held])
 
     def mean(self, value: Float64) -> float:
         """Mean of a value over the rows."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Int32, OfColumns, array_of, class_number, codes, matrix
+from certree.arrays import Float64, Int32, OfColumns, array_of, class_number, codes, matrix
 from certree.rows.folds import Indices
 from certree.signatures import checked
 from certree.stats import NodeStats, counted
@@ -28,7 +28,8 @@ class HeldOut(OfColumns):
         Counts of the growing rows, whose majority labels the nodes.
     stats : NodeStats
         Counts of the weighing rows, with the labels of `grown`. Of rows in groups each has the weight
-        1 / (rows of its group).
+        1 / (rows of its group). A column after those of `grown` counts rows of other classes, which
+        are errors whatever is predicted.
     grow, weigh : ndarray of intp
         Indices of the two sides.
     n : int
@@ -54,6 +55,11 @@ class HeldOut(OfColumns):
         _expect_disjoint(self.grow, self.weigh)
         for stats in (self.grown, self.stats):
             stats.of(self.tree)
+        if self.stats.n_classes not in (self.n_classes, self.n_classes + 1):
+            raise ValueError(
+                f"stats must count the {self.n_classes} classes of grown and perhaps others, got "
+                f"{self.stats.n_classes}"
+            )
         if not np.array_equal(self.grown.label, self.stats.label):
             raise ValueError("the weighing rows must not label the nodes: labels of grown expected")
         observed = float(self.stats.n[0])
@@ -66,8 +72,8 @@ class HeldOut(OfColumns):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes, K."""
-        return self.stats.n_classes
+        """Number of classes that may be predicted, K."""
+        return self.grown.n_classes
 
     def error_of(self, label: Int32) -> float:
         """Share of the observations in leaves with other labels; no answer is wrong everywhere."""
@@ -176,14 +182,24 @@ def kept_apart(
     weigh: Indices,
     groups: ArrayLike | None = None,
 ) -> HeldOut:
-    """Do what `held_out` does, for rows that have been checked and routed to their leaves."""
+    """Do what `held_out` does, for rows that have been checked and routed to their leaves.
+
+    Weighing rows of a class that no label names have the code `n_classes`.
+    """
     grown = counted(tree, leaf[grow], y[grow], None, n_classes)
     weight, n = None, len(weigh)
     if groups is not None:
         weight, n = shares_of_groups(array_of("groups", groups), grow, weigh)
-    counts = counted(tree, leaf[weigh], y[weigh], weight, n_classes).counts
-    stats = NodeStats(counts, grown.label)
+    stats = weighed(tree, leaf[weigh], y[weigh], weight, grown)
     return HeldOut(tree, grown, stats, grow, weigh, n, groups is not None)
+
+
+def weighed(
+    tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, grown: NodeStats
+) -> NodeStats:
+    """Count weighing rows, with the labels of the growing rows; a column more if some are of others."""
+    columns = grown.n_classes + int((y == grown.n_classes).any())
+    return NodeStats(counted(tree, leaf, y, weight, columns).counts, grown.label)
 
 
 def _indices(name: str, values: ArrayLike, n: int) -> Indices:

@@ -25,13 +25,14 @@ from certree.certificates.election import (
 from certree.certificates.hold_out import certify
 from certree.certificates.occam import Drawn, occam_pruning, single_draw
 from certree.certificates.selective import Selective, margins, selective_certificates
-from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups
+from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
 from certree.estimators.tree_vote import TreeVoteClassifier
+from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import MaxDepth
 from certree.progress import progress
 from certree.prunings.penalties import CostComplexity
-from certree.rows.training import Training, training_rows
+from certree.rows.training import Training, other_class, training_rows
 from certree.stats import NodeStats, counted
 from certree.tree import Tree, threads
 from certree.tune import Candidate, GrownFold, Mixture, Objective, tune
@@ -74,7 +75,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     monotonic_cst : array-like of int, dict or None, default=None
         Constraints on features; see `PACBayesTreeClassifier`.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn. A certificate does not read them.
+        Weights of the classes, as in scikit-learn; "balanced" by the growing rows. A certificate does
+        not read them.
     random_state : int, RandomState or None, default=None
         Decides which rows grow, the folds, random cuts and features.
     n_jobs : int or None, default=None
@@ -89,7 +91,10 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     certificates_ : tuple of Certificate
         Those of the two candidates, which hold together, and further ones, each by itself.
     classes_ : ndarray of shape (K,)
-        The classes.
+        The classes: those given, or those of the growing rows.
+    row_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
+        was saved without.
     temperatures_ : dict
         `lambda_error` and `lambda_penalty`, given or chosen; 0 if the bound chose and a single
         pruning predicts.
@@ -162,12 +167,14 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self._store(locals())
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @replaces_state
     def fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
     ) -> Self:
         """Grow the tree on some of the rows, let its prunings vote by the others, and certify.
 
@@ -182,24 +189,38 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             of positive weight once; a row of weight zero is as if absent.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, where rows of one group depend on each other. Whole
-            groups grow or weigh, and the certificate is about rows of new groups.
+            groups grow or weigh, and the certificate is about new groups.
+        classes : array-like of shape (K,), or None
+            The classes that may be predicted, known without the rows; needed with a `Grid`. None:
+            those of the growing rows. A weighing row of another class is an error whatever is
+            predicted.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        with self._unchanged_by_failure():
-            random_state = check_random_state(self.random_state)
-            sees_rows = self._partition().sees_rows
-            size = self.grow_size if sees_rows else 0
-            training = training_rows(
-                self, X, y, sample_weight, groups=groups, grow_size=size, random_state=random_state
+        random_state = check_random_state(self.random_state)
+        sees_rows = self._partition().sees_rows
+        if classes is None and not sees_rows:
+            raise ValueError(
+                "fit must be given classes= where no row grows the tree, as rows that certify "
+                "must not choose what may be predicted"
             )
-            if sees_rows:
-                self._elect(training, random_state)
-            else:
-                self._elect_labelled(training, random_state)
+        training = training_rows(
+            self,
+            X,
+            y,
+            sample_weight,
+            groups=groups,
+            grow_size=self.grow_size if sees_rows else 0,
+            random_state=random_state,
+            classes=classes,
+        )
+        if sees_rows:
+            self._elect(training, random_state)
+        else:
+            self._elect_labelled(training, random_state)
         return self
 
     def _elect(self, training: Training, random_state: np.random.RandomState) -> None:
@@ -229,19 +250,17 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     def _counted(self, tree: Tree, training: Training) -> tuple[HeldOut, NodeStats | None]:
         """Both sides of the rows; those that weigh once each and, if rows have weights, by them."""
         leaf, sides = tree.route(training.X, threads(self.n_jobs)), training.sides
-        y, n_classes = training.y, max(2, self.n_classes_)
+        y, n_classes = training.y, other_class(self)
         held = kept_apart(tree, leaf, y, n_classes, sides.grow, sides.weigh, training.groups)
         if training.weight is None:
             return held, None
         weight = training.weight.copy()
         if training.groups is not None:
             weight[sides.weigh] *= shares_of_groups(training.groups, sides.grow, sides.weigh)[0]
-        grown, weighing = (
-            counted(tree, leaf[side], y[side], weight[side], n_classes)
-            for side in (sides.grow, sides.weigh)
-        )
+        grow, weigh = sides.grow, sides.weigh
+        grown = counted(tree, leaf[grow], y[grow], weight[grow], n_classes)
         held = replace(held, grown=grown, stats=NodeStats(held.stats.counts, grown.label))
-        return held, NodeStats(weighing.counts, grown.label)
+        return held, weighed(tree, leaf[weigh], y[weigh], weight[weigh], grown)
 
     def _pruning_objective(self, grown: list[GrownFold]) -> Objective:
         return Objective.of(grown, Candidate(CostComplexity().family, Voting("mean")), "error")
@@ -269,8 +288,15 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self.certificate_: Certificate = deployed.certificate
         self.certificates_: tuple[Certificate, ...] = (*deployed.rivals, *deployed.others)
 
+    @reads_state
     def certify(
-        self, X: ArrayLike | None = None, y: ArrayLike | None = None, delta: float | None = None
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        delta: float | None = None,
+        *,
+        look: int | None = None,
+        repeats: Literal["genuine"] | None = None,
     ) -> Certificate:
         """Certify the fitted model by rows that were never used.
 
@@ -282,24 +308,32 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             Their classes.
         delta : float or None
             Probability with which the promise may fail; None: the estimator's `delta`.
+        look : int or None
+            Which look at rows that come in this is; see `certree.certify`.
+        repeats : {"genuine"} or None
+            Whether rows that occur in the fit as well were drawn anew; see `certree.certify`.
 
         Returns
         -------
         Certificate
-            The exact binomial bound, or `certificate_`.
+            The exact binomial bound; without rows `certificate_`, at the given delta. What predicts
+            was chosen at that of the fit, and all that it was chosen from is covered at any.
 
         Raises
         ------
         ValueError
-            If there are rows without classes, or the other way round.
+            If there are rows without classes, or the other way round, or rows of the fit.
         """
         check_is_fitted(self)
         if X is not None and y is not None:
-            return certify(self, X, y, self._delta(delta))
+            return certify(self, X, y, self._delta(delta), look=look, repeats=repeats)
         if (X is None) != (y is None):
             raise ValueError("certify takes both X and y, or neither")
-        return self.certificate_
+        if look is not None or repeats is not None:
+            raise ValueError("look and repeats speak of new rows: certify takes them with X and y")
+        return self.certificate_ if delta is None else self.certificate_.at(delta)
 
+    @reads_state
     def selective_certificates(self, delta: float | None = None) -> tuple[Selective, ...]:
         """Certify the fitted vote where it answers, for several margins below which it is silent.
 
@@ -323,6 +357,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         election = self._elected()
         return selective_certificates(election.held, self.vote_, election.prior, self._delta(delta))
 
+    @reads_state
     def predict_selective(
         self, X: ArrayLike, margin: float
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -353,6 +388,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         label: NDArray[Any] = self.classes_.take(self.vote_.label.take(leaf))
         return label, margins(self.vote_)[leaf] >= smallest
 
+    @reads_state
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
         """Certify any pruning of the tree with the labels of the growing rows, edited by hand, too.
 
@@ -382,6 +418,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
         return occam_pruning(election.held, pruning, election.prior, self._delta(delta))
 
+    @reads_state
     def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
         """Draw a single pruning from the law of the fit, once, and certify it.
 
@@ -429,6 +466,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             )
         return election
 
+    @reads_state
     def report(self) -> str:
         """Say what was fitted and what is certified.
 

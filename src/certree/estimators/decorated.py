@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from certree.arrays import LARGEST, Float64, Int32
 from certree.estimators.pruned import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
+from certree.fitted import reads_state
 from certree.grow.growing import MaxDepth
 from certree.grow.partition import Partition, partition_of
 from certree.prunings.paths import losses_as_leaf
@@ -344,6 +345,9 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     ----------
     classes_ : ndarray of shape (K,)
         The classes.
+    row_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
+        was saved without.
     models_ : dict
         The fitted model of each leaf of `tree_` that has one, by number.
     tree_ : Tree
@@ -468,6 +472,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         shares = _shares(model, X, max(2, self.n_classes_))[np.arange(len(y)), y]
         return float(-(one @ np.log(np.maximum(shares, np.finfo(np.float64).eps))))
 
+    @reads_state
     def predict_proba(self, X: ArrayLike) -> Float64:
         """Predict the probability of each class by the model of the leaf.
 
@@ -489,6 +494,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             return np.ones((len(rows), 1))  # smoothing has given a second class its share
         return shares
 
+    @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class that the model of the leaf predicts.
 
@@ -592,6 +598,7 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         one = np.ones(len(y)) if weight is None else weight
         return float(one @ (model.predict(X) - y) ** 2)
 
+    @reads_state
     def predict(self, X: ArrayLike) -> Float64:
         """Predict by the model of the leaf.
 

@@ -51,6 +51,9 @@ class HelmboldSchapireTreeClassifier(TreeVoteClassifier):
     ----------
     classes_ : ndarray of shape (K,)
         The classes, at most two.
+    row_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
+        was saved without.
     temperatures_ : dict
         `temperature`, given or chosen.
     shares_ : list of float

@@ -163,6 +163,9 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
     ----------
     classes_ : ndarray of shape (K,)
         The classes.
+    row_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
+        was saved without.
     temperatures_ : dict
         `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
         laws of a mixture.

@@ -104,6 +104,9 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
     ----------
     classes_ : ndarray of shape (K,)
         The classes.
+    row_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
+        was saved without.
     temperatures_ : dict
         `price`, given or chosen.
     shares_ : list of float

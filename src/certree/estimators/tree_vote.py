@@ -1,8 +1,7 @@
 """What all estimators share: a tree grows, temperatures are chosen, its prunings vote."""
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64, Int32
 from certree.explain import ExplainedCell, Explainer
+from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import GrowingRows, Slopes, slopes_of
 from certree.grow.partition import PARTITIONS, Partition, partition_of
 from certree.progress import progress
@@ -110,6 +110,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         return partition_of(value)
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @replaces_state
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree, choose the temperatures and let the prunings vote.
 
@@ -128,20 +129,8 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         self : object
             The fitted estimator.
         """
-        with self._unchanged_by_failure():
-            self._fit(training_rows(self, X, y, sample_weight))
+        self._fit(training_rows(self, X, y, sample_weight))
         return self
-
-    @contextmanager
-    def _unchanged_by_failure(self) -> Iterator[None]:
-        """A fit that fails leaves the estimator as it was."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, training: Training) -> None:
         random_state = check_random_state(self.random_state)
@@ -239,6 +228,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         rows = new_rows(self, X)
         return self.tree_.route(rows, threads(self.n_jobs))
 
+    @reads_state
     def apply(self, X: ArrayLike) -> Int32:
         """Find the leaf of `tree_` that each row reaches.
 
@@ -254,6 +244,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         """
         return self._leaves(X)
 
+    @reads_state
     def decision_path(self, X: ArrayLike) -> sparse.csr_matrix:
         """Find all nodes of `tree_` that contain each row.
 
@@ -283,17 +274,20 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
 
     # -- inspection --------------------------------------------------------------------------------
 
+    @reads_state
     def get_depth(self) -> int:
         """Number of cells above the deepest cell of `tree_`."""
         check_is_fitted(self)
         return self.tree_.depth
 
+    @reads_state
     def get_n_leaves(self) -> int:
         """Number of leaves of `tree_`."""
         check_is_fitted(self)
         return self.tree_.n_leaves
 
     @property
+    @reads_state
     def feature_importances_(self) -> Float64:
         """Share of each feature in the decrease of impurity, (p,): Gini's, or sums of squares.
 
@@ -323,6 +317,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     def _prediction_of(self, node: int) -> Any:
         """What a node predicts as a leaf."""
 
+    @reads_state
     def explain(self, x: ArrayLike) -> list[ExplainedCell]:
         """Say which nested cells contain a row, and what share of the vote each has.
 
@@ -341,6 +336,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
             raise ValueError(f"explain takes one row, got {len(leaves)}")
         return self._explainer().path(int(leaves[0]))
 
+    @reads_state
     def export_text(self, max_leaves: int = 16) -> str:
         """Write the part of the tree that matters most to the vote as indented rules.
 
@@ -384,6 +380,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         label = self.stats_.label[node]
         return self.classes_[label] if label < self.n_classes_ else None
 
+    @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class with the most votes, ties to the first in `classes_`.
 
@@ -400,6 +397,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         leaves = self._leaves(X)
         return self.classes_.take(self.vote_.label.take(leaves))
 
+    @reads_state
     def predict_proba(self, X: ArrayLike) -> Float64:
         """Predict each class's share of the vote.
 
@@ -438,6 +436,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     def _prediction_of(self, node: int) -> Any:
         return float(self.stats_.mean[node])
 
+    @reads_state
     def predict(self, X: ArrayLike) -> Float64:
         """Predict the average of the prunings' means.
 
@@ -455,6 +454,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         return self.vote_.score[leaves, 0]
 
     @available_if(_leaves_predict_means)
+    @reads_state
     def predict_spread(self, X: ArrayLike) -> Float64:
         """Say how far the target may lie from its prediction.
 

@@ -7,10 +7,10 @@ before a model is made of it.
 
 import json
 import os
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, BinaryIO
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,17 @@ from certree.estimators.decorated import DecoratedTree
 from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
-from certree.files.naive_bayes_form import parts_of_naive_bayes, restore_naive_bayes
-from certree.files.tree_form import parts_of_tree, restore_tree
+from certree.files.archive import Shapes, expect_shapes, opened, write_archive
+from certree.files.naive_bayes_form import (
+    ENTRIES,
+    parts_of_naive_bayes,
+    restore_naive_bayes,
+    shapes_of_naive_bayes,
+)
+from certree.files.places import expect_path
+from certree.files.tree_form import entries_of_tree, parts_of_tree, restore_tree, shapes_of_tree
 from certree.files.whole import write_whole
+from certree.fitted import state_of
 from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
 from certree.grow.grid import Grid
@@ -40,9 +48,23 @@ from certree.prunings.shorthand import RULES
 from certree.rows.categories import Categories
 from certree.votes import Voting
 
-FORMAT, VERSION = "certree model", 2
-# Kinds of dtypes that arrays among the parameters may have.
-_NUMBERS = "biuf"
+FORMAT, VERSION = "certree model", 3
+# Kinds of dtypes that arrays among the parameters may have, and those of dates and time spans, which
+# files hold as whole numbers of their unit.
+_NUMBERS, _TIMES = "biuf", "mM"
+# More features than any table has; what is said of each of them takes memory.
+_MOST_FEATURES = 2**24
+_ENTRIES = {
+    "format",
+    "version",
+    "model",
+    "parameters",
+    "n_features",
+    "categories",
+    "feature_names",
+}
+_ENTRIES_OF_CLASSES = {"classes", "object_classes", "row_hashes"}
+_Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +72,11 @@ class _Form:
     """A class of models, and how one is taken apart and put together again."""
 
     model: type[Any]
-    parts: Callable[[Any], tuple[dict[str, Any], dict[str, Any]]]
-    restore: Callable[[Any, dict[str, Any], dict[str, Any]], None]
+    parts: Callable[[Any], tuple[dict[str, Any], _Arrays]]
+    # Entries of the header, and arrays, that it has besides those of all models.
+    entries: frozenset[str]
+    shapes: Callable[[Any, dict[str, Any]], Shapes]
+    restore: Callable[[Any, dict[str, Any], _Arrays], None]
 
 
 _TREES = (
@@ -65,9 +90,18 @@ _TREES = (
 
 
 _FORMS: dict[str, _Form] = {
-    **{model.__name__: _Form(model, parts_of_tree, restore_tree) for model in _TREES},
+    **{
+        model.__name__: _Form(
+            model, parts_of_tree, entries_of_tree(model), shapes_of_tree, restore_tree
+        )
+        for model in _TREES
+    },
     NaiveBayesClassifier.__name__: _Form(
-        NaiveBayesClassifier, parts_of_naive_bayes, restore_naive_bayes
+        NaiveBayesClassifier,
+        parts_of_naive_bayes,
+        ENTRIES,
+        shapes_of_naive_bayes,
+        restore_naive_bayes,
     ),
 }
 
@@ -92,7 +126,7 @@ OBJECTS: dict[str, type[Any]] = {
 }
 
 
-def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool = True) -> None:
     """Write a fitted model to a file, whole or not at all.
 
     Parameters
@@ -101,6 +135,9 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         The model; not a decorated tree.
     path : path
         The file.
+    row_hashes : bool
+        Whether a classifier's file holds hashes of the rows of its fit. By them `certify` refuses
+        these rows; who has a row and the file can tell whether it was one of them.
 
     Raises
     ------
@@ -108,10 +145,14 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         If the model is none of certree's, if it is a decorated tree, or if a parameter is more than
         numbers, strings, dictionaries of them and objects of `OBJECTS`: a splitter or a random
         generator.
+    ValueError
+        If `load` would refuse the file: a class ends in a NUL, which NumPy drops, or a parameter that
+        was set after the fit does not go with it.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     """
-    form = _form_of(model)
+    expect_path(path)
+    form, model = _form_of(model), state_of(model)
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
     header, arrays = form.parts(model)
@@ -127,15 +168,30 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         "feature_names": None if names is None else [str(name) for name in names],
     }
     if is_classifier(model):
-        arrays["classes"] = _plain_classes(np.asarray(model.classes_))
-        header["classes"] = arrays["classes"].dtype.str
-        header["object_classes"] = bool(np.asarray(model.classes_).dtype == object)
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+        classes = np.asarray(model.classes_)
+        arrays["classes"], header["classes"] = _plain_classes(classes)
+        header["object_classes"] = bool(classes.dtype == object)
+        header["row_hashes"] = None
+        if row_hashes and model.row_hashes_ is not None:
+            arrays["row_hashes"] = model.row_hashes_
+            header["row_hashes"] = len(model.row_hashes_)
+    text = json.dumps(header).encode()
+    _expect_readable(text, arrays)
+    write_whole(path, lambda file: write_archive(file, text, arrays))
 
-    def write(file: BinaryIO) -> None:
-        np.savez_compressed(file, header=text, **arrays)
 
-    write_whole(path, write)
+def _expect_readable(text: bytes, arrays: _Arrays) -> None:
+    """Never write what `load` refuses."""
+    try:
+        _model(text, partial(_of_these, arrays))
+    except Exception as error:
+        raise ValueError(f"this model cannot be saved: {_reason(error)}") from error
+
+
+def _of_these(arrays: _Arrays, shapes: Shapes) -> _Arrays:
+    """What reading the same arrays from a file would give."""
+    expect_shapes(shapes, {name: (arrays[name].dtype, arrays[name].shape) for name in shapes})
+    return {name: arrays[name] for name in shapes}
 
 
 def _form_of(model: Any) -> _Form:
@@ -169,74 +225,133 @@ def load(path: str | os.PathLike[str]) -> Any:
     ValueError
         If the file is no model file, is damaged, or is of another version.
     """
-    arrays = _arrays(path)
+    expect_path(path)
     try:
-        return _model(arrays)
-    except Exception as error:  # whatever goes wrong, the file is the reason
-        raise ValueError(f"{os.fspath(path)} is no valid model file: {error}") from error
-
-
-def _plain_classes(classes: NDArray[Any]) -> NDArray[Any]:
-    if classes.dtype == object:
-        if not all(isinstance(label, str) for label in classes):
-            raise TypeError("classes must be numbers, booleans or strings to be saved")
-        return classes.astype(str)
-    return classes
-
-
-def _arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    try:
-        with open(path, "rb") as file:
-            if not zipfile.is_zipfile(file):
-                raise ValueError("not a zip archive")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files}
+        with opened(path) as archive:
+            text = archive.header()
+            return _model(text, archive.arrays, archive.expect_names)
     except FileNotFoundError:
         raise
     except Exception as error:  # parsers of foreign bytes raise anything
-        raise ValueError(f"{os.fspath(path)} is no model file, or damaged: {error}") from error
+        reason = f"{os.fspath(path)} is no model file, or damaged: {_reason(error)}"
+        raise ValueError(reason) from error
 
 
-def _model(arrays: dict[str, NDArray[Any]]) -> Any:
-    header = json.loads(arrays["header"].tobytes())
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(f"its format is not {FORMAT!r}")
-    if header["version"] == 1:
-        raise ValueError("it was written by an earlier, unreleased certree; fit the model again")
-    if header["version"] != VERSION:
-        raise ValueError(f"its version is {header['version']!r}, this certree reads {VERSION}")
-    if header["model"] not in _FORMS:
-        raise ValueError(f"unknown model {header['model']!r}")
+def _reason(error: Exception) -> str:
+    """What is wrong; words of Python's own stand behind the name of their error."""
+    if isinstance(error, ValueError | OSError) and not isinstance(error, UnicodeError):
+        return str(error)
+    return f"its parts do not go together ({type(error).__name__}: {error})"
+
+
+def _plain_classes(classes: NDArray[Any]) -> tuple[NDArray[Any], str]:
+    """Classes as an array of numbers or strings, and the type that they have."""
+    if classes.dtype == object:
+        if not all(isinstance(label, str) for label in classes):
+            raise TypeError("classes must be numbers, booleans, strings or dates to be saved")
+        if any(label.endswith("\0") for label in classes):
+            raise ValueError("classes must not end in a NUL to be saved, as NumPy drops it")
+        classes = classes.astype(str)
+    stored = classes.astype(np.int64) if classes.dtype.kind in _TIMES else classes
+    return stored, classes.dtype.str
+
+
+def _model(
+    text: bytes,
+    read: Callable[[Shapes], _Arrays],
+    expect_names: Callable[[set[str]], None] = lambda _: None,
+) -> Any:
+    """Make a model of a header and of what reads arrays of given types and shapes."""
+    header = _header(text)
     form = _FORMS[header["model"]]
     parameters = {name: _restored(value) for name, value in header["parameters"].items()}
     model = form.model(**parameters)
     model._validate_params()
-    model.n_features_in_ = _whole("n_features", header["n_features"])
+    model.n_features_in_ = _n_features(header["n_features"])
     _set_feature_names(model, header["feature_names"])
     model.categories_ = _categories(header["categories"], model.n_features_in_)
+    classes: Shapes = {}
     if is_classifier(model):
-        if arrays["classes"].dtype.str != header["classes"]:
-            raise ValueError(f"expected classes of type {header['classes']}")
-        model.classes_ = _checked_classes(arrays["classes"], header["object_classes"])
-    form.restore(model, header, arrays)
+        classes["classes"] = _dtype_of(header["classes"])[1].str, ("classes",)
+        if header["row_hashes"] is not None:
+            classes["row_hashes"] = "<u8", (_n_hashes(header["row_hashes"]),)
+        own = read(classes)
+        model.classes_ = _checked_classes(own["classes"], header)
+        model.n_classes_ = len(model.classes_)
+        model.row_hashes_ = _checked_hashes(own.get("row_hashes"))
+    shapes = form.shapes(model, header)
+    expect_names({*classes, *shapes})
+    form.restore(model, header, read(shapes))
     return model
 
 
-def _checked_classes(classes: NDArray[Any], as_objects: bool) -> NDArray[Any]:
-    if classes.ndim != 1 or not len(classes):
-        raise ValueError(f"classes must be a list of some, got shape {classes.shape}")
-    if classes.dtype.kind not in "biufU" or not np.array_equal(np.unique(classes), classes):
-        raise ValueError("classes must be sorted and distinct numbers, booleans or strings")
+def _header(text: bytes) -> dict[str, Any]:
+    header = json.loads(text, parse_constant=_infinity)
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError(f"its format is not {FORMAT!r}")
+    if header.get("version") in (1, 2):
+        raise ValueError("it was written by an earlier, unreleased certree; fit the model again")
+    if header.get("version") != VERSION:
+        raise ValueError(f"its version is {header.get('version')!r}, this certree reads {VERSION}")
+    name = header.get("model")
+    if not isinstance(name, str) or name not in _FORMS:
+        raise ValueError(f"unknown model {name!r}")
+    entries = _ENTRIES | _FORMS[name].entries
+    if is_classifier(_FORMS[name].model()):
+        entries |= _ENTRIES_OF_CLASSES
+    if set(header) != entries:
+        differing = ", ".join(sorted(map(repr, entries ^ set(header))))
+        raise ValueError(f"its header lacks, or should not have, {differing}")
+    return header
+
+
+def _infinity(constant: str) -> float:
+    """A number that JSON has no word for; NaN has no place in a header."""
+    if constant == "NaN":
+        raise ValueError("its header has a NaN")
+    return float(constant)
+
+
+def _dtype_of(name: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """The type of classes and that of the array that holds them."""
+    dtype = np.dtype(name if isinstance(name, str) else "O")
+    if dtype.kind not in f"{_NUMBERS}{_TIMES}U":
+        raise ValueError(f"classes must be numbers, booleans, strings or dates, got type {name!r}")
+    return dtype, np.dtype(np.int64) if dtype.kind in _TIMES else dtype
+
+
+def _checked_classes(stored: NDArray[Any], header: dict[str, Any]) -> NDArray[Any]:
+    classes = stored.astype(_dtype_of(header["classes"])[0], copy=False)
+    if not len(classes):
+        raise ValueError("classes must be some, got none")
+    if not np.array_equal(np.unique(classes), classes):
+        raise ValueError("classes must be sorted and distinct")
+    as_objects = header["object_classes"]
+    if not isinstance(as_objects, bool) or (as_objects and classes.dtype.kind != "U"):
+        raise ValueError(f"object_classes must be true for strings only, or false: {as_objects!r}")
     return classes.astype(object) if as_objects else classes
+
+
+def _checked_hashes(hashes: NDArray[Any] | None) -> NDArray[Any] | None:
+    if hashes is not None and not (hashes[1:] > hashes[:-1]).all():
+        raise ValueError("row_hashes must be ascending and distinct")
+    return hashes
+
+
+def _n_hashes(value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ValueError(f"row_hashes must be a number of rows or null, got {value!r}")
+    return value
 
 
 def _categories(names: Any, n_features: int) -> Categories | None:
     if names is None:
         return None
-    if len(names) != n_features:
-        raise ValueError(f"expected categories of {n_features} features, got {len(names)}")
+    if not isinstance(names, list) or len(names) != n_features:
+        raise ValueError(f"expected categories of {n_features} features, got {names!r}")
     for known in names:
+        if known is not None and not isinstance(known, list):
+            raise ValueError(f"categories must be a list, got {known!r}")
         kinds = {type(name) for name in known or ()}
         if known is not None and (kinds - {str} and kinds - {float}):
             raise ValueError(f"categories must be all strings or all numbers, got {known!r}")
@@ -257,9 +372,11 @@ def _set_feature_names(model: Any, names: list[str] | None) -> None:
     model.feature_names_in_ = np.array(names, dtype=object)
 
 
-def _whole(name: str, value: Any) -> int:
-    if not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be a positive whole number, got {value!r}")
+def _n_features(value: Any) -> int:
+    if type(value) is not int or not 1 <= value <= _MOST_FEATURES:
+        raise ValueError(
+            f"n_features must be a whole number in 1 .. {_MOST_FEATURES}, got {value!r}"
+        )
     return value
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64, Int64, column
+from certree.arrays import Float64, Int64, has_finite_sum
+from certree.files.archive import Shapes
 from certree.naive_bayes.classifier import NaiveBayesClassifier
 from certree.naive_bayes.densities import CategoricalTable, Density, Histogram, Moments, Normal
 from certree.naive_bayes.powers import POWERS, JudgedPowers
@@ -55,16 +56,43 @@ def _stacked(rows: list[Float64], n_classes: int) -> Float64:
     return np.array(rows, dtype=np.float64).reshape(len(rows), n_classes)
 
 
+# What the header has of naive Bayes.
+ENTRIES = frozenset({"densities", "power", "judged_rows"})
+
+
+def shapes_of_naive_bayes(model: NaiveBayesClassifier, header: dict[str, Any]) -> Shapes:
+    """Types and shapes of the arrays; those of features and classes are set."""
+    kinds = header["densities"]
+    _expect_kinds(model, kinds)
+    n_classes, n_tables = len(model.classes_), len(kinds) - kinds.count("normal")
+    normal = "<f8", (kinds.count("normal"), n_classes)
+    moments = "<f8", (len(kinds) - kinds.count("categorical"), n_classes)
+    judged = "<f8", POWERS.shape
+    return {
+        "class_count": ("<f8", (n_classes,)),
+        "class_prior": ("<f8", (n_classes,)),
+        "normal.mean": normal,
+        "normal.deviation": normal,
+        "moments.rows": moments,
+        "moments.mean": moments,
+        "moments.deviation": moments,
+        "histogram.edges": ("<f8", ("edges",)),
+        "table.size": ("<i8", (n_tables,)),
+        "table.alpha": ("<f8", (n_tables,)),
+        "table.counts": ("<f8", (n_classes, "bins")),
+        "judged.older": judged,
+        "judged.recent": judged,
+    }
+
+
 def restore_naive_bayes(
     model: NaiveBayesClassifier, header: dict[str, Any], arrays: Arrays
 ) -> None:
     """Check these parts and set the fitted attributes; those of features and classes are set."""
-    n_classes, kinds = len(model.classes_), header["densities"]
-    _expect_kinds(model, kinds)
-    model.class_count_ = _numbers(arrays, "class_count", (n_classes,), 0)
-    if not model.class_count_.any():
-        raise ValueError("class_count holds no rows")
-    model.class_prior_ = _numbers(arrays, "class_prior", (n_classes,), 0)
+    model.class_count_ = _numbers(arrays, "class_count", 0)
+    if not model.class_count_.any() or not has_finite_sum(model.class_count_):
+        raise ValueError("class_count holds no rows, or too many to be added up")
+    model.class_prior_ = _numbers(arrays, "class_prior", 0)
     if not np.isclose(model.class_prior_.sum(), 1):
         raise ValueError(f"class_prior must sum to 1, got {model.class_prior_.sum()}")
     if (model.class_count_[model.class_prior_ == 0] > 0).any():
@@ -74,7 +102,7 @@ def restore_naive_bayes(
         raise ValueError(f"power must lie in 0 .. 1, got {model.power_}")
     model._judged = _judged(_number("judged_rows", header["judged_rows"]), arrays)
     model._moments = _moments(model, arrays)
-    model.densities_ = _densities(model, kinds, arrays)
+    model.densities_ = _densities(model, header["densities"], arrays)
 
 
 def _expect_kinds(model: NaiveBayesClassifier, kinds: Any) -> None:
@@ -93,11 +121,9 @@ def _number(name: str, value: Any) -> float:
     return value
 
 
-def _numbers(
-    arrays: Arrays, name: str, shape: tuple[int | None, ...], least: float = -np.inf
-) -> Float64:
+def _numbers(arrays: Arrays, name: str, least: float = -np.inf) -> Float64:
     """A column of finite numbers, none of them below the least."""
-    values: Float64 = column(name, arrays[name], "float64", shape)
+    values: Float64 = arrays[name]
     if not np.isfinite(values).all() or (values < least).any():
         raise ValueError(f"{name} must hold finite numbers >= {least}")
     return values
@@ -106,17 +132,16 @@ def _numbers(
 def _judged(rows: float, arrays: Arrays) -> JudgedPowers:
     if not 0 <= rows < np.inf:
         raise ValueError(f"judged_rows must be finite and >= 0, got {rows}")
-    losses = (_numbers(arrays, f"judged.{name}", POWERS.shape) for name in ("older", "recent"))
+    losses = (_numbers(arrays, f"judged.{name}") for name in ("older", "recent"))
     return JudgedPowers(rows, *losses)
 
 
 def _moments(model: NaiveBayesClassifier, arrays: Arrays) -> dict[int, Moments]:
     numbers = [j for j in range(model.n_features_in_) if model._category_names(j) is None]
-    shape = (len(numbers), len(model.classes_))
-    rows = _numbers(arrays, "moments.rows", shape, 0)
+    rows = _numbers(arrays, "moments.rows", 0)
     _expect_rows(model, "moments.rows", rows)
-    mean = _numbers(arrays, "moments.mean", shape)
-    deviation = _numbers(arrays, "moments.deviation", shape, 0)
+    mean = _numbers(arrays, "moments.mean")
+    deviation = _numbers(arrays, "moments.deviation", 0)
     return {j: Moments(rows[i], mean[i], deviation[i]) for i, j in enumerate(numbers)}
 
 
@@ -127,12 +152,11 @@ def _expect_rows(model: NaiveBayesClassifier, name: str, rows: Float64) -> None:
 
 
 def _densities(model: NaiveBayesClassifier, kinds: list[str], arrays: Arrays) -> list[Density]:
-    shape = (kinds.count("normal"), len(model.classes_))
-    mean = _numbers(arrays, "normal.mean", shape)
-    deviation = _numbers(arrays, "normal.deviation", shape, np.finfo(np.float64).smallest_subnormal)
+    mean = _numbers(arrays, "normal.mean")
+    deviation = _numbers(arrays, "normal.deviation", np.finfo(np.float64).smallest_subnormal)
     normals = (Normal(*one) for one in zip(mean, deviation, strict=True))
-    tables = iter(_tables(model, len(kinds) - shape[0], arrays))
-    edges = _numbers(arrays, "histogram.edges", (None,))
+    tables = iter(_tables(model, arrays))
+    edges = _numbers(arrays, "histogram.edges")
     densities: list[Density] = []
     for j, kind in enumerate(kinds):
         if kind == "normal":
@@ -163,17 +187,17 @@ def _expect_ascending(edges: Float64, n_bins: int) -> None:
         raise ValueError("histogram.edges must ascend")
 
 
-def _tables(model: NaiveBayesClassifier, number: int, arrays: Arrays) -> list[CategoricalTable]:
-    sizes: Int64 = column("table.size", arrays["table.size"], "int64", (number,))
-    alpha = _numbers(arrays, "table.alpha", (number,))
-    counts = _numbers(arrays, "table.counts", (len(model.classes_), None), 0)
+def _tables(model: NaiveBayesClassifier, arrays: Arrays) -> list[CategoricalTable]:
+    sizes: Int64 = arrays["table.size"]
+    alpha = _numbers(arrays, "table.alpha")
+    counts = _numbers(arrays, "table.counts", 0)
     # Each size by itself, so that no sum of them can overflow.
     if (sizes < 1).any() or (sizes > counts.shape[1]).any() or sizes.sum() != counts.shape[1]:
         raise ValueError("table.size does not go with table.counts")
     with np.errstate(over="ignore"):
         if not ((alpha > 0) & np.isfinite(alpha * sizes)).all():
             raise ValueError("table.alpha must be positive, and finite for all categories together")
-    parts = np.split(counts, np.cumsum(sizes)[:-1], axis=1) if number else []
+    parts = np.split(counts, np.cumsum(sizes)[:-1], axis=1) if len(sizes) else []
     for part in parts:
         _expect_rows(model, "table.counts", part.sum(axis=1))
     return [CategoricalTable(part, one) for part, one in zip(parts, alpha.tolist(), strict=True)]

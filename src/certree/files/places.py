@@ -2,6 +2,14 @@
 
 import os
 from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any
+
+
+def expect_path(path: Any) -> None:
+    """Check that it is a name of a file."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be a str or a path, got {shortened(path)}")
 
 
 def expect_writable(path: str | os.PathLike[str] | None) -> None:

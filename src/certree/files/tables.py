@@ -174,7 +174,8 @@ def _expect_utf8(table: "pa.Table", file: Path) -> None:
     except UnicodeDecodeError:
         raise ValueError(f"{wanted} the names of its columns are in another encoding") from None
     is_binary = needed("pyarrow", "files").types.is_binary
-    other = [name for name in names if is_binary(table.schema.field(name).type)]
+    kinds = zip(names, table.schema.types, strict=True)
+    other = [name for name, kind in kinds if is_binary(kind)]
     if other:
         columns = ", ".join(map(repr, other))
         raise ValueError(f"{wanted} column {columns} is in another encoding, such as latin-1")
@@ -227,12 +228,8 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
         if values.null_count:
             raise ValueError(f"the target {target!r} has {values.null_count} missing values")
         y = np.asarray(values.to_numpy(zero_copy_only=False))
-        if y.dtype.kind not in "biufO":
-            raise ValueError(
-                f"the target {target!r} must hold classes or numbers, got {values.type}"
-            )
         if y.dtype == object:
-            y = y.astype(str)
+            y = _strings(y, target)
         columns = columns.drop_columns([target])
     features = [_feature(columns, name) for name in columns.column_names]
     if not features:
@@ -242,6 +239,12 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
     for j, feature in enumerate(features):
         X[:, j] = feature
     return Table(X, y, list(columns.column_names))
+
+
+def _strings(values: NDArray[Any], target: str) -> NDArray[Any]:
+    if any(isinstance(value, str) and value.endswith("\0") for value in values):
+        raise ValueError(f"the target {target!r} has values that end in a NUL, which NumPy drops")
+    return values.astype(str)
 
 
 def _feature(columns: "pa.Table", name: str) -> NDArray[Any]:

@@ -1,35 +1,71 @@
 """What a model file holds of a tree in which prunings vote."""
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.certificates.certificate import METHODS, Certificate
+from certree._core import push_down
+from certree.arrays import codes
+from certree.certificates.certificate import restored_certificate
 from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator
+from certree.files.archive import Shapes
 from certree.stats import NodeStats, Stats, TargetStats
-from certree.tree import Tree
+from certree.tree import Tree, threads
 from certree.tune import Mixture
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights
 
-_SPLITS = ("feature", "threshold", "left", "chain", "missing_left")
-_COLUMNS = {
-    "tree": (*_SPLITS, "category_start", "categories"),
-    "weights": ("weight", "log_odds", "chain_entropy", "chain_mode"),
-    "vote": ("score",),
+_Columns = dict[str, tuple[str, str]]
+
+# Type and length of the columns of each part: m nodes, c categories in sets.
+_TREE: _Columns = {
+    "feature": ("<i4", "m"),
+    "threshold": ("<f8", "m"),
+    "left": ("<i4", "m"),
+    "chain": ("<i4", "m"),
+    "missing_left": ("|b1", "m"),
+    "category_start": ("<i8", "m + 1"),
+    "categories": ("<i4", "c"),
 }
+_LAW = ("weight", "log_odds", "chain_entropy", "chain_mode")
+_WEIGHTS: _Columns = dict.fromkeys(_LAW, ("<f8", "m"))
+_CLASS_STATS: _Columns = {"counts": ("<f8", "m"), "label": ("<i4", "m")}
+_TARGET_STATS: _Columns = dict.fromkeys(("rows", "mean", "sse"), ("<f8", "m"))
+# These have a second axis: classes, of which two are counted at least, or the one number predicted.
+_TABLES = {"stats.counts", "vote.score"}
+
+# More than a fit makes; each is computed again.
+_MOST_CERTIFICATES = 64
 
 
-_CLASS_STATS, _TARGET_STATS = ("counts", "label"), ("rows", "mean", "sse")
-
-
-def _columns(model: type) -> dict[str, tuple[str, ...]]:
+def _columns(model: type) -> dict[str, _Columns]:
     """The arrays of a model by its parts."""
     stats = _CLASS_STATS if issubclass(model, TreeVoteClassifier) else _TARGET_STATS
-    return {**_COLUMNS, "stats": stats}
+    return {"tree": _TREE, "weights": _WEIGHTS, "vote": {"score": ("<f8", "m")}, "stats": stats}
+
+
+def entries_of_tree(model: type) -> frozenset[str]:
+    """What the header has of a tree."""
+    entries = {"temperatures", "shares", "optimal_splits", "log_evidence"}
+    if issubclass(model, CertifiedTreeClassifier):
+        entries |= {"certificates", "deployed"}
+    return frozenset(entries if issubclass(model, TreeVoteClassifier) else entries | {"unit"})
+
+
+def shapes_of_tree(
+    model: TreeVoteEstimator,
+    header: dict[str, Any],  # noqa: ARG001 -- naive Bayes has a part of its shapes there
+) -> Shapes:
+    """Types and shapes of the arrays; number of features and classes are set."""
+    width = max(2, model.n_classes_) if isinstance(model, TreeVoteClassifier) else 1
+    return {
+        (full := f"{part}.{name}"): (dtype, (length, width) if full in _TABLES else (length,))
+        for part, columns in _columns(type(model)).items()
+        for name, (dtype, length) in columns.items()
+    }
 
 
 def parts_of_tree(model: TreeVoteEstimator) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -42,8 +78,8 @@ def parts_of_tree(model: TreeVoteEstimator) -> tuple[dict[str, Any], dict[str, N
     }
     arrays = {
         f"{part}.{name}": getattr(getattr(model, f"{part}_"), name)
-        for part, names in _columns(type(model)).items()
-        for name in names
+        for part, columns in _columns(type(model)).items()
+        for name in columns
     }
     if isinstance(model.stats_, TargetStats):
         header["unit"] = float(model.stats_.unit)
@@ -57,61 +93,92 @@ def restore_tree(
     model: TreeVoteEstimator, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
 ) -> None:
     """Check these parts and set the fitted attributes; number of features and classes are set."""
-    columns = _columns(type(model))
-    parts = {part: [arrays[f"{part}.{name}"] for name in names] for part, names in columns.items()}
+    parts = {
+        part: [arrays[f"{part}.{name}"] for name in columns]
+        for part, columns in _columns(type(model)).items()
+    }
     tree = Tree(
-        **dict(zip(_COLUMNS["tree"], parts["tree"], strict=True)),
+        **dict(zip(_TREE, parts["tree"], strict=True)),
         n_features=model.n_features_in_,
         optimal_splits=header["optimal_splits"],
     )
+    _expect_known_categories(model, tree)
     weight, log_odds, *chains = parts["weights"]
-    law = NodeWeights(weight, log_odds, float(header["log_evidence"]), *chains).of(tree)
+    law = NodeWeights(weight, log_odds, _number(header["log_evidence"]), *chains).of(tree)
+    # Each pruning has one leaf on every path; a vote of ones adds up to how many there are.
+    leaves = push_down(tree.left, law.weight, None, np.ones((tree.n_nodes, 1)), 1)
+    if not np.allclose(leaves[tree.is_leaf], 1):
+        raise ValueError("weight must sum to 1 along every path of the tree")
     ballot = Vote(*parts["vote"])
     if isinstance(model, TreeVoteClassifier):
         stats: Stats = NodeStats(*parts["stats"]).of(tree)
-        n_scores = stats.table.shape[1]
-        if not np.allclose(ballot.score[tree.is_leaf].sum(axis=1), 1) or ballot.score.min() < 0:
-            raise ValueError("the votes in a leaf are no shares that sum to 1")
-        model.n_classes_ = len(model.classes_)
-        if max(2, model.n_classes_) != n_scores:
-            raise ValueError(f"{model.n_classes_} classes do not go with {n_scores} counted ones")
+        _expect_shares(model, ballot, tree.is_leaf)
     else:
         rows, mean, sse = parts["stats"]
-        stats = TargetStats(rows, mean, sse, float(header["unit"])).of(tree)
-        n_scores = 1
-    if ballot.score.shape != (tree.n_nodes, n_scores):
-        raise ValueError(f"the vote has shape {ballot.score.shape}, not {tree.n_nodes, n_scores}")
+        stats = TargetStats(rows, mean, sse, _number(header["unit"])).of(tree)
     model._set_laws(_laws(model, header["temperatures"], header["shares"]))
     model._set_fitted(tree, stats, law, ballot)
+    _expect_usable(model)
     if isinstance(model, CertifiedTreeClassifier):
         _set_certificates(model, header["certificates"], header["deployed"])
 
 
-def _laws(model: TreeVoteEstimator, temperatures: dict[str, Any], given: list[float]) -> Mixture:
-    if set(temperatures) != set(model._temperatures):
-        raise ValueError(f"expected temperatures {model._temperatures}, got {temperatures}")
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"expected a number, got {value!r}")
+    return float(value)
+
+
+def _expect_known_categories(model: TreeVoteEstimator, tree: Tree) -> None:
+    """Sets of a tree hold categories that have names, if any have."""
+    if model.categories_ is None or not len(tree.categories):
+        return
+    known = [2**31 if names is None else len(names) for names in model.categories_.names]
+    node = np.repeat(np.arange(tree.n_nodes), np.diff(tree.category_start))
+    if (tree.categories >= np.array(known)[tree.feature[node]]).any():
+        raise ValueError("the tree compares categories that are not among those of the features")
+
+
+def _expect_shares(model: TreeVoteClassifier, ballot: Vote, is_leaf: NDArray[np.bool_]) -> None:
+    """Votes in the leaves are shares, and the classes that there are have most of them."""
+    if not np.allclose(ballot.score[is_leaf].sum(axis=1), 1) or ballot.score.min() < 0:
+        raise ValueError("the votes in a leaf are no shares that sum to 1")
+    if ballot.label[is_leaf].max() >= model.n_classes_:
+        raise ValueError(
+            f"a leaf votes for another class than the {model.n_classes_} that there are"
+        )
+
+
+def _expect_usable(model: TreeVoteEstimator) -> None:
+    """What predictions look up of the parameters goes with the tree."""
+    slopes = model._voting().slopes
+    if slopes is not None and len(slopes) != model.n_features_in_:
+        raise ValueError(f"slopes must have shape ({model.n_features_in_},), got {slopes.shape}")
+    # Leaves compare none, but slopes look it up at all nodes.
+    codes("feature", model.tree_.feature, model.tree_.n_nodes, model.n_features_in_)
+    model._partition()
+    if not 1 <= threads(model.n_jobs) < 2**31:
+        raise ValueError(f"n_jobs must be a number of threads, got {model.n_jobs!r}")
+
+
+def _laws(model: TreeVoteEstimator, temperatures: Any, given: Any) -> Mixture:
+    if not isinstance(temperatures, dict) or set(temperatures) != set(model._temperatures):
+        raise ValueError(f"expected temperatures {model._temperatures}, got {temperatures!r}")
     shares = np.array(given, dtype=np.float64)
     laws = [
         np.broadcast_to(np.array(temperatures[name], dtype=np.float64), shares.shape)
         for name in model._temperatures
     ]
+    if np.isnan(laws).any():
+        raise ValueError(f"temperatures must be numbers, got {temperatures}")
     return Mixture(np.stack(laws, axis=1), shares)
 
 
-def _set_certificates(
-    model: CertifiedTreeClassifier, saved: list[dict[str, Any]], deployed: Any
-) -> None:
-    certificates, entries = [], {field.name for field in fields(Certificate)}
-    for one in saved:
-        if set(one) != entries:
-            raise ValueError(f"expected a certificate with {sorted(entries)}, got {one!r}")
-        if one["method"] not in METHODS:
-            raise ValueError(f"unknown method {one['method']!r}")
-        certificates.append(Certificate(**{**one, "observed": tuple(one["observed"])}))
-    if deployed not in range(len(certificates)):
-        raise ValueError(
-            f"deployed must be one of {len(certificates)} certificates, got {deployed!r}"
-        )
+def _set_certificates(model: CertifiedTreeClassifier, saved: Any, deployed: Any) -> None:
+    if not isinstance(saved, list) or len(saved) > _MOST_CERTIFICATES:
+        raise ValueError(f"expected a list of certificates, got {saved!r}")
+    if type(deployed) is not int or not 0 <= deployed < len(saved):
+        raise ValueError(f"deployed must be one of {len(saved)} certificates, got {deployed!r}")
     model.election_ = None
-    model.certificates_ = tuple(certificates)
+    model.certificates_ = tuple(map(restored_certificate, saved))
     model.certificate_ = model.certificates_[deployed]

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from certree.arrays import LARGEST, Float64, Int32, column
+from certree.arrays import LARGEST, Float64, Int32, column, has_finite_sum
+from certree.fitted import reads_state, replaces_state
 from certree.naive_bayes.densities import (
     KINDS,
     RULES,
@@ -155,6 +156,9 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (K,)
         The classes.
+    row_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
+        was saved without.
     class_count_ : ndarray of shape (K,)
         Number (or weight) of the rows of each class.
     class_prior_ : ndarray of shape (K,)
@@ -219,6 +223,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     # -- training ----------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @replaces_state
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Choose and learn the density of each feature in each class.
 
@@ -239,6 +244,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         return self._learn(X, y, sample_weight, first=True, classes=None)
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @replaces_state
     def partial_fit(
         self,
         X: ArrayLike,
@@ -289,31 +295,25 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     def _learn(
         self, X: ArrayLike, y: ArrayLike, sample_weight: Any, first: bool, classes: Any
     ) -> Self:
-        before = self.__dict__.copy()
-        try:
-            if self.priors is not None and self.class_weight is not None:
-                raise ValueError("priors and class_weight contradict each other: give one of them")
-            training = training_rows(
-                self,
-                X,
-                y,
-                sample_weight,
-                categories=self._learned_categories,
-                classes=classes,
-                reset=first,
-            )
-            rows, codes = training.X.astype(np.float64), training.y
-            weight = np.ones(len(codes)) if training.weight is None else training.weight
-            if first:
-                self._begin(rows, codes, weight)
-            else:
-                self._go_on(rows, codes, weight)
-            self.class_prior_ = self._priors()
-            self._set_power(rows, codes, weight)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)  # a fit that fails leaves the estimator as it was
-            raise
+        if self.priors is not None and self.class_weight is not None:
+            raise ValueError("priors and class_weight contradict each other: give one of them")
+        training = training_rows(
+            self,
+            X,
+            y,
+            sample_weight,
+            categories=self._learned_categories,
+            classes=classes,
+            reset=first,
+        )
+        rows, codes = training.X.astype(np.float64), training.y
+        weight = np.ones(len(codes)) if training.weight is None else training.weight
+        if first:
+            self._begin(rows, codes, weight)
+        else:
+            self._go_on(rows, codes, weight)
+        self.class_prior_ = self._priors()
+        self._set_power(rows, codes, weight)
         return self
 
     def _learned_categories(self, X: Any) -> Categories | None:
@@ -343,6 +343,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             for j, x in enumerate(rows.T)
             if self._category_names(j) is None
         }
+        self._expect_finite()
         floor = self._floor()
         names = getattr(self, "feature_names_in_", None)
         choices = choices_of(self.densities, self.n_features_in_, names)
@@ -377,6 +378,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             j: moments.plus(Moments.of(rows[:, j], y, weight, n_classes))
             for j, moments in self._moments.items()
         }
+        self._expect_finite()
         floor = self._floor()
         self.densities_ = [
             self._normal(j, floor)
@@ -384,6 +386,17 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             else density.plus(rows[:, j], y, weight)
             for j, density in enumerate(self.densities_)
         ]
+
+    def _expect_finite(self) -> None:
+        """Refuse sums that float64 does not hold; predictions by them would be NaN."""
+        if not has_finite_sum(self.class_count_):
+            raise ValueError("the weights of all rows must have a finite sum")
+        for j, moments in self._moments.items():
+            if not (np.isfinite(moments.mean).all() and np.isfinite(moments.deviation).all()):
+                raise ValueError(
+                    f"the mean or the deviation of feature {self._names[j]!r} is too large for a "
+                    "float64: multiply it by a small constant"
+                )
 
     def _floor(self) -> float:
         """Root of what is added to the variances of normal densities."""
@@ -460,6 +473,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             log_prior: Float64 = np.log(self.class_prior_)
         return log_prior
 
+    @reads_state
     def predict_joint_log_proba(self, X: ArrayLike) -> Float64:
         """Log of prior times densities of each class.
 
@@ -476,6 +490,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         log_density = self._log_density(new_rows(self, X))
         return self._log_prior + log_density
 
+    @reads_state
     def predict_log_proba(self, X: ArrayLike) -> Float64:
         """Log posterior of each class.
 
@@ -492,6 +507,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         log_density = self._log_density(new_rows(self, X))
         return self._log_prior + relative(self._log_prior, log_density)
 
+    @reads_state
     def predict_proba(self, X: ArrayLike) -> Float64:
         """Posterior of each class.
 
@@ -507,6 +523,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         """
         return np.exp(self.predict_log_proba(X))
 
+    @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class with the largest posterior, ties to the first in `classes_`.
 
@@ -533,6 +550,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     def _category_names(self, j: int) -> Names | None:
         return None if self.categories_ is None else self.categories_.names[j]
 
+    @reads_state
     def explain(self, x: ArrayLike) -> list[Contribution]:
         """Say what the prior and each feature of a row add to the log posterior.
 

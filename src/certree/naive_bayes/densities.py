@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64, Int32
+from certree.arrays import Float64, Int32, OfColumns
 
 KINDS = ("normal", "histogram", "categorical")
 
@@ -35,7 +35,7 @@ def known(x: Float64, y: Int32, weight: Float64) -> tuple[Float64, Int32, Float6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moments:
+class Moments(OfColumns):
     """Rows, mean and standard deviation of a feature in each class.
 
     Standard deviations are kept, not variances, so that nothing overflows. They divide by the number
@@ -51,6 +51,9 @@ class Moments:
     rows: Float64
     mean: Float64
     deviation: Float64
+
+    def __post_init__(self) -> None:
+        self._check("float64", (len(self.rows),), "rows", "mean", "deviation")
 
     @classmethod
     def of(cls, x: Float64, y: Int32, weight: Float64, n_classes: int) -> Self:
@@ -129,7 +132,7 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Normal:
+class Normal(OfColumns):
     """A normal density in each class.
 
     Parameters
@@ -141,6 +144,9 @@ class Normal:
     mean: Float64
     deviation: Float64
     kind: ClassVar[str] = "normal"
+
+    def __post_init__(self) -> None:
+        self._check("float64", (len(self.mean),), "mean", "deviation")
 
     def log_density(self, x: Float64) -> Float64:
         """Log density of values (n,) in each class, (n, K); 0 where a value is missing."""
@@ -165,7 +171,7 @@ def _log_normal(residual: Float64, deviation: Float64) -> Float64:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CategoricalTable:
+class CategoricalTable(OfColumns):
     """A smoothed table of categories in each class.
 
     Parameters
@@ -179,6 +185,9 @@ class CategoricalTable:
     counts: Float64
     alpha: float
     kind: ClassVar[str] = "categorical"
+
+    def __post_init__(self) -> None:
+        self._check("float64", (None, None), "counts")
 
     @classmethod
     def empty(cls, n_classes: int, n_categories: int, alpha: float) -> Self:
@@ -215,7 +224,7 @@ class CategoricalTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Histogram:
+class Histogram(OfColumns):
     """A smoothed histogram in each class, all with the same bins.
 
     Parameters
@@ -230,6 +239,9 @@ class Histogram:
     edges: Float64
     table: CategoricalTable
     kind: ClassVar[str] = "histogram"
+
+    def __post_init__(self) -> None:
+        self._check("float64", (self.table.counts.shape[1] + 1,), "edges")
 
     @classmethod
     def empty(cls, edges: Float64, n_classes: int, alpha: float) -> Self:

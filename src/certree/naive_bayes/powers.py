@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from certree.arrays import Float64, Int32
+from certree.arrays import Float64, Int32, OfColumns
 
 # The powers that are compared: those from 2^-12 on are within a fifth of the next. The first is next to
 # nothing, but lets densities decide between classes of the same prior.
@@ -60,7 +60,7 @@ def losses_of(log_prior: Float64, log_density: Float64, y: Int32, weight: Float6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JudgedPowers:
+class JudgedPowers(OfColumns):
     """The log loss of rows that were left out, for each power.
 
     Sums over rows are all that is kept, so batches can be added for ever. A model of few rows is a
@@ -79,6 +79,9 @@ class JudgedPowers:
     rows: float
     older: Float64
     recent: Float64
+
+    def __post_init__(self) -> None:
+        self._check("float64", POWERS.shape, "older", "recent")
 
     @classmethod
     def none(cls) -> Self:

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import entr
 
 from certree._core import critical_prices, merge_order
-from certree.arrays import Float64, Int32
+from certree.arrays import Float64, Int32, OfColumns
 from certree.prunings.rule import PruningRule
 from certree.signatures import checked
 from certree.stats import NodeStats, Stats
@@ -17,7 +17,7 @@ from certree.weights.node_weights import NodeWeights, pruning_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PruningPath:
+class PruningPath(OfColumns):
     """Nested prunings of a tree by their price, from the largest to the smallest.
 
     Parameters
@@ -33,6 +33,10 @@ class PruningPath:
     tree: Tree
     prices: Float64
     critical: Float64
+
+    def __post_init__(self) -> None:
+        self._check("float64", (None,), "prices")
+        self._check("float64", (self.tree.n_nodes,), "critical")
 
     def pruning(self, step: int) -> NodeWeights:
         """The pruning of one step of the path: weights 0 and 1."""
@@ -107,6 +111,11 @@ class MergePath(PruningPath):
 
     order: Int32
     rises: Float64
+
+    def __post_init__(self) -> None:
+        PruningPath.__post_init__(self)  # super() knows no class that was made anew, with slots
+        self._check("int32", (self.tree.n_nodes,), "order")
+        self._check("float64", (self.tree.n_nodes // 2,), "rises")
 
     def after(self, n_merges: int) -> NodeWeights:
         """The pruning after 0 .. m // 2 merges: weights 0 and 1."""

@@ -7,7 +7,7 @@ from scipy.special import betaincinv, gammaln
 from certree.arrays import Float64, column, nonnegative
 from certree.prunings.paths import impurity_cost
 from certree.prunings.rule import PruningRule
-from certree.signatures import checked
+from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
 from certree.weights.family import Family, chain_stops, gains_of
@@ -206,6 +206,7 @@ class Pessimistic(PruningRule):
 
     def family(self, tree: Tree, stats: NodeStats) -> Family:
         """The prunings of a tree, by their price."""
+        expect_settings(self)
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
         added = upper_errors(stats.of(tree), self.confidence) - stats.errors

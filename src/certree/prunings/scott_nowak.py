@@ -1,7 +1,7 @@
 """Prunings after Scott and Nowak: penalties in the square root of the size, whole or piece by piece."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from math import comb, log
 from numbers import Integral
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from certree._core import fragment_pruning
-from certree.arrays import Float64, nonnegative
+from certree.arrays import LARGEST, Float64, OfColumns, nonnegative
 from certree.grow.dyadic import dyadic_resolution
 from certree.grow.partition import Partition
 from certree.prunings.paths import PruningPath, cost_complexity_path, leaf_gains, losses_as_leaf
@@ -108,7 +108,7 @@ def square_root_penalised(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FragmentPrunings:
+class FragmentPrunings(OfColumns):
     """Prunings that pay for the leaves of their cheapest root fragment, by a price.
 
     Parameters
@@ -129,6 +129,10 @@ class FragmentPrunings:
     chain_leaves: Float64
     size_penalty: Float64
     cell_penalty: Float64
+
+    def __post_init__(self) -> None:
+        names = (field.name for field in fields(self) if field.name != "tree")
+        self._check("float64", (self.tree.n_nodes,), *names)
 
     def at(self, price: float) -> NodeWeights:
         """The best pruning: weights 0 and 1."""
@@ -193,7 +197,7 @@ def fragment_prunings(
 
 def _degree(smoothness: object) -> int:
     """Degree of the polynomials for a boundary of some smoothness."""
-    if not isinstance(smoothness, Integral) or smoothness < 1:
+    if not isinstance(smoothness, Integral) or not 1 <= int(smoothness) <= LARGEST:
         raise ValueError(f"smoothness must be a whole number >= 1, got {smoothness!r}")
     return int(smoothness) - 1
 

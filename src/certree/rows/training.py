@@ -30,10 +30,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from certree.arrays import Float64, array_of, has_finite_sum
+from certree.arrays import Float64, array_of, has_finite_sum, places_among
 from certree.rows.categories import Categories, categories_of
 from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold, Indices, content_folds
+from certree.rows.hashes import UInt64, distinct, row_hashes
 
 # How scikit-learn is to check a matrix of features.
 _NUMBERS: dict[str, Any] = {
@@ -52,7 +53,8 @@ class Training:
     X : ndarray of shape (n, p)
         Numbers, and codes of categories; NaN where one is missing.
     y : ndarray of shape (n,)
-        Classes 0, 1, ... (int32) or a numeric target (float64).
+        Classes 0, 1, ... (int32) or a numeric target (float64). Rows that only weigh may be of a class
+        that no growing row has: all such classes are `other_class`.
     weight : ndarray of float64, shape (n,), or None
         Positive weight of each row; None: 1 each.
     sides : Sides
@@ -157,13 +159,13 @@ def training_rows(
     grow_size: float | None = None,
     random_state: np.random.RandomState | None = None,
     categories: Callable[[Any], Categories | None] | None = None,
-    classes: NDArray[Any] | None = None,
+    classes: ArrayLike | None = None,
     reset: bool = True,
 ) -> Training:
     """Check and code what an estimator is fitted on, and leave out rows of weight zero.
 
     Sets what rows tell of features and target: ``n_features_in_``, ``feature_names_in_``,
-    ``categories_`` and, of a classifier, ``classes_`` and ``n_classes_``.
+    ``categories_`` and, of a classifier, ``classes_``, ``n_classes_`` and ``row_hashes_``.
 
     Parameters
     ----------
@@ -184,8 +186,8 @@ def training_rows(
         Deals the rows.
     categories : callable or None
         Learns the `Categories` of rows; None: those that ``categorical_features`` names.
-    classes : ndarray of shape (K,), or None
-        The classes; None: those of the rows.
+    classes : array-like of shape (K,), or None
+        The classes; None: those of the rows that grow.
     reset : bool
         Whether features and classes are new, or must be those that the model knows.
 
@@ -215,6 +217,8 @@ def training_rows(
     sides = Sides.all_grow(len(target))
     if grow_size is not None:
         sides = deal(len(target), grow_size, check_random_state(random_state), groups)
+    if is_classifier(model) and isinstance(model.class_weight, str):
+        weight = _times(balanced_weights(target, weight, sides), weight)
     if hasattr(model, "preprocessor"):
         X = _preprocessed(model, X, target, sides)
     if reset:
@@ -223,7 +227,9 @@ def training_rows(
         )
         model.categories_ = learn(_growing(X, sides))
     rows = _matrix(model, X, reset)
-    coded = _coded(model, target, classes, reset)
+    coded = _coded(model, target, classes, reset, sides)
+    if is_classifier(model):
+        model.row_hashes_ = _learned_hashes(model, rows, reset)
     return Training(rows, coded, weight, sides, indices, groups, n_given)
 
 
@@ -237,34 +243,48 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
         y = array_of("y", y)
     if not is_classifier(model):
         _expect_numbers("y", y)
+    times = np.asarray(y)
+    if times.dtype.kind in "mM" and np.isnat(times).any():
+        raise ValueError("Input y contains NaT, where every row must have a class.")
     target = _check_y(y, y_numeric=not is_classifier(model), estimator=model)
     check_consistent_length(X, target)
     weight = None
     if sample_weight is not None:
-        _expect_numbers("sample_weight", sample_weight)
+        _expect_numbers("sample_weight", sample_weight, "biuf")
         weight = _check_sample_weight(
             sample_weight, target, dtype=np.float64, ensure_non_negative=True
         )
     if is_classifier(model):
         check_classification_targets(target)
-        if model.class_weight is not None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                factor = class_weights(model.class_weight, target, weight)
-                weight = factor if weight is None else weight * factor
-    if weight is not None and not has_finite_sum(weight):
-        raise ValueError("the weights of all rows must have a finite sum, class_weight included")
+        if isinstance(model.class_weight, dict):
+            _expect_class_weights(model.class_weight)
+            weight = _times(compute_sample_weight(model.class_weight, target), weight)
+    _expect_finite_sum(weight)
     return target, weight
 
 
-def _expect_numbers(name: str, values: Any) -> None:
-    """Refuse words and objects before they are made numbers of."""
+def _times(factor: Float64, weight: Float64 | None) -> Float64:
+    """Weights with those of the classes."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = factor if weight is None else weight * factor
+    _expect_finite_sum(product)
+    return product
+
+
+def _expect_finite_sum(weight: Float64 | None) -> None:
+    if weight is not None and not has_finite_sum(weight):
+        raise ValueError("the weights of all rows must have a finite sum, class_weight included")
+
+
+def _expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
+    """Refuse words and objects before they are made numbers of; scikit-learn refuses complex ones."""
     given = array_of(name, values)
     if given.dtype.kind == "O":  # numbers of Python, or what pandas makes of missing ones
         try:
             given = given.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"{name} must hold numbers, got {shortened(values)}") from None
-    if given.dtype.kind not in "biufc":  # of complex ones scikit-learn says more
+    if given.dtype.kind not in kinds:
         raise ValueError(f"{name} must hold numbers, got dtype {given.dtype}")
 
 
@@ -298,41 +318,61 @@ def _preprocessed(model: Any, X: Any, target: NDArray[Any], sides: Sides) -> Any
 def _matrix(model: Any, X: Any, reset: bool) -> NDArray[Any]:
     """Rows as a matrix of numbers; sets or checks the number and the names of the features."""
     if model.categories_ is None:
-        rows: NDArray[Any] = validate_data(model, X, reset=reset, **_NUMBERS)
+        try:
+            rows: NDArray[Any] = validate_data(model, X, reset=reset, **_NUMBERS)
+        except (ValueError, OverflowError):
+            _expect_numbers("X", X)
+            raise
         return rows
     validate_data(model, X, reset=reset, skip_check_array=True)
     return check_array(model.categories_.encode(X), estimator=model, **_NUMBERS)
 
 
 def _coded(
-    model: Any, target: NDArray[Any], classes: NDArray[Any] | None, reset: bool
+    model: Any, target: NDArray[Any], classes: ArrayLike | None, reset: bool, sides: Sides
 ) -> NDArray[Any]:
     """The target as int32 classes or float64 numbers."""
     if not is_classifier(model):
         return np.ascontiguousarray(target, dtype=np.float64)
     if reset:
-        model.classes_ = np.unique(target) if classes is None else classes
+        model.classes_ = np.unique(_growing(target, sides) if classes is None else classes)
         model.n_classes_ = len(model.classes_)
-    codes = np.searchsorted(model.classes_, target).clip(max=len(model.classes_) - 1)
-    unknown = model.classes_[codes] != target
-    if unknown.any():
+    codes, known = places_among(model.classes_, target)
+    # A class that no growing row has is one that the tree cannot predict: an error, whatever it says.
+    if not known[sides.grow].all() or not known.any():
         raise ValueError(
-            f"y must hold classes among {model.classes_}, got {np.unique(target[unknown])}"
+            f"y must hold classes among {model.classes_}, got {np.unique(target[~known])}"
         )
-    return codes.astype(np.int32)
+    return np.where(known, codes, other_class(model)).astype(np.int32)
 
 
-def class_weights(class_weight: Any, y: NDArray[Any], weight: Float64 | None) -> Float64:
-    """Weight of each row's class; "balanced" counts rows by their weights, scikit-learn does not."""
-    if class_weight != "balanced":
-        _expect_class_weights(class_weight)
-        weights: Float64 = compute_sample_weight(class_weight, y)
-        return weights
-    _, codes = np.unique(y, return_inverse=True)
-    totals = np.bincount(codes, weight)
-    present = totals > 0
-    factor = totals.sum() / (present.sum() * np.where(present, totals, 1))
-    return np.where(present, factor, 0)[codes]
+def _learned_hashes(model: Any, rows: NDArray[Any], reset: bool) -> UInt64 | None:
+    """Hashes of the rows of the fit; None if those of earlier ones are not known."""
+    if reset:
+        return distinct(row_hashes(rows))
+    if model.row_hashes_ is None:
+        return None
+    return distinct(model.row_hashes_, row_hashes(rows))
+
+
+def other_class(model: Any) -> int:
+    """The code of all classes that a classifier does not know; counting takes two at least."""
+    return max(2, len(model.classes_))
+
+
+def balanced_weights(y: NDArray[Any], weight: Float64 | None, sides: Sides) -> Float64:
+    """Weight of each row's class by the weights of the growing rows; scikit-learn counts them.
+
+    What grows the tree must not depend on rows that only weigh. Where none grow all are counted: their
+    weights then shape the law alone, and all labellings are certified at once. The mean factor, 1, is
+    for classes that no growing row has.
+    """
+    classes, codes = np.unique(_growing(y, sides), return_inverse=True)
+    totals = np.bincount(codes, None if weight is None else _growing(weight, sides))
+    with np.errstate(over="ignore"):
+        factor = totals.sum() / (len(classes) * totals)
+    places, known = places_among(classes, y)
+    return np.where(known, factor[places], 1.0)
 
 
 def _expect_class_weights(class_weight: dict[Any, Any]) -> None:
@@ -359,7 +399,8 @@ def new_rows(model: Any, X: Any) -> NDArray[Any]:
 
 def one_row(x: ArrayLike) -> ArrayLike:
     """Give one row of shape (p,) two dimensions; a table stays as it is."""
-    if np.ndim(x) == 2:
+    given = array_of("x", x)
+    if given.ndim == 2:
         return x
     # Numbers beside strings stay numbers.
-    return np.asarray(x, dtype=object if np.asarray(x).dtype.kind == "U" else None)[None]
+    return np.asarray(x, dtype=object if given.dtype.kind == "U" else None)[None]

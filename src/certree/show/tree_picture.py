@@ -1,12 +1,14 @@
 """A picture of a tree with the shares of its cells."""
 
 from collections.abc import Callable
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from certree.explain import Branch, ExplainedCell
 from certree.extras import needed
+from certree.fitted import state_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +33,11 @@ def plot_tree(model: "TreeVoteEstimator", max_leaves: int = 8) -> "Figure":
     -------
     matplotlib Figure
     """
+    if not hasattr(model, "_explainer"):
+        raise TypeError(
+            f"model must be an estimator of certree with a tree, got {shortened(model)}"
+        )
+    model = state_of(model)
     root = model._explainer().shown(max_leaves)
     places: dict[int, tuple[float, int]] = {}
     n_leaves = _place(root, places)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import entr, expit, log_softmax, logsumexp
 
 from certree._core import judged_shares, reach, score_grid, weigh
-from certree.arrays import Float64, Int32, array_of, column
+from certree.arrays import Float64, Int32, OfColumns, array_of, column
 from certree.signatures import checked
 from certree.stats import Stats
 from certree.tree import LEAF, Tree
@@ -57,7 +57,7 @@ class Tunable(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Family:
+class Family(OfColumns):
     """The laws, or the prunings, that a method can choose from: one for each tuple of temperatures.
 
     ``own(v) = sum_f theta[f] F_f(v)``, where the first entries of theta are the temperatures with a
@@ -86,6 +86,10 @@ class Family:
     stops: "ChainStops"
     prune: bool = False
 
+    def __post_init__(self) -> None:
+        self._check("float64", (None,), "root", "fixed")
+        self._check("float64", (self.tree.n_nodes, len(self.root)), "gains")
+
     @property
     def n_temperatures(self) -> int:
         """Number of temperatures, t."""
@@ -106,7 +110,7 @@ class Family:
             stops.log_total,
             stops.log_split,
             theta,
-            np.ascontiguousarray(self.root, dtype=np.float64),
+            self.root,
             self.prune,
         )
         if self.prune:
@@ -185,7 +189,7 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChainStops:
+class ChainStops(OfColumns):
     """How a law may stop inside the chain of each node, apart from what its rows say.
 
     The j-th cell of a chain has log weight ``log_stop + j log_split``, but the last cell of a leaf
@@ -206,6 +210,10 @@ class ChainStops:
     entropy: Float64
     mode: Float64
 
+    def __post_init__(self) -> None:
+        m = len(self.log_total)
+        self._check("float64", (m,), "log_total", "log_split", "entropy", "mode")
+
 
 def chain_stops(
     tree: Tree, log_split: float | Float64 = 0.0, log_stop: float = 0.0, free_end: bool = False
@@ -213,7 +221,6 @@ def chain_stops(
     """Sum up the stops inside the chains of a tree."""
     m = tree.n_nodes
     ends = tree.is_leaf if free_end else np.zeros(m, dtype=bool)
-    # np.zeros costs nothing until it is written to.
     total = np.where(ends, 0.0, log_stop) if log_stop else np.zeros(m)
     passed: Float64 = np.multiply(log_split, tree.chain) if np.any(log_split) else np.zeros(m)
     entropy = mode = np.zeros(m)

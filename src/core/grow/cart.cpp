@@ -80,12 +80,12 @@ class Part {
       y_[i] = whole.y[row];
       if (whole.weight) weight_[i] = whole.weight[row];
     }
-    for (std::int64_t l = 0; l < whole.lists.n_rows; ++l) {
+    for (const std::size_t l : turns(whole.lists.n_rows, m_)) {
       RankedRow* to = rows_.lists.row(l);
       for (const RankedRow& e : Rows::part(whole.lists.row(l), cell))
         *to++ = {e.rank, number[e.row]};
     }
-    for (std::int64_t s = 0; s < whole.codes.n_rows; ++s) {
+    for (const std::size_t s : turns(whole.codes.n_rows, m_)) {
       std::uint32_t* to = rows_.codes.row(s);
       for (const RankedRow& e : members) *to++ = whole.codes.row(s)[e.row];
     }
@@ -134,9 +134,8 @@ class OwnUnit {
     const auto [least, most] = std::ranges::minmax(weight);
     if (least > 0.0 && most < kInfinity)
       exponent_ = std::max(std::ilogb(least), std::ilogb(most) - kRange);
-    std::ranges::transform(weight, weight_.get(), [&](double w) {
-      return std::max(std::ldexp(w, -exponent_), std::ldexp(1.0, -kRange));
-    });
+    for (const std::size_t i : turns(weight.size()))
+      weight_[i] = std::max(std::ldexp(weight[i], -exponent_), std::ldexp(1.0, -kRange));
     is_plain_ = false;
   }
   const double* weight() const { return is_plain_ ? nullptr : weight_.get(); }
@@ -169,7 +168,7 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y*
     parallel_for(features.n_numbers(), n_threads,
                  [&](std::int64_t i) { pick(ranked, i, n, lists.row(i)); });
   if (features.n_sets() > 0)
-    for (std::int64_t i = 0; i < n; ++i)
+    for (const std::size_t i : turns(n))
       lists.row(features.n_numbers())[i] = {0, static_cast<std::uint32_t>(i)};
   const CartRows<Real, Y> rows{X,         &features, nullptr, y, unit.weight(), unit.exponent(),
                                n_classes, lists,     codes};

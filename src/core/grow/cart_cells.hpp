@@ -75,7 +75,7 @@ struct CartRows {
     const std::uint32_t* const code = codes_of(j);
     const auto rows = members(cell);
     const std::uint32_t head = code[rows.front().row];
-    return !std::ranges::all_of(rows, [&](const RankedRow& e) { return code[e.row] == head; });
+    return !all_of(rows, [&](const RankedRow& e) { return code[e.row] == head; });
   }
 };
 

@@ -68,7 +68,7 @@ class Decisions {
     const auto weight_of = [&](const RankedRow& e) { return rows_.weight_of(e); };
     if (stopping_.too_few(rows.data(), rows.data() + rows.size(), weight_of)) return true;
     const auto head = rows_.y[rows.front().row];
-    return std::ranges::all_of(rows, [&](const RankedRow& e) { return rows_.y[e.row] == head; });
+    return all_of(rows, [&](const RankedRow& e) { return rows_.y[e.row] == head; });
   }
 
   int slope_of(std::int64_t j) const {

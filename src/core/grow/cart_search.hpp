@@ -67,6 +67,7 @@ class Search {
   // worth: if not null, the value of each feature's best cut, -HUGE_VAL if there is none.
   Cut best_of(const CartCell& cell, const std::vector<std::int64_t>& features,
               std::vector<double>* worth = nullptr) const {
+    spend(features.size());
     const auto members = rows_.members(cell);
     Cut winner;
     bool heuristic = false;
@@ -137,6 +138,11 @@ class Search {
     }
   };
 
+  static void take(Sweep& sweep, const RankedRow* first, const RankedRow* last) {
+    for (const auto part : stretches(first, last))
+      for (const RankedRow& e : part) sweep.take(e.row);
+  }
+
   void sweep_along(Sweep& sweep, const CartCell& cell, std::int64_t j, const Line& line,
                    Cut& cut) const {
     const auto [first, last, end] = line;
@@ -147,19 +153,21 @@ class Search {
       cut.missing_left = missing_left;
     };
     sweep.restart();
-    for (const RankedRow* e = first; e + 1 < last; ++e) {
-      sweep.take(e->row);
-      if (e->rank != e[1].rank) look(e + 1, false);
-    }
+    for (const auto part : stretches(first, last - 1))
+      for (const RankedRow *e = part.data(), *next = e + part.size(); e < next; ++e) {
+        sweep.take(e->row);
+        if (e->rank != e[1].rank) look(e + 1, false);
+      }
     if (last != end) {
       sweep.take(last[-1].row);
       look(last, false);
       sweep.restart();
-      for (const RankedRow* e = last; e < end; ++e) sweep.take(e->row);
-      for (const RankedRow* e = first; e + 1 < last; ++e) {
-        sweep.take(e->row);
-        if (e->rank != e[1].rank) look(e + 1, true);
-      }
+      take(sweep, last, end);
+      for (const auto part : stretches(first, last - 1))
+        for (const RankedRow *e = part.data(), *next = e + part.size(); e < next; ++e) {
+          sweep.take(e->row);
+          if (e->rank != e[1].rank) look(e + 1, true);
+        }
     }
     if (!edge) return;
     cut.n_left = edge - first;
@@ -180,7 +188,7 @@ class Search {
     const RankedRow* const edge = std::partition_point(
         first, last, [&](const RankedRow& e) { return rows_.x(e, j) <= threshold; });
     sweep.restart();
-    for (const RankedRow* e = first; e < edge; ++e) sweep.take(e->row);
+    take(sweep, first, edge);
     const auto look = [&](bool missing_left) {
       if (!consider(sweep, cell, j, cut)) return;
       cut.n_left = edge - first;
@@ -189,7 +197,7 @@ class Search {
     };
     look(false);
     if (last == end || edge == last) return;
-    for (const RankedRow* e = last; e < end; ++e) sweep.take(e->row);
+    take(sweep, last, end);
     look(true);
   }
 
@@ -203,7 +211,8 @@ class Search {
     const std::size_t size = checked_size(n_codes, width);
     if (workspace.table.size() < size) workspace.table.resize(size);
     double* const table = workspace.table.data();
-    for (const RankedRow& e : members) workspace.sweep.add(table + codes[e.row] * width, e.row);
+    for (const auto part : stretches(members))
+      for (const RankedRow& e : part) workspace.sweep.add(table + codes[e.row] * width, e.row);
     workspace.groups.clear();
     const auto collect = [&](std::uint32_t code) {
       double* const sums = table + code * width;
@@ -212,14 +221,16 @@ class Search {
       std::fill(sums, sums + width, 0.0);
     };
     if (n_codes <= members.size()) {
-      for (std::uint32_t code = 0; code < n_codes; ++code) collect(code);
+      for (const std::size_t code : turns(n_codes, width))
+        collect(static_cast<std::uint32_t>(code));
       return;
     }
     thread_local std::vector<std::uint32_t> seen;
     seen.clear();
     for (const RankedRow& e : members) seen.push_back(codes[e.row]);
-    std::ranges::sort(seen);
-    for (const std::uint32_t code : seen) collect(code);
+    looking(seen.size(), std::less<>(), [&](const auto& f) { std::ranges::sort(seen, f); });
+    for (const auto part : stretches(std::span(seen)))
+      for (const std::uint32_t code : part) collect(code);
   }
 
   void divide_set(Workspace<Sweep>& workspace, const CartCell& cell, std::int64_t j,

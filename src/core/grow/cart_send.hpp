@@ -35,13 +35,14 @@ class Sender {
     const RankedRow* const edge = list.data() + cut.n_left;
     std::int64_t n_missing = 0;
     double balance = 0.0;
-    for (const RankedRow& e : list) {
-      const bool missing = e.rank == kMissing;
-      const bool left = missing ? cut.missing_left : &e < edge;
-      goes_left_[e.row] = left;
-      n_missing += missing;
-      balance += left ? rows_.weight_of(e) : -rows_.weight_of(e);
-    }
+    for (const auto part : stretches(list))
+      for (const RankedRow& e : part) {
+        const bool missing = e.rank == kMissing;
+        const bool left = missing ? cut.missing_left : &e < edge;
+        goes_left_[e.row] = left;
+        n_missing += missing;
+        balance += left ? rows_.weight_of(e) : -rows_.weight_of(e);
+      }
     split.threshold = cut.threshold;
     split.missing_left = n_missing > 0 ? cut.missing_left : balance > 0.0;
     return cut.n_left + (cut.missing_left ? n_missing : 0);
@@ -57,12 +58,13 @@ class Sender {
     for (const std::uint32_t code : cut.right) in_left[code] = 0;
     std::int64_t n_left = 0;
     double balance = 0.0;
-    for (const RankedRow& e : rows_.members(cell)) {
-      const bool left = in_left[codes[e.row]];
-      goes_left_[e.row] = left;
-      n_left += left;
-      balance += left ? rows_.weight_of(e) : -rows_.weight_of(e);
-    }
+    for (const auto part : stretches(rows_.members(cell)))
+      for (const RankedRow& e : part) {
+        const bool left = in_left[codes[e.row]];
+        goes_left_[e.row] = left;
+        n_left += left;
+        balance += left ? rows_.weight_of(e) : -rows_.weight_of(e);
+      }
     if (cut.left.back() == missing || cut.right.back() == missing)
       split.missing_left = cut.left.back() == missing;
     else
@@ -80,13 +82,13 @@ class Sender {
     RankedRow* const list = rows_.lists.row(i);
     RankedRow* to_left = list + cell.begin;
     RankedRow* to_right = right.data();
-    for (const RankedRow* e = list + cell.begin; e != list + cell.end; ++e) {
-      const RankedRow entry = *e;
-      const std::size_t left = goes_left_[entry.row];
-      *to_left = *to_right = entry;  // no branch: it would be guessed wrong too often
-      to_left += left;
-      to_right += 1 - left;
-    }
+    for (const auto part : stretches(list + cell.begin, list + cell.end))
+      for (const RankedRow entry : part) {
+        const std::size_t left = goes_left_[entry.row];
+        *to_left = *to_right = entry;  // no branch: it would be guessed wrong too often
+        to_left += left;
+        to_right += 1 - left;
+      }
     std::copy(right.data(), to_right, to_left);
   }
 

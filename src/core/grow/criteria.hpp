@@ -26,11 +26,12 @@ struct SquaredSweep {
 
   void start(std::span<const RankedRow> rows) {
     w = s = 0.0;
-    for (const RankedRow& e : rows) {
-      const double one = weight ? weight[e.row] : 1.0;
-      w += one;
-      s += one * static_cast<double>(y[e.row]);
-    }
+    for (const auto stretch : stretches(rows))
+      for (const RankedRow& e : stretch) {
+        const double one = weight ? weight[e.row] : 1.0;
+        w += one;
+        s += one * static_cast<double>(y[e.row]);
+      }
     restart();
   }
   void restart() { w_left = s_left = 0.0; }
@@ -84,11 +85,12 @@ struct ClassSweep {
   void start(std::span<const RankedRow> rows) {
     std::fill(all.begin(), all.end(), 0.0);
     w = 0.0;
-    for (const RankedRow& e : rows) {
-      const double one = weight ? weight[e.row] : 1.0;
-      all[static_cast<std::size_t>(y[e.row])] += one;
-      w += one;
-    }
+    for (const auto stretch : stretches(rows))
+      for (const RankedRow& e : stretch) {
+        const double one = weight ? weight[e.row] : 1.0;
+        all[static_cast<std::size_t>(y[e.row])] += one;
+        w += one;
+      }
     n_present = 0;
     for (std::size_t k = 0; k < all.size(); ++k)
       if (all[k] > 0.0) {
@@ -210,7 +212,8 @@ struct CountedEntropySweep {
     n = static_cast<std::uint32_t>(rows.size());
     part = Information::table(n);
     std::fill(all.begin(), all.end(), 0);
-    for (const RankedRow& e : rows) ++all[static_cast<std::size_t>(y[e.row])];
+    for (const auto stretch : stretches(rows))
+      for (const RankedRow& e : stretch) ++all[static_cast<std::size_t>(y[e.row])];
     sum = 0;
     n_present = 0;
     for (std::size_t k = 0; k < all.size(); ++k) {
@@ -271,7 +274,8 @@ struct BinaryEntropySweep {
     n = static_cast<std::uint32_t>(rows.size());
     part = Information::table(n);
     ones = 0;
-    for (const RankedRow& e : rows) ones += y[e.row];
+    for (const auto stretch : stretches(rows))
+      for (const RankedRow& e : stretch) ones += y[e.row];
     restart();
   }
   void restart() { n_left = ones_left = 0; }

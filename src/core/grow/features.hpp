@@ -37,34 +37,33 @@ void sort_feature(const Table<const Real>& X, std::int64_t j, RankedRow* list) {
   constexpr int kPasses = (8 * static_cast<int>(sizeof(Real)) + kDigit - 1) / kDigit;
   const std::int64_t n = X.n_rows;
   auto keys = make_buffer<Key>(n), others = make_buffer<Key>(n);
-  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
-  for (std::int64_t i = 0; i < n; ++i)
-    keys[at(i)] = {ordered_bits(X.row(i)[j]), static_cast<std::uint32_t>(i)};
+  for (const std::size_t i : turns(n))
+    keys[i] = {ordered_bits(X.row(i)[j]), static_cast<std::uint32_t>(i)};
   if (n < 2048) {
     std::sort(keys.get(), keys.get() + n, [](const Key& a, const Key& b) {
       return a.bits < b.bits || (a.bits == b.bits && a.row < b.row);
     });
   } else {
     std::vector<std::uint32_t> starts(kSize * kPasses, 0);
-    for (std::int64_t i = 0; i < n; ++i)
-      for (int pass = 0; pass < kPasses; ++pass)
-        ++starts[static_cast<std::size_t>(pass) * kSize +
-                 ((keys[at(i)].bits >> (pass * kDigit)) & (kSize - 1))];
+    for (const auto part : stretches(keys.get(), keys.get() + n))
+      for (const Key& key : part)
+        for (int pass = 0; pass < kPasses; ++pass)
+          ++starts[static_cast<std::size_t>(pass) * kSize +
+                   ((key.bits >> (pass * kDigit)) & (kSize - 1))];
     for (int pass = 0; pass < kPasses; ++pass) {
       std::uint32_t* start = starts.data() + static_cast<std::size_t>(pass) * kSize;
       if (std::any_of(start, start + kSize, [&](std::uint32_t c) { return c == n; })) continue;
       std::exclusive_scan(start, start + kSize, start, std::uint32_t{0});
-      for (std::int64_t i = 0; i < n; ++i) {
-        const Key key = keys[at(i)];
-        others[start[(key.bits >> (pass * kDigit)) & (kSize - 1)]++] = key;
-      }
+      for (const auto part : stretches(keys.get(), keys.get() + n))
+        for (const Key key : part)
+          others[start[(key.bits >> (pass * kDigit)) & (kSize - 1)]++] = key;
       std::swap(keys, others);
     }
   }
   std::uint32_t rank = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (i > 0 && keys[at(i)].bits != keys[at(i - 1)].bits) ++rank;
-    list[i] = {keys[at(i)].bits == ~Bits{0} ? kMissing : rank, keys[at(i)].row};
+  for (const std::size_t i : turns(n)) {
+    if (i > 0 && keys[i].bits != keys[i - 1].bits) ++rank;
+    list[i] = {keys[i].bits == ~Bits{0} ? kMissing : rank, keys[i].row};
   }
 }
 
@@ -123,10 +122,10 @@ std::uint32_t category(Real x, std::int64_t j) {
 // Replaces the categories (n,) of a feature by their codes; returns what the codes stand for.
 inline std::vector<std::int32_t> encode(std::uint32_t* column, std::int64_t n) {
   std::uint32_t bound = 0;
-  for (std::int64_t i = 0; i < n; ++i)
+  for (const std::size_t i : turns(n))
     if (column[i] != kMissing) bound = std::max(bound, column[i] + 1);
   std::vector<std::uint32_t> code(bound, 0);
-  for (std::int64_t i = 0; i < n; ++i)
+  for (const std::size_t i : turns(n))
     if (column[i] != kMissing) code[column[i]] = 1;
   std::vector<std::int32_t> categories;
   for (std::uint32_t c = 0; c < bound; ++c)
@@ -135,11 +134,9 @@ inline std::vector<std::int32_t> encode(std::uint32_t* column, std::int64_t n) {
       categories.push_back(static_cast<std::int32_t>(c));
     }
   const auto missing = static_cast<std::uint32_t>(categories.size());
-  if (missing < bound)  // else every code is its category
-    for (std::int64_t i = 0; i < n; ++i)
-      column[i] = column[i] == kMissing ? missing : code[column[i]];
-  else
-    std::replace(column, column + n, kMissing, missing);
+  const bool renumbered = missing < bound;  // else every code is its category
+  for (const auto part : stretches(column, column + n))
+    for (std::uint32_t& c : part) c = c == kMissing ? missing : renumbered ? code[c] : c;
   return categories;
 }
 
@@ -156,6 +153,7 @@ void encode_all(const Table<const Real>& X, Features& features, int n_threads,
     for (std::int64_t s = 0; s < n_sets; ++s) {
       const std::int64_t j = features.sets[static_cast<std::size_t>(s)];
       std::uint32_t* const column = codes.row(s);
+      spend(end - begin);
       for (std::int64_t i = begin; i < end; ++i) column[i] = category(X.row(i)[j], j);
     }
   });
@@ -178,10 +176,13 @@ inline void pick(const Ranked& ranked, std::int64_t i, std::int64_t n, RankedRow
   const std::int32_t* const place_of = ranked.place.data();
   const RankedRow* const end = ranked.order.row(i + 1);
   RankedRow* to = list;
-  for (const RankedRow* from = ranked.order.row(i); to != list + n && from != end; ++from) {
-    const std::int32_t place = place_of[from->row];
-    *to = {from->rank, static_cast<std::uint32_t>(place)};
-    to += place >= 0;  // no branch: it would be guessed wrong too often
+  for (const auto part : stretches(ranked.order.row(i), end)) {
+    for (const RankedRow& from : part) {
+      if (to == list + n) return;
+      const std::int32_t place = place_of[from.row];
+      *to = {from.rank, static_cast<std::uint32_t>(place)};
+      to += place >= 0;  // no branch: it would be guessed wrong too often
+    }
   }
   if (to != list + n) throw std::invalid_argument("order must hold every row once");
 }

@@ -15,8 +15,9 @@ struct Stopping {
   // Whether rows are too few; each stands for as many as it weighs, and for itself at least.
   template <class Row, class WeightOf>
   bool too_few(const Row* first, const Row* last, const WeightOf& weight_of) const {
+    Tally tally;
     double n = 0.0;
-    for (const Row* row = first; row != last && n < min_samples_split; ++row)
+    for (const Row* row = first; row != last && n < min_samples_split; ++row, tally.add())
       n += std::max(weight_of(*row), 1.0);
     return n < min_samples_split;
   }
@@ -26,7 +27,7 @@ struct Stopping {
     const double* const w = weight.data();
     if (too_few(first, last, [w](const Row& row) { return w ? w[row.index] : 1.0; })) return true;
     const auto same = [&](const Row& row) { return row.y == first->y; };
-    return !y.empty() && std::all_of(first, last, same);
+    return !y.empty() && all_of(std::span(first, last), same);
   }
   // 0 where there are none.
   std::int32_t class_of(std::int64_t i) const {

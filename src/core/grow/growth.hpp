@@ -57,6 +57,7 @@ class Nodes {
   void append(std::int32_t node, Nodes&& part) {
     expect_room(nodes_.size() + part.nodes_.size() - 1);
     const auto shift = static_cast<std::int32_t>(nodes_.size()) - 1;
+    spend(part.nodes_.size());
     for (Node& from : part.nodes_)
       if (from.left != kLeaf) from.left += shift;
     at(node) = part.nodes_.front();
@@ -71,7 +72,8 @@ class Nodes {
     TreeColumns columns;
     const auto take = [&](auto& column, auto field) {
       column.reserve(nodes_.size());
-      for (const Node& node : nodes_) column.push_back(node.*field);
+      for (const auto part : stretches(std::span(std::as_const(nodes_))))
+        for (const Node& node : part) column.push_back(node.*field);
     };
     take(columns.feature, &Node::feature);
     take(columns.threshold, &Node::threshold);
@@ -173,6 +175,7 @@ class Growth {
     while (!stack.empty()) {
       const auto [node, cell] = stack.back();
       stack.pop_back();
+      spend(cell.end - cell.begin);
       if (cell.end - cell.begin <= grain_) {
         pending_.push_back({node, cell});
         continue;
@@ -251,7 +254,7 @@ struct Box {
   template <class Real>
   explicit Box(const Table<const Real>& X)
       : low(static_cast<std::size_t>(X.width), kInfinity), high(low.size(), -kInfinity) {
-    for (std::int64_t i = 0; i < X.n_rows; ++i)
+    for (const std::size_t i : turns(X.n_rows, X.width))
       for (std::size_t j = 0; j < low.size(); ++j) {  // comparisons with NaN are false
         const double x = X.row(i)[j];
         low[j] = x < low[j] ? x : low[j];

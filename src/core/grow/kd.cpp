@@ -48,7 +48,7 @@ std::vector<double> inverse_deviation(const Table<const Real>& X, const Stopping
   const auto add = [](ExactSums& to, std::size_t j, double x, double error) {
     add_exactly(to.high[j], to.low[j], x, error);
   };
-  for (std::int64_t i = 0; i < X.n_rows; ++i) {
+  for (const std::size_t i : turns(X.n_rows, X.width)) {
     const double w = weight ? weight[i] : 1.0;
     for (std::size_t j = 0; j < p; ++j) {
       const double x = X.row(i)[j];
@@ -83,10 +83,11 @@ class KdRule {
   KdRule(const Table<const Real>& X, const Stopping& stopping, Axis axis)
       : X_(X), stopping_(stopping), axis_(axis), rows_(make_buffer<Row>(X.n_rows)) {
     if (axis == Axis::spread) scale_ = inverse_deviation(X, stopping);
-    missing_ = std::ranges::any_of(X.values(), [](Real x) { return std::isnan(x); });
-    for (std::int64_t i = 0; i < X.n_rows; ++i)
-      rows_[static_cast<std::size_t>(i)] = {0.0, static_cast<std::int32_t>(i),
-                                            stopping.class_of(i)};
+    missing_ = !all_of(X.values(), [](Real x) { return !std::isnan(x); });
+    for (const std::size_t i : turns(X.n_rows)) {
+      const auto index = static_cast<std::int32_t>(i);
+      rows_[i] = {0.0, index, stopping.class_of(index)};
+    }
   }
 
   bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
@@ -132,7 +133,8 @@ class KdRule {
   }
 
   void load(const Cell& cell, std::int64_t j) const {
-    for (std::int64_t i = cell.begin; i < cell.end; ++i) {
+    for (const std::size_t turn : turns(cell.end - cell.begin)) {
+      const std::int64_t i = cell.begin + static_cast<std::int64_t>(turn);
       prefetch(row_ahead(cell, i) + j, 1);
       Row& row = rows_[static_cast<std::size_t>(i)];
       row.value = key(X_.row(row.index)[j]);
@@ -144,11 +146,10 @@ class KdRule {
     for (std::int64_t step = 0; step < X_.width; ++step) {
       const std::int64_t j = (cell.next + step) % X_.width;
       const double head = key(X_.row(rows_[static_cast<std::size_t>(cell.begin)].index)[j]);
-      for (std::int64_t i = cell.begin + 1; i < cell.end; ++i)
-        if (key(X_.row(rows_[static_cast<std::size_t>(i)].index)[j]) != head) {
-          load(cell, j);
-          return j;
-        }
+      const auto constant = [&](const Row& row) { return key(X_.row(row.index)[j]) == head; };
+      if (all_of(std::span(rows_.get() + cell.begin, rows_.get() + cell.end), constant)) continue;
+      load(cell, j);
+      return j;
     }
     return -1;
   }
@@ -163,7 +164,8 @@ class KdRule {
     double* const lowest = low.data();
     double* const highest = high.data();
     double* const nans = missing.data();
-    for (std::int64_t i = cell.begin; i < cell.end; ++i) {
+    for (const std::size_t turn : turns(cell.end - cell.begin, X_.width)) {
+      const std::int64_t i = cell.begin + static_cast<std::int64_t>(turn);
       prefetch(row_ahead(cell, i), std::min<std::int64_t>(X_.width, 64));
       const Real* x = X_.row(rows_[static_cast<std::size_t>(i)].index);
       for (std::size_t j = 0; j < p; ++j) {  // comparisons with NaN are false
@@ -196,7 +198,7 @@ class KdRule {
     Row* const last = rows_.get() + cell.end;
     const std::int64_t n = cell.end - cell.begin;
     Row* const nth = first + (n - 1) / 2;
-    std::nth_element(first, nth, last, below);
+    looking(n, below, [&](const auto& f) { std::nth_element(first, nth, last, f); });
     const double median = nth->value;
     Row* const equal = std::partition(first, nth, [&](const Row& r) { return r.value < median; });
     Row* const above = std::partition(nth, last, [&](const Row& r) { return r.value <= median; });
@@ -207,9 +209,10 @@ class KdRule {
   std::int64_t cut_weighted(const Cell& cell) const {
     Row* const first = rows_.get() + cell.begin;
     Row* const last = rows_.get() + cell.end;
-    std::sort(first, last, [](const Row& a, const Row& b) {
+    const auto is_before = [](const Row& a, const Row& b) {
       return a.value < b.value || (a.value == b.value && a.index < b.index);
-    });
+    };
+    looking(last - first, is_before, [&](const auto& f) { std::sort(first, last, f); });
     const double* const weight_of = stopping_.weight.data();
     double total = 0.0;
     for (const Row* row = first; row != last; ++row) total += weight_of[row->index];

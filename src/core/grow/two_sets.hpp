@@ -8,11 +8,9 @@
 // attributes in decision trees", 1999), which need not contain the best one.
 #pragma once
 
-#include <algorithm>
 #include <bit>
-#include <cstdint>
-#include <numeric>
-#include <vector>
+
+#include "interrupt.hpp"
 
 namespace certree {
 
@@ -57,12 +55,12 @@ inline std::vector<double> principal_scores(const Groups& groups) {
   std::vector<double> mean(n_classes), deviation(n_classes);
   std::vector<double> covariance(checked_size(n_classes, n_classes));
   double total = 0.0;
-  for (std::size_t g = 0; g < n_groups; ++g) {
+  for (const std::size_t g : turns(n_groups, n_classes)) {
     total += groups.sums(g)[0];
     for (std::size_t k = 0; k < n_classes; ++k) mean[k] += groups.sums(g)[1 + k];
   }
   for (double& share : mean) share /= total;
-  for (std::size_t g = 0; g < n_groups; ++g) {
+  for (const std::size_t g : turns(n_groups, n_classes * n_classes)) {
     for (std::size_t k = 0; k < n_classes; ++k) deviation[k] = groups.share(g, k) - mean[k];
     for (std::size_t k = 0; k < n_classes; ++k)
       for (std::size_t l = 0; l < n_classes; ++l)
@@ -84,7 +82,7 @@ inline std::vector<double> principal_scores(const Groups& groups) {
     for (std::size_t k = 0; k < n_classes; ++k) axis[k] = image[k] / norm;
   }
   std::vector<double> scores(n_groups, 0.0);
-  for (std::size_t g = 0; g < n_groups; ++g)
+  for (const std::size_t g : turns(n_groups, n_classes))
     for (std::size_t k = 0; k < n_classes; ++k) scores[g] += axis[k] * groups.share(g, k);
   return scores;
 }
@@ -129,12 +127,14 @@ class Divider {
   bool best_prefix(Sweep& sweep, const Groups& groups, const Allowed& allowed, double& value) {
     order_.resize(groups.size());
     std::iota(order_.begin(), order_.end(), 0u);
-    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const auto is_before = [&](std::uint32_t a, std::uint32_t b) {
       return scores_[a] < scores_[b] || (scores_[a] == scores_[b] && a < b);
-    });
+    };
+    looking(order_.size(), is_before, [&](const auto& f) { std::ranges::sort(order_, f); });
     std::size_t best = 0;
     sweep.restart();
-    for (std::size_t i = 1; i < order_.size(); ++i) {
+    for (const std::size_t left : turns(order_.size() - 1, groups.width())) {
+      const std::size_t i = left + 1;
       sweep.take(groups.sums(order_[i - 1]), 1.0);
       if (is_better(sweep, allowed, value)) best = i;
     }
@@ -185,13 +185,14 @@ class Divider {
     };
     order_.resize(groups.size());
     std::iota(order_.begin(), order_.end(), 0u);
-    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const auto is_before = [&](std::uint32_t a, std::uint32_t b) {
       const auto ordering = compare(a, b);
       return ordering < 0 || (ordering == 0 && a < b);
-    });
+    };
+    looking(order_.size(), is_before, [&](const auto& f) { std::ranges::sort(order_, f); });
     merged_.clear();
     part_of_.resize(groups.size());
-    for (std::size_t i = 0; i < order_.size(); ++i) {
+    for (const std::size_t i : turns(order_.size(), n_classes)) {
       const std::uint32_t g = order_[i];
       if (i > 0 && compare(order_[i - 1], g) == 0)
         merged_.add_to_last(groups.sums(g));

@@ -39,7 +39,8 @@ class BendRow {
   void merge(const BendRow& other) {
     BendRow both;
     both.sums_.reserve(size() + other.size());
-    for (std::size_t i = 0, j = 0; i < size() || j < other.size();) {
+    std::size_t i = 0, j = 0;
+    for ([[maybe_unused]] const std::size_t turn : turns(size() + other.size())) {
       const bool own = j == other.size() || (i < size() && sums_[i].price < other.sums_[j].price);
       both.push(own ? step(i++) : other.step(j++));
     }
@@ -130,6 +131,7 @@ class RootSearch {
   Choice below(const std::vector<BendRow>& bends, const Excess& smallest, double factor,
                double constant, Choice best) {
     const auto look_at = [&](double price) {
+      spend(1 + bends.size());
       Excess pruning = smallest;
       for (const BendRow& row : bends) {
         const Excess above = row.above(price);
@@ -174,7 +176,7 @@ void fragment_pruning(Shape tree, const FragmentPenalty& penalty, std::span<Divi
   const auto as_leaf = [&](std::size_t v) {
     return Choice{penalty.size_penalty[v] + penalty.cell_penalty[v], Division::none, 0.0};
   };
-  for (std::size_t v = 0; v < m; ++v)
+  for (const std::size_t v : turns(m))
     if (tree.is_leaf(v)) choices[v] = as_leaf(v);
   const auto choose = [&](std::size_t v, const Excess& below) {
     const std::size_t l = tree.left(v);
@@ -189,7 +191,7 @@ void fragment_pruning(Shape tree, const FragmentPenalty& penalty, std::span<Divi
   // Where the fragment has ended above, the price that prunes from there on; where not, below 0.
   const auto price = make_buffer<double>(m);
   price[0] = -1.0;
-  for (std::size_t v = 0; v < m; ++v) {
+  for (const std::size_t v : turns(m)) {
     const bool ended = price[v] >= 0.0;
     const Division by_price = critical[v] > price[v] ? Division::pruning : Division::none;
     division[v] = ended ? by_price : choices[v].division;

@@ -6,9 +6,10 @@ namespace certree {
 
 void count(Shape tree, const RoutedRows& rows, std::span<const std::int32_t> y,
            Table<double> counts) {
-  std::ranges::fill(counts.values(), 0.0);
-  for (std::size_t i = 0; i < rows.size(); ++i) counts.row(rows.leaf[i])[y[i]] += rows.weight_of(i);
-  for (std::size_t v = tree.size(); v-- > 0;) {
+  fill(counts.values(), 0.0);
+  for (const std::size_t i : turns(rows.size()))
+    counts.row(rows.leaf[i])[y[i]] += rows.weight_of(i);
+  for (const std::size_t v : turns_down(tree.size(), counts.width)) {
     if (tree.is_leaf(v)) continue;
     const double* l = counts.row(tree.left(v));
     const double* r = l + counts.width;
@@ -18,18 +19,18 @@ void count(Shape tree, const RoutedRows& rows, std::span<const std::int32_t> y,
 
 void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
              std::span<double> total, std::span<double> mean, std::span<double> squares) {
-  for (const auto column : {total, mean, squares}) std::ranges::fill(column, 0.0);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  for (const auto column : {total, mean, squares}) fill(column, 0.0);
+  for (const std::size_t i : turns(rows.size())) {
     total[rows.leaf_of(i)] += rows.weight_of(i);
     mean[rows.leaf_of(i)] += rows.weight_of(i) * target[i];
   }
-  for (std::size_t v = 0; v < tree.size(); ++v)
+  for (const std::size_t v : turns(tree.size()))
     if (total[v] > 0.0) mean[v] /= total[v];
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  for (const std::size_t i : turns(rows.size())) {
     const double distance = target[i] - mean[rows.leaf_of(i)];
     squares[rows.leaf_of(i)] += rows.weight_of(i) * distance * distance;
   }
-  for (std::size_t v = tree.size(); v-- > 0;) {
+  for (const std::size_t v : turns_down(tree.size())) {
     if (tree.is_leaf(v)) continue;
     const std::size_t l = tree.left(v), r = l + 1;
     total[v] = total[l] + total[r];
@@ -38,7 +39,7 @@ void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
     mean[v] = mean[l] + distance * share;
     squares[v] = squares[l] + squares[r] + distance * distance * total[l] * share;
   }
-  for (std::size_t v = 0; v < tree.size(); ++v) {
+  for (const std::size_t v : turns(tree.size())) {
     if (tree.is_leaf(v)) continue;
     for (const std::size_t child : {tree.left(v), tree.left(v) + 1})
       if (total[child] == 0.0) mean[child] = mean[v];
@@ -47,7 +48,7 @@ void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
 
 void majority(Shape tree, Table<const double> counts, std::span<std::int32_t> label) {
   label[0] = 0;
-  for (std::size_t v = 0; v < tree.size(); ++v) {
+  for (const std::size_t v : turns(tree.size(), counts.width)) {
     const double* row = counts.row(v);
     const double* largest = std::max_element(row, row + counts.width);
     if (*largest > 0.0) label[v] = static_cast<std::int32_t>(largest - row);

@@ -10,7 +10,7 @@ namespace {
 template <class RowsOf, class Total>
 void smooth(Shape tree, double smoothing, const RowsOf& rows_of, const Total& total,
             Table<double> value) {
-  for (std::size_t v = 0; v < tree.size(); ++v) {
+  for (const std::size_t v : turns(tree.size(), value.width)) {
     double* own = value.row(v);  // holds the parent's
     const double n = rows_of(v) + smoothing;
     if (n > 0.0)

@@ -5,11 +5,11 @@
 namespace certree {
 namespace {
 
-// loss_gain(v, l, r) and rows_of(v) of node v with children l and r.
+// loss_gain(v, l, r) and rows_of(v) of node v with children l and r, in so many steps.
 template <class RowsOf, class LossGain>
 void law_gains(Shape tree, bool empty_leaves_count, const RowsOf& rows_of,
-               const LossGain& loss_gain, Table<double> gains) {
-  for (std::size_t v = 0; v < tree.size(); ++v) {
+               const LossGain& loss_gain, std::int64_t steps, Table<double> gains) {
+  for (const std::size_t v : turns(tree.size(), steps)) {
     double* gain = gains.row(v);
     std::fill_n(gain, gains.width, 0.0);
     if (tree.is_leaf(v)) continue;
@@ -36,7 +36,7 @@ void error_gains(Shape tree, Table<const double> counts, std::span<const std::in
   const auto loss_gain = [&](std::size_t v, std::size_t l, std::size_t r) {
     return errors(l) + errors(r) - errors(v);
   };
-  law_gains(tree, empty_leaves_count, rows_of, loss_gain, gains);
+  law_gains(tree, empty_leaves_count, rows_of, loss_gain, counts.width, gains);
 }
 
 void squared_gains(Shape tree, std::span<const double> rows, std::span<const double> mean,
@@ -47,7 +47,7 @@ void squared_gains(Shape tree, std::span<const double> rows, std::span<const dou
     const double whole = rows[l] + rows[r], distance = mean[l] - mean[r];
     return whole > 0.0 ? -distance * distance / unit * rows[l] * (rows[r] / whole) : 0.0;
   };
-  law_gains(tree, empty_leaves_count, rows_of, loss_gain, gains);
+  law_gains(tree, empty_leaves_count, rows_of, loss_gain, 1, gains);
 }
 
 }  // namespace certree

@@ -24,7 +24,7 @@ class UpPass {
         rest_(make_buffer<double>(terms.tree.size(), kLanes)),
         total_(make_buffer<double>(terms.tree.size(), terms.n_terms(), kLanes)) {
     const std::size_t n_terms = terms.n_terms();
-    for (std::size_t v = terms.tree.size(); v-- > 0;) {
+    for (const std::size_t v : turns_down(terms.tree.size(), n_terms * kLanes)) {
       if (!terms.tree.is_leaf(v)) {
         inner_.push_back(static_cast<std::int32_t>(v));
         continue;
@@ -74,8 +74,8 @@ class UpPass {
     const double* const gains = terms_.gains.data;
     double* const total = total_.get();
     double* const rest = rest_.get();
-    for (const std::int32_t node : inner_) {
-      const auto v = static_cast<std::size_t>(node);
+    for (const std::size_t i_node : turns(inner_.size(), n_terms * kLanes)) {
+      const auto v = static_cast<std::size_t>(inner_[i_node]);
       const std::size_t l = terms_.tree.left(v);
       const double* gain = gains + v * n_terms;
       const double* d_left = total + l * n_terms * kLanes;

@@ -15,14 +15,14 @@ CERTREE_WIDE void decide(UpPass<1>& pass, Rule rule, const double* theta, double
 double weigh(const Terms& terms, std::span<const double> theta, std::span<const double> root,
              Rule rule, std::span<double> weight, std::span<double> log_odds) {
   const Shape tree = terms.tree;
-  for (std::size_t v = 0; v < tree.size(); ++v)
+  for (const std::size_t v : turns(tree.size()))
     if (tree.is_leaf(v)) log_odds[v] = -kInfinity;
   UpPass<1> pass(terms);
   decide(pass, rule, theta.data(), weight.data(), log_odds.data());
   // Down again: weight holds the odds of a node until it has been reached.
   const auto reached = make_buffer<double>(tree.size());
   reached[0] = 1.0;
-  for (std::size_t v = 0; v < tree.size(); ++v) {
+  for (const std::size_t v : turns(tree.size())) {
     if (tree.is_leaf(v)) {
       weight[v] = reached[v];
       continue;
@@ -37,7 +37,7 @@ double weigh(const Terms& terms, std::span<const double> theta, std::span<const 
 
 void reach(Shape tree, std::span<const double> log_odds, std::span<double> reached) {
   reached[0] = 1.0;
-  for (std::size_t v = 0; v < tree.size(); ++v) {
+  for (const std::size_t v : turns(tree.size())) {
     if (tree.is_leaf(v)) continue;
     const std::size_t l = tree.left(v);
     reached[l] = reached[l + 1] = reached[v] / (1.0 + std::exp(-log_odds[v]));
@@ -46,7 +46,7 @@ void reach(Shape tree, std::span<const double> log_odds, std::span<double> reach
 
 void sums_below(Shape tree, std::span<const double> log_odds, std::span<const double> value,
                 std::span<double> sum) {
-  for (std::size_t v = tree.size(); v-- > 0;) {
+  for (const std::size_t v : turns_down(tree.size())) {
     sum[v] = value[v];
     if (tree.is_leaf(v)) continue;
     const double below = sum[tree.left(v)] + sum[tree.left(v) + 1];
@@ -61,7 +61,7 @@ void likeliest(Shape tree, std::span<const double> log_odds, std::span<const dou
     return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
   };
   const auto best = make_buffer<double>(tree.size());
-  for (std::size_t v = tree.size(); v-- > 0;) {
+  for (const std::size_t v : turns_down(tree.size())) {
     best[v] = chain_mode[v];
     log_odds_of_pruning[v] = -kInfinity;
     if (tree.is_leaf(v)) continue;

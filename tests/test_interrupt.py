@@ -1,0 +1,254 @@
+"""Ctrl-C stops the loops of the core, and leaves everything as it was."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager
+from itertools import repeat
+
+import numpy as np
+import pytest
+
+from certree import PACBayesTreeClassifier, _core, grow_cart, grow_dyadic, grow_kd
+
+SIZES = (20_000, 200_000)
+
+
+class StopError(Exception):
+    """What a handler raises."""
+
+
+def rows(n, p=4):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p))
+    return X, (X[:, 0] + rng.normal(size=n) > 0).astype(np.int32)
+
+
+class Laws:
+    """A deep tree with what its passes take."""
+
+    def __init__(self, n):
+        self.X, self.y = rows(n)
+        self.tree = grow_kd(self.X)
+        self.left = self.tree.left
+        self.leaf = self.tree.route(self.X, 1)
+        self.zeros = np.zeros(len(self.left))
+        self.ones = np.ones(len(self.left))
+        self.counts = _core.count(self.left, self.leaf, self.y, None, 2)
+        self.label = _core.majority(self.left, self.counts)
+        self.gains = _core.error_gains(self.left, self.counts, self.label, 2, False)
+        self.frequency = _core.frequencies(self.left, self.counts, 1.0)
+        self.theta = np.array([[-1.0, -0.1]])
+        self.law = (self.left, self.gains, self.zeros, self.zeros)
+        self.cost = np.ascontiguousarray(self.gains[:, 0])
+        self.splits = (self.left >= 0).astype(float)
+        self.target = self.y.astype(float)
+        priors = (np.zeros((1, len(self.left))), np.zeros((1, len(self.left))))
+        self.priors = (*priors, np.zeros((1, len(self.left), 2)))
+
+    def judged(self):
+        return (self.theta, False, None, self.frequency, self.counts)
+
+
+LOOPS = {
+    "cart": lambda s: grow_cart(s.X, s.y, max_depth=4),
+    "best first": lambda s: grow_cart(s.X, s.y, max_leaf_nodes=8),
+    "categories": lambda s: grow_cart(
+        np.abs(s.X * 1e3).astype(int), s.y, max_depth=2, categorical_features=range(4)
+    ),
+    "kd": lambda s: grow_kd(s.X, max_depth=4),
+    "kd, spread": lambda s: grow_kd(s.X, axis="spread", max_depth=4),
+    "dyadic": lambda s: grow_dyadic(s.X, max_depth=4),
+    "route": lambda s: s.tree.route(s.X, 1),
+    "depths": lambda s: _core.depths(s.left, s.tree.chain),
+    "count": lambda s: _core.count(s.left, s.leaf, s.y, None, 2),
+    "moments": lambda s: _core.moments(s.left, s.leaf, s.target, None),
+    "majority": lambda s: _core.majority(s.left, s.counts),
+    "frequencies": lambda s: _core.frequencies(s.left, s.counts, 1.0),
+    "smoothed means": lambda s: _core.smoothed_means(s.left, s.ones, s.zeros, 1.0),
+    "error gains": lambda s: _core.error_gains(s.left, s.counts, s.label, 2, False),
+    "squared gains": lambda s: _core.squared_gains(s.left, s.ones, s.zeros, 1.0, 2, False),
+    "weigh": lambda s: _core.weigh(*s.law, s.theta[0], np.zeros(2), False),
+    "reach": lambda s: _core.reach(s.left, s.zeros),
+    "sums below": lambda s: _core.sums_below(s.left, s.zeros, s.ones),
+    "likeliest": lambda s: _core.likeliest(s.left, s.zeros, s.zeros),
+    "critical prices": lambda s: _core.critical_prices(s.left, s.cost, s.splits),
+    "fragment": lambda s: _core.fragment_pruning(s.left, s.cost, s.splits, s.zeros, s.ones, s.ones),
+    "merge order": lambda s: _core.merge_order(s.left, s.zeros),
+    "votes": lambda s: _core.push_down(s.left, s.ones, None, s.frequency, 2),
+    "monotone": lambda s: _core.make_monotone(
+        s.left, s.tree.feature, np.zeros(4, dtype=np.int8), s.zeros
+    ),
+    "score grid": lambda s: _core.score_grid(*s.law, *s.judged(), "log_loss", 1),
+    "judged shares": lambda s: _core.judged_shares(*s.law, *s.judged(), 1),
+    "mix": lambda s: _core.mix(s.ones, np.full((len(s.ones), 2), 0.5), 3),
+    "masses": lambda s: _core.log_masses(s.left, s.label, *s.priors),
+}
+
+
+@pytest.fixture(scope="module")
+def sizes():
+    return [Laws(n) for n in SIZES]
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_every_loop_looks_more_often_the_larger_it_is(name, sizes):
+    looks = []
+    for size in sizes:
+        LOOPS[name](size)
+        looks.append(_core.looks())
+    assert looks[1] >= max(5 * looks[0], 1)
+
+
+def test_looks_do_not_depend_on_what_was_called_before(sizes):
+    looks = set()
+    for _ in range(3):
+        LOOPS["kd"](sizes[0])
+        looks.add(_core.looks())
+        LOOPS["count"](sizes[0])
+    assert len(looks) == 1
+
+
+@contextmanager
+def alarm(handler, every=0.0):
+    """Run a handler while the block runs, where the platform has timers."""
+    if not hasattr(signal, "setitimer"):
+        pytest.skip("no timers")
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.02, every)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def stop(*_):
+    raise StopError
+
+
+LONG = {
+    "cart": grow_cart,
+    "kd": lambda X, _, n_jobs: [grow_kd(X, axis="spread", n_jobs=n_jobs) for _ in range(99)],
+    "dyadic": lambda X, _, n_jobs: [grow_dyadic(X, n_jobs=n_jobs) for _ in range(99)],
+}
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("name", LONG)
+def test_a_handler_that_raises_stops_growth(name, n_jobs):
+    X, y = rows(200_000, 20)
+    with pytest.raises(StopError), alarm(stop):
+        LONG[name](X, y, n_jobs=n_jobs)
+
+
+def test_a_single_call_is_stopped_by_its_own_looks():
+    share = np.full((1000, 2), 0.5)
+    with pytest.raises(StopError), alarm(stop):
+        _core.mix(np.ones(1000), share, 2**60)  # without a look it would take a million years
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_handler_that_returns_changes_nothing(n_jobs):
+    X, y = rows(100_000, 20)
+    calls = []
+
+    def count_up(*_):
+        calls.append(grow_kd(X[:100]).n_nodes)  # the core may be called in the middle of a call
+
+    with alarm(count_up, every=0.02):
+        interrupted = grow_cart(X, y, n_jobs=n_jobs)
+    assert len(calls) > 0
+    whole = grow_cart(X, y, n_jobs=n_jobs)
+    np.testing.assert_array_equal(interrupted.threshold, whole.threshold)
+    np.testing.assert_array_equal(interrupted.left, whole.left)
+
+
+def test_other_threads_go_on(sizes):
+    answers = []
+
+    def work():
+        answers.extend(grow_kd(sizes[1].X, axis="spread").threshold for _ in range(8))
+
+    other = threading.Thread(target=work)
+    other.start()
+    with pytest.raises(StopError), alarm(stop):
+        _core.mix(np.ones(1000), np.full((1000, 2), 0.5), 2**60)
+    other.join()
+    for answer in answers[1:]:
+        np.testing.assert_array_equal(answer, answers[0])
+    assert len(answers) == 8
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_stopped_fit_leaves_the_model_as_it_was(n_jobs):
+    X, y = rows(300)
+    model = PACBayesTreeClassifier(random_state=0, n_jobs=n_jobs).fit(X, y)
+    before, shares = dict(vars(model)), model.predict_proba(X)
+    with pytest.raises(StopError), alarm(stop):
+        model.fit(*rows(200_000, 20))
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())
+    np.testing.assert_array_equal(model.predict_proba(X), shares)
+
+
+def test_a_stopped_prediction_leaves_the_model_as_it_was():
+    X, y = rows(20_000)
+    model = PACBayesTreeClassifier(random_state=0).fit(X, y)
+    before, shares = dict(vars(model)), model.predict_proba(X)
+    many = np.tile(X, (20, 1))
+    with pytest.raises(StopError), alarm(stop):
+        deque(map(model.predict, repeat(many)), maxlen=0)
+    assert all(vars(model)[name] is value for name, value in before.items())
+    np.testing.assert_array_equal(model.predict_proba(X), shares)
+
+
+# -- the command line
+
+
+def interrupted(directory, *arguments):
+    """Exit code and words of a command that gets Ctrl-C once it computes."""
+    code = (
+        "import signal, threading, time\n"
+        "from certree import _core, cli, __main__\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "def reads(*_, read=cli.tables.read):\n"
+        "    table = read(*_)\n"
+        "    print('ready', flush=True)\n"
+        "    return table\n"
+        "cli.tables.read = reads\n"
+        "__main__.main()\n"
+    )
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    process = subprocess.Popen(
+        command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)  # it computes for seconds
+    process.send_signal(signal.SIGINT)
+    out, words = process.communicate()
+    return process.returncode, out, words
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("table")
+    X, y = rows(60_000, 20)
+    header = ",".join([*(f"x{j}" for j in range(20)), "y"])
+    np.savetxt(
+        directory / "rows.csv", np.column_stack([X, y]), "%.6g", ",", header=header, comments=""
+    )
+    return directory
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_an_interrupted_fit_leaves_no_file(table):
+    code, out, words = interrupted(
+        table, "fit", "rows.csv", "--target", "y", "-o", "model.ctm", "--jobs", 2, "--quiet"
+    )
+    assert (code, out, words) == (130, "", "interrupted\n")
+    assert sorted(path.name for path in table.iterdir()) == ["rows.csv"]
