@@ -100,7 +100,7 @@ def test_what_the_prior_forbids_is_infinitely_far():
         )
     assert certree.certificates.renyi_divergence(tree, root, full, 0.5) == np.inf
     for order in (0, 1, -1, np.inf):
-        with pytest.raises(ValueError, match="order must be positive, finite and not 1"):
+        with pytest.raises(ValueError, match="order must be positive"):
             certree.certificates.renyi_divergence(tree, full, full, order)
 
 

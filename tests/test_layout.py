@@ -20,6 +20,7 @@ SOURCE = Path(certree.__file__).parent
 ROOMS = [
     "_core",
     "extras",
+    "signatures",
     "arrays",
     "fitted",
     "progress",

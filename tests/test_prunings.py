@@ -163,9 +163,9 @@ def test_path_by_impurity_is_that_of_scikit_learn(criterion):
 
 def test_unknown_costs_are_refused():
     tree = Tree([0], [0.0], [-1], [1], 1)
-    with pytest.raises(ValueError, match="cost must be None or one of error, gini, entropy"):
+    with pytest.raises(ValueError, match='cost must be None or "error" or "gini" or "entropy"'):
         certree.prunings.cost_complexity_path(tree, NodeStats([[1, 2]], [1]), "squares")
-    with pytest.raises(ValueError, match="cost must be None or one of error, gini, entropy"):
+    with pytest.raises(ValueError, match='cost must be None or "error" or "gini" or "entropy"'):
         certree.prunings.sibling_merge_path(tree, NodeStats([[1, 2]], [1]), "squares")
 
 

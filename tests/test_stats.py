@@ -140,7 +140,7 @@ def test_what_is_no_number_of_classes_is_refused(n_classes):
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
     tree = grow_cart(X, y)
     rows = {"grow": [0], "weigh": [1]}
-    with pytest.raises(ValueError, match=r"n_classes must be a whole number in 1 \.\. 2147483647"):
+    with pytest.raises(ValueError, match="n_classes must be a whole number"):
         count(tree, X, y, n_classes)
     with pytest.raises(ValueError, match="n_classes must be a whole number"):
         held_out(tree, X, y, n_classes, **rows)

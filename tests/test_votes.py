@@ -119,7 +119,7 @@ def test_bad_input_is_refused():
     tree = Tree([0, 0, 0], [0.0, 0, 0], [1, -1, -1], [1, 1, 1], 1)
     stats = NodeStats([[4, 3], [4, 1], [0, 2]], [0, 0, 1])
     weights = certree.pac_bayes(tree, stats, 0.5, 0.1)
-    with pytest.raises(ValueError, match='kind must be "majority" or "mean", got'):
+    with pytest.raises(ValueError, match='must be a Voting or "majority" or "mean", got'):
         certree.vote(tree, stats, weights, "median")
     with pytest.raises(ValueError, match="smoothing must be a finite number >= 0"):
         certree.vote(tree, stats, weights, Voting("mean", -1))

@@ -3,14 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from numbers import Integral, Real
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
 Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
+
+# The largest number that a setting may be: what is charged or weighed with it stays finite.
+LARGEST = 1e150
 
 # A dtype that converts to the wanted one without loss; strings, objects and float16 are refused.
 _ACCEPTED: dict[str, Sequence[str]] = {
@@ -50,6 +55,29 @@ class OfColumns:
             object.__setattr__(self, name, column(name, getattr(self, name), dtype, shape))
 
 
+def array_of(name: str, values: Any) -> NDArray[Any]:
+    """Make an array of what is given, of whatever dtype, or say why it is none.
+
+    Raises
+    ------
+    TypeError
+        If it is sparse: no stage works on such rows, and made dense they may not fit into memory.
+    ValueError
+        If it is a list of lists of different lengths.
+    """
+    if issparse(values):
+        raise TypeError(
+            f"Sparse data was passed for {name}, but dense data is required: use .toarray(), or "
+            "sparse_output=False in the encoder that made it"
+        )
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"{name} must be an array whose rows have the same length, got {shortened(values)}"
+        ) from None
+
+
 def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
     """Check an array and return it read-only, in C order, with the dtype asked for.
 
@@ -76,7 +104,7 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
     ValueError
         If the shape is another one, or an integer does not fit.
     """
-    given = np.asarray(values)
+    given = array_of(name, values)
     if given.size == 0 and not isinstance(values, np.ndarray):
         given = given.astype(dtype)
     _expect_dtype(name, given, dtype)
@@ -133,7 +161,7 @@ def matrix(X: ArrayLike) -> NDArray[Any]:
     ValueError
         If X is not two-dimensional or holds an infinity.
     """
-    given = np.asarray(X)
+    given = array_of("X", X)
     _expect_dtype("X", given, "float64")
     if given.ndim != 2:
         raise ValueError(f"X must have shape (any, any), got {given.shape}")
@@ -184,9 +212,15 @@ def has_finite_sum(weight: Float64) -> bool:
 
 def nonnegative(name: str, value: Any) -> float:
     """Check a finite number that is not negative."""
-    if not isinstance(value, Real) or not (np.isfinite(float(value)) and float(value) >= 0):
-        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-    return float(value)
+    given: Any = value
+    if isinstance(given, np.floating):
+        given = float(given)  # NumPy compares in the precision of its own scalars
+    is_number = isinstance(given, Real)
+    if not is_number or not 0 <= given <= LARGEST:
+        raise ValueError(
+            f"{name} must be a finite number >= 0, at most {LARGEST:g}, got {shortened(value)}"
+        )
+    return float(given)
 
 
 def places_among(known: NDArray[Any], given: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:

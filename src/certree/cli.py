@@ -32,6 +32,7 @@ from certree.experiments.protocol import PAPER_SETS, PARTITIONS, run
 from certree.extras import needed
 from certree.files import models as storage
 from certree.files import tables
+from certree.files.places import expect_writable
 from certree.files.whole import write_whole
 from certree.naive_bayes.classifier import NaiveBayesClassifier
 
@@ -110,8 +111,10 @@ def _one_line_errors() -> Iterator[None]:
     """Say what went wrong in one line, and exit with 1; after Ctrl-C as shells do, with 130."""
     try:
         yield
-    except (ImportError, OSError, ValueError) as error:
-        text = f"[bold red]error:[/] {escape(str(error))}"
+    except BrokenPipeError:
+        raise  # who reads the output has seen enough: nobody needs to be told
+    except (ImportError, MemoryError, OSError, ValueError) as error:
+        text = f"[bold red]error:[/] {escape(str(error) or 'not enough memory')}"
         Console(stderr=True).print(text, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
@@ -132,10 +135,18 @@ def _whole_numbers(name: str, values: list[str] | None, default: tuple[int, ...]
     return list(map(int, words))
 
 
-def _expect_to_draw(plot: Path | None) -> None:
-    """Say what drawing needs before anything is computed."""
+def _expect_to_write(json_file: Path | None, plot: Path | None) -> None:
+    """Say what writing and drawing need before anything is computed."""
+    expect_writable(json_file)
+    expect_writable(plot)
     if plot:
-        needed("matplotlib", "plot")
+        known = needed("matplotlib.backend_bases", "plot").FigureCanvasBase.filetypes
+        if _kind_of_picture(plot) not in known:
+            raise ValueError(f"expected a file .{', .'.join(sorted(known))} to draw to, got {plot}")
+
+
+def _kind_of_picture(plot: Path) -> str:
+    return plot.suffix[1:].lower() or "png"
 
 
 def _report(
@@ -152,7 +163,7 @@ def _report(
         text = json.dumps(_strict(content), indent=1, allow_nan=False) + "\n"
         write_whole(json_file, lambda file: file.write(text.encode()))
     if plot:
-        kind = plot.suffix[1:].lower() or "png"
+        kind = _kind_of_picture(plot)
         write_whole(plot, lambda file: draw().savefig(file, format=kind, dpi=150))
 
 
@@ -178,7 +189,7 @@ def table2(
 ) -> None:
     """Run the paper's experiment and print its Table 2, with ours beside it."""
     with _one_line_errors():
-        _expect_to_draw(plot)
+        _expect_to_write(json_file, plot)
         outcomes = run(
             _split(datasets, PAPER_SETS),
             _split(partitions, tuple(PARTITIONS)),
@@ -211,7 +222,7 @@ def figure2(
 ) -> None:
     """Run the paper's experiment for five training sizes and print the errors."""
     with _one_line_errors():
-        _expect_to_draw(plot)
+        _expect_to_write(json_file, plot)
         outcomes = run(
             _split(datasets, figure2_experiment.MULTICLASS_SETS),
             _split(partitions, ("dyadic", "kd")),
@@ -247,7 +258,7 @@ def rates(
 ) -> None:
     """Simulate how fast prunings come close to the Bayes error, and print the rates."""
     with _one_line_errors():
-        _expect_to_draw(plot)
+        _expect_to_write(json_file, plot)
         trials = rates_experiment.simulate(
             _whole_numbers("dimensions", dimensions, rates_experiment.DIMENSIONS),
             _whole_numbers("sizes", sizes, rates_experiment.SIZES),
@@ -271,8 +282,13 @@ def fit(
         Partition | None, typer.Option(help="How a tree is grown.", show_default="cart")
     ] = None,
     regression: Annotated[
-        bool, typer.Option("--regression", help="The target is a number, not a class.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--regression/--classification",
+            help="Whether the target is a number or a class; asked for if it may be either.",
+            show_default="classification",
+        ),
+    ] = None,
     grow_size: GrowSize = None,
     delta: Delta = 0.05,
     row_hashes: Annotated[
@@ -287,10 +303,12 @@ def fit(
 ) -> None:
     """Fit a model to a table and write it to a file."""
     with _one_line_errors():
-        model = _unfitted(method, partition, regression, grow_size, delta)
+        expect_writable(output)
+        model = _unfitted(method, partition, bool(regression), grow_size, delta)
         if isinstance(model, TreeVoteEstimator):
             model.set_params(random_state=seed, n_jobs=jobs, verbose=int(not quiet))
         table = tables.split_target(tables.read(file), target)
+        _expect_target(table.y, f"column {target!r} of {file}", regression)
         model.set_params(categorical_features=table.categorical)
         model.fit(table.X, table.y)
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
@@ -302,6 +320,27 @@ def fit(
         markup=False,
         soft_wrap=True,
     )
+
+
+# A target of so many numbers is seldom a class, and scikit-learn's regressors are what others mean.
+_MOST_NUMBERED_CLASSES = 20
+
+
+def _expect_target(y: Any, name: str, regression: bool | None) -> None:
+    """Ask whether a number or a class is meant where the column does not tell."""
+    if regression and y.dtype.kind not in "biuf":
+        words = {"M": "dates", "m": "time spans"}.get(y.dtype.kind, "strings")
+        example = f", such as {str(y[0])!r}" if len(y) else ""
+        raise ValueError(
+            f"--regression takes a target of numbers, but {name} holds {words}{example}"
+        )
+    if regression is None and y.dtype.kind in "iuf":
+        n_values = len(np.unique(y))
+        if n_values > _MOST_NUMBERED_CLASSES:
+            raise ValueError(
+                f"{name} holds {n_values} different numbers: expected --regression if it is a "
+                "number to predict, or --classification if each is a class"
+            )
 
 
 def _unfitted(
@@ -409,6 +448,7 @@ def predict(
     between the prunings and within their leaves.
     """
     with _one_line_errors():
+        _expect_table_place(output)
         model = storage.load(model_file)
         columns = tables.read(file)
         X = _rows_for(model, columns, file)
@@ -452,16 +492,19 @@ def _expect_numbers(table: tables.Table, model: Model) -> None:
             raise ValueError(f"feature {table.feature_names[j]!r} must hold numbers, got strings")
 
 
+def _expect_table_place(output: Path | None) -> None:
+    expect_writable(output)
+    if output is not None and output.suffix.lower() not in (".csv", ".parquet"):
+        raise ValueError(f"expected a .csv or .parquet file, got {output}")
+
+
 def _write_table(result: pa.Table, output: Path | None) -> None:
     if output is None:
         _print_csv(result)
         return
-    suffix = output.suffix.lower()
-    if suffix not in (".csv", ".parquet"):
-        raise ValueError(f"expected a .csv or .parquet file, got {output}")
 
     def write(file: BinaryIO) -> None:
-        if suffix == ".csv":
+        if output.suffix.lower() == ".csv":
             pa.csv.write_csv(result, file)
         else:
             pa.parquet.write_table(result, file)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from certree.arrays import Float64
+from certree.signatures import checked
 from certree.tree import LEAF, Tree
 from certree.weights.node_weights import NodeWeights, reached
 
@@ -119,6 +120,7 @@ class Explainer:
             depth += int(self.tree.chain[node])
         return cells
 
+    @checked
     def shown(self, max_leaves: int) -> "Branch":
         """The part of the tree that matters most to the vote, cut to at most `max_leaves` leaves.
 

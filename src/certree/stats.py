@@ -12,12 +12,14 @@ from certree.arrays import (
     Float64,
     Int32,
     OfColumns,
+    array_of,
     class_number,
     codes,
     column,
     matrix,
     row_weights,
 )
+from certree.signatures import checked, expect_settings
 from certree.tree import Tree
 
 __all__ = ["NodeStats", "Stats", "TargetStats", "count", "measure", "noise_variance"]
@@ -173,13 +175,14 @@ class TargetStats(OfColumns):
     unit: float = 1.0
 
     def __post_init__(self) -> None:
-        m = len(np.asarray(self.rows))
+        expect_settings(self)
+        m = len(column("rows", self.rows, "float64", (None,)))
         for name in ("rows", "mean", "sse"):
             values: Float64 = column(name, getattr(self, name), "float64", (m,))
             if not np.isfinite(values).all() or (name != "mean" and m and values.min() < 0):
                 raise ValueError(f"{name} must be finite" + " and non-negative" * (name != "mean"))
             object.__setattr__(self, name, values)
-        if not (np.isfinite(self.unit) and self.unit > 0):
+        if not 0 < float(self.unit) < np.inf:
             raise ValueError(f"unit must be a finite number > 0, got {self.unit!r}")
 
     @property
@@ -228,6 +231,7 @@ def _expect_nodes(n_nodes: int, tree: Tree) -> None:
         raise ValueError(f"stats has {n_nodes} nodes, but the tree has {tree.n_nodes} nodes")
 
 
+@checked
 def count(
     tree: Tree,
     X: ArrayLike,
@@ -272,7 +276,7 @@ def count(
     classes = codes("y", y, len(rows), n_classes)
     weight = row_weights(sample_weight, len(rows))
     stats = counted(tree, tree.apply(rows, n_jobs=n_jobs), classes, weight, n_classes)
-    return stats if label is None else NodeStats(stats.counts, np.asarray(label)).of(tree)
+    return stats if label is None else NodeStats(stats.counts, array_of("label", label)).of(tree)
 
 
 def counted(tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, n_classes: int) -> NodeStats:
@@ -286,6 +290,7 @@ def counted(tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, n_classes
 _NOISE_ROWS = 16
 
 
+@checked
 def noise_variance(tree: Tree, rows: Float64, sse: Float64) -> float:
     """Variance of the target within small cells of a tree: what no pruning can predict.
 
@@ -304,6 +309,8 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64) -> float:
     float
         A positive number, in squared units of the target.
     """
+    rows = column("rows", rows, "float64", (tree.n_nodes,))
+    sse = column("sse", sse, "float64", (tree.n_nodes,))
     small = rows <= _NOISE_ROWS
     parent = tree.parent
     small[1:] &= ~small[parent[1:]]  # copies: small[parent] is read before it is written
@@ -314,6 +321,7 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64) -> float:
     return 1.0
 
 
+@checked
 def measure(
     tree: Tree,
     X: ArrayLike,

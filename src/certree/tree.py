@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree._core import apply, depths
 from certree.arrays import Float64, Int32, Int64, OfColumns, column, matrix
+from certree.signatures import checked, expect_settings
 
 LEAF = -1
 # Laws look at every cell of a chain; those that are grown have at most 48 for each feature.
@@ -87,6 +88,7 @@ class Tree(OfColumns):
         ):
             given: Any = default if getattr(self, name) is None else getattr(self, name)
             object.__setattr__(self, name, column(name, given, dtype, (length,)))
+        expect_settings(self)
         object.__setattr__(self, "n_features", int(self.n_features))
         self._expect_tree()
         self._expect_sets()
@@ -254,6 +256,11 @@ class Tree(OfColumns):
         )
 
 
+# More threads than this only wait for each other, on any machine.
+_MOST_THREADS = 1024
+
+
+@checked
 def threads(n_jobs: int | None) -> int:
-    """Number of threads that `n_jobs` means in scikit-learn's convention."""
-    return 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
+    """Number of threads that `n_jobs` means in scikit-learn's convention, 1024 at most."""
+    return 1 if n_jobs is None else min(int(effective_n_jobs(n_jobs)), _MOST_THREADS)

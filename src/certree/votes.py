@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from reprlib import repr as shortened
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import make_monotone, push_down, smoothed_means
-from certree.arrays import Float64, Int32, OfColumns, codes, column, nonnegative
+from certree.arrays import Float64, Int32, OfColumns, array_of, codes, column, nonnegative
+from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats, Stats, TargetStats
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
@@ -95,9 +97,15 @@ class Voting:
     slopes: Slopes = None
 
     def __post_init__(self) -> None:
-        if self.kind not in ("majority", "mean"):
-            raise ValueError(f'kind must be "majority" or "mean", got {self.kind!r}')
+        expect_settings(self)
         nonnegative("smoothing", self.smoothing)
+        if self.slopes is None:
+            return
+        slopes = array_of("slopes", self.slopes)
+        if slopes.dtype.kind not in "bi" or not np.isin(slopes, (-1, 0, 1)).all():
+            raise ValueError(f"slopes must hold -1, 0 or 1, got {shortened(self.slopes)}")
+        # A copy, as the core trusts what has been checked.
+        object.__setattr__(self, "slopes", np.array(slopes, dtype=np.int8, order="C"))
 
     def ballots(self, tree: Tree, stats: Stats) -> Ballots:
         """Say what every node votes for."""
@@ -117,13 +125,17 @@ class Voting:
         values = stats.of(tree).averages(tree, self.smoothing)
         if self.slopes is None:
             return values
+        slopes = self.slopes
+        if slopes.shape != (tree.n_features,):
+            raise ValueError(f"slopes must have shape ({tree.n_features},), got {slopes.shape}")
         if values.shape[1] > 2:
             raise ValueError(f"slopes take numbers or two classes, got {values.shape[1]} classes")
         last = np.ascontiguousarray(values[:, -1])
-        moved = make_monotone(tree.left, tree.feature, self.slopes, last)
+        moved = make_monotone(tree.left, tree.feature, slopes, last)
         return moved[:, None] if values.shape[1] == 1 else np.column_stack([1 - moved, moved])
 
 
+@checked
 def vote(
     tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting | Kind = "majority"
 ) -> Vote:
@@ -171,6 +183,7 @@ class Spread:
     within: Float64
 
 
+@checked
 def spread(
     tree: Tree, stats: TargetStats, weights: NodeWeights, voting: Voting = Voting("mean")
 ) -> Spread:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from certree.certificates.bounds import INEQUALITIES, Inequality
+from certree.signatures import checked
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
 _MOST_ROWS = 2**50
@@ -291,6 +292,8 @@ class Certificate:
 
 def inequality_of(method: str) -> Inequality:
     """The inequality by which a row of `METHODS` certifies."""
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     return INEQUALITIES[METHODS[method].inequality]
 
 
@@ -315,13 +318,16 @@ def certificate_of(
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
     if not 0 < share <= 1:
         raise ValueError(f"share must lie in (0, 1], got {share!r}")
+    if not delta * share > 0:
+        raise ValueError(f"delta and share are too small, got {delta!r} and {share!r}")
+    inequality = inequality_of(method)
     if grouped and METHODS[method].whole_errors:
         usable = ", ".join(name for name, other in METHODS.items() if not other.whole_errors)
         raise ValueError(
             f"{method} counts whole errors of independent rows, but these come in groups; "
             f"expected one of {usable}"
         )
-    bound = inequality_of(method).bound(*observed, n, complexity, math.log(delta * share))
+    bound = inequality.bound(*observed, int(n), complexity, math.log(delta * share))
     return Certificate(method, bound, delta, share, n, risk, observed, complexity, grouped)
 
 
@@ -368,6 +374,7 @@ def _expect_observed(given: Certificate) -> None:
         raise ValueError(f"complexity must not be negative, got {given.complexity!r}")
 
 
+@checked
 def tightest(*certificates: Certificate) -> Certificate:
     """The lowest of several bounds, which hold together.
 

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from certree._core import log_masses, weigh
-from certree.arrays import Float64, codes, column
+from certree.arrays import LARGEST, Float64, codes, column
+from certree.signatures import checked
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights, reached
 
@@ -36,6 +37,7 @@ def log_sum(tree: Tree, log_stop: Float64, log_split: Float64) -> float:
     return weigh(tree.left, nothing, *stops, np.zeros(0), np.zeros(0), False)[2]
 
 
+@checked
 def kl_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights) -> float:
     """Divergence of a law over prunings from another one (nats), O(m).
 
@@ -69,6 +71,7 @@ def kl_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights) -> float:
     return float(reach[seen] @ np.maximum(nats[seen], 0.0))
 
 
+@checked
 def renyi_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights, order: float) -> float:
     """Renyi divergence of a law over prunings from another one (nats), O(m).
 
@@ -90,8 +93,9 @@ def renyi_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights, order: fl
     Van Erven and Harremoes, "Renyi divergence and Kullback-Leibler divergence", IEEE Trans.
     Information Theory 2014.
     """
-    if not (0 < order < np.inf and order != 1):
-        raise ValueError(f"order must be positive, finite and not 1, got {order!r}")
+    order = float(order)
+    if not (0 < order <= LARGEST and order != 1):
+        raise ValueError(f"order must be positive, at most {LARGEST:g} and not 1, got {order!r}")
     if order > 1 and kl_divergence(tree, law, prior) == np.inf:
         return float("inf")
     factors = []
@@ -104,6 +108,7 @@ def renyi_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights, order: fl
     return max(log_sum(tree, *factors) / (order - 1), 0.0)
 
 
+@checked
 def log_prior_mass(tree: Tree, prior: NodeWeights, log_label: ArrayLike, label: ArrayLike) -> float:
     """Log of the prior mass of all labelled prunings that predict the same (nats), O(m L).
 

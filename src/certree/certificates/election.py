@@ -32,6 +32,7 @@ from certree.certificates.priors import (
     trust_labels,
 )
 from certree.certificates.weighing import HeldOut
+from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.votes import Ballots, Vote, Voting
 from certree.weights.node_weights import NodeWeights, map_pruning
@@ -208,6 +209,7 @@ class LabelledElection(_Electorate):
             yield Voted(law, ballot_of(self.held.tree, self.stats, law), value)
 
 
+@checked
 def elect(
     election: Election, laws: Sequence[NodeWeights] = (), deploy: Deploy = "best"
 ) -> Deployed:
@@ -262,6 +264,7 @@ def elect(
     return Deployed(best.law, election.both, best.ballot, voted, rivals, others, best.lambda_error)
 
 
+@checked
 def elect_labelled(election: LabelledElection) -> Deployed:
     """Certify the best vote over labelled prunings of a tree that no row has grown or labelled.
 

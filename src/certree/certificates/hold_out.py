@@ -4,16 +4,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
+from reprlib import repr as shortened
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from certree.arrays import array_of
 from certree.certificates.certificate import Certificate, certificate_of
 from certree.rows.hashes import n_known
 from certree.rows.training import new_rows
+from certree.signatures import checked
 
 
+@checked
 def hold_out(errors: int, n: int, delta: float = 0.05, share: float = 1.0) -> Certificate:
     """Certify a classifier by rows that were used for nothing else.
 
@@ -41,6 +45,7 @@ def hold_out(errors: int, n: int, delta: float = 0.05, share: float = 1.0) -> Ce
     return hold_out_best([errors], n, delta, share, method="hold_out")
 
 
+@checked
 def hold_out_best(
     errors: Sequence[int],
     n: int,
@@ -67,15 +72,16 @@ def hold_out_best(
     Certificate
         That of the first with the fewest errors.
     """
-    counted = np.asarray(errors)
-    if n < 1 or counted.dtype.kind not in "iu" or counted.min() < 0 or counted.max() > n:
+    counted = list(errors)
+    if n < 1 or not counted or min(counted) < 0 or max(counted) > n:
         raise ValueError(
             f"errors must be whole numbers in 0 .. n with n >= 1, got {errors!r}, {n!r}"
         )
-    risk = float(counted.min()) / n
+    risk = float(min(counted)) / n
     return certificate_of(method, (risk,), risk, n, math.log(len(counted)), delta, share)
 
 
+@checked
 def hold_out_mean(
     risk: float, n: int, delta: float = 0.05, share: float = 1.0, *, grouped: bool = False
 ) -> Certificate:
@@ -110,6 +116,7 @@ def share_of_look(look: Any) -> float:
     return 6 / (math.pi * int(look)) ** 2
 
 
+@checked
 def certify(
     classifier: Any,
     X: Any,
@@ -169,7 +176,9 @@ def certify(
     >>> round(certificate.risk, 3), round(certificate.bound, 3)
     (0.108, 0.144)
     """
-    predicted, truth = np.asarray(classifier.predict(X)), np.asarray(y)
+    if not hasattr(classifier, "predict"):
+        raise TypeError(f"classifier must be a fitted classifier, got {shortened(classifier)}")
+    predicted, truth = np.asarray(classifier.predict(X)), array_of("y", y)
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
     known = _repeated(classifier, X, repeats)

@@ -8,6 +8,7 @@ from scipy.special import logsumexp, rel_entr
 from certree._core import push_down
 from certree.arrays import Float64, OfColumns, column, nonnegative
 from certree.certificates.priors import Prior
+from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Vote, vote
@@ -46,6 +47,7 @@ class LabelledWeights(OfColumns):
 Law = NodeWeights | LabelledWeights
 
 
+@checked
 def labelled_posterior(
     tree: Tree, stats: NodeStats, prior: Prior, lambda_error: float
 ) -> LabelledWeights:

@@ -8,6 +8,7 @@ from certree.certificates.labelled_prunings import Law, ballot_of, divergence
 from certree.certificates.moments import Judged, WrongRange, disagreement, wrong_range
 from certree.certificates.priors import Prior
 from certree.certificates.weighing import HeldOut
+from certree.signatures import checked
 from certree.votes import Vote
 
 # At least so many of so many draws wrong, as "vote_tuples" tries them with equal shares of delta.
@@ -107,6 +108,7 @@ _OBSERVED: dict[str, Callable[[Weighed], tuple[float, ...]]] = {
 }
 
 
+@checked
 def certify_law(
     held: HeldOut,
     law: Law,

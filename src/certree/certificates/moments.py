@@ -12,12 +12,14 @@ from scipy.special import betaincc, expit
 
 from certree._core import sums_below
 from certree.arrays import Float64, column
+from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights, reached
 
 
+@checked
 def wrong_mass(ballot: Vote) -> Float64:
     """Mass of the votes for other classes than each class, (m, K)."""
     score = ballot.score
@@ -70,6 +72,7 @@ class Judged:
         return self.mean(2 * self.wrong * self.right)
 
 
+@checked
 def tuple_risk(
     tree: Tree, stats: NodeStats, ballot: Vote, n_draws: int = 1, n_wrong: int = 1
 ) -> float:
@@ -98,11 +101,13 @@ def tuple_risk(
     return Judged.of(tree, stats, ballot).tuple_risk(n_draws, n_wrong)
 
 
+@checked
 def one_wrong(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
     """Share of rows that exactly one of two drawn prunings gets wrong, expected, O(m K)."""
     return Judged.of(tree, stats, ballot).one_wrong()
 
 
+@checked
 def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
     """Share of rows for which two drawn prunings predict different classes, expected, O(m K).
 
@@ -115,6 +120,7 @@ def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
     return float(rows @ differing / rows.sum())
 
 
+@checked
 def margin_moments(tree: Tree, stats: NodeStats, ballot: Vote) -> tuple[float, float]:
     """First and second moment of the margin, votes for the class less votes for others, O(m K)."""
     return (1 - 2 * tuple_risk(tree, stats, ballot), 1 - 2 * one_wrong(tree, stats, ballot))
@@ -128,6 +134,7 @@ class WrongRange:
     wrong: float
 
 
+@checked
 def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
     """Find the least mass of votes against the class that wins, and against any that does not.
 
@@ -139,11 +146,13 @@ def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
     return WrongRange(float(lowest[:, 0].min()), float(lowest[:, 1].min()))
 
 
+@checked
 def leaf_mean(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     """Expected sum of a value over the leaves of a drawn pruning, O(m)."""
     return float(weights.of(tree).weight @ _finite(tree, value))
 
 
+@checked
 def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     """Variance of the sum of a value over the leaves of a drawn pruning, O(m).
 

@@ -10,6 +10,7 @@ from certree.certificates.certificate import Certificate, certificate_of
 from certree.certificates.divergence import kl_divergence
 from certree.certificates.priors import Prior
 from certree.certificates.weighing import HeldOut
+from certree.signatures import checked
 from certree.weights.node_weights import NodeWeights, sample_pruning
 
 
@@ -31,6 +32,7 @@ def _of_label(
     return certificate_of(method, (risk,), risk, held.n, complexity, delta, share, held.grouped)
 
 
+@checked
 def occam_vote(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
@@ -77,6 +79,7 @@ def occam_vote(
     return _of_label("occam_vote", held, label, prior, delta, share)
 
 
+@checked
 def occam_mean(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
@@ -100,6 +103,7 @@ def occam_mean(
     return _of_label("occam_mean", held, label, prior, delta, share)
 
 
+@checked
 def occam_answers(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
@@ -142,6 +146,7 @@ def occam_answers(
     )
 
 
+@checked
 def occam_pruning(
     held: HeldOut, pruning: NodeWeights, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
@@ -175,6 +180,7 @@ def occam_pruning(
     )
 
 
+@checked
 def single_draw(
     held: HeldOut,
     law: NodeWeights,

@@ -10,6 +10,7 @@ from scipy.special import expit
 from certree._core import log_masses
 from certree.arrays import Float64, OfColumns, class_number, codes, column, nonnegative
 from certree.certificates.divergence import kl_divergence
+from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights.family import ChainStops, Family
@@ -136,6 +137,7 @@ def _uniform(tree: Tree, n_classes: int, law: NodeWeights) -> Prior:
     return Prior(tree, (law,), labels, np.zeros(1))
 
 
+@checked
 def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -> Prior:
     """Stop in every cell that the tree splits with the same probability; all labels are alike.
 
@@ -160,6 +162,7 @@ def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -
     return _uniform(tree, n_classes, _law(tree, branching(tree, stop_probability)))
 
 
+@checked
 def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) -> Prior:
     """Weigh prunings by their number of leaves alone; all labels are alike.
 
@@ -177,13 +180,14 @@ def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) 
     -------
     Prior
     """
-    if not np.isfinite(leaf_cost):
+    if not np.isfinite(float(leaf_cost)):
         raise ValueError(f"leaf_cost must be finite, got {leaf_cost!r}")
     zero = np.zeros(tree.n_nodes)
     stops = ChainStops(np.full(tree.n_nodes, -float(leaf_cost)), zero, zero, zero)
     return _uniform(tree, n_classes, _law(tree, stops))
 
 
+@checked
 def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float = TRUST) -> Prior:
     """Split nodes with many growing rows: one with n of them stops with ``rows / (rows + n)``.
 
@@ -204,12 +208,13 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
     """
     if not 0 < rows < np.inf:
         raise ValueError(f"rows must be a finite number > 0, got {rows!r}")
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         log_odds = np.log(grown.of(tree).n / rows)
     law = independent_decisions(tree, log_odds)
     return _trusting(tree, (law,), grown, np.array([trust]))
 
 
+@checked
 def centred_prior(
     tree: Tree, grown: NodeStats, pruning: NodeWeights, doubt: float = 0.01, stop_below: float = 0.6
 ) -> Prior:
@@ -240,6 +245,7 @@ def centred_prior(
     return doubted_prior(tree, grown, pruning, (doubt,), stop_below)
 
 
+@checked
 def doubted_prior(
     tree: Tree,
     grown: NodeStats,
@@ -248,6 +254,8 @@ def doubted_prior(
     stop_below: float = 0.6,
 ) -> Prior:
     """The mixture of centred priors of several doubts; see `centred_prior`."""
+    if not len(doubts):
+        raise ValueError("doubts must hold at least one number, got none")
     for name, value in (*(("doubt", doubt) for doubt in doubts), ("stop_below", stop_below)):
         if not 0 < value < 1:
             raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
@@ -256,12 +264,15 @@ def doubted_prior(
     leaf = pruning.weight == 1
     inside = (reached(tree, pruning) == 1) & ~leaf
     laws = []
-    for doubt in doubts:
+    for doubt in map(float, doubts):
         stop = np.where(inside, doubt, np.where(leaf, 1 - doubt, stop_below))
-        laws.append(independent_decisions(tree, np.log1p(-stop) - np.log(stop)))
+        with np.errstate(divide="ignore"):  # 1 less a tiny doubt is 1
+            log_odds = np.log1p(-stop) - np.log(stop)
+        laws.append(independent_decisions(tree, log_odds))
     return _trusting(tree, tuple(laws), grown, 1 - np.array(doubts))
 
 
+@checked
 def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
     """The same prior over prunings, with labels like those of the growing rows.
 
@@ -298,6 +309,7 @@ def _trusting(
     return Prior(tree, laws, log_label, np.full(len(laws), -np.log(len(laws))), grown)
 
 
+@checked
 def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
     """The same prior with one more label, the last one, that stands for no answer.
 
@@ -319,6 +331,7 @@ def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
     return replace(prior, log_label=log_label)
 
 
+@checked
 def mix_priors(*priors: Prior) -> Prior:
     """Mix priors of one tree, all with the same share: J of them cost at most log J nats.
 
@@ -364,6 +377,7 @@ def gibbs_family(tree: Tree, stats: NodeStats, prior: NodeWeights) -> Family:
     return Family(tree, gains, root, np.zeros(0), stops)
 
 
+@checked
 def gibbs_posterior(
     tree: Tree,
     stats: NodeStats,

@@ -9,6 +9,7 @@ from certree.certificates.certificate import Certificate
 from certree.certificates.occam import occam_answers
 from certree.certificates.priors import Prior, allow_abstention
 from certree.certificates.weighing import HeldOut
+from certree.signatures import checked
 from certree.votes import Vote
 
 # Shares of the weighing rows that are answered, at most; a margin for each is tried.
@@ -50,6 +51,7 @@ def margins(ballot: Vote) -> Float64:
     return two[:, 1] - two[:, 0]
 
 
+@checked
 def selective_certificates(
     held: HeldOut, ballot: Vote, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> tuple[Selective, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from certree.certificates import bounds
 from certree.certificates.divergence import kl_divergence
 from certree.certificates.priors import gibbs_family
+from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights, map_pruning
@@ -20,6 +21,7 @@ from certree.weights.node_weights import NodeWeights, map_pruning
 _TEMPERATURES = 2.0 ** -np.arange(0.25, 14, 0.25)
 
 
+@checked
 def oracle_excess(gibbs_excess: float, n_classes: int) -> float:
     """Bound on the excess risk of a majority vote over the Bayes risk, by that of its draws.
 
@@ -43,7 +45,7 @@ def oracle_excess(gibbs_excess: float, n_classes: int) -> float:
         raise ValueError(
             f"expected an excess >= 0 of 2 or more classes, got {gibbs_excess!r}, {n_classes!r}"
         )
-    return n_classes * gibbs_excess
+    return int(n_classes) * float(gibbs_excess)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +76,7 @@ class OracleBound:
     complexity: float
 
 
+@checked
 def oracle_bound(
     tree: Tree,
     population: NodeStats,
@@ -160,6 +163,7 @@ def oracle_bound(
     return min(map(at, tried), key=lambda bound: bound.gibbs_risk)
 
 
+@checked
 def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
     """Excess risk, but for constants and logarithms, where class probabilities are Hoelder smooth.
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Float64, Int32, OfColumns, class_number, codes, matrix
+from certree.arrays import Float64, Int32, OfColumns, array_of, class_number, codes, matrix
 from certree.rows.folds import Indices
+from certree.signatures import checked
 from certree.stats import NodeStats, counted
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
@@ -106,6 +107,7 @@ def _repeated(rows: Indices) -> int:
     return int(np.sum(ordered[1:] == ordered[:-1]))
 
 
+@checked
 def held_out(
     tree: Tree,
     X: ArrayLike,
@@ -187,7 +189,7 @@ def kept_apart(
     grown = counted(tree, leaf[grow], y[grow], None, n_classes)
     weight, n = None, len(weigh)
     if groups is not None:
-        weight, n = shares_of_groups(np.asarray(groups), grow, weigh)
+        weight, n = shares_of_groups(array_of("groups", groups), grow, weigh)
     stats = weighed(tree, leaf[weigh], y[weigh], weight, grown)
     return HeldOut(tree, grown, stats, grow, weigh, n, groups is not None)
 
@@ -201,7 +203,7 @@ def weighed(
 
 
 def _indices(name: str, values: ArrayLike, n: int) -> Indices:
-    numbers = np.array(values)
+    numbers = np.array(array_of(name, values))
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
         raise ValueError(f"{name} must be a list of indices of rows, got {values!r}")
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < n:

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from certree.arrays import Float64, Int32
+from certree.arrays import LARGEST, Float64, Int32
 from certree.estimators.pruned import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.fitted import reads_state
@@ -119,7 +119,7 @@ class DecoratedTree(TreeVoteEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteEstimator._parameter_constraints,
         "leaf_estimator": [HasMethods(["fit", "predict"]), None],
-        "min_model_rows": [Interval(Integral, 2, None, closed="left")],
+        "min_model_rows": [Interval(Integral, 2, 2**31 - 1, closed="both")],
         "scale": ["boolean"],
     }
 
@@ -372,7 +372,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         **TreeVoteClassifier._parameter_constraints,
         **DecoratedTree._parameter_constraints,
         "rule": [StrOptions({"cross-validated", "polynomial"}), Polynomial],
-        "price": [Interval(Real, 0, None, closed="neither"), None],
+        "price": [Interval(Real, 0, LARGEST, closed="right"), None],
     }
 
     def __init__(

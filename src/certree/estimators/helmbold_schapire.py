@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
+from certree.arrays import LARGEST
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.grow.growing import MaxDepth
 from certree.rows.training import Training
@@ -90,8 +91,8 @@ class HelmboldSchapireTreeClassifier(TreeVoteClassifier):
     _temperatures = ("temperature",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
-        "temperature": [Interval(Real, 0, None, closed="left"), None],
-        "smoothing": [Interval(Real, 0, None, closed="left")],
+        "temperature": [Interval(Real, 0, LARGEST, closed="both"), None],
+        "smoothing": [Interval(Real, 0, LARGEST, closed="both")],
     }
 
     def __init__(

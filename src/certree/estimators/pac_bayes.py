@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from certree.arrays import LARGEST
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.grow.growing import MaxDepth
 from certree.tune import Candidate, Search
@@ -20,8 +21,8 @@ SMOOTHING = 0.1
 # What chooses a law; the same parameters wherever they stand.
 _LAW_CONSTRAINTS: dict[str, list[Any]] = {
     "prior": [StrOptions({"leaves", "branching"}), None],
-    "lambda_error": [Interval(Real, 0, None, closed="left"), None],
-    "lambda_penalty": [Interval(Real, 0, None, closed="left"), None],
+    "lambda_error": [Interval(Real, 0, LARGEST, closed="both"), None],
+    "lambda_penalty": [Interval(Real, 0, LARGEST, closed="both"), None],
     "search": [StrOptions({"mixture", "joint", "error-first"}), None],
 }
 
@@ -314,7 +315,7 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
         **TreeVoteRegressor._parameter_constraints,
         **_LAW_CONSTRAINTS,
         "search": [StrOptions({"joint", "error-first"})],
-        "smoothing": [Interval(Real, 0, None, closed="left")],
+        "smoothing": [Interval(Real, 0, LARGEST, closed="both")],
     }
 
     def __init__(

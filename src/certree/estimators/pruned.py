@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from certree._core import reach
+from certree.arrays import LARGEST
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.grow.growing import MaxDepth
 from certree.grow.partition import Partition
@@ -28,7 +29,7 @@ class PrunedVote(TreeVoteEstimator):
     _temperatures = ("price",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "rule": [StrOptions(set(RULES)), HasMethods(["family", "get_params"])],
-        "price": [Interval(Real, 0, None, closed="left"), None],
+        "price": [Interval(Real, 0, LARGEST, closed="both"), None],
     }
 
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:

@@ -35,6 +35,7 @@ from certree.files.naive_bayes_form import (
     restore_naive_bayes,
     shapes_of_naive_bayes,
 )
+from certree.files.places import expect_path
 from certree.files.tree_form import entries_of_tree, parts_of_tree, restore_tree, shapes_of_tree
 from certree.files.whole import write_whole
 from certree.fitted import state_of
@@ -150,6 +151,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     """
+    expect_path(path)
     form, model = _form_of(model), state_of(model)
     check_is_fitted(model)
     names = getattr(model, "feature_names_in_", None)
@@ -223,6 +225,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     ValueError
         If the file is no model file, is damaged, or is of another version.
     """
+    expect_path(path)
     try:
         with opened(path) as archive:
             text = archive.header()

@@ -161,7 +161,24 @@ def read(path: str | os.PathLike[str]) -> "pa.Table":
 
 def _read_csv(file: Path) -> "pa.Table":
     csv = needed("pyarrow.csv", "files")
-    return csv.read_csv(file, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    table = csv.read_csv(file, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    _expect_utf8(table, file)
+    return table
+
+
+def _expect_utf8(table: "pa.Table", file: Path) -> None:
+    """Refuse bytes, which is what is read of words in another encoding."""
+    wanted = f"{file} must be text in UTF-8, but"
+    try:
+        names = table.column_names
+    except UnicodeDecodeError:
+        raise ValueError(f"{wanted} the names of its columns are in another encoding") from None
+    is_binary = needed("pyarrow", "files").types.is_binary
+    kinds = zip(names, table.schema.types, strict=True)
+    other = [name for name, kind in kinds if is_binary(kind)]
+    if other:
+        columns = ", ".join(map(repr, other))
+        raise ValueError(f"{wanted} column {columns} is in another encoding, such as latin-1")
 
 
 def _read_parquet(file: Path) -> "pa.Table":

@@ -10,8 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from certree._core import grow_cart as core_grow_cart
-from certree.arrays import Float64, Int32
+from certree.arrays import Float64, Int32, nonnegative
 from certree.grow.growing import GrowingRows, MaxDepth, MonotonicCst
+from certree.signatures import checked, expect_settings
 from certree.tree import Tree, threads
 
 ClassCriterion = Literal["gini", "entropy", "misclassification"]
@@ -100,6 +101,7 @@ class Cart(BaseEstimator):
 
     def grow(self, rows: GrowingRows) -> Tree:
         """Grow the tree of these rows."""
+        expect_settings(self)
         if rows.y is None:
             raise ValueError("y must hold classes or numbers, got None")
         p = rows.X.shape[1]
@@ -173,6 +175,7 @@ class Cart(BaseEstimator):
         }
 
 
+@checked
 def grow_cart(
     X: ArrayLike,
     y: ArrayLike,
@@ -242,12 +245,11 @@ def grow_cart(
 
 def _least_gain(least: Any, n: float, scale: int) -> float:
     """Smallest decrease in impurity, over all rows, of a cut that is made; y is in units 2^scale."""
-    if not (isinstance(least, int | float | np.number) and np.isfinite(least) and least >= 0):
-        raise ValueError(f"min_impurity_decrease must be a finite number >= 0, got {least!r}")
+    least = nonnegative("min_impurity_decrease", least)
     if least == 0:
         return 0.0
     with np.errstate(over="ignore", under="ignore"):
-        return float(np.ldexp(float(least) * n, -2 * scale))
+        return float(np.ldexp(least * n, -2 * scale))
 
 
 def _expect_slopes_fit(rows: GrowingRows, n_classes: int) -> None:
@@ -255,6 +257,10 @@ def _expect_slopes_fit(rows: GrowingRows, n_classes: int) -> None:
         raise ValueError(f"monotonic_cst takes numbers or two classes, got {n_classes} classes")
     if rows.categorical is not None and np.asarray(rows.slopes)[rows.categorical].any():
         raise ValueError("monotonic_cst must be 0 for features of categories")
+
+
+# A tree is numbered in int32: no fit has more leaves.
+_MOST_LEAVES = 2**31 - 1
 
 
 def _leaf_limit(max_leaf_nodes: Any) -> int:
@@ -265,7 +271,7 @@ def _leaf_limit(max_leaf_nodes: Any) -> int:
         raise ValueError(
             f"max_leaf_nodes must be None or a whole number >= 1, got {max_leaf_nodes!r}"
         )
-    return int(max_leaf_nodes)
+    return min(int(max_leaf_nodes), _MOST_LEAVES)
 
 
 def _n_features(max_features: Any, p: int) -> int:

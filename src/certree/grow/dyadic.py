@@ -8,12 +8,14 @@ from sklearn.base import BaseEstimator
 
 from certree._core import grow_dyadic as core_grow_dyadic
 from certree.arrays import nonnegative
-from certree.grow.growing import GrowingRows, MaxDepth
+from certree.grow.growing import DEEPEST, GrowingRows, MaxDepth
+from certree.signatures import checked, expect_settings
 from certree.tree import Tree, threads
 
 Resolution = Literal["paper"] | None
 
 
+@checked
 def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) -> int:
     """How often the dyadic tree of Scott and Nowak's theorems halves every side.
 
@@ -42,6 +44,9 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
     2003: the exponent is 1 / (p + 1) for the square-root rule, 1 / p for the spatially adaptive one
     and 1 / (p + 2 smoothness - 2) for that of polynomials.
     """
+    n = nonnegative("n", n)
+    if n_features < 1:
+        raise ValueError(f"n_features must be at least 1, got {n_features!r}")
     power = nonnegative("exponent", 1 / n_features if exponent is None else exponent)
     # The logarithm of one row is 0.
     halvings = floor(power * log(n / log(n)) / log(2)) if n >= 2 else 0
@@ -110,6 +115,7 @@ class Dyadic(BaseEstimator):
 
     def grow(self, rows: GrowingRows) -> Tree:
         """Grow the tree of these rows."""
+        expect_settings(self)
         rules = rows.stopping(self.min_samples_split)
         if self.resolution is None and self.exponent is not None:
             raise ValueError(f"exponent takes a resolution, got exponent={self.exponent!r}")
@@ -120,7 +126,7 @@ class Dyadic(BaseEstimator):
             rows.X,
             y=rows.levels if pure else None,
             **rules,
-            expand=self.expand,
+            expand=bool(self.expand),
             n_threads=threads(rows.n_jobs),
         )
         return Tree.of(columns, rows.X.shape[1])
@@ -132,9 +138,10 @@ class Dyadic(BaseEstimator):
         if rows.max_depth is not None:
             raise ValueError(f'resolution="paper" takes max_depth=None, got {rows.max_depth!r}')
         p = int(rows.X.shape[1])
-        return p * dyadic_resolution(rows.n, p, self.exponent)
+        return min(DEEPEST, p * dyadic_resolution(rows.n, p, self.exponent))
 
 
+@checked
 def grow_dyadic(
     X: ArrayLike,
     y: ArrayLike | None = None,

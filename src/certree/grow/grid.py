@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 
 from certree.arrays import column
 from certree.grow.growing import GrowingRows
+from certree.signatures import checked
 from certree.tree import LEAF, Tree
 
 # A million leaves; what is kept of a node takes some hundred bytes.
@@ -48,6 +49,7 @@ class Grid(BaseEstimator):
         return dyadic_grid(low, high, min(depth, DEEPEST_GRID))
 
 
+@checked
 def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
     """Halve a box again and again, whatever rows there are: the complete dyadic tree.
 

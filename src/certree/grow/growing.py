@@ -11,7 +11,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import rank_rows
-from certree.arrays import Float64, Int32, column, matrix, row_weights
+from certree.arrays import LARGEST, Float64, Int32, array_of, column, matrix, row_weights
 from certree.rows.categories import categorical_mask
 from certree.rows.folds import Indices
 from certree.tree import threads
@@ -21,7 +21,7 @@ MonotonicCst = ArrayLike | Mapping[str, int] | None
 Slopes = NDArray[np.int8] | None
 
 # The core counts depth in int32 and adds the length of a run to it.
-_DEEPEST = 2**30
+DEEPEST = 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ class GrowingRows:
     def stopping(self, min_samples_split: Any) -> dict[str, Any]:
         """What says when a cell is not split any further, as the core's growers take it."""
         least: Any = min_samples_split
-        if not (isinstance(least, int | float | np.number) and least >= 2):
+        if not 2 <= least <= LARGEST:
             raise ValueError(f"min_samples_split must be at least 2, got {min_samples_split!r}")
         plain = self.weight is None or (self.weight == 1).all()
         return {
@@ -153,19 +153,19 @@ class GrowingRows:
         """Depth at which cells are leaves."""
         depth: object = self.max_depth
         if depth is None:
-            return _DEEPEST
-        if depth == "log":
-            return min(_DEEPEST, int(self.X.shape[1]) * int(np.log(max(self.n, 1.0))))
+            return DEEPEST
+        if isinstance(depth, str) and depth == "log":
+            return min(DEEPEST, int(self.X.shape[1]) * int(np.log(max(self.n, 1.0))))
         if not isinstance(depth, Integral) or depth < 0:
             raise ValueError(f'max_depth must be None, "log" or a whole number >= 0, got {depth!r}')
-        return min(_DEEPEST, int(depth))
+        return min(DEEPEST, int(depth))
 
 
 def _target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
     """Classes, or numbers."""
     if y is None:
         return None
-    if np.asarray(y).dtype.kind != "f":
+    if array_of("y", y).dtype.kind != "f":
         return column("y", y, "int32", (n,))
     target = column("y", y, "float64", (n,))
     if not np.isfinite(target).all():
@@ -183,7 +183,7 @@ def slopes_of(monotonic_cst: MonotonicCst, p: int, names: Sequence[str] | None) 
         if unknown:
             raise ValueError(f"monotonic_cst names {unknown}, but the features are {known}")
         monotonic_cst = [monotonic_cst.get(name, 0) for name in known]
-    given = np.asarray(monotonic_cst)
+    given = array_of("monotonic_cst", monotonic_cst)
     if given.shape != (p,):
         raise ValueError(f"monotonic_cst must have shape ({p},), got {given.shape}")
     if not np.isin(given, (-1, 0, 1)).all():

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 
 from certree._core import grow_kd as core_grow_kd
 from certree.grow.growing import GrowingRows, MaxDepth
+from certree.signatures import checked, expect_settings
 from certree.tree import Tree, threads
 
 Axis = Literal["cycle", "spread"]
@@ -54,6 +55,7 @@ class KD(BaseEstimator):
 
     def grow(self, rows: GrowingRows) -> Tree:
         """Grow the tree of these rows."""
+        expect_settings(self)
         if self.axis not in ("cycle", "spread"):
             raise ValueError(f'axis must be "cycle" or "spread", got {self.axis!r}')
         columns = core_grow_kd(
@@ -66,6 +68,7 @@ class KD(BaseEstimator):
         return Tree.of(columns, rows.X.shape[1])
 
 
+@checked
 def grow_kd(
     X: ArrayLike,
     y: ArrayLike | None = None,

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from certree.grow.growing import GrowingRows
+from certree.signatures import checked
 from certree.tree import LEAF, Tree
 
 
@@ -26,6 +27,8 @@ class SklearnTree(BaseEstimator):
 
     def grow(self, rows: GrowingRows) -> Tree:
         """Grow the tree of these rows."""
+        if not all(hasattr(self.estimator, name) for name in ("fit", "get_params")):
+            raise TypeError(f"expected a scikit-learn decision tree, got {self.estimator!r}")
         estimator = clone(self.estimator)
         if getattr(estimator, "random_state", 0) is None:
             estimator.set_params(random_state=rows.random_state)
@@ -33,6 +36,7 @@ class SklearnTree(BaseEstimator):
         return from_sklearn(estimator.fit(rows.X, rows.y, sample_weight=weight))
 
 
+@checked
 def from_sklearn(estimator: Any) -> Tree:
     """Read the tree of a fitted scikit-learn decision tree.
 

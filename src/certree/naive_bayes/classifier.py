@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from certree.arrays import Float64, Int32, has_finite_sum
+from certree.arrays import LARGEST, Float64, Int32, column, has_finite_sum
 from certree.fitted import reads_state, replaces_state
 from certree.naive_bayes.densities import (
     KINDS,
@@ -27,6 +28,9 @@ from certree.naive_bayes.densities import (
 from certree.naive_bayes.powers import JudgedPowers, losses_of, relative
 from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
 from certree.rows.training import new_rows, one_row, training_rows
+
+# More bins than any table has rows that tell them apart.
+_MOST_BINS = 10**6
 
 _CHOICES = ("auto", *KINDS)
 
@@ -187,9 +191,9 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "densities": [StrOptions(set(_CHOICES)), dict, "array-like"],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
-        "bins": [Interval(Integral, 1, None, closed="left"), StrOptions(set(RULES))],
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "var_smoothing": [Interval(Real, 0, None, closed="left")],
+        "bins": [Interval(Integral, 1, _MOST_BINS, closed="both"), StrOptions(set(RULES))],
+        "alpha": [Interval(Real, 0, LARGEST, closed="right")],
+        "var_smoothing": [Interval(Real, 0, LARGEST, closed="both")],
         "power": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "priors": ["array-like", None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -355,11 +359,11 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         n_classes, names = len(self.classes_), self._category_names(j)
         if names is not None:
             # Where no category is known, the table has a place that no row will ask for.
-            table = CategoricalTable.empty(n_classes, max(1, len(names)), self.alpha)
+            table = CategoricalTable.empty(n_classes, max(1, len(names)), float(self.alpha))
             return table.plus(x, y, weight)
         if choice == "normal":
             return self._normal(j, floor)
-        empty = Histogram.empty(edges_of(x, weight, self.bins), n_classes, self.alpha)
+        empty = Histogram.empty(edges_of(x, weight, self.bins), n_classes, float(self.alpha))
         histogram = empty.plus(x, y, weight)
         moments = self._moments[j]
         if choice == "histogram" or prefers_histogram(x, y, weight, moments, floor, histogram):
@@ -399,7 +403,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         spreads = [moments.pooled()[1] for moments in self._moments.values()]
         largest = max(spreads, default=0.0)
         # Where no feature varies any width will do: the classes have the same density.
-        return float(np.sqrt(self.var_smoothing)) * (largest or 1.0)
+        return sqrt(self.var_smoothing) * (largest or 1.0)
 
     def _normal(self, j: int, floor: float) -> Normal:
         normal = self._moments[j].normal(floor)
@@ -415,7 +419,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         shares: Float64 = self.class_count_ / self.class_count_.sum()
         if self.priors is None:
             return shares
-        priors = np.asarray(self.priors, dtype=np.float64)
+        priors: Float64 = column("priors", self.priors, "float64", (None,))
         if priors.shape != shares.shape:
             raise ValueError(
                 f"priors must be one for each of {len(shares)} classes, got shape {priors.shape}"

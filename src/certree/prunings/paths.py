@@ -9,6 +9,7 @@ from scipy.special import entr
 from certree._core import critical_prices, merge_order
 from certree.arrays import Float64, Int32, OfColumns
 from certree.prunings.rule import PruningRule
+from certree.signatures import checked
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
 from certree.weights.family import JudgedVotes, Scoring, gains_of
@@ -152,6 +153,7 @@ def leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:
     return gains_of(tree, (stats.n > 0).astype(np.float64))
 
 
+@checked
 def cost_complexity_path(
     tree: Tree, stats: Stats, cost: Cost = None, *, count_empty: bool = False
 ) -> PruningPath:
@@ -199,6 +201,7 @@ def _rises(tree: Tree, cost: Float64) -> Float64:
     return np.ldexp(0.0 - multiples, exponent)  # a minus would sign zeros
 
 
+@checked
 def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath:
     """Merge the two sibling leaves whose merge raises the cost least, again and again, O(m log m).
 

@@ -7,6 +7,7 @@ from scipy.special import betaincinv, gammaln
 from certree.arrays import Float64, column, nonnegative
 from certree.prunings.paths import impurity_cost
 from certree.prunings.rule import PruningRule
+from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
 from certree.weights.family import Family, chain_stops, gains_of
@@ -26,6 +27,7 @@ def _family(
     return Family(tree, gains, root, np.array(fixed), chain_stops(tree), prune=True)
 
 
+@checked
 def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
     """Find the pruning with the smallest sum of costs over its leaves, O(m).
 
@@ -68,6 +70,7 @@ class CostComplexity(PruningRule):
         return _family(tree, [occupied, stats.loss], [-1.0])
 
 
+@checked
 def cost_complexity(tree: Tree, stats: Stats, price: float) -> NodeWeights:
     """Find the pruning with the fewest errors plus `price` per leaf that holds rows.
 
@@ -108,6 +111,7 @@ class DepthPenalised(PruningRule):
         return _family(tree, [np.sqrt(np.maximum(rows, depth) * depth), stats.loss], [-1.0])
 
 
+@checked
 def depth_penalised(tree: Tree, stats: Stats, price: float) -> NodeWeights:
     """Find the pruning with the smallest error plus Scott and Nowak's spatially adaptive penalty.
 
@@ -141,6 +145,7 @@ def depth_penalised(tree: Tree, stats: Stats, price: float) -> NodeWeights:
     return DepthPenalised().family(tree, stats).at(nonnegative("price", price))
 
 
+@checked
 def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWeights:
     """Find the smallest of the prunings that get the fewest validation rows wrong, O(m).
 
@@ -201,12 +206,14 @@ class Pessimistic(PruningRule):
 
     def family(self, tree: Tree, stats: NodeStats) -> Family:
         """The prunings of a tree, by their price."""
+        expect_settings(self)
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
         added = upper_errors(stats.of(tree), self.confidence) - stats.errors
         return _family(tree, [added, stats.errors], [-1.0])
 
 
+@checked
 def pessimistic(
     tree: Tree, stats: NodeStats, price: float = 1.0, *, confidence: float = 0.25
 ) -> NodeWeights:
@@ -278,6 +285,7 @@ class DescriptionLength(PruningRule):
         return _family(tree, [kind, rows], [-1.0], split + np.log(2))
 
 
+@checked
 def minimum_description_length(
     tree: Tree, stats: NodeStats, price: float = 1.0, *, free_splits: bool = False
 ) -> NodeWeights:

@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from certree._core import fragment_pruning
-from certree.arrays import Float64, OfColumns, nonnegative
+from certree.arrays import LARGEST, Float64, OfColumns, nonnegative
 from certree.grow.dyadic import dyadic_resolution
 from certree.grow.partition import Partition
 from certree.prunings.paths import PruningPath, cost_complexity_path, leaf_gains, losses_as_leaf
 from certree.prunings.penalties import finite_cost
 from certree.prunings.rule import PruningRule
+from certree.signatures import checked
 from certree.stats import Stats
 from certree.tree import Tree
 from certree.weights.family import JudgedVotes, Scoring, Tunable, gains_of
@@ -67,6 +68,7 @@ class SquareRootPrunings:
         return self.path.losses(prices[:, None], votes, scoring, n_threads)
 
 
+@checked
 def square_root_penalised(
     tree: Tree, stats: Stats, price: float = 1.0, *, count_empty: bool = False
 ) -> NodeWeights:
@@ -195,11 +197,12 @@ def fragment_prunings(
 
 def _degree(smoothness: object) -> int:
     """Degree of the polynomials for a boundary of some smoothness."""
-    if not isinstance(smoothness, Integral) or smoothness < 1:
+    if not isinstance(smoothness, Integral) or not 1 <= int(smoothness) <= LARGEST:
         raise ValueError(f"smoothness must be a whole number >= 1, got {smoothness!r}")
     return int(smoothness) - 1
 
 
+@checked
 def spatially_adaptive(
     tree: Tree,
     stats: Stats,
@@ -248,6 +251,7 @@ def spatially_adaptive(
     return prunings.at(nonnegative("price", price))
 
 
+@checked
 def polynomial_penalised(
     tree: Tree,
     stats: Stats,

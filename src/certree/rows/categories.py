@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Float64
+from certree.arrays import Float64, array_of
 
 CategoricalFeatures = ArrayLike | Literal["from_dtype"] | None
 Names = tuple[str, ...] | tuple[float, ...]
@@ -148,7 +148,7 @@ def categorical_mask(
     mask = np.zeros(n_features, dtype=bool)
     if categorical_features is None:
         return mask
-    given = np.asarray(categorical_features)
+    given = array_of("categorical_features", categorical_features)
     if given.size == 0:
         return mask
     if given.ndim != 1 or given.dtype.kind not in "biuOU":

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from certree.arrays import array_of
 from certree.rows.folds import Indices
+from certree.signatures import checked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +30,7 @@ class Sides:
         return cls(every, every[:0])
 
 
+@checked
 def deal(
     n: int, grow_size: float, random_state: np.random.RandomState, groups: ArrayLike | None = None
 ) -> Sides:
@@ -53,10 +56,16 @@ def deal(
     ValueError
         If a side would be empty though the share is positive.
     """
+    if not 0 <= n < 2**53:
+        raise ValueError(f"n must be a number of rows, got {n!r}")
+    if not 0 <= grow_size < 1:
+        raise ValueError(f"grow_size must lie in [0, 1), got {grow_size!r}")
     if grow_size == 0:
         whole = Sides.all_grow(n)
         return Sides(whole.weigh, whole.grow)
-    part = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    part = np.arange(n)
+    if groups is not None:
+        part = np.unique(array_of("groups", groups), return_inverse=True)[1]
     n_parts = int(part.max()) + 1 if n else 0
     n_growing = round(grow_size * n_parts)
     if not 0 < n_growing < n_parts:

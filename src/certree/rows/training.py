@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from certree.arrays import Float64, has_finite_sum, places_among
+from certree.arrays import Float64, array_of, has_finite_sum, places_among
 from certree.rows.categories import Categories, categories_of
 from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold, Indices, content_folds
@@ -199,8 +200,9 @@ def training_rows(
     ValueError
         In scikit-learn's words, if rows, target, weights or groups do not go together.
     """
-    if issparse(X) or (hasattr(X, "__array__") and not hasattr(X, "__getitem__")):
-        # A sparse matrix is refused, and what is no array yet cannot be divided by rows.
+    if issparse(X):
+        array_of("X", X)
+    if not hasattr(X, "__getitem__"):  # what is no array yet cannot be divided by rows
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
     target, weight = _weighed(model, X, y, sample_weight)
     n_given = len(target)
@@ -237,10 +239,18 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
         raise ValueError(
             f"This {type(model).__name__} estimator requires y to be passed, but the target y is None."
         )
+    if isinstance(y, (list, tuple)):
+        y = array_of("y", y)
+    if not is_classifier(model):
+        _expect_numbers("y", y)
+    times = np.asarray(y)
+    if times.dtype.kind in "mM" and np.isnat(times).any():
+        raise ValueError("Input y contains NaT, where every row must have a class.")
     target = _check_y(y, y_numeric=not is_classifier(model), estimator=model)
     check_consistent_length(X, target)
     weight = None
     if sample_weight is not None:
+        _expect_numbers("sample_weight", sample_weight, "biuf")
         weight = _check_sample_weight(
             sample_weight, target, dtype=np.float64, ensure_non_negative=True
         )
@@ -266,10 +276,22 @@ def _expect_finite_sum(weight: Float64 | None) -> None:
         raise ValueError("the weights of all rows must have a finite sum, class_weight included")
 
 
+def _expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
+    """Refuse words and objects before they are made numbers of; scikit-learn refuses complex ones."""
+    given = array_of(name, values)
+    if given.dtype.kind == "O":  # numbers of Python, or what pandas makes of missing ones
+        try:
+            given = given.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"{name} must hold numbers, got {shortened(values)}") from None
+    if given.dtype.kind not in kinds:
+        raise ValueError(f"{name} must hold numbers, got dtype {given.dtype}")
+
+
 def _checked_groups(groups: Any, n: int) -> NDArray[Any] | None:
     if groups is None:
         return None
-    given = np.asarray(groups)
+    given = array_of("groups", groups)
     if given.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), got {given.shape}")
     return given
@@ -296,7 +318,11 @@ def _preprocessed(model: Any, X: Any, target: NDArray[Any], sides: Sides) -> Any
 def _matrix(model: Any, X: Any, reset: bool) -> NDArray[Any]:
     """Rows as a matrix of numbers; sets or checks the number and the names of the features."""
     if model.categories_ is None:
-        rows: NDArray[Any] = validate_data(model, X, reset=reset, **_NUMBERS)
+        try:
+            rows: NDArray[Any] = validate_data(model, X, reset=reset, **_NUMBERS)
+        except (ValueError, OverflowError):
+            _expect_numbers("X", X)
+            raise
         return rows
     validate_data(model, X, reset=reset, skip_check_array=True)
     return check_array(model.categories_.encode(X), estimator=model, **_NUMBERS)
@@ -361,6 +387,8 @@ def _expect_class_weights(class_weight: dict[Any, Any]) -> None:
 def new_rows(model: Any, X: Any) -> NDArray[Any]:
     """Check rows to predict against what a fitted model knows; categories become codes."""
     check_is_fitted(model)
+    if issparse(X):
+        array_of("X", X)
     if getattr(model, "preprocessor_", None) is not None:
         X = model.preprocessor_.transform(X)
     if model.categories_ is None:
@@ -371,7 +399,8 @@ def new_rows(model: Any, X: Any) -> NDArray[Any]:
 
 def one_row(x: ArrayLike) -> ArrayLike:
     """Give one row of shape (p,) two dimensions; a table stays as it is."""
-    if np.ndim(x) == 2:
+    given = array_of("x", x)
+    if given.ndim == 2:
         return x
     # Numbers beside strings stay numbers.
-    return np.asarray(x, dtype=object if np.asarray(x).dtype.kind == "U" else None)[None]
+    return np.asarray(x, dtype=object if given.dtype.kind == "U" else None)[None]

@@ -1,6 +1,7 @@
 """A picture of a tree with the shares of its cells."""
 
 from collections.abc import Callable
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,10 @@ def plot_tree(model: "TreeVoteEstimator", max_leaves: int = 8) -> "Figure":
     -------
     matplotlib Figure
     """
+    if not hasattr(model, "_explainer"):
+        raise TypeError(
+            f"model must be an estimator of certree with a tree, got {shortened(model)}"
+        )
     model = state_of(model)
     root = model._explainer().shown(max_leaves)
     places: dict[int, tuple[float, int]] = {}

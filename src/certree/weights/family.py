@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from scipy.special import entr, expit, log_softmax, logsumexp
 
 from certree._core import judged_shares, reach, score_grid, weigh
-from certree.arrays import Float64, Int32, OfColumns, column
+from certree.arrays import Float64, Int32, OfColumns, array_of, column
+from certree.signatures import checked
 from certree.stats import Stats
 from certree.tree import LEAF, Tree
 from certree.weights.node_weights import NodeWeights
@@ -272,6 +273,7 @@ def loss_family(
     return Family(tree, gains, root, np.array(fixed), stops)
 
 
+@checked
 def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) -> NodeWeights:
     """Average over all prunings, with any weights that multiply over cells.
 
@@ -304,11 +306,9 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Section 4.
     """
     own: Float64 = column("log_own", log_own, "float64", (tree.n_nodes,))
-    split: Float64 = (
-        column("log_split", log_split, "float64", (tree.n_nodes,))
-        if np.ndim(log_split)
-        else np.full(tree.n_nodes, log_split, dtype=np.float64)
-    )
+    given = array_of("log_split", log_split)
+    split: Float64 = column("log_split", given, "float64", given.shape and (tree.n_nodes,))
+    split = np.broadcast_to(split, (tree.n_nodes,))
     for name, values in (("log_own", own), ("log_split", split)):
         if (np.isnan(values) | (values == np.inf)).any():
             raise ValueError(f"{name} must be finite or -inf")

@@ -3,6 +3,7 @@
 import numpy as np
 
 from certree.arrays import nonnegative
+from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import LEAF, Tree
 from certree.weights.family import Family
@@ -27,6 +28,7 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     return Family(tree, gains[:, None], loss[:1], np.array([]), branching(tree, 0.5))
 
 
+@checked
 def helmbold_schapire(tree: Tree, stats: NodeStats, temperature: float) -> NodeWeights:
     """Weigh all prunings as Helmbold and Schapire do, for two classes.
 

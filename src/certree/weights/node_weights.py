@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from certree._core import likeliest, reach
 from certree.arrays import Float64, OfColumns, column
+from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import Tree
 
@@ -48,7 +49,8 @@ class NodeWeights(OfColumns):
     chain_mode: Float64
 
     def __post_init__(self) -> None:
-        m = len(np.asarray(self.weight))
+        expect_settings(self)
+        m = len(column("weight", self.weight, "float64", (None,)))
         for name in ("weight", "log_odds", "chain_entropy", "chain_mode"):
             object.__setattr__(self, name, column(name, getattr(self, name), "float64", (m,)))
         if not ((self.weight >= 0) & (self.weight <= 1 + 1e-9)).all():
@@ -75,11 +77,13 @@ class NodeWeights(OfColumns):
         return float(self.weight.sum())
 
 
+@checked
 def reached(tree: Tree, weights: NodeWeights) -> Float64:
     """Probability that each node is in the pruning, as a leaf or above one: (m,)."""
     return reach(tree.left, weights.of(tree).log_odds)
 
 
+@checked
 def entropy(tree: Tree, weights: NodeWeights) -> float:
     """Entropy of the law over prunings (nats), O(m).
 
@@ -95,6 +99,7 @@ def entropy(tree: Tree, weights: NodeWeights) -> float:
     return nats + float(weights.weight @ weights.chain_entropy)
 
 
+@checked
 def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
     """Expected share of the counted rows that one pruning, drawn from the law, gets wrong, O(m)."""
     if len(stats.label) != len(weights.weight):
@@ -114,6 +119,7 @@ def pruning_of(tree: Tree, splits: NDArray[np.bool_]) -> NodeWeights:
     return NodeWeights(weight, log_odds, 0.0, *2 * [np.zeros(tree.n_nodes)])
 
 
+@checked
 def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
     """The likeliest single pruning under a law, O(m); ties within rounding give the smaller tree.
 
@@ -123,6 +129,7 @@ def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
     return pruning_of(tree, log_odds > 0)
 
 
+@checked
 def sample_pruning(
     tree: Tree, weights: NodeWeights, rng: np.random.Generator | int | None = None
 ) -> NodeWeights:

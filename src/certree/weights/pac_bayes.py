@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 
 from certree.arrays import nonnegative
+from certree.signatures import checked
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
 from certree.weights.family import ChainStops, Family, chain_stops, loss_family
@@ -33,6 +34,7 @@ def branching(tree: Tree, stop_probability: float) -> ChainStops:
     )
 
 
+@checked
 def pac_bayes(
     tree: Tree,
     stats: Stats,
@@ -84,6 +86,7 @@ def pac_bayes(
     )
 
 
+@checked
 def theorem_posterior(
     tree: Tree, stats: NodeStats, lambda_error: float, delta: float
 ) -> NodeWeights:

@@ -1,0 +1,399 @@
+"""Whatever a parameter is given: an answer, or a sentence that says what was expected."""
+
+import inspect
+import re
+import warnings
+
+import numpy as np
+import pytest
+from numpy.random import RandomState
+from scipy import sparse
+
+import certree
+from certree import (
+    CertifiedTreeClassifier,
+    DecoratedTreeClassifier,
+    DecoratedTreeRegressor,
+    HelmboldSchapireTreeClassifier,
+    NaiveBayesClassifier,
+    PACBayesLaws,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+    Voting,
+    certificates,
+    count,
+    grow,
+    grow_cart,
+    measure,
+    pac_bayes,
+    prunings,
+    rows,
+    show,
+    stats,
+    votes,
+    weights,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 2))
+Y = (X[:, 0] > 0).astype(np.int32)
+TARGET = X[:, 0] + RNG.normal(size=40)
+TREE = grow_cart(X, Y ^ (X[:, 1] > 1), max_depth=3)
+STATS = count(TREE, X, Y, 2)
+MOMENTS = measure(TREE, X, TARGET)
+LAW = pac_bayes(TREE, STATS, 1.0, 1.0)
+BALLOT = votes.vote(TREE, STATS, LAW)
+GROWN, WEIGHED = np.arange(15), np.arange(15, 40)
+HELD = certificates.held_out(TREE, X, Y, 2, weigh=WEIGHED, grow=GROWN)
+PRIOR = certificates.branching_prior(TREE, 2)
+LEAVES = np.zeros(TREE.n_nodes)
+ELECTION = certificates.Election(
+    HELD, prunings.cost_complexity(TREE, HELD.grown, 1.0), 0.05, Voting()
+)
+FITTED = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=1.0).fit(X, Y)
+
+# What a message may not hold: it speaks of what happened inside, not of what was given.
+INSIDE = re.compile(
+    r"incompatible function arguments|Invoked with|nanobind|_core|too large to convert|cannot convert|"
+    r"Maximum allowed|unhashable|ufunc|index out of range|out of bounds|object has no attribute|"
+    r"not supported between|unsupported operand|encountered in|inhomogeneous|could not convert|"
+    r"object is not|has no len|object of type|only length-1|only 0-dim|must be real number|"
+    r"invalid literal|truth value|cannot be interpreted|unexpected keyword|bad operand|"
+    r"math domain|math range|setting an array element|could not be broadcast|shape mismatch|"
+    r"not subscriptable|NoneType|Cannot cast|negative dimensions|unpack"
+)
+
+HOSTILE = [
+    10**10, 2**70, -(2**70), 10**400, -1, 0, 1, 1e308, 5e-324, -0.5, float("nan"), float("inf"),
+    -float("inf"), "", "word", "log", None, [], [[]], [1, [2]], {}, {"a": 1}, object(), True, False,
+    np.float32(0.5), np.int8(-1), np.uint64(2**63), np.bool_(True), np.array(0.5), np.array(2),
+    np.array("word"), np.array(["a", "b"]), np.zeros((0, 2)), np.zeros(40), np.full(40, np.nan),
+    np.full((40, 2), 1e308), np.array([None]), 1j, b"bytes", int, lambda *_: 1, range(3), (1, 2),
+    np.datetime64("2020-01-01"), sparse.eye_array(40, 2, format="csr"), Voting, TREE,
+]  # fmt: skip
+
+T, S, M, W = {"tree": TREE}, {"stats": STATS}, {"stats": MOMENTS}, {"weights": LAW}
+PRICED = {**T, **S, "price": 1.0}
+CHANCE = {"delta": 0.05, "share": 1.0}
+JUDGED = {**T, **S, "ballot": BALLOT}
+GROWS = {
+    "X": X, "y": Y, "max_depth": 2, "sample_weight": np.ones(40), "n_jobs": 1,
+    "min_samples_split": 2,
+}  # fmt: skip
+SETTINGS = {
+    "criterion": None, "splitter": "best", "max_leaf_nodes": 4, "min_impurity_decrease": 0.0,
+    "max_features": None,
+}  # fmt: skip
+
+CALLS = [
+    (
+        grow.grow_cart,
+        {
+            **GROWS,
+            **SETTINGS,
+            "categorical_features": None,
+            "monotonic_cst": None,
+            "random_state": 0,
+        },
+    ),
+    (
+        grow.grow_dyadic,
+        {**GROWS, "stop_when_pure": True, "expand": False, "resolution": None, "exponent": None},
+    ),
+    (grow.grow_kd, {**GROWS, "axis": "spread", "stop_when_pure": True}),
+    (grow.dyadic_grid, {"low": [0.0, 0.0], "high": [1.0, 1.0], "depth": 2}),
+    (grow.dyadic_resolution, {"n": 1000.0, "n_features": 2, "exponent": 0.5}),
+    (grow.from_sklearn, {"estimator": None}),
+    (
+        rows.deal,
+        {"n": 40, "grow_size": 0.35, "random_state": RandomState(0), "groups": np.arange(40)},
+    ),
+    (
+        stats.count,
+        {
+            **T,
+            "X": X,
+            "y": Y,
+            "n_classes": 2,
+            "label": STATS.label,
+            "sample_weight": np.ones(40),
+            "n_jobs": 1,
+        },
+    ),
+    (
+        stats.measure,
+        {**T, "X": X, "y": TARGET, "sample_weight": np.ones(40), "unit": 1.0, "n_jobs": 1},
+    ),
+    (stats.NodeStats, {"counts": STATS.counts, "label": STATS.label}),
+    (
+        stats.TargetStats,
+        {"rows": MOMENTS.rows, "mean": MOMENTS.mean, "sse": MOMENTS.sse, "unit": 1.0},
+    ),
+    (TREE.apply, {"X": X, "n_jobs": 1}),
+    (
+        certree.Tree,
+        {
+            name: getattr(TREE, name)
+            for name in (
+                "feature",
+                "threshold",
+                "left",
+                "chain",
+                "n_features",
+                "missing_left",
+                "category_start",
+                "categories",
+                "optimal_splits",
+            )
+        },
+    ),
+    (
+        certree.NodeWeights,
+        {
+            name: getattr(LAW, name)
+            for name in ("weight", "log_odds", "log_evidence", "chain_entropy", "chain_mode")
+        },
+    ),
+    (certree.Vote, {"score": BALLOT.score}),
+    (certree.Voting, {"kind": "mean", "smoothing": 0.0, "slopes": None}),
+    (
+        weights.pac_bayes,
+        {
+            **T,
+            **S,
+            "lambda_error": 1.0,
+            "lambda_penalty": 1.0,
+            "prior": "leaves",
+            "stop_probability": 0.5,
+        },
+    ),
+    (weights.theorem_posterior, {**T, **S, "lambda_error": 1.0, "delta": 0.05}),
+    (weights.helmbold_schapire, {**T, **S, "temperature": 1.0}),
+    (weights.average, {**T, "log_own": LEAVES, "log_split": 0.0}),
+    (weights.entropy, {**T, **W}),
+    (weights.gibbs_risk, {**S, **W}),
+    (weights.map_pruning, {**T, **W}),
+    (weights.reached, {**T, **W}),
+    (weights.sample_pruning, {**T, **W, "rng": 0}),
+    (votes.vote, {**T, **S, **W, "voting": "mean"}),
+    (votes.spread, {**T, **M, **W, "voting": Voting("mean")}),
+    (prunings.prune, {**T, "cost": LEAVES}),
+    (prunings.cost_complexity, PRICED),
+    (prunings.depth_penalised, PRICED),
+    (prunings.cost_complexity_path, {**T, **S, "cost": "error", "count_empty": False}),
+    (prunings.sibling_merge_path, {**T, **S, "cost": "error"}),
+    (prunings.minimum_description_length, {**PRICED, "free_splits": False}),
+    (prunings.pessimistic, {**PRICED, "confidence": 0.25}),
+    (prunings.reduced_error, {**T, **S, "validation": STATS}),
+    (prunings.square_root_penalised, {**PRICED, "count_empty": False}),
+    (prunings.spatially_adaptive, {**PRICED, "log_cells": 1.0, "count_empty": False}),
+    (
+        prunings.polynomial_penalised,
+        {**PRICED, "smoothness": 2, "log_cells": 1.0, "count_empty": False, "cost": LEAVES},
+    ),
+    (certificates.held_out, {**T, "X": X, "y": Y, "n_classes": 2, "weigh": WEIGHED, "grow": GROWN}),
+    (certificates.branching_prior, {**T, "n_classes": 2, "stop_probability": 0.5}),
+    (certificates.size_prior, {**T, "n_classes": 2, "leaf_cost": 1.0}),
+    (certificates.count_prior, {**T, "grown": HELD.grown, "rows": 10.0, "trust": 0.9}),
+    (
+        certificates.centred_prior,
+        {**T, "grown": HELD.grown, "pruning": ELECTION.pruning, "doubt": 0.01, "stop_below": 0.6},
+    ),
+    (
+        certificates.doubted_prior,
+        {
+            **T,
+            "grown": HELD.grown,
+            "pruning": ELECTION.pruning,
+            "doubts": (0.1, 0.01),
+            "stop_below": 0.6,
+        },
+    ),
+    (certificates.trust_labels, {"prior": PRIOR, "grown": HELD.grown, "trust": 0.9}),
+    (certificates.allow_abstention, {"prior": PRIOR, "share": 0.1}),
+    (
+        certificates.gibbs_posterior,
+        {**T, **S, "prior": LAW, "lambda_error": 1.0, "lambda_penalty": 0.0},
+    ),
+    (certificates.labelled_posterior, {**T, **S, "prior": PRIOR, "lambda_error": 1.0}),
+    (certificates.kl_divergence, {**T, "law": LAW, "prior": LAW}),
+    (certificates.renyi_divergence, {**T, "law": LAW, "prior": LAW, "order": 2.0}),
+    (
+        certificates.log_prior_mass,
+        {**T, "prior": LAW, "log_label": np.zeros(TREE.n_nodes), "label": STATS.label},
+    ),
+    (certificates.hold_out, {"errors": 3, "n": 40, **CHANCE}),
+    (certificates.hold_out_best, {"errors": [3, 4], "n": 40, **CHANCE, "method": "hold_out_best"}),
+    (certificates.hold_out_mean, {"risk": 0.1, "n": 40, **CHANCE, "grouped": False}),
+    (
+        certificates.certify,
+        {"classifier": FITTED, "X": X + 1, "y": Y, "delta": 0.05, "look": None, "repeats": None},
+    ),
+    (
+        certificates.certify_law,
+        {"held": HELD, "law": LAW, "prior": PRIOR, **CHANCE, "method": "gibbs_kl"},
+    ),
+    (certificates.occam_vote, {"held": HELD, "label": STATS.label, "prior": PRIOR, **CHANCE}),
+    (certificates.occam_mean, {"held": HELD, "label": STATS.label, "prior": PRIOR, **CHANCE}),
+    (
+        certificates.occam_pruning,
+        {"held": HELD, "pruning": ELECTION.pruning, "prior": PRIOR, **CHANCE},
+    ),
+    (certificates.single_draw, {"held": HELD, "law": LAW, "prior": PRIOR, **CHANCE, "rng": 0}),
+    (
+        certificates.selective_certificates,
+        {"held": HELD, "ballot": BALLOT, "prior": PRIOR, **CHANCE},
+    ),
+    (certificates.elect, {"election": ELECTION, "laws": (), "deploy": "best"}),
+    (
+        certificates.Election,
+        {
+            "held": HELD,
+            "pruning": ELECTION.pruning,
+            "delta": 0.05,
+            "voting": Voting(),
+            "weighing": None,
+        },
+    ),
+    (certificates.tuple_risk, {**JUDGED, "n_draws": 2, "n_wrong": 1}),
+    (certificates.one_wrong, JUDGED),
+    (certificates.disagreement, JUDGED),
+    (certificates.margin_moments, JUDGED),
+    (certificates.wrong_mass, {"ballot": BALLOT}),
+    (certificates.wrong_range, {**T, "ballot": BALLOT}),
+    (certificates.leaf_mean, {**T, **W, "value": LEAVES}),
+    (certificates.leaf_variance, {**T, **W, "value": LEAVES}),
+    (certificates.oracle_excess, {"gibbs_excess": 0.1, "n_classes": 2}),
+    (certificates.hoelder_rate, {"n": 100.0, "smoothness": 1.0, "dimension": 2.0}),
+    (
+        certificates.oracle_bound,
+        {
+            **T,
+            "population": STATS,
+            "prior": LAW,
+            "n": 40,
+            "bayes_risk": 0.0,
+            "delta": 0.05,
+            "lambda_error": 1.0,
+        },
+    ),
+    (certree.load, {"path": "nowhere.certree"}),
+    (FITTED.export_text, {"max_leaves": 4}),
+    (FITTED.explain, {"x": X[0]}),
+    (FITTED.predict, {"X": X}),
+    (show.plot_tree, {"model": FITTED, "max_leaves": 4}),
+]
+
+ESTIMATORS = [
+    (PACBayesTreeClassifier, {"lambda_error": 1.0, "lambda_penalty": 1.0}),
+    (PACBayesTreeClassifier, {}),
+    (CertifiedTreeClassifier, {}),
+    (PrunedTreeClassifier, {}),
+    (HelmboldSchapireTreeClassifier, {}),
+    (PACBayesTreeRegressor, {}),
+    (PrunedTreeRegressor, {}),
+    (DecoratedTreeClassifier, {"min_model_rows": 10}),
+    (DecoratedTreeRegressor, {"min_model_rows": 10}),
+    (NaiveBayesClassifier, {}),
+]
+
+
+def said(action):
+    """Run it; returns what is wrong with its error, or None."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.filterwarnings("ignore", module="sklearn")
+            warnings.filterwarnings("ignore", category=UserWarning)
+            action()
+    except (ValueError, TypeError, FileNotFoundError, MemoryError) as error:
+        message = str(error)
+        if not message.strip() or INSIDE.search(message):
+            return f"{type(error).__name__}: {message[:200]}"
+    except Exception as error:  # noqa: BLE001 # whatever else comes is what this looks for
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    return None
+
+
+def shown(value):
+    return f"{type(value).__name__} {str(value)[:40]}"
+
+
+def found(act, names):
+    """What is wrong with the errors of `act(name, value)`, for every name and hostile value."""
+    problems = []
+    for name in names:
+        for value in HOSTILE:
+            problem = said(lambda name=name, value=value: act(name, value))
+            if problem:
+                problems.append(f"{name}={shown(value)}: {problem}")
+    return problems
+
+
+@pytest.mark.parametrize(
+    ("function", "good"), CALLS, ids=lambda one: getattr(one, "__name__", "given")
+)
+def test_functions_answer_or_say_what_was_expected(function, good):
+    def act(name, value):
+        function(**{**good, name: value})
+
+    assert not found(act, good)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "good"), ESTIMATORS, ids=lambda one: getattr(one, "__name__", "given")
+)
+def test_estimators_answer_or_say_what_was_expected(estimator, good):
+    y = TARGET if estimator.__name__.endswith("Regressor") else Y
+
+    def act(name, value):
+        estimator(**{**good, name: value}).fit(X, y)
+
+    assert not found(act, inspect.signature(estimator).parameters)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "good"), ESTIMATORS, ids=lambda one: getattr(one, "__name__", "given")
+)
+def test_fits_answer_or_say_what_was_expected(estimator, good):
+    y = TARGET if estimator.__name__.endswith("Regressor") else Y
+    given = {"X": X, "y": y, "sample_weight": np.ones(40)}
+    if estimator is CertifiedTreeClassifier:
+        given = {"X": X, "y": y, "groups": np.arange(40)}
+
+    def act(name, value):
+        estimator(**good).fit(**{**given, name: value}).predict(X)
+
+    assert not found(act, given)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        (grow.Cart, PACBayesTreeClassifier, "partition"),
+        (grow.KD, PACBayesTreeClassifier, "partition"),
+        (grow.Dyadic, PACBayesTreeClassifier, "partition"),
+        (grow.Grid, PACBayesTreeClassifier, "partition"),
+        (grow.SklearnTree, PACBayesTreeClassifier, "partition"),
+        (PACBayesLaws, CertifiedTreeClassifier, "laws"),
+        (Voting, PACBayesTreeClassifier, "vote"),
+        *(
+            (getattr(prunings, name), PrunedTreeClassifier, "rule")
+            for name in ("CostComplexity", "DepthPenalised", "SiblingMerge", "SquareRoot")
+        ),
+        *(
+            (getattr(prunings, name), PrunedTreeClassifier, "rule")
+            for name in ("SpatiallyAdaptive", "Polynomial", "Pessimistic", "DescriptionLength")
+        ),
+    ],
+    ids=lambda part: part[0].__name__,
+)
+def test_settings_answer_or_say_what_was_expected(part):
+    setting, estimator, place = part
+
+    def act(name, value):
+        estimator(**{place: setting(**{name: value})}).fit(X, Y)
+
+    assert not found(act, inspect.signature(setting).parameters)
