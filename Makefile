@@ -14,7 +14,7 @@ ifneq ($(DATA),)
 export CERTREE_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo table2 test check format stub sanitize fuzz validity bench docs clean
+.PHONY: demo table2 test oldest check format stub sanitize fuzz validity bench docs clean
 
 demo: $(VENV)/user.done
 	mkdir -p demo
@@ -26,6 +26,11 @@ table2: $(VENV)/user.done
 
 test: $(VENV)/developer.done
 	$(BIN)/python -m pytest -n $(CORES)
+
+# The lowest versions that pyproject.toml allows, also of what builds. What they bring along is new and
+# may deprecate what they call.
+oldest: $(VENV)-oldest/developer.done
+	$(VENV)-oldest/bin/python -m pytest -n $(CORES) -W ignore::DeprecationWarning
 
 check: $(VENV)/developer.done
 	$(BIN)/ruff check
@@ -69,9 +74,9 @@ docs: $(VENV)/developer.done
 	$(BIN)/python -m pytest -q tests/test_docs.py
 
 clean:
-	rm -rf build demo $(VENV) $(VENV)-memory $(VENV)-races
+	rm -rf build demo $(VENV) $(VENV)-oldest $(VENV)-memory $(VENV)-races
 
-$(VENV)/bin/python $(VENV)-memory/bin/python $(VENV)-races/bin/python:
+$(VENV)/bin/python $(VENV)-oldest/bin/python $(VENV)-memory/bin/python $(VENV)-races/bin/python:
 	$(PYTHON) -m venv $(patsubst %/bin/python,%,$@)
 
 $(VENV)/user.done: $(SOURCES) $(wildcard src/certree/*.py src/certree/*/*.py) | $(BIN)/python
@@ -82,6 +87,16 @@ $(VENV)/user.done: $(SOURCES) $(wildcard src/certree/*.py src/certree/*/*.py) | 
 $(VENV)/developer.done: $(SOURCES) | $(BIN)/python
 	$(BIN)/python -m pip install -q "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.24" ninja
 	$(BIN)/python -m pip install -q --no-build-isolation -e ".[dev]" -C cmake.define.CERTREE_WERROR=ON
+	touch $@
+
+# uv alone can take the lowest versions; -U makes it forget those that are installed.
+INSTALL_LOWEST = $(VENV)-oldest/bin/python -m uv pip install -q -U --resolution lowest-direct \
+    --python $(VENV)-oldest/bin/python
+$(VENV)-oldest/developer.done: $(SOURCES) | $(VENV)-oldest/bin/python
+	$(VENV)-oldest/bin/python -m pip install -q uv
+	$(INSTALL_LOWEST) "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.24" "ninja>=1.11"
+	PATH="$(CURDIR)/$(VENV)-oldest/bin:$$PATH" $(INSTALL_LOWEST) --no-build-isolation -e ".[dev]" \
+	    -C cmake.define.CERTREE_WERROR=ON -C build-dir=build/oldest
 	touch $@
 
 $(VENV)-memory/developer.done: SANITIZERS = address,undefined

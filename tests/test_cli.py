@@ -1,3 +1,4 @@
+import inspect
 import io
 import json
 import re
@@ -26,6 +27,8 @@ from certree.experiments.protocol import EXPANDED, PARTITIONS, PRUNING, run
 from certree.experiments.table2 import METHODS
 from certree.files.tables import DATA_VARIABLE
 
+# The oldest click mixes what the command prints with its messages unless it is told not to.
+APART = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
 KINDS = {b"\x89PNG\r\n\x1a\n": ".png", b"<?xml": ".svg", b"%PDF": ".pdf"}
 
 
@@ -43,7 +46,7 @@ def plain_surroundings(monkeypatch):
 
 
 def call(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner(**APART).invoke(app, [str(argument) for argument in arguments])
 
 
 def succeeds(*arguments):
@@ -91,7 +94,7 @@ def write(frame, path):
     if path.suffix == ".csv":
         frame.to_csv(path, index=False)
     elif path.suffix == ".parquet":
-        frame.to_parquet(path)
+        frame.to_parquet(path, index=False)
     else:
         frame.to_feather(path)
     return path

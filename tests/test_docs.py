@@ -113,8 +113,9 @@ def test_examples_in_docstrings_print_what_they_say(module):
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda script: script.name)
-def test_example_runs(script, tmp_path):
-    command = [sys.executable, "-W", "error", str(script)]
+def test_example_runs(script, tmp_path, pytestconfig):
+    warned = [f"-W{rule}" for rule in ["error", *(pytestconfig.option.pythonwarnings or [])]]
+    command = [sys.executable, *warned, str(script)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout

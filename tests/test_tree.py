@@ -286,7 +286,7 @@ def test_columns_that_were_checked_are_shared():
         ({**SETS, "categories": [1, 0]}, "distinct and ascending"),
         ({**SETS, "categories": [1, 1]}, "distinct and ascending"),
         ({**SETS, "categories": [-1, 1]}, "must be >= 0"),
-        ({"optimal_splits": "yes"}, "optimal_splits must be True, False or None"),
+        ({"optimal_splits": "yes"}, "optimal_splits must be None or True or False"),
     ],
 )
 def test_what_is_no_tree_is_refused(changes, message):

@@ -220,9 +220,9 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> from certree import PrunedTreeRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
+    >>> X, y = load_diabetes(return_X_y=True, scaled=False)
     >>> PrunedTreeRegressor(rule="sibling-merge", random_state=0).fit(X, y).get_n_leaves()
-    5
+    6
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

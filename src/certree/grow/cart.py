@@ -227,8 +227,8 @@ def grow_cart(
     Examples
     --------
     >>> from certree import grow_cart
-    >>> grow_cart([[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1]).threshold[0]
-    np.float64(3.0)
+    >>> float(grow_cart([[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1]).threshold[0])
+    3.0
     """
     rows = GrowingRows.of(
         X,

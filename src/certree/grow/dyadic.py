@@ -181,8 +181,8 @@ def grow_dyadic(
     Examples
     --------
     >>> from certree import grow_dyadic
-    >>> grow_dyadic([[0.0], [1.0], [5.0], [8.0]], max_depth=1).threshold[0]
-    np.float64(4.0)
+    >>> float(grow_dyadic([[0.0], [1.0], [5.0], [8.0]], max_depth=1).threshold[0])
+    4.0
     """
     rows = GrowingRows.of(X, y, sample_weight, max_depth=max_depth, n_jobs=n_jobs)
     return Dyadic(**switches).grow(rows)

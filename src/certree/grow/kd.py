@@ -108,8 +108,8 @@ def grow_kd(
     Examples
     --------
     >>> from certree import grow_kd
-    >>> grow_kd([[0.0], [1.0], [5.0], [6.0]], max_depth=1).threshold[0]
-    np.float64(3.0)
+    >>> float(grow_kd([[0.0], [1.0], [5.0], [6.0]], max_depth=1).threshold[0])
+    3.0
     """
     rows = GrowingRows.of(X, y, sample_weight, max_depth=max_depth, n_jobs=n_jobs)
     return KD(**switches).grow(rows)
