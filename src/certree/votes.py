@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from reprlib import repr as shortened
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,17 @@ class Vote(OfColumns):
 
     def __post_init__(self) -> None:
         score: Float64 = column("score", self.score, "float64", (None, None))
-        if not np.isfinite(score).all():
-            raise ValueError("score must be finite")
+        if not score.shape[1] or not np.isfinite(score).all():
+            raise ValueError("score must be finite numbers, one column at least")
         object.__setattr__(self, "score", score)
+
+    def of(self, tree: Tree) -> Self:
+        """Check that the votes belong to a tree of this size, and return them."""
+        if len(self.score) != tree.n_nodes:
+            raise ValueError(
+                f"ballot has {len(self.score)} nodes, but the tree has {tree.n_nodes} nodes"
+            )
+        return self
 
     @cached_property
     def label(self) -> Int32:

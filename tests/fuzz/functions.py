@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from fuzz.hostile import spoilt
+from fuzz.hostile import spoilt, spoilt_column
 from fuzz.twins import TWINS
 from fuzz.world import World, plausible
 
@@ -40,7 +40,8 @@ def call(random: Random) -> None:
     if spoils:
         for _ in range(random.choice([1, 1, 1, 2])):
             key = random.choice([*given])
-            given[key] = spoilt(random, given[key])
+            is_rest = key == "*"
+            given[key] = [spoilt(random, *given[key])] if is_rest else spoilt(random, given[key])
     positional = given.pop("*", ())
     answer = function(*positional, **given)
     if not spoils and name in TWINS:
@@ -64,7 +65,7 @@ def change_columns(random: Random) -> None:
     """Spoil a column of what the stages pass on, and go through the stages with what is accepted."""
     world = World(random)
     noun = random.choice(["tree", "stats", "target_stats", "law", "ballot", "held", "prior"])
-    setattr(world, noun, spoilt(random, getattr(world, noun)))
+    setattr(world, noun, spoilt_column(random, getattr(world, noun)))
     if noun == "tree":
         world.tree.route(world.X, 1)
     for name in random.sample([*FUNCTIONS], 3):

@@ -38,9 +38,14 @@ def spoilt(random: Random, value: Any) -> Any:
             warnings.simplefilter("ignore")
             return _spoilt_array(random, value)
     if is_dataclass(value) and not isinstance(value, type) and random.random() < 0.8:
-        field = random.choice([field.name for field in fields(value) if field.init])
-        return replace(value, **{field: spoilt(random, getattr(value, field))})
+        return spoilt_column(random, value)
     return random.choice(NUMBERS if random.random() < 0.7 else OTHERS)
+
+
+def spoilt_column(random: Random, value: Any) -> Any:
+    """The same noun with something else in one of its fields."""
+    field = random.choice([field.name for field in fields(value) if field.init])
+    return replace(value, **{field: spoilt(random, getattr(value, field))})
 
 
 def _spoilt_array(random: Random, values: np.ndarray) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from certree.certificates.bounds import INEQUALITIES, Inequality
-from certree.signatures import checked
+from certree.signatures import checked, expect_settings
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
 _MOST_ROWS = 2**50
@@ -196,6 +196,7 @@ class Certificate:
     repeats: int | None = 0
 
     def __post_init__(self) -> None:
+        expect_settings(self)
         if not 0 <= self.bound <= 1:
             raise ValueError(f"bound must lie in 0 .. 1, got {self.bound!r}")
 

@@ -101,7 +101,7 @@ def renyi_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights, order: fl
     factors = []
     decisions = zip(law.of(tree).log_decisions, prior.of(tree).log_decisions, strict=True)
     for log_law, log_prior in decisions:
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             tilted = order * log_law + (1 - order) * log_prior
         # What the law never does counts for nothing, and below it the prior may forbid anything.
         factors.append(np.where(log_law == -np.inf, -np.inf, np.where(tilted < np.inf, tilted, 0)))

@@ -32,7 +32,7 @@ from certree.certificates.priors import (
     trust_labels,
 )
 from certree.certificates.weighing import HeldOut
-from certree.signatures import checked
+from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.votes import Ballots, Vote, Voting
 from certree.weights.node_weights import NodeWeights, map_pruning
@@ -102,6 +102,9 @@ class _Electorate:
 
     held: HeldOut
     weighing: NodeStats | None
+
+    def __post_init__(self) -> None:
+        expect_settings(self)
 
     @property
     def stats(self) -> NodeStats:

@@ -64,14 +64,16 @@ def hold_out_best(
         Rows.
     delta, share : float
         As in `hold_out`.
-    method : str
-        Row of `METHODS`.
+    method : {"hold_out_best", "hold_out"}
+        Row of `METHODS`; the latter for a single classifier.
 
     Returns
     -------
     Certificate
         That of the first with the fewest errors.
     """
+    if method not in ("hold_out", "hold_out_best"):
+        raise ValueError(f'method must be "hold_out" or "hold_out_best", got {method!r}')
     counted = list(errors)
     if n < 1 or not counted or min(counted) < 0 or max(counted) > n:
         raise ValueError(

@@ -8,7 +8,7 @@ from scipy.special import logsumexp, rel_entr
 from certree._core import push_down
 from certree.arrays import Float64, OfColumns, column, nonnegative
 from certree.certificates.priors import Prior
-from certree.signatures import checked
+from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Vote, vote
@@ -37,6 +37,7 @@ class LabelledWeights(OfColumns):
     share: Float64
 
     def __post_init__(self) -> None:
+        expect_settings(self)
         share: Float64 = column("share", self.share, "float64", (len(self.weights.weight), None))
         if not ((share >= 0).all() and np.allclose(share.sum(axis=1), 1, atol=1e-9)):
             raise ValueError("every row of share must hold probabilities that sum to 1")

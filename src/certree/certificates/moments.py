@@ -51,7 +51,7 @@ class Judged:
         if not held.any():
             raise ValueError("stats must count at least one row")
         # Nothing votes for classes beyond those of the vote.
-        beyond = (0, 0), (0, held.shape[1] - ballot.score.shape[1])
+        beyond = (0, 0), (0, held.shape[1] - ballot.of(tree).score.shape[1])
         wrong = np.pad(wrong_mass(ballot), beyond, constant_values=1.0)
         return cls(stats.counts[held], wrong[held], np.pad(ballot.score, beyond)[held])
 
@@ -113,7 +113,7 @@ def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
 
     Their classes are not read. With two classes this is `one_wrong`.
     """
-    differing = (wrong_mass(ballot) * ballot.score).sum(axis=1)
+    differing = (wrong_mass(ballot.of(tree)) * ballot.score).sum(axis=1)
     rows = np.where(tree.is_leaf, stats.of(tree).n, 0.0)
     if not rows.any():
         raise ValueError("stats must count at least one row")
@@ -140,7 +140,7 @@ def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
 
     Over all leaves of the tree, also those without rows: new rows may lie in them.
     """
-    if ballot.score.shape[1] == 1:
+    if ballot.of(tree).score.shape[1] == 1:
         return WrongRange(0.0, 1.0)
     lowest = np.sort(wrong_mass(ballot)[tree.is_leaf], axis=1)
     return WrongRange(float(lowest[:, 0].min()), float(lowest[:, 1].min()))

@@ -10,7 +10,7 @@ from scipy.special import expit
 from certree._core import log_masses
 from certree.arrays import Float64, OfColumns, class_number, codes, column, nonnegative
 from certree.certificates.divergence import kl_divergence
-from certree.signatures import checked
+from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights.family import ChainStops, Family
@@ -55,6 +55,7 @@ class Prior(OfColumns):
     seen: NodeStats | None = None
 
     def __post_init__(self) -> None:
+        expect_settings(self)
         shape = (len(self.laws), self.tree.n_nodes, None)
         for name, expected in (("log_label", shape), ("log_share", shape[:1])):
             values: Float64 = column(name, getattr(self, name), "float64", expected)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree.arrays import Float64, Int32, OfColumns, array_of, class_number, codes, matrix
 from certree.rows.folds import Indices
-from certree.signatures import checked
+from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats, counted
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
@@ -52,6 +52,8 @@ class HeldOut(OfColumns):
     grouped: bool = False
 
     def __post_init__(self) -> None:
+        expect_settings(self)
+        self._check("int64", (None,), "grow", "weigh")
         _expect_disjoint(self.grow, self.weigh)
         for stats in (self.grown, self.stats):
             stats.of(self.tree)

@@ -9,7 +9,7 @@ from scipy.special import entr
 from certree._core import critical_prices, merge_order
 from certree.arrays import Float64, Int32, OfColumns
 from certree.prunings.rule import PruningRule
-from certree.signatures import checked
+from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
 from certree.weights.family import JudgedVotes, Scoring, gains_of
@@ -35,6 +35,7 @@ class PruningPath(OfColumns):
     critical: Float64
 
     def __post_init__(self) -> None:
+        expect_settings(self)
         self._check("float64", (None,), "prices")
         self._check("float64", (self.tree.n_nodes,), "critical")
 

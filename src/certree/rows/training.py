@@ -319,7 +319,8 @@ def _matrix(model: Any, X: Any, reset: bool) -> NDArray[Any]:
     """Rows as a matrix of numbers; sets or checks the number and the names of the features."""
     if model.categories_ is None:
         try:
-            rows: NDArray[Any] = validate_data(model, X, reset=reset, **_NUMBERS)
+            with np.errstate(invalid="ignore"):  # it adds all numbers up to look for infinite ones
+                rows: NDArray[Any] = validate_data(model, X, reset=reset, **_NUMBERS)
         except (ValueError, OverflowError):
             _expect_numbers("X", X)
             raise

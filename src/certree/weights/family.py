@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import entr, expit, log_softmax, logsumexp
 
 from certree._core import judged_shares, reach, score_grid, weigh
-from certree.arrays import Float64, Int32, OfColumns, array_of, column
+from certree.arrays import LARGEST, Float64, Int32, OfColumns, array_of, column
 from certree.signatures import checked
 from certree.stats import Stats
 from certree.tree import LEAF, Tree
@@ -241,7 +241,8 @@ def _stops_of(
     """Log sum, entropy and largest log share of the stops in one kind of chain."""
     steps = np.arange(int(length))
     # 0 times -inf is meant to be 0: nothing has been passed yet.
-    cells = log_stop + np.where(steps > 0, steps * log_split if log_split else 0.0, 0.0)
+    with np.errstate(over="ignore"):  # beyond float64 a weight is 0, or alone
+        cells = log_stop + np.where(steps > 0, steps * log_split if log_split else 0.0, 0.0)
     if free_end:
         cells[-1] -= log_stop
     shares = log_softmax(cells)
@@ -299,7 +300,7 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
     TypeError
         If a dtype does not convert without loss.
     ValueError
-        If a log weight is NaN or +inf, or every pruning is forbidden.
+        If a log weight is NaN, +inf or larger than 1e150 in size, or every pruning is forbidden.
 
     References
     ----------
@@ -310,8 +311,8 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
     split: Float64 = column("log_split", given, "float64", given.shape and (tree.n_nodes,))
     split = np.broadcast_to(split, (tree.n_nodes,))
     for name, values in (("log_own", own), ("log_split", split)):
-        if (np.isnan(values) | (values == np.inf)).any():
-            raise ValueError(f"{name} must be finite or -inf")
+        if (np.isnan(values) | ((np.abs(values) > LARGEST) & (values != -np.inf))).any():
+            raise ValueError(f"{name} must be finite or -inf, and at most {LARGEST:g} in size")
     stops = chain_stops(tree, split)
     allowed = own > -np.inf
     finite = np.where(allowed, own, 0.0)
