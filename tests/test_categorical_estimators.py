@@ -113,7 +113,7 @@ def test_columns_without_information_are_no_trouble(estimator):
 
 def test_strings_must_be_declared():
     frame, signal = mixed(50)
-    with pytest.raises(ValueError, match="could not convert string to float"):
+    with pytest.raises(ValueError, match="must hold numbers"):
         PACBayesTreeClassifier().fit(frame.astype(object).to_numpy(), signal > 0)
     with pytest.raises(ValueError, match=r"must lie in 0 \.\. 1, got 2"):
         PACBayesTreeClassifier(categorical_features=[2]).fit(frame, signal > 0)
@@ -148,7 +148,7 @@ def test_constraints_hold_for_predictions(estimator):
         ({"partition": Cart(splitter="worst")}, 'splitter must be "best" or "random", got'),
         ({"partition": Cart(min_impurity_decrease=-1.0)}, "min_impurity_decrease must be a finite"),
         ({"partition": Cart(min_samples_split=1)}, "min_samples_split must be at least 2, got 1"),
-        ({"partition": Cart(criterion="chaos")}, "criterion must be None, "),
+        ({"partition": Cart(criterion="chaos")}, "criterion must be None or "),
     ],
 )
 def test_contradicting_switches_are_refused(changes, message):

@@ -1230,7 +1230,6 @@ def test_headers_that_do_not_go_with_the_rest_are_refused(saved, entries, reason
             "vote",
             {"class": "Voting", "parameters": {"slopes": {"array": [1], "dtype": "|i1"}}},
         ),
-        ("n_jobs", 10**10),
         ("n_jobs", 0),
     ],
 )

@@ -162,7 +162,7 @@ def test_explanations_name_numbers(estimator):
     [
         ([1.0, np.nan, 2.0], ValueError, "Input y contains NaN"),
         ([1.0, np.inf, 2.0], ValueError, "Input y contains infinity"),
-        (["a", "b", "c"], ValueError, "could not convert string to float"),
+        (["a", "b", "c"], ValueError, "must hold numbers"),
         ([1.0, 2.0], ValueError, "inconsistent numbers of samples"),
     ],
 )

@@ -220,7 +220,7 @@ def test_missing_values_are_routed(estimator, partition):
         ([[0.0], [1.0]], [0], "inconsistent numbers of samples"),
         ([[np.inf], [1.0]], [0, 1], "contains infinity or a value too large"),
         ([[0.0], [1.0]], [0.0, np.nan], "contains NaN"),
-        ([["a"], ["b"]], [0, 1], "could not convert string to float"),
+        ([["a"], ["b"]], [0, 1], "must hold numbers"),
         ([[0.0], [1.0]], [[0, 1], [1, 0]], "y should be a 1d array"),
         ([[0.0], [1.0]], [0.5, 1.7], "Unknown label type"),
     ],
@@ -577,7 +577,7 @@ def test_sparse_rows_are_refused(estimator, container):
     ("rows", "message"),
     [
         ([[np.inf, 0.0]], "contains infinity or a value too large"),
-        ([["a", "b"]], "could not convert string to float"),
+        ([["a", "b"]], "must hold numbers"),
         ([1.0, 2.0], "Expected 2D array"),
         (np.zeros((0, 2)), "0 sample"),
         (np.zeros((1, 3)), "X has 3 features"),

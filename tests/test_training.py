@@ -339,7 +339,7 @@ def test_of_two_mistakes_that_of_the_earlier_step_is_told(first, second):
         (np.zeros((0, 2)), [], "0 sample"),
         (np.zeros((4, 2)), [0.5, 1.5, 2.5, 3.5], "Unknown label type: continuous"),
         (np.zeros((4, 2)), np.zeros((4, 2)), "y should be a 1d array"),
-        ([["x", "y"]] * 4, [0, 1, 0, 1], "could not convert string to float"),
+        ([["x", "y"]] * 4, [0, 1, 0, 1], "must hold numbers"),
         (np.zeros((4, 2)) * 1j, [0, 1, 0, 1], "Complex data not supported"),
     ],
 )

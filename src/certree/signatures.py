@@ -23,7 +23,9 @@ from typing import (
 )
 
 import numpy as np
-from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils._param_validation import Interval, InvalidParameterError
+
+from certree.arrays import LARGEST
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -37,6 +39,20 @@ _NUMBERS: dict[Any, tuple[tuple[type, ...], str]] = {
     float: ((float, int, Real), "a number"),
     NoneType: ((NoneType,), "None"),
 }
+
+
+class _Range(Interval):
+    """An interval that also numbers of few digits are compared with as what they are."""
+
+    def __contains__(self, value: Any) -> bool:
+        # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
+        given = float(value) if isinstance(value, np.floating) else value
+        return bool(super().__contains__(given))
+
+
+# What settings of estimators may be, in scikit-learn's terms.
+NONNEGATIVE = _Range(Real, 0, LARGEST, closed="both")
+POSITIVE = _Range(Real, 0, LARGEST, closed="right")
 
 
 def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:

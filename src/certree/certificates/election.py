@@ -44,6 +44,8 @@ PATH = (2.0 ** np.linspace(-6, 3, 10)).tolist()
 
 # Each of the two candidates has one half of delta.
 _SHARE = 0.5
+# Parts of it must be numbers of float64, too.
+_LEAST_DELTA = 1e-300
 
 _OF_MAJORITY = (
     "vote_first_order",
@@ -101,10 +103,15 @@ class _Electorate:
     """The rows of an election; a pickle holds the fields, and nothing that is computed from them."""
 
     held: HeldOut
+    delta: float
     weighing: NodeStats | None
 
     def __post_init__(self) -> None:
         expect_settings(self)
+        if not _LEAST_DELTA <= self.delta < 1:
+            raise ValueError(
+                f"delta must be at least {_LEAST_DELTA} and below 1, got {self.delta!r}"
+            )
 
     @property
     def stats(self) -> NodeStats:

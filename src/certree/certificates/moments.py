@@ -25,9 +25,10 @@ def wrong_mass(ballot: Vote) -> Float64:
     score = ballot.score
     # Sums from both sides, as 1 - score would lose what is small.
     before, after = np.zeros_like(score), np.zeros_like(score)
-    before[:, 1:] = np.cumsum(score[:, :-1], axis=1)
-    after[:, :-1] = np.cumsum(score[:, :0:-1], axis=1)[:, ::-1]
-    return np.minimum(before + after, 1.0)
+    with np.errstate(over="ignore"):
+        before[:, 1:] = np.cumsum(score[:, :-1], axis=1)
+        after[:, :-1] = np.cumsum(score[:, :0:-1], axis=1)[:, ::-1]
+        return np.minimum(before + after, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

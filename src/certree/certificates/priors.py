@@ -1,5 +1,6 @@
 """Priors over labelled prunings: what may be said of them before the weighing rows are seen."""
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -210,9 +211,9 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
     if not 0 < rows < np.inf:
         raise ValueError(f"rows must be a finite number > 0, got {rows!r}")
     with np.errstate(divide="ignore", over="ignore"):
-        log_odds = np.log(grown.of(tree).n / rows)
+        log_odds = np.log(grown.of(tree).n / float(rows))
     law = independent_decisions(tree, log_odds)
-    return _trusting(tree, (law,), grown, np.array([trust]))
+    return _trusting(tree, (law,), grown, np.array([float(trust)]))
 
 
 @checked
@@ -266,11 +267,11 @@ def doubted_prior(
     inside = (reached(tree, pruning) == 1) & ~leaf
     laws = []
     for doubt in map(float, doubts):
-        stop = np.where(inside, doubt, np.where(leaf, 1 - doubt, stop_below))
+        stop = np.where(inside, doubt, np.where(leaf, 1 - doubt, float(stop_below)))
         with np.errstate(divide="ignore"):  # 1 less a tiny doubt is 1
             log_odds = np.log1p(-stop) - np.log(stop)
         laws.append(independent_decisions(tree, log_odds))
-    return _trusting(tree, tuple(laws), grown, 1 - np.array(doubts))
+    return _trusting(tree, tuple(laws), grown, 1 - np.array(doubts, dtype=np.float64))
 
 
 @checked
@@ -291,7 +292,7 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
     -------
     Prior
     """
-    trusts = np.full(len(prior.laws), trust)
+    trusts = np.full(len(prior.laws), float(trust))
     trusting = _trusting(prior.tree, prior.laws, grown, trusts)
     seen = _one_source(prior.seen, grown)
     return replace(trusting, log_share=prior.log_share, seen=seen)
@@ -327,8 +328,8 @@ def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
     """
     if not 0 < share < 1:
         raise ValueError(f"share must lie between 0 and 1, got {share!r}")
-    silent = np.full((*prior.log_label.shape[:2], 1), np.log(share))
-    log_label = np.concatenate([prior.log_label + np.log1p(-share), silent], axis=2)
+    silent = np.full((*prior.log_label.shape[:2], 1), math.log(share))
+    log_label = np.concatenate([prior.log_label + math.log1p(-share), silent], axis=2)
     return replace(prior, log_label=log_label)
 
 

@@ -48,7 +48,7 @@ def margins(ballot: Vote) -> Float64:
     if score.shape[1] == 1:
         return np.ones(len(score))
     two = np.partition(score, -2, axis=1)[:, -2:]
-    return two[:, 1] - two[:, 0]
+    return np.minimum(two[:, 1] - two[:, 0], 1.0)
 
 
 @checked

@@ -191,7 +191,10 @@ def kept_apart(
     grown = counted(tree, leaf[grow], y[grow], None, n_classes)
     weight, n = None, len(weigh)
     if groups is not None:
-        weight, n = shares_of_groups(array_of("groups", groups), grow, weigh)
+        given = array_of("groups", groups)
+        if given.shape != y.shape:
+            raise ValueError(f"groups must have shape {y.shape}, got {given.shape}")
+        weight, n = shares_of_groups(given, grow, weigh)
     stats = weighed(tree, leaf[weigh], y[weigh], weight, grown)
     return HeldOut(tree, grown, stats, grow, weigh, n, groups is not None)
 

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from certree.arrays import LARGEST, Float64, Int32
+from certree.arrays import Float64, Int32
 from certree.estimators.pruned import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.fitted import reads_state
@@ -30,6 +30,7 @@ from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training, new_rows
+from certree.signatures import POSITIVE
 from certree.tree import LEAF, Tree, threads
 from certree.tune import Candidate, GrownFold, both_sides, tune
 from certree.votes import Voting, vote
@@ -372,7 +373,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         **TreeVoteClassifier._parameter_constraints,
         **DecoratedTree._parameter_constraints,
         "rule": [StrOptions({"cross-validated", "polynomial"}), Polynomial],
-        "price": [Interval(Real, 0, LARGEST, closed="right"), None],
+        "price": [POSITIVE, None],
     }
 
     def __init__(

@@ -1,15 +1,13 @@
 """The classifier in which all prunings vote by Helmbold and Schapire's law."""
 
-from numbers import Real
 from typing import Any, ClassVar
 
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval
 
-from certree.arrays import LARGEST
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.grow.growing import MaxDepth
 from certree.rows.training import Training
+from certree.signatures import NONNEGATIVE
 from certree.tune import Candidate
 from certree.votes import Voting
 from certree.weights.family import Scoring
@@ -91,8 +89,8 @@ class HelmboldSchapireTreeClassifier(TreeVoteClassifier):
     _temperatures = ("temperature",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
-        "temperature": [Interval(Real, 0, LARGEST, closed="both"), None],
-        "smoothing": [Interval(Real, 0, LARGEST, closed="both")],
+        "temperature": [NONNEGATIVE, None],
+        "smoothing": [NONNEGATIVE],
     }
 
     def __init__(

@@ -1,15 +1,14 @@
 """Estimators in which all prunings vote by the PAC-Bayes law."""
 
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from certree.arrays import LARGEST
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.grow.growing import MaxDepth
+from certree.signatures import NONNEGATIVE
 from certree.tune import Candidate, Search
 from certree.votes import Kind, Voting
 from certree.weights.family import Scoring
@@ -21,8 +20,8 @@ SMOOTHING = 0.1
 # What chooses a law; the same parameters wherever they stand.
 _LAW_CONSTRAINTS: dict[str, list[Any]] = {
     "prior": [StrOptions({"leaves", "branching"}), None],
-    "lambda_error": [Interval(Real, 0, LARGEST, closed="both"), None],
-    "lambda_penalty": [Interval(Real, 0, LARGEST, closed="both"), None],
+    "lambda_error": [NONNEGATIVE, None],
+    "lambda_penalty": [NONNEGATIVE, None],
     "search": [StrOptions({"mixture", "joint", "error-first"}), None],
 }
 
@@ -315,7 +314,7 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
         **TreeVoteRegressor._parameter_constraints,
         **_LAW_CONSTRAINTS,
         "search": [StrOptions({"joint", "error-first"})],
-        "smoothing": [Interval(Real, 0, LARGEST, closed="both")],
+        "smoothing": [NONNEGATIVE],
     }
 
     def __init__(

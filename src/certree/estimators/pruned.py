@@ -1,20 +1,19 @@
 """Estimators that keep one pruning."""
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from certree._core import reach
-from certree.arrays import LARGEST
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.grow.growing import MaxDepth
 from certree.grow.partition import Partition
 from certree.prunings.rule import PruningRule
 from certree.prunings.shorthand import RULES, rule_of
 from certree.rows.training import Training
+from certree.signatures import NONNEGATIVE
 from certree.stats import Stats
 from certree.tree import Tree
 from certree.tune import Candidate, Mixture
@@ -29,7 +28,7 @@ class PrunedVote(TreeVoteEstimator):
     _temperatures = ("price",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "rule": [StrOptions(set(RULES)), HasMethods(["family", "get_params"])],
-        "price": [Interval(Real, 0, LARGEST, closed="both"), None],
+        "price": [NONNEGATIVE, None],
     }
 
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:

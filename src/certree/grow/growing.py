@@ -138,8 +138,8 @@ class GrowingRows:
 
     def stopping(self, min_samples_split: Any) -> dict[str, Any]:
         """What says when a cell is not split any further, as the core's growers take it."""
-        least: Any = min_samples_split
-        if not 2 <= least <= LARGEST:
+        # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
+        if not 2 <= float(min_samples_split) <= LARGEST:
             raise ValueError(f"min_samples_split must be at least 2, got {min_samples_split!r}")
         plain = self.weight is None or (self.weight == 1).all()
         return {

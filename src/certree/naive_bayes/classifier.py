@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from certree.arrays import LARGEST, Float64, Int32, column, has_finite_sum
+from certree.arrays import Float64, Int32, column, has_finite_sum
 from certree.fitted import reads_state, replaces_state
 from certree.naive_bayes.densities import (
     KINDS,
@@ -28,6 +28,7 @@ from certree.naive_bayes.densities import (
 from certree.naive_bayes.powers import JudgedPowers, losses_of, relative
 from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
 from certree.rows.training import new_rows, one_row, training_rows
+from certree.signatures import NONNEGATIVE, POSITIVE
 
 # More bins than any table has rows that tell them apart.
 _MOST_BINS = 10**6
@@ -192,8 +193,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         "densities": [StrOptions(set(_CHOICES)), dict, "array-like"],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "bins": [Interval(Integral, 1, _MOST_BINS, closed="both"), StrOptions(set(RULES))],
-        "alpha": [Interval(Real, 0, LARGEST, closed="right")],
-        "var_smoothing": [Interval(Real, 0, LARGEST, closed="both")],
+        "alpha": [POSITIVE],
+        "var_smoothing": [NONNEGATIVE],
         "power": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "priors": ["array-like", None],
         "class_weight": [dict, StrOptions({"balanced"}), None],

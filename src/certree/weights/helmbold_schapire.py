@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from certree.arrays import nonnegative
+from certree.arrays import LARGEST, nonnegative
 from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import LEAF, Tree
@@ -16,6 +16,8 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     if stats.of(tree).n_classes != 2:
         raise ValueError(f"Helmbold-Schapire voting takes 2 classes, got {stats.n_classes}")
     counts = stats.counts
+    if stats.n[0] > LARGEST:
+        raise ValueError(f"rows must weigh at most {LARGEST:g} together, got {stats.n[0]:g}")
     loss = 2 * counts[:, 0] * counts[:, 1] / np.maximum(stats.n, np.finfo(np.float64).tiny)
     # A split lowers the loss by 2 n_l n_r / n times the squared difference of the frequencies: this
     # form does not cancel.
