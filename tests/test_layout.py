@@ -20,8 +20,8 @@ SOURCE = Path(certree.__file__).parent
 ROOMS = [
     "_core",
     "extras",
-    "signatures",
     "arrays",
+    "signatures",
     "fitted",
     "progress",
     "rows",

@@ -543,11 +543,11 @@ def test_the_settings_pass_the_checks_of_scikit_learn(estimator):
             {"rule": "square-root", "partition": PAPER, "max_depth": 3},
             'resolution="paper" takes max_depth=None, got 3',
         ),
-        ({"rule": Polynomial(smoothness=0)}, "smoothness must be a whole number, got 0"),
-        ({"rule": Polynomial(smoothness=1.5)}, "smoothness must be a whole number, got 1.5"),
+        ({"rule": Polynomial(smoothness=0)}, "smoothness must be a whole number >= 1, got 0"),
+        ({"rule": Polynomial(smoothness=1.5)}, "smoothness must be a whole number >= 1, got 1.5"),
         (
             {"rule": Polynomial(smoothness=0), "partition": PAPER},
-            "smoothness must be a whole number, got 0",
+            "smoothness must be a whole number >= 1, got 0",
         ),
         (
             {"rule": "square-root", "partition": Dyadic(resolution="fine")},
