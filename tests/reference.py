@@ -749,6 +749,26 @@ def set_cuts(x, y, w, criterion):
             yield decrease(y, w, left, criterion), left
 
 
+def beyond_chance(x, y, w, free=6, deviations=3):
+    """Whether categories differ by more than they would if y were dealt to the rows at random."""
+    groups = np.unique(np.where(np.isnan(x), np.inf, x), return_inverse=True)[1]
+    d = groups.max() + 1 - free
+    if d <= 0:
+        return True
+    numbers = y.dtype == np.float64
+    columns = [y] if numbers else [(y == k).astype(float) for k in np.unique(y)]
+    total = between = 0.0
+    for column in columns:
+        mean = np.average(column, weights=w)
+        total += sum(w * (column - mean) ** 2)
+        for g in range(groups.max() + 1):
+            rows = groups == g
+            between += w[rows].sum() * (np.average(column[rows], weights=w[rows]) - mean) ** 2
+    row = sum(w**2) / sum(w)
+    chance = (d + deviations * math.sqrt(2 * d)) * row * total / (sum(w) - row)
+    return between > chance * (1 + 1e-9)
+
+
 def prefix_cuts(x, y, w, criterion, scores):
     """The divisions of a cell's categories that their order by scores offers."""
     order = sorted(scores, key=scores.get)

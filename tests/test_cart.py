@@ -120,6 +120,77 @@ def test_every_division_of_categories_is_the_best_of_all(criterion, n_classes, d
             assert tree.missing_left[v] == (w[left].sum() > w[~left].sum())
 
 
+def many_categories(seed, criterion):
+    """Rows of two features of many categories, of which the first one matters, and a number."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 200))
+    X = np.column_stack([*rng.integers(0, [[12], [40]], (2, n)), rng.normal(size=n).round(1)])
+    X[rng.random(X.shape) < 0.05] = np.nan
+    effect = rng.normal(size=13)[np.nan_to_num(X[:, 0], nan=12).astype(int)]
+    y = effect + np.nan_to_num(X[:, 2]) + rng.normal(size=n)
+    return X, y if criterion == "squared" else (y > 0).astype(int)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("seed", range(6))
+def test_many_categories_are_divided_if_chance_does_not_explain_them(criterion, seed):
+    X, y = many_categories(seed, criterion)
+    weight = np.random.default_rng(seed).choice([0.3, 1.0, 2.5] if seed % 2 else [1.0], len(y))
+    tree = grow_cart(X, y, criterion=criterion, sample_weight=weight, categorical_features=[0, 1])
+    passed_over = 0
+    for v, inside in cells(tree, X).items():
+        here, answer, w = X[inside], y[inside], weight[inside]
+        if len(inside) == 1 or len(set(answer)) == 1:
+            continue
+        cuts = [cut[0] for cut in reference.cart_cuts(here[:, [2]], answer, w, criterion)]
+        for j in (0, 1):
+            if not reference.beyond_chance(here[:, j], answer, w):
+                passed_over += 1
+                continue
+            x = np.nan_to_num(here[:, j], nan=99)
+            mean = {c: np.average(answer[x == c], weights=w[x == c]) for c in np.unique(x)}
+            found = reference.prefix_cuts(x, answer, w, criterion, mean)
+            cuts += [gain for gain, _ in found]
+        if tree.left[v] < 0:
+            assert not cuts or max(w.sum(), len(w)) < 2
+            continue
+        left = np.array([reference.goes_left(tree, v, x) for x in here])
+        slack = 1e-9 * (1 + max(cuts))
+        made = reference.decrease(answer, w, left, criterion)
+        assert made == pytest.approx(max(cuts), abs=slack)
+    assert passed_over
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_trees_of_many_categories_depend_neither_on_the_order_of_rows_nor_on_units(criterion):
+    X, y = many_categories(7, criterion)
+    weight = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
+    order = np.random.default_rng(2).permutation(len(y))
+    switches = {"criterion": criterion, "categorical_features": [0, 1]}
+    tree = grow_cart(X, y, sample_weight=weight, **switches)
+    assert_same_tree(tree, grow_cart(X[order], y[order], sample_weight=weight[order], **switches))
+    assert_same_tree(tree, grow_cart(X, y, sample_weight=weight * 2.0**-40, **switches))
+    if criterion == "squared":
+        assert_same_tree(tree, grow_cart(X, y * 2.0**30, sample_weight=weight, **switches))
+
+
+def test_a_category_of_each_row_tells_nothing():
+    x = np.arange(400.0)[:, None]
+    assert grow_cart(x, np.arange(400) % 2, categorical_features=[0]).n_leaves == 1
+    assert grow_cart(x, np.arange(400) * 1.5, categorical_features=[0]).n_leaves == 1
+
+
+@pytest.mark.parametrize("n_categories", [50, 500, 4000])
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared"])
+def test_random_categories_do_not_beat_what_matters(criterion, n_categories):
+    rng = np.random.default_rng(n_categories)
+    X = np.column_stack([rng.normal(size=2000), rng.integers(0, n_categories, 2000)])
+    y = (X[:, 0] + 2 * rng.normal(size=2000) > 0) + 0
+    response = y.astype(float) if criterion == "squared" else y
+    tree = grow_cart(X, response, criterion=criterion, categorical_features=[1], max_depth=2)
+    assert tree.feature[~tree.is_leaf].tolist() == [0, 0, 0]
+
+
 def test_sets_of_four_categories_are_divided_in_all_seven_ways():
     x, y = np.array([0.0, 1, 2, 3]), np.array([7.0, 6, 8, 3])
     cuts = list(reference.set_cuts(x, y, np.ones(4), "squared"))
@@ -152,7 +223,8 @@ def test_many_categories_of_many_classes_are_divided_along_their_principal_compo
 def test_twelve_groups_of_many_classes_are_divided_in_every_way():
     rng = np.random.default_rng(0)
     x = rng.integers(0, 12, 600).astype(float)
-    y = rng.integers(0, 5, 600)
+    share = rng.dirichlet(np.ones(5), 12).cumsum(axis=1)
+    y = (rng.random((600, 1)) > share[x.astype(int)]).sum(axis=1)
     for criterion in ("gini", "entropy"):
         tree = grow_cart(x[:, None], y, criterion=criterion, categorical_features=[0], max_depth=1)
         assert tree.optimal_splits is True
@@ -162,8 +234,8 @@ def test_twelve_groups_of_many_classes_are_divided_in_every_way():
 
 
 def test_any_number_of_pure_categories_counts_as_one_per_class():
-    x = np.arange(400.0)
-    tree = grow_cart(x[:, None], np.arange(400) % 5, categorical_features=[0])
+    x = np.repeat(np.arange(400.0), 5)
+    tree = grow_cart(x[:, None], x.astype(int) % 5, categorical_features=[0])
     assert tree.optimal_splits is True
     assert tree.n_leaves == 5
     assert max(len(tree.category_set(v)) for v in range(tree.n_nodes)) <= 200

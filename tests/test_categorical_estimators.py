@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
 import certree
@@ -190,3 +191,35 @@ def test_the_switches_of_growth_reach_the_tree(estimator):
         other = clone(drawn).set_params(random_state=4).fit(frame, y)
         np.testing.assert_array_equal(first.tree_.threshold, again.tree_.threshold)
         assert not np.array_equal(first.tree_.threshold, other.tree_.threshold)
+
+
+def test_a_random_column_of_many_categories_costs_nothing():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random(4000) < 0.5, rng.integers(0, 1000, 4000)]).astype(float)
+    y = rng.random(4000) < np.where(X[:, 0] == 1, 0.68, 0.32)
+    model = PACBayesTreeClassifier(categorical_features=[1], random_state=0).fit(X[:2000], y[:2000])
+    assert model.score(X[2000:], y[2000:]) > 0.66
+    shares = model.predict_proba(X[2000:])
+    assert log_loss(y[2000:], shares) < 0.65
+
+
+@every_estimator
+@pytest.mark.parametrize("n_names", [260, 140])
+def test_a_column_that_nearly_is_an_identifier_warns(estimator, n_names):
+    frame, signal = mixed(400)
+    names = np.arange(400) % n_names
+    frame["customer"] = np.where(np.arange(400) < 300, [f"c{i}" for i in names], None)
+    y = target(estimator, signal)
+    if n_names == 140:  # less than half of the 300 rows that have a name
+        estimator(random_state=0).fit(frame, y)
+        return
+    words = "feature 'customer' has 260 categories in 300 rows: it nearly is an identifier"
+    with pytest.warns(UserWarning, match=words):
+        estimator(random_state=0).fit(frame, y)
+
+
+def test_few_rows_or_numbers_warn_of_no_identifier():
+    frame, signal = mixed(49)
+    frame["city"] = [f"c{i}" for i in range(49)]
+    PACBayesTreeClassifier(random_state=0).fit(frame, signal > 0.5)
+    PACBayesTreeClassifier(random_state=0).fit(np.arange(400.0)[:, None], np.arange(400) % 2)

@@ -115,7 +115,10 @@ class NodeStats(OfColumns):
     def impurity(self) -> Float64:
         """Rows of each node times its Gini index, (m,)."""
         n = self.n
-        squares = (self.counts**2).sum(axis=1) / np.maximum(n, np.finfo(np.float64).tiny)
+        # Powers of two change no digit, and squares of large weights would overflow.
+        scale = 2.0 ** -np.frexp(max(n.max(initial=0.0), 1.0))[1]
+        least = np.finfo(np.float64).tiny
+        squares = ((self.counts * scale) ** 2).sum(axis=1) / np.maximum(n * scale, least) / scale
         return np.maximum(n - squares, 0.0)
 
     @property
@@ -184,6 +187,8 @@ class TargetStats(OfColumns):
             object.__setattr__(self, name, values)
         if not 0 < float(self.unit) < np.inf:
             raise ValueError(f"unit must be a finite number > 0, got {self.unit!r}")
+        if m and self.sse.max() > min(float(self.unit), 1.0) * 1e307:
+            raise ValueError(f"sse must be at most 1e307 units, got {self.sse.max():g}")
 
     @property
     def n(self) -> Float64:

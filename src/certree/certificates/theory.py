@@ -194,4 +194,4 @@ def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
             "expected n > 0, a smoothness in (0, 1] and a dimension > 0, got "
             f"{n!r}, {smoothness!r}, {dimension!r}"
         )
-    return n ** (-smoothness / (2 * smoothness + dimension))
+    return float(n) ** (-float(smoothness) / (2 * float(smoothness) + float(dimension)))

@@ -48,7 +48,8 @@ def losses_of(log_prior: Float64, log_density: Float64, y: Int32, weight: Float6
     # One row for each class: sums over classes then run along the memory.
     by_class = np.ascontiguousarray(log_density.T)
     apart = by_class - by_class[y, np.arange(len(y))]
-    prior_odds = log_prior[:, None] - log_prior[y]
+    with np.errstate(invalid="ignore"):  # of a class whose weight is lost beside that of the others
+        prior_odds = log_prior[:, None] - log_prior[y]
     losses = np.zeros(len(POWERS))
     for number, power in enumerate(POWERS):
         odds = prior_odds + power * apart

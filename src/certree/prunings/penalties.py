@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, gammaln
 
-from certree.arrays import Float64, column, nonnegative
+from certree.arrays import LARGEST, Float64, column, nonnegative
 from certree.prunings.paths import impurity_cost
 from certree.prunings.rule import PruningRule
 from certree.signatures import checked, expect_settings
@@ -56,8 +56,8 @@ def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
 def finite_cost(tree: Tree, cost: ArrayLike) -> Float64:
     """Check what each node costs as a leaf, (m,)."""
     costs: Float64 = column("cost", cost, "float64", (tree.n_nodes,))
-    if not np.isfinite(costs).all():
-        raise ValueError("cost must be finite")
+    if not (np.abs(costs) <= LARGEST).all():
+        raise ValueError(f"cost must be finite, and at most {LARGEST:g} in size")
     return costs
 
 

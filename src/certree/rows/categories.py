@@ -1,5 +1,6 @@
 """Categories at the door: names become codes 0, 1, ..., the rest of a table stays numbers."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -14,6 +15,11 @@ from certree.arrays import Float64, array_of
 
 CategoricalFeatures = ArrayLike | Literal["from_dtype"] | None
 Names = tuple[str, ...] | tuple[float, ...]
+
+# A feature of categories is nearly an identifier where they are more than this share of the rows that
+# have one; of fewer rows than _FEW_ROWS nothing is said.
+_IDENTIFIER_SHARE = 0.5
+_FEW_ROWS = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +126,33 @@ def categories_of(X: Any, categorical_features: CategoricalFeatures) -> Categori
         return None
     categories = Categories.of(X, categorical_features)
     return categories if categories.mask.any() else None
+
+
+def warn_of_identifiers(rows: Float64, categories: Categories, names: Any) -> None:
+    """Warn of each feature whose categories are nearly as many as the rows that have one.
+
+    Parameters
+    ----------
+    rows : ndarray of float64, shape (n, p)
+        Training rows, categories as codes.
+    categories : Categories
+        Which features hold categories.
+    names : sequence of str, or None
+        Names of the features; None: they have numbers.
+    """
+    for j in np.flatnonzero(categories.mask):
+        present = rows[~np.isnan(rows[:, j]), j]
+        n, n_categories = len(present), len(np.unique(present))
+        if n < _FEW_ROWS or n_categories <= _IDENTIFIER_SHARE * n:
+            continue
+        feature = j if names is None else repr(str(names[j]))
+        warnings.warn(
+            f"feature {feature} has {n_categories} categories in {n} rows: it nearly is an identifier, "
+            "which tells nothing of new rows. Leave it out, or make it a number if its order means "
+            "something.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def categorical_mask(

@@ -31,7 +31,7 @@ from sklearn.utils.validation import (
 )
 
 from certree.arrays import Float64, array_of, has_finite_sum, places_among
-from certree.rows.categories import Categories, categories_of
+from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold, Indices, content_folds
 from certree.rows.hashes import UInt64, distinct, row_hashes
@@ -227,6 +227,8 @@ def training_rows(
         )
         model.categories_ = learn(_growing(X, sides))
     rows = _matrix(model, X, reset)
+    if reset and categories is None and model.categories_ is not None:
+        warn_of_identifiers(rows, model.categories_, getattr(model, "feature_names_in_", None))
     coded = _coded(model, target, classes, reset, sides)
     if is_classifier(model):
         model.row_hashes_ = _learned_hashes(model, rows, reset)

@@ -4,13 +4,14 @@
 // are any, one with them on the left.
 //
 // Features of categories need no order: the sums of each category are taken in one pass over the
-// rows of a cell, and the categories, the missing value among them, are divided in two.
+// rows of a cell, and the categories, the missing value among them, are divided in two, if
+// they differ by more than chance explains.
 #pragma once
 
 #include <functional>
 
 #include "grow/cart_decide.hpp"
-#include "grow/two_sets.hpp"
+#include "grow/chance.hpp"
 
 namespace certree {
 namespace {
@@ -235,6 +236,7 @@ class Search {
 
   void divide_set(Workspace<Sweep>& workspace, const CartCell& cell, std::int64_t j,
                   Cut& cut) const {
+    if (!is_telling(workspace.groups, cell)) return;
     Sweep& sweep = workspace.sweep;
     const auto allowed = [&] { return decide_.is_allowed(sweep, cell, j); };
     const bool found = workspace.divider.search(sweep, workspace.groups, allowed, cut.value);
@@ -243,6 +245,35 @@ class Search {
     if (!found) return;
     cut.feature = j;
     take_sides(workspace.groups, workspace.divider.left(), cut);
+  }
+
+  // Whether the categories tell more than chance would.
+  bool is_telling(const Groups& groups, const CartCell& cell) const {
+    if (groups.size() <= kFreeCategories) return true;
+    const std::vector<double> total = groups.total();
+    return beyond_chance(groups, total, scatter_of(cell, total));
+  }
+
+  // sums: of all rows of the cell.
+  Scatter scatter_of(const CartCell& cell, const std::vector<double>& sums) const {
+    constexpr bool numbers = std::is_same_v<typename Rows::Y, double>;
+    Scatter scatter;
+    if (!numbers)
+      for (std::size_t k = 1; k < sums.size(); ++k)
+        scatter.total += sums[k] * (1.0 - sums[k] / sums[0]);
+    if (!numbers && !rows_.weight) return scatter;
+    double squares = 0.0;  // of weights
+    for (const auto part : stretches(rows_.members(cell)))
+      for (const RankedRow& e : part) {
+        const double one = rows_.weight ? rows_.weight[e.row] : 1.0;
+        squares += one * one;
+        if constexpr (numbers) {
+          const double beyond = rows_.y[e.row] - sums[1] / sums[0];
+          scatter.total += one * beyond * beyond;
+        }
+      }
+    scatter.row = squares / sums[0];
+    return scatter;
   }
 
   static void take_sides(const Groups& groups, const std::vector<std::uint8_t>& left, Cut& cut) {

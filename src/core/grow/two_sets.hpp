@@ -35,6 +35,13 @@ class Groups {
     double* const last = sums_.data() + (size() - 1) * width_;
     for (std::size_t k = 0; k < width_; ++k) last[k] += sums[k];
   }
+  // (width,) The sums of all groups.
+  std::vector<double> total() const {
+    std::vector<double> sums(width_);
+    for (const std::size_t g : turns(size(), width_))
+      for (std::size_t k = 0; k < width_; ++k) sums[k] += sums_[g * width_ + k];
+    return sums;
+  }
   std::size_t size() const { return codes_.size(); }
   std::size_t width() const { return width_; }
   std::uint32_t code(std::size_t g) const { return codes_[g]; }
