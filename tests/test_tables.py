@@ -357,3 +357,17 @@ def test_strings_are_categories(as_dictionary):
     assert table.X[:, 1].tolist() == ["b", None, "a"]
     np.testing.assert_array_equal(table.X[:, 0].astype(float), [1.5, np.nan, 3])
     assert split_target(pa.table({"number": [1.5, None]}), None).categorical == []
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+@pytest.mark.parametrize("index", [None, "key"])
+def test_the_index_of_a_data_frame_is_no_column(tmp_path, suffix, index):
+    # Row numbers of a sorted table would tell the target.
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "y": [0, 0, 1, 1]}).iloc[[0, 2, 3]]
+    frame.index.name = index
+    path = tmp_path / f"table{suffix}"
+    if suffix == ".parquet":
+        frame.to_parquet(path, index=True)
+    else:
+        pa.feather.write_feather(pa.Table.from_pandas(frame, preserve_index=True), path)
+    assert read(path).column_names == ["a", "y"]

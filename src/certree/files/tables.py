@@ -94,7 +94,7 @@ def load(name: str, directory: str | os.PathLike[str] | None = None) -> Table:
     directory = os.environ.get(DATA_VARIABLE) if directory is None else directory
     file = None if directory is None else Path(directory) / f"{name}.parquet"
     if file is not None and file.is_file():
-        columns = needed("pyarrow.parquet", "files").read_table(file)
+        columns = _read_parquet(file)
         return split_target(columns, columns.column_names[-1])
     if name in BUNDLED:
         return BUNDLED[name]()
@@ -182,11 +182,17 @@ def _expect_utf8(table: "pa.Table", file: Path) -> None:
 
 
 def _read_parquet(file: Path) -> "pa.Table":
-    return needed("pyarrow.parquet", "files").read_table(file)
+    return _without_index(needed("pyarrow.parquet", "files").read_table(file))
 
 
 def _read_feather(file: Path) -> "pa.Table":
-    return needed("pyarrow.feather", "files").read_table(file)
+    return _without_index(needed("pyarrow.feather", "files").read_table(file))
+
+
+def _without_index(table: "pa.Table") -> "pa.Table":
+    """Leave out what pandas has written as the index of its rows: often their numbers."""
+    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    return table.drop_columns([name for name in index if name in table.column_names])
 
 
 _READERS: dict[str, Callable[[Path], "pa.Table"]] = {
