@@ -215,7 +215,8 @@ def spread(
     """
     # Distances from the overall mean, so that squares do not drown in it.
     mean = voting.averages(tree, stats)[:, 0] - stats.mean[0]
-    own = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
+    with np.errstate(over="ignore"):
+        own = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
     variance = smoothed_means(tree.left, stats.rows, own, voting.smoothing)
     columns = np.column_stack([mean, mean**2, variance])
     sums = push_down(tree.left, weights.of(tree).weight, None, columns, 3)

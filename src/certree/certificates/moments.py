@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincc, expit
 
 from certree._core import sums_below
-from certree.arrays import Float64, column
+from certree.arrays import LARGEST, Float64, column
 from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -183,6 +183,6 @@ def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
 
 def _finite(tree: Tree, value: ArrayLike) -> Float64:
     values: Float64 = column("value", value, "float64", (tree.n_nodes,))
-    if not np.isfinite(values).all():
-        raise ValueError("value must be finite")
+    if not (np.abs(values) <= LARGEST).all():
+        raise ValueError(f"value must be finite, and at most {LARGEST:g} in size")
     return values

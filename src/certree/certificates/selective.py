@@ -87,7 +87,7 @@ def selective_certificates(
     guarantee as such; the bound is Langford's, JMLR 2005.
     """
     silent = allow_abstention(prior)
-    lead, winner = margins(ballot), ballot.label
+    lead, winner = margins(ballot.of(held.tree)), ballot.label
     leaves = np.flatnonzero(held.tree.is_leaf)
     leaves = leaves[np.argsort(-lead[leaves], kind="stable")]
     answered = np.cumsum(held.stats.n[leaves]) / held.stats.n[0]

@@ -248,7 +248,8 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
     times = np.asarray(y)
     if times.dtype.kind in "mM" and np.isnat(times).any():
         raise ValueError("Input y contains NaT, where every row must have a class.")
-    target = _check_y(y, y_numeric=not is_classifier(model), estimator=model)
+    with np.errstate(invalid="ignore"):  # it adds all numbers up to look for infinite ones
+        target = _check_y(y, y_numeric=not is_classifier(model), estimator=model)
     check_consistent_length(X, target)
     weight = None
     if sample_weight is not None:

@@ -29,9 +29,8 @@ def branching(tree: Tree, stop_probability: float) -> ChainStops:
     """The branching prior: every cell that T0 splits stops with the same probability."""
     if not 0 < stop_probability < 1:
         raise ValueError(f"stop_probability must lie between 0 and 1, got {stop_probability!r}")
-    return chain_stops(
-        tree, float(np.log1p(-stop_probability)), float(np.log(stop_probability)), free_end=True
-    )
+    stop = float(stop_probability)
+    return chain_stops(tree, float(np.log1p(-stop)), float(np.log(stop)), free_end=True)
 
 
 @checked
