@@ -85,8 +85,10 @@ class NodeStats(OfColumns):
         counts: Float64 = column("counts", self.counts, "float64", (None, None))
         if counts.shape[1] == 0:
             raise ValueError("counts must have at least one class")
-        if not np.isfinite(counts).all() or (counts.size and counts.min() < 0):
-            raise ValueError("counts must be finite and non-negative")
+        with np.errstate(over="ignore", invalid="ignore"):
+            totals = counts.sum(axis=1)
+        if not np.isfinite(totals).all() or (counts.size and counts.min() < 0):
+            raise ValueError("counts must be finite and non-negative, and so must be their sums")
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "label", codes("label", self.label, *counts.shape))
 

@@ -217,8 +217,9 @@ def spread(
     mean = voting.averages(tree, stats)[:, 0] - stats.mean[0]
     with np.errstate(over="ignore"):
         own = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
+        squares = mean**2
     variance = smoothed_means(tree.left, stats.rows, own, voting.smoothing)
-    columns = np.column_stack([mean, mean**2, variance])
+    columns = np.column_stack([mean, squares, variance])
     sums = push_down(tree.left, weights.of(tree).weight, None, columns, 3)
     between: Float64 = np.maximum(sums[:, 1] - sums[:, 0] ** 2, 0.0)
     return Spread(between, sums[:, 2])
