@@ -4,20 +4,36 @@ import os
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from random import Random
 
+import certree
 from fuzz.files import load_broken
-from fuzz.functions import call, change_columns
+from fuzz.functions import Attempt, call, change_columns
 from fuzz.models import fit_and_ask
 
-# What a case may be, and how often it is.
-KINDS: dict[str, tuple[Callable[[Random], None], int]] = {
+
+def once(attempt: Callable[[Random], None]) -> Callable[[Random], Iterator[Attempt]]:
+    """A case of a single attempt."""
+
+    def attempts(random: Random) -> Iterator[Attempt]:
+        yield partial(attempt, random)
+
+    return attempts
+
+
+# What a case may be, and how often it is. Each is a number of attempts, one after the other.
+KINDS: dict[str, tuple[Callable[[Random], Iterator[Attempt]], int]] = {
     "functions": (call, 20),
     "columns": (change_columns, 5),
-    "models": (fit_and_ask, 1),
-    "files": (load_broken, 3),
+    "models": (once(fit_and_ask), 5),
+    "files": (once(load_broken), 10),
 }
+# Files of ours, and of scikit-learn.
+_OWN = (str(Path(certree.__file__).parent), str(Path(__file__).parent))
+_PEER = f"{os.sep}sklearn{os.sep}"
 # Words of nanobind, NumPy, SciPy, pandas and Python about themselves.
 INTERNAL = re.compile(
     r"incompatible function arguments|_core\.|nanobind|unhashable|ufunc|broadcast|Python int"
@@ -34,13 +50,14 @@ def run(case: int, kinds: Sequence[str]) -> str | None:
     """Run a case; the trace of what went wrong, None if nothing did."""
     random = Random(case)
     kind = random.choices([*kinds], [KINDS[name][1] for name in kinds])[0]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            KINDS[kind][0](random)
-    except Exception as error:  # noqa: BLE001 - whatever comes out is what this is for
-        if not _is_said_well(error, kind):
-            return traceback.format_exc(limit=-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for attempt in KINDS[kind][0](random):
+            try:
+                attempt()
+            except Exception as error:  # noqa: BLE001 - whatever comes out is what this is for
+                if not _is_said_well(error, kind):
+                    return traceback.format_exc(limit=-6)
     return None
 
 
@@ -48,8 +65,9 @@ def _is_said_well(error: Exception, kind: str) -> bool:
     """Whether people are told what was expected and what came."""
     if not isinstance(error, ValueError | TypeError | MemoryError | Warning):
         return False
-    *_, (last, _) = traceback.walk_tb(error.__traceback__)
-    if f"{os.sep}sklearn{os.sep}" in last.f_code.co_filename:
+    frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    own = max(k for k, file in enumerate(frames) if file.startswith(_OWN))
+    if any(_PEER in file for file in frames[own:]) or _PEER in str(error.__cause__):
         return True  # scikit-learn's users know its words
     if isinstance(error, Warning) or not str(error):
         return False

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -12,6 +13,10 @@ from fuzz.world import World, plausible
 
 ROOMS = ["certree", *(f"certree.{room}" for room in ("rows", "grow", "stats", "weights"))]
 ROOMS += [f"certree.{room}" for room in ("prunings", "votes", "certificates")]
+Attempt = Callable[[], None]
+
+# Of one world, which takes longer to make than a call.
+_CALLS = 8
 _MANY_ROWS = 10**7
 # Estimators and files have cases of their own.
 _ELSEWHERE = {"save", "load", "training_rows"}
@@ -32,10 +37,17 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
 FUNCTIONS = dict(public())
 
 
-def call(random: Random) -> None:
-    """Call a function with plausible arguments, half of the time with one or two of them spoilt."""
+def call(random: Random) -> Iterator[Attempt]:
+    """Call functions with arguments that belong together."""
+    world = World(random)
+    for _ in range(_CALLS):
+        yield partial(_call_one, random, world)
+
+
+def _call_one(random: Random, world: World) -> None:
+    """Call a function, more often than not with one or two of its arguments spoilt."""
     name = random.choice([*FUNCTIONS])
-    function, world = FUNCTIONS[name], World(random)
+    function = FUNCTIONS[name]
     given = arguments(world, name, function)
     spoils = random.random() < 0.6
     if spoils:
@@ -64,13 +76,21 @@ def arguments(world: World, name: str, function: Callable[..., Any]) -> dict[str
     return given
 
 
-def change_columns(random: Random) -> None:
-    """Spoil a column of what the stages pass on, and go through the stages with what is accepted."""
+def change_columns(random: Random) -> Iterator[Attempt]:
+    """Spoil a column of what the stages pass on, and call functions with what is accepted."""
     world = World(random)
+    yield partial(_spoil_one, random, world)
+    for name in random.sample([*FUNCTIONS], _CALLS):
+        yield partial(_call_plainly, world, name)
+
+
+def _spoil_one(random: Random, world: World) -> None:
     noun = random.choice(["tree", "stats", "target_stats", "law", "ballot", "held", "prior"])
     setattr(world, noun, spoilt_column(random, getattr(world, noun)))
     if noun == "tree":
         world.tree.route(world.X, 1)
-    for name in random.sample([*FUNCTIONS], 3):
-        given = arguments(world, name, FUNCTIONS[name])
-        FUNCTIONS[name](*given.pop("*", ()), **given)
+
+
+def _call_plainly(world: World, name: str) -> None:
+    given = arguments(world, name, FUNCTIONS[name])
+    FUNCTIONS[name](*given.pop("*", ()), **given)
