@@ -131,7 +131,7 @@ class Explainer:
         tree, importance = self.tree, self._importance()
         root = Branch(self.cell(0, -1, 0))
         waiting = [(-importance[0], 0, root)]
-        for _ in range(max_leaves - 1):
+        for _ in range(int(max_leaves) - 1):
             if not waiting or waiting[0][0] == 0:
                 break
             _, node, branch = heapq.heappop(waiting)

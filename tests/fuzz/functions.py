@@ -17,7 +17,6 @@ Attempt = Callable[[], None]
 
 # Of one world, which takes longer to make than a call.
 _CALLS = 8
-_MANY_ROWS = 10**7
 # Estimators and files have cases of their own.
 _ELSEWHERE = {"save", "load", "training_rows"}
 
@@ -55,8 +54,8 @@ def _call_one(random: Random, world: World) -> None:
             key = random.choice([*given])
             is_rest = key == "*"
             given[key] = [spoilt(random, *given[key])] if is_rest else spoilt(random, given[key])
-    if name == "deal" and isinstance(given["n"], int) and given["n"] > _MANY_ROWS:
-        return  # it would deal them
+    if any(_is_many(given.get(count)) for count in ("n", "n_classes")):
+        return  # they would be dealt, or counted, as long as memory lasts
     positional = given.pop("*", ())
     answer = function(*positional, **given)
     if not spoils and name in TWINS:
@@ -89,6 +88,10 @@ def _spoil_one(random: Random, world: World) -> None:
     setattr(world, noun, spoilt_column(random, getattr(world, noun)))
     if noun == "tree":
         world.tree.route(world.X, 1)
+
+
+def _is_many(value: Any) -> bool:
+    return isinstance(value, int) and 10**6 < value < 2**40
 
 
 def _call_plainly(world: World, name: str) -> None:

@@ -321,6 +321,8 @@ def certificate_of(
         raise ValueError(f"share must lie in (0, 1], got {share!r}")
     if not delta * share > 0:
         raise ValueError(f"delta and share are too small, got {delta!r} and {share!r}")
+    if not 1 <= n <= _MOST_ROWS:
+        raise ValueError(f"n must lie in 1 .. {_MOST_ROWS}, got {n!r}")
     inequality = inequality_of(method)
     if grouped and METHODS[method].whole_errors:
         usable = ", ".join(name for name, other in METHODS.items() if not other.whole_errors)

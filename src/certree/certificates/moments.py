@@ -18,6 +18,10 @@ from certree.tree import Tree
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights, reached
 
+# More than anybody draws; beta functions of larger numbers lose their digits.
+_MOST_DRAWS = 2**31 - 1
+_ROUNDING = 1e-9
+
 
 @checked
 def wrong_mass(ballot: Vote) -> Float64:
@@ -51,6 +55,8 @@ class Judged:
         held = np.where(tree.is_leaf[:, None], stats.of(tree).counts, 0) > 0
         if not held.any():
             raise ValueError("stats must count at least one row")
+        if not ((ballot.score >= -_ROUNDING) & (ballot.score <= 1 + _ROUNDING)).all():
+            raise ValueError("ballot must hold shares of classes, between 0 and 1")
         # Nothing votes for classes beyond those of the vote.
         beyond = (0, 0), (0, held.shape[1] - ballot.of(tree).score.shape[1])
         wrong = np.pad(wrong_mass(ballot), beyond, constant_values=1.0)
@@ -64,6 +70,8 @@ class Judged:
         """See the function of this name."""
         if not 1 <= n_wrong <= n_draws:
             raise ValueError(f"n_wrong must lie in 1 .. {n_draws}, got {n_wrong!r}")
+        if n_draws > _MOST_DRAWS:
+            raise ValueError(f"n_draws must be at most {_MOST_DRAWS}, got {n_draws!r}")
         if n_draws == 1:
             return self.mean(self.wrong)
         return self.mean(betaincc(n_draws - n_wrong + 1, n_wrong, 1 - self.wrong))

@@ -240,7 +240,8 @@ class DecoratedTree(TreeVoteEstimator):
         jobs = (delayed(task)(grown, node, *others) for node in nodes)
         # Models of few rows gain nothing from threads within them, which get into each other's way.
         with threadpool_limits(1):
-            results: list[Any] = Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+            n_threads = min(threads(self.n_jobs), max(len(nodes), 1))
+            results: list[Any] = Parallel(n_jobs=n_threads, prefer="threads")(jobs)
         return results
 
     def _left_out_loss(self, grown: _Grown, node: _Node, folds: list[Fold]) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from certree._core import fragment_pruning
-from certree.arrays import LARGEST, Float64, OfColumns, nonnegative
+from certree.arrays import Float64, OfColumns, nonnegative
 from certree.grow.dyadic import dyadic_resolution
 from certree.grow.partition import Partition
 from certree.prunings.paths import PruningPath, cost_complexity_path, leaf_gains, losses_as_leaf
@@ -23,6 +23,9 @@ from certree.stats import Stats
 from certree.tree import Tree
 from certree.weights.family import JudgedVotes, Scoring, Tunable, gains_of
 from certree.weights.node_weights import NodeWeights, pruning_of
+
+# Of a boundary; the number of coefficients of polynomials must be one of float64.
+_MOST_SMOOTH = 50
 
 
 def _rows(stats: Stats) -> float:
@@ -179,10 +182,10 @@ def fragment_prunings(
     """The prunings of `spatially_adaptive` or, of some smoothness, `polynomial_penalised`."""
     gains = leaf_gains(tree, stats.of(tree), count_empty)
     cells = log(_size(stats, gains)) if log_cells is None else nonnegative("log_cells", log_cells)
-    coefficients = 1
+    coefficients = 1.0
     if smoothness is not None:
         degree, p = _degree(smoothness), tree.n_features
-        coefficients = comb(p + degree, degree)
+        coefficients = float(comb(p + degree, degree))
         cells *= 1 + (degree + 1) / p
     rows = stats.n
     return FragmentPrunings(
@@ -197,8 +200,10 @@ def fragment_prunings(
 
 def _degree(smoothness: object) -> int:
     """Degree of the polynomials for a boundary of some smoothness."""
-    if not isinstance(smoothness, Integral) or not 1 <= int(smoothness) <= LARGEST:
+    if not isinstance(smoothness, Integral) or int(smoothness) < 1:
         raise ValueError(f"smoothness must be a whole number >= 1, got {smoothness!r}")
+    if int(smoothness) > _MOST_SMOOTH:
+        raise ValueError(f"smoothness must be at most {_MOST_SMOOTH}, got {smoothness!r}")
     return int(smoothness) - 1
 
 
