@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
@@ -42,6 +43,12 @@ every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
 every_partition = pytest.mark.parametrize("partition", PARTITIONS, ids=str)
 
 
+# Of an estimator for two classes they give the class of the first row a name of its own, after they
+# have shuffled the rows: the same row has another class in the two fits that are compared.
+OLD_CHECKS = sklearn.__version__.startswith("1.6")
+_OF_OLD_CHECKS = "scikit-learn 1.6 compares fits to different classes"
+
+
 def two_classes(seed=0, n=200):
     return make_classification(n, 5, flip_y=0.2, random_state=seed)
 
@@ -49,7 +56,10 @@ def two_classes(seed=0, n=200):
 @parametrize_with_checks(
     [*(estimator() for estimator in ESTIMATORS), PrunedTreeClassifier(rule="sibling-merge")]
 )
-def test_estimators_pass_the_checks_of_scikit_learn(estimator, check):
+def test_estimators_pass_the_checks_of_scikit_learn(request, estimator, check):
+    of_weights = "check_sample_weight_equivalence" in str(check)
+    if of_weights and OLD_CHECKS and isinstance(estimator, HelmboldSchapireTreeClassifier):
+        request.applymarker(pytest.mark.xfail(reason=_OF_OLD_CHECKS, strict=False))
     check(estimator)
 
 
@@ -63,6 +73,8 @@ def test_other_partitions_pass_the_checks_of_scikit_learn(estimator, partition):
     ):
         # It weighs the rows of two classes by 1e-4, which leaves the decision to the prior.
         expected["check_class_weight_classifiers"] = "the prior outweighs rows of weight 1e-4"
+    if estimator is HelmboldSchapireTreeClassifier and OLD_CHECKS:
+        expected["check_sample_weight_equivalence_on_dense_data"] = _OF_OLD_CHECKS
     check_estimator(estimator(partition), expected_failed_checks=expected, on_skip=None)
 
 

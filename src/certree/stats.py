@@ -200,7 +200,8 @@ class TargetStats(OfColumns):
     @property
     def loss(self) -> Float64:
         """Sum of squares over `unit`, (m,)."""
-        return self.sse / self.unit
+        with np.errstate(over="ignore"):  # NumPy 1 warns where denormal numbers are divided
+            return self.sse / self.unit
 
     @property
     def impurity(self) -> Float64:

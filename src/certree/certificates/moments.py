@@ -35,6 +35,13 @@ def wrong_mass(ballot: Vote) -> Float64:
         return np.minimum(before + after, 1.0)
 
 
+def _shares(ballot: Vote) -> Vote:
+    """Check that what votes are shares of classes, and no numbers, and return them."""
+    if not ((ballot.score >= -_ROUNDING) & (ballot.score <= 1 + _ROUNDING)).all():
+        raise ValueError("ballot must hold shares of classes, between 0 and 1")
+    return ballot
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
     """The rows of each leaf and class that has any, and the votes against and for that class.
@@ -55,10 +62,8 @@ class Judged:
         held = np.where(tree.is_leaf[:, None], stats.of(tree).counts, 0) > 0
         if not held.any():
             raise ValueError("stats must count at least one row")
-        if not ((ballot.score >= -_ROUNDING) & (ballot.score <= 1 + _ROUNDING)).all():
-            raise ValueError("ballot must hold shares of classes, between 0 and 1")
         # Nothing votes for classes beyond those of the vote.
-        beyond = (0, 0), (0, held.shape[1] - ballot.of(tree).score.shape[1])
+        beyond = (0, 0), (0, held.shape[1] - _shares(ballot.of(tree)).score.shape[1])
         wrong = np.pad(wrong_mass(ballot), beyond, constant_values=1.0)
         return cls(stats.counts[held], wrong[held], np.pad(ballot.score, beyond)[held])
 
@@ -122,7 +127,7 @@ def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
 
     Their classes are not read. With two classes this is `one_wrong`.
     """
-    differing = (wrong_mass(ballot.of(tree)) * ballot.score).sum(axis=1)
+    differing = (wrong_mass(_shares(ballot.of(tree))) * ballot.score).sum(axis=1)
     rows = np.where(tree.is_leaf, stats.of(tree).n, 0.0)
     if not rows.any():
         raise ValueError("stats must count at least one row")

@@ -213,7 +213,7 @@ def _indices(name: str, values: ArrayLike, n: int) -> Indices:
         raise ValueError(f"{name} must be a list of indices of rows, got {values!r}")
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < n:
         raise ValueError(f"{name} must lie in 0 .. {n - 1}")
-    numbers = numbers.astype(np.intp)
+    numbers = numbers.astype(np.intp) if numbers.size else np.zeros(0, dtype=np.intp)
     numbers.flags.writeable = False
     return numbers
 

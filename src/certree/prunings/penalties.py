@@ -186,7 +186,7 @@ def upper_errors(stats: NodeStats, confidence: float) -> Float64:
     right = n - errors
     some = right > 0
     # The limit p has P(at most so many errors | p) = confidence, a beta integral in p.
-    limit = betaincinv(errors + 1, np.where(some, right, 1.0), 1 - confidence)
+    limit = betaincinv(errors + 1, np.where(some, right, 1.0), 1 - float(confidence))
     return np.where(some, n * limit, n)
 
 

@@ -222,7 +222,8 @@ def chain_stops(
     m = tree.n_nodes
     ends = tree.is_leaf if free_end else np.zeros(m, dtype=bool)
     total = np.where(ends, 0.0, log_stop) if log_stop else np.zeros(m)
-    passed: Float64 = np.multiply(log_split, tree.chain) if np.any(log_split) else np.zeros(m)
+    with np.errstate(over="ignore"):
+        passed: Float64 = np.multiply(log_split, tree.chain) if np.any(log_split) else np.zeros(m)
     entropy = mode = np.zeros(m)
     long = np.flatnonzero(tree.chain > 1)
     if len(long):

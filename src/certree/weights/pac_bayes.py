@@ -123,6 +123,6 @@ def theorem_posterior(
         raise ValueError(f"lambda_error must lie between 0 and 2, got {lambda_error!r}")
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
-    deviation = lambda_error * np.sqrt(2 * np.log(tree.n_cells / delta))
+    deviation = lambda_error * np.sqrt(2 * np.log(tree.n_cells / float(delta)))
     fixed = [-lambda_error, -deviation, -3.0 * tree.depth]
     return loss_family(tree, stats, 3, fixed, chain_stops(tree), empty_leaves=True).at()
