@@ -54,7 +54,7 @@ stub: $(VENV)/developer.done
 MEMORY_CHECKS = LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libubsan.so)" \
     ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
 RACE_CHECKS = LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libtsan.so)" \
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+    TSAN_OPTIONS=suppressions=$(CURDIR)/tests/races.txt OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # These files alone, as others import polars, which does not load beside the thread sanitizer.
 RACE_TESTS = $(shell grep -l mark.threads tests/test_*.py)
 sanitize: $(VENV)-memory/developer.done $(VENV)-races/developer.done
