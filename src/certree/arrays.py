@@ -210,11 +210,14 @@ def has_finite_sum(weight: Float64) -> bool:
         return bool(np.isfinite(weight.sum()))
 
 
+def in_float64(number: Any) -> Any:
+    """A number that compares as what it is: NumPy compares in the precision of its own scalars."""
+    return float(number) if isinstance(number, np.floating) else number
+
+
 def nonnegative(name: str, value: Any) -> float:
     """Check a finite number that is not negative."""
-    given: Any = value
-    if isinstance(given, np.floating):
-        given = float(given)  # NumPy compares in the precision of its own scalars
+    given: Any = in_float64(value)
     is_number = isinstance(given, Real)
     if not is_number or not 0 <= given <= LARGEST:
         raise ValueError(

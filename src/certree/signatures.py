@@ -25,7 +25,7 @@ from typing import (
 import numpy as np
 from sklearn.utils._param_validation import Interval, InvalidParameterError
 
-from certree.arrays import LARGEST
+from certree.arrays import LARGEST, in_float64
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -45,9 +45,7 @@ class _Range(Interval):
     """An interval that also numbers of few digits are compared with as what they are."""
 
     def __contains__(self, value: Any) -> bool:
-        # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
-        given = float(value) if isinstance(value, np.floating) else value
-        return bool(super().__contains__(given))
+        return bool(super().__contains__(in_float64(value)))
 
 
 # What settings of estimators may be, in scikit-learn's terms.

@@ -19,7 +19,7 @@ from certree import Cart, Grid
 from fuzz.hostile import NUMBERS, OTHERS, spoilt
 from model_files import as_header, npy
 
-# Of a file that has more, those of the fit are made anew.
+# A flipped header may say that there are millions: nobody makes rows for those.
 _MOST_FEATURES = 100
 
 

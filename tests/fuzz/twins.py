@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import reference
-from certree import Tree
+from certree import Tree, grow_kd
 from fuzz.world import World
 
 MOST_NODES = 9  # of a tree whose prunings are enumerated
@@ -72,8 +72,6 @@ def _kd(world: World, answer: Any, X: Any, y: Any = None, **given: Any) -> None:
         return
     if ordinary.min() > 1e-100 and ordinary.max() < 1e100 and world.n <= 8:
         literal = reference.grow_kd(X, y, "cycle", max_depth=given.get("max_depth"))
-        from certree import grow_kd
-
         assert reference.nested(grow_kd(X, y, axis="cycle", **given), X) == literal
 
 

@@ -367,8 +367,6 @@ def _expect_observed(given: Certificate) -> None:
     numbers = (given.delta, given.share, given.risk, given.complexity, *given.observed)
     if not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):
         raise ValueError(f"a certificate must hold finite numbers, got {numbers}")
-    if type(given.grouped) is not bool:
-        raise ValueError(f"grouped must be true or false, got {given.grouped!r}")
     if given.repeats is not None and (type(given.repeats) is not int or given.repeats < 0):
         raise ValueError(f"repeats must be a number of rows or None, got {given.repeats!r}")
     if not 0 <= given.risk <= 1:

@@ -52,7 +52,7 @@ def hold_out_best(
     delta: float = 0.05,
     share: float = 1.0,
     *,
-    method: str = "hold_out_best",
+    method: Literal["hold_out", "hold_out_best"] = "hold_out_best",
 ) -> Certificate:
     """Certify the best of several classifiers that were all fixed before the rows were seen.
 
@@ -72,8 +72,6 @@ def hold_out_best(
     Certificate
         That of the first with the fewest errors.
     """
-    if method not in ("hold_out", "hold_out_best"):
-        raise ValueError(f'method must be "hold_out" or "hold_out_best", got {method!r}')
     counted = list(errors)
     if n < 1 or not counted or min(counted) < 0 or max(counted) > n:
         raise ValueError(
@@ -190,8 +188,6 @@ def certify(
 
 def _repeated(classifier: Any, X: Any, repeats: Any) -> int | None:
     """How many rows occur in the fit of a classifier as well; None: it does not say."""
-    if repeats not in (None, "genuine"):
-        raise ValueError(f'repeats must be None or "genuine", got {repeats!r}')
     model, rows = _innermost(classifier, X)
     if not hasattr(model, "row_hashes_"):
         return None

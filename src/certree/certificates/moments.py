@@ -35,11 +35,12 @@ def wrong_mass(ballot: Vote) -> Float64:
         return np.minimum(before + after, 1.0)
 
 
-def _shares(ballot: Vote) -> Vote:
-    """Check that what votes are shares of classes, and no numbers, and return them."""
-    if not ((ballot.score >= -_ROUNDING) & (ballot.score <= 1 + _ROUNDING)).all():
+def _shares(tree: Tree, ballot: Vote) -> Float64:
+    """Check that the votes are shares of classes in the nodes of a tree, and return them."""
+    score = ballot.of(tree).score
+    if not ((score >= -_ROUNDING) & (score <= 1 + _ROUNDING)).all():
         raise ValueError("ballot must hold shares of classes, between 0 and 1")
-    return ballot
+    return score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,9 +64,10 @@ class Judged:
         if not held.any():
             raise ValueError("stats must count at least one row")
         # Nothing votes for classes beyond those of the vote.
-        beyond = (0, 0), (0, held.shape[1] - _shares(ballot.of(tree)).score.shape[1])
+        score = _shares(tree, ballot)
+        beyond = (0, 0), (0, held.shape[1] - score.shape[1])
         wrong = np.pad(wrong_mass(ballot), beyond, constant_values=1.0)
-        return cls(stats.counts[held], wrong[held], np.pad(ballot.score, beyond)[held])
+        return cls(stats.counts[held], wrong[held], np.pad(score, beyond)[held])
 
     def mean(self, value: Float64) -> float:
         """Mean of a value over the rows."""
@@ -127,7 +129,7 @@ def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
 
     Their classes are not read. With two classes this is `one_wrong`.
     """
-    differing = (wrong_mass(_shares(ballot.of(tree))) * ballot.score).sum(axis=1)
+    differing = (_shares(tree, ballot) * wrong_mass(ballot)).sum(axis=1)
     rows = np.where(tree.is_leaf, stats.of(tree).n, 0.0)
     if not rows.any():
         raise ValueError("stats must count at least one row")

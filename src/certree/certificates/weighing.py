@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.arrays import Float64, Int32, OfColumns, array_of, class_number, codes, matrix
+from certree.rows.deal import checked_groups
 from certree.rows.folds import Indices
 from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats, counted
@@ -191,10 +192,7 @@ def kept_apart(
     grown = counted(tree, leaf[grow], y[grow], None, n_classes)
     weight, n = None, len(weigh)
     if groups is not None:
-        given = array_of("groups", groups)
-        if given.shape != y.shape:
-            raise ValueError(f"groups must have shape {y.shape}, got {given.shape}")
-        weight, n = shares_of_groups(given, grow, weigh)
+        weight, n = shares_of_groups(checked_groups(groups, len(y)), grow, weigh)
     stats = weighed(tree, leaf[weigh], y[weigh], weight, grown)
     return HeldOut(tree, grown, stats, grow, weigh, n, groups is not None)
 

@@ -32,8 +32,8 @@ def expect_writable(path: str | os.PathLike[str] | None) -> None:
         raise IsADirectoryError(f"expected a file to write, but {path} is a directory")
     if not place.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no directory {place.parent}")
-    for part in (place, place.parent):
+    # A pipe or a device is written where it is, a file beside its place first.
+    is_moved = place.is_file() or not place.exists()
+    for part in (place, place.parent) if is_moved else (place,):
         if part.exists() and not os.access(part, os.W_OK):
             raise PermissionError(f"{path} cannot be written: no permission to write to {part}")
-        if place.exists() and not place.is_file():  # a pipe or a device is written where it is
-            break

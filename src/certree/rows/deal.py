@@ -1,9 +1,10 @@
 """Which rows grow a tree, and which weigh its prunings."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from certree.arrays import array_of
 from certree.rows.folds import Indices
@@ -28,6 +29,14 @@ class Sides:
         """All of n rows grow, and none are kept apart."""
         every = np.arange(n)
         return cls(every, every[:0])
+
+
+def checked_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
+    """Check one group for each of n rows."""
+    given = array_of("groups", groups)
+    if given.shape != (n,):
+        raise ValueError(f"groups must have shape ({n},), got {given.shape}")
+    return given
 
 
 @checked
@@ -65,7 +74,7 @@ def deal(
         return Sides(whole.weigh, whole.grow)
     part = np.arange(n)
     if groups is not None:
-        part = np.unique(array_of("groups", groups), return_inverse=True)[1]
+        part = np.unique(checked_groups(groups, n), return_inverse=True)[1]
     n_parts = int(part.max()) + 1 if n else 0
     n_growing = round(grow_size * n_parts)
     if not 0 < n_growing < n_parts:

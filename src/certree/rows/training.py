@@ -32,7 +32,7 @@ from sklearn.utils.validation import (
 
 from certree.arrays import Float64, array_of, has_finite_sum, places_among
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
-from certree.rows.deal import Sides, deal
+from certree.rows.deal import Sides, checked_groups, deal
 from certree.rows.folds import Fold, Indices, content_folds
 from certree.rows.hashes import UInt64, distinct, row_hashes
 
@@ -206,7 +206,9 @@ def training_rows(
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
     target, weight = _weighed(model, X, y, sample_weight)
     n_given = len(target)
-    there = [X, target, weight, _checked_groups(groups, len(target))]
+    if groups is not None:
+        groups = checked_groups(groups, n_given)
+    there = [X, target, weight, groups]
     indices = None
     if weight is not None and not (weight > 0).all():
         indices = np.flatnonzero(weight > 0)
@@ -289,15 +291,6 @@ def _expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
             raise ValueError(f"{name} must hold numbers, got {shortened(values)}") from None
     if given.dtype.kind not in kinds:
         raise ValueError(f"{name} must hold numbers, got dtype {given.dtype}")
-
-
-def _checked_groups(groups: Any, n: int) -> NDArray[Any] | None:
-    if groups is None:
-        return None
-    given = array_of("groups", groups)
-    if given.shape != (n,):
-        raise ValueError(f"groups must have shape ({n},), got {given.shape}")
-    return given
 
 
 def _growing(X: Any, sides: Sides) -> Any:
