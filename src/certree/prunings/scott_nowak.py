@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
-from math import comb, log
+from math import comb, log, sqrt
 from numbers import Integral
 from typing import Any
 
@@ -187,14 +187,14 @@ def fragment_prunings(
         degree, p = _degree(smoothness), tree.n_features
         coefficients = float(comb(p + degree, degree))
         cells *= 1 + (degree + 1) / p
-    rows = stats.n
+    root_rows = np.sqrt(stats.n)
     return FragmentPrunings(
         tree,
         gains_of(tree, stats.loss if cost is None else finite_cost(tree, cost)),
         gains,
         np.where(tree.is_leaf | (not count_empty), 0.0, tree.chain - 1.0),
-        np.sqrt(48 * rows * coefficients * log(2 * _rows(stats))),
-        np.sqrt(48 * rows * cells),
+        root_rows * sqrt(48 * coefficients * log(2 * _rows(stats))),
+        root_rows * sqrt(48 * cells),
     )
 
 
