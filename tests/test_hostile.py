@@ -3,6 +3,7 @@
 import inspect
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -397,3 +398,35 @@ def test_settings_answer_or_say_what_was_expected(part):
         estimator(**{place: setting(**{name: value})}).fit(X, Y)
 
     assert not found(act, inspect.signature(setting).parameters)
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda: replace(TREE, n_features=-1), "n_features must be at least 1, got -1"),
+        (
+            lambda: replace(LAW, chain_entropy=np.full(TREE.n_nodes, np.inf)),
+            "chain_entropy must be finite",
+        ),
+        (
+            lambda: certificates.certify_law(HELD, LAW, PRIOR, method="vote_tuples", tuples=[2]),
+            r"tuples must be a sequence, each \(a whole number, a whole number\), got \[2\]",
+        ),
+        (lambda: PACBayesTreeClassifier(cv=b"0.5").fit(X, Y), "cv must hold pairs of rows"),
+    ],
+)
+def test_parts_of_what_is_given_are_looked_at(act, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        act()
+
+
+def test_extremes_are_answered_without_a_warning():
+    chains = replace(TREE, chain=np.full(TREE.n_nodes, 3))
+    weight = weights.average(chains, LEAVES, -np.inf).weight
+    assert weight.tolist() == [1.0] + [0.0] * (TREE.n_nodes - 1)
+    near = votes.spread(TREE, MOMENTS, LAW)
+    rows, nothing = np.ones(TREE.n_nodes), np.zeros(TREE.n_nodes)
+    far = stats.TargetStats(rows, np.linspace(0, 1e200, TREE.n_nodes), nothing)
+    assert not np.isnan(votes.spread(TREE, far, LAW).between).any()
+    tiny = votes.spread(TREE, measure(TREE, X, TARGET * 2.0**-300), LAW)
+    np.testing.assert_array_equal(tiny.between, near.between * 2.0**-600)

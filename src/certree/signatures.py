@@ -153,18 +153,21 @@ def _kind(annotation: Any) -> tuple[Accepts, str] | None:
 
 
 def _sequence(parts: tuple[Any, ...]) -> tuple[Accepts, str] | None:
-    """A sequence of any length, whose members are alike; others are not looked at."""
-    members = _kind(parts[0]) if len(parts) == 1 or parts[1:] == (...,) else None
-    if members is None:
+    """A sequence of any length, whose members are alike, or one of so many members."""
+    is_open = len(parts) == 1 or parts[1:] == (...,)
+    members = [_kind(part) for part in (parts[:1] if is_open else parts)]
+    if not all(members):
         return None
-    accept, words = members
+    accept, words = zip(*filter(None, members), strict=True)
 
     def accepts(value: Any) -> bool:
         listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
         listed = listed or (isinstance(value, np.ndarray) and value.ndim == 1)
-        return listed and all(map(accept, value))
+        if not listed or not (is_open or len(value) == len(accept)):
+            return False
+        return all(each(one) for each, one in zip(cycle(accept), value, strict=False))
 
-    return accepts, f"a sequence, each {words}"
+    return accepts, f"a sequence, each {words[0]}" if is_open else f"({', '.join(words)})"
 
 
 def _is_float(value: Any) -> bool:

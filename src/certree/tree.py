@@ -90,6 +90,8 @@ class Tree(OfColumns):
             object.__setattr__(self, name, column(name, given, dtype, (length,)))
         expect_settings(self)
         object.__setattr__(self, "n_features", int(self.n_features))
+        if self.n_features < 1:
+            raise ValueError(f"n_features must be at least 1, got {self.n_features}")
         self._expect_tree()
         self._expect_sets()
 

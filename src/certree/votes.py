@@ -215,11 +215,14 @@ def spread(
     """
     # Distances from the overall mean, so that squares do not drown in it.
     mean = voting.averages(tree, stats)[:, 0] - stats.mean[0]
+    # Powers of two change no digit, and squares of large targets would overflow.
+    exponent = int(np.frexp(np.abs(mean).max())[1])
+    mean = np.ldexp(mean, -exponent)
     with np.errstate(over="ignore"):
         own = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
-        squares = mean**2
     variance = smoothed_means(tree.left, stats.rows, own, voting.smoothing)
-    columns = np.column_stack([mean, squares, variance])
+    columns = np.column_stack([mean, mean**2, variance])
     sums = push_down(tree.left, weights.of(tree).weight, None, columns, 3)
-    between: Float64 = np.maximum(sums[:, 1] - sums[:, 0] ** 2, 0.0)
+    with np.errstate(over="ignore"):
+        between: Float64 = np.ldexp(np.maximum(sums[:, 1] - sums[:, 0] ** 2, 0.0), 2 * exponent)
     return Spread(between, sums[:, 2])

@@ -128,4 +128,4 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
         return method()
     if name in ("score", "certify"):
         return method(X, y)
-    return method(X[:1] if name == "explain" and isinstance(X, np.ndarray) else X)
+    return method(X[:1] if name == "explain" and isinstance(X, np.ndarray) and X.ndim else X)

@@ -79,7 +79,8 @@ def losses_as_leaf(votes: JudgedVotes, scoring: Scoring) -> Float64:
     losses: Float64
     if scoring == "squared":
         rows, mean, sse = holdout.T
-        losses = rows * (shares[:, 0] - mean) ** 2 + sse
+        with np.errstate(over="ignore"):  # beyond float64 a loss is infinite
+            losses = rows * (shares[:, 0] - mean) ** 2 + sse
     elif scoring == "error":
         losses = NodeStats(holdout, shares.argmax(axis=1)).errors
     else:

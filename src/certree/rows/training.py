@@ -90,15 +90,17 @@ class Training:
         # Importing it takes longer than importing all of certree; most models never need it.
         from sklearn.model_selection import check_cv
 
+        # Text has a method of that name, too.
+        splits_rows = hasattr(cv, "split") and not isinstance(cv, str | bytes)
         # A splitter splits the rows that are left; given indices are those of all rows.
         place = np.arange(len(self.y))
-        if self.indices is not None and self.n_given is not None and not hasattr(cv, "split"):
+        if self.indices is not None and self.n_given is not None and not splits_rows:
             place = np.full(self.n_given, -1)
             place[self.indices] = np.arange(len(self.indices))
         classifier = self.y.dtype == np.int32
         splits = (
             check_cv(cv, self.y, classifier=classifier).split(self.X, self.y)
-            if hasattr(cv, "split") or not isinstance(cv, Iterable)
+            if splits_rows or not isinstance(cv, Iterable)
             else cv
         )
         folds = [self._fold(*_sides(place, split)) for split in splits]

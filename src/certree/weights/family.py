@@ -242,7 +242,7 @@ def _stops_of(
     """Log sum, entropy and largest log share of the stops in one kind of chain."""
     steps = np.arange(int(length))
     # 0 times -inf is meant to be 0: nothing has been passed yet.
-    with np.errstate(over="ignore"):  # beyond float64 a weight is 0, or alone
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond float64 a weight is 0, or alone
         cells = log_stop + np.where(steps > 0, steps * log_split if log_split else 0.0, 0.0)
     if free_end:
         cells[-1] -= log_stop

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import likeliest, reach
-from certree.arrays import Float64, OfColumns, column
+from certree.arrays import LARGEST, Float64, OfColumns, column
 from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -57,6 +57,9 @@ class NodeWeights(OfColumns):
             raise ValueError("weight must hold probabilities")
         if np.isnan(self.log_odds).any():
             raise ValueError("log_odds must not be NaN")
+        for name in ("chain_entropy", "chain_mode"):
+            if not (np.abs(getattr(self, name)) <= LARGEST).all():
+                raise ValueError(f"{name} must be finite, and at most {LARGEST:g} in size")
 
     def of(self, tree: Tree) -> "NodeWeights":
         """Check that the weights belong to a tree of this size, and return them."""
