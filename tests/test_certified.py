@@ -816,7 +816,7 @@ def test_cv_is_short_for_laws_without_settings():
         certified(laws=laws, deploy="vote").fit(X, y) for laws in ("cv", PACBayesLaws())
     )
     assert_same_fit(named, given, X)
-    assert len(named.shares_) == 8  # a mixture, by log loss
+    assert len(named.shares_) == 32  # a mixture, by log loss
     by_error = certified(laws=PACBayesLaws(scoring="error"), deploy="vote").fit(X, y)
     assert by_error.shares_ == [1.0]
 

@@ -475,8 +475,10 @@ def test_fit_reports_what_it_chose_and_the_size_of_the_tree(tmp_path, iris):
     text = succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
     model = certree.load(tmp_path / "model")
     assert f"tree of {model.get_n_leaves()} leaves" in text
-    for share, value in zip(model.shares_, model.temperatures_["lambda_error"], strict=True):
-        assert f"{share:.1%} with lambda_error {value:.4g}, lambda_penalty 0" in text
+    laws = [*zip(model.shares_, model.temperatures_["lambda_error"], model.laws_, strict=True)]
+    for share, value, family in sorted(laws, key=lambda law: -law[0])[:3]:
+        assert f"{share:.1%} with lambda_error {value:.4g}, lambda_penalty 0 ({family})" in text
+    assert f"{len(laws) - 3} more laws have smaller shares" in text
 
 
 def test_fit_replaces_an_older_model(tmp_path, iris):

@@ -84,7 +84,7 @@ LOOPS = {
         s.left, s.tree.feature, np.zeros(4, dtype=np.int8), s.zeros
     ),
     "score grid": lambda s: _core.score_grid(*s.law, *s.judged(), "log_loss", 1),
-    "judged shares": lambda s: _core.judged_shares(*s.law, *s.judged(), 1),
+    "judged votes": lambda s: _core.judged_votes(*s.law, *s.judged(), "log_loss", 1),
     "mix": lambda s: _core.mix(s.ones, np.full((len(s.ones), 2), 0.5), 3),
     "masses": lambda s: _core.log_masses(s.left, s.label, *s.priors),
 }

@@ -61,7 +61,10 @@ def test_whole_weights_are_repeated_rows_with_tuning_included(estimator, partiti
     model = estimator(partition, cv=3, random_state=0)
     weighted = clone(model).fit(X, y, sample_weight=weight)
     repeated = clone(model).fit(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order])
-    assert weighted.temperatures_ == pytest.approx(repeated.temperatures_)
+    assert weighted.laws_ == repeated.laws_
+    for name, values in weighted.temperatures_.items():
+        assert values == pytest.approx(repeated.temperatures_[name])
+    assert weighted.shares_ == pytest.approx(repeated.shares_, abs=1e-9)
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9)
 
 
@@ -246,3 +249,20 @@ def test_rows_of_weight_zero_are_as_if_absent(estimator):
     np.testing.assert_array_equal(a.predict(X), b.predict(X))
     with pytest.raises(ValueError, match=r"positive for at least one row|at least one non-zero"):
         estimator().fit(X, y, sample_weight=np.zeros(300))
+
+
+def test_a_single_pruning_wins_where_it_should():
+    rng = np.random.default_rng(0)
+    X = rng.random((3000, 6))
+    y = 3.0 * ((X[:, 0] > 0.3) & (X[:, 1] > 0.6)) + 2 * (X[:, 2] > 0.5)
+    y += rng.normal(size=3000)
+    train, test = slice(0, 1000), slice(1000, None)
+
+    def error(**settings):
+        model = PACBayesTreeRegressor(random_state=0, **settings).fit(X[train], y[train])
+        return np.mean((model.predict(X[test]) - y[test]) ** 2), model
+
+    mixed, model = error()
+    assert mixed < error(prior="leaves", lambda_penalty=0.0, search="joint")[0] * 0.98
+    pruned = [law == "likeliest pruning" for law in model.laws_]
+    assert np.array(model.shares_)[pruned].sum() > 0.5

@@ -496,15 +496,18 @@ def test_given_temperatures_need_no_cross_validation():
     assert model.fit(X, y).temperatures_ == {"lambda_error": 0.5, "lambda_penalty": 0.25}
     half = PACBayesTreeClassifier(lambda_penalty=0.25, random_state=0).fit(X, y)
     assert half.temperatures_["lambda_penalty"] == 0.25
-    assert half.temperatures_["lambda_error"] == MIXED_GRID.tolist()
+    assert half.temperatures_["lambda_error"] == 4 * MIXED_GRID.tolist()
+    one = PACBayesTreeClassifier(lambda_error=0.5, prior="leaves", random_state=0).fit(X, y)
+    assert set(one.laws_) == {"error, leaves"}
+    assert one.temperatures_["lambda_penalty"] == MIXED_GRID.tolist()
     assert sum(half.shares_) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
     ("search", "scoring", "n_laws"),
     [
-        (None, "log_loss", 8),
-        ("mixture", "log_loss", 8),
+        (None, "log_loss", 32),
+        ("mixture", "log_loss", 32),
         (None, "error", 1),
         ("joint", "log_loss", 1),
     ],
@@ -513,6 +516,11 @@ def test_the_search_decides_whether_laws_are_mixed(search, scoring, n_laws):
     X, y = two_classes()
     model = PACBayesTreeClassifier(search=search, scoring=scoring, random_state=0).fit(X, y)
     assert len(model.shares_) == n_laws == np.size(model.temperatures_["lambda_error"])
+    assert len(model.laws_) == n_laws
+    pairs = [
+        f"{loss}, {prior}" for loss in ("error", "log_loss") for prior in ("leaves", "branching")
+    ]
+    assert n_laws == 1 or model.laws_ == list(np.repeat(pairs, 8))
     np.testing.assert_array_equal(
         model.classes_[model.predict_proba(X).argmax(1)], model.predict(X)
     )

@@ -159,7 +159,7 @@ def things_of_columns():
         Vote(np.ones((5, 1))),
         LabelledWeights(law, np.full((5, 2), 0.5)),
         branching_prior(tree, 2),
-        Mixture(np.ones((2, 3)), np.full(2, 0.5)),
+        Mixture(np.ones((2, 3)), np.full(2, 0.5), ["one", "other"]),
         *things_of_prunings(tree),
         *things_of_naive_bayes(),
     ]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import optimize
 
 import reference
 from certree import _core
@@ -37,7 +38,7 @@ from certree.tune import (
 )
 from certree.votes import Voting, vote
 from certree.weights.helmbold_schapire import helmbold_schapire_family
-from certree.weights.pac_bayes import pac_bayes_family
+from certree.weights.pac_bayes import likeliest_prunings, pac_bayes_family
 
 PAC_BAYES = Candidate(pac_bayes_family, Voting("majority"))
 CANDIDATES = {
@@ -339,29 +340,19 @@ def test_the_tree_of_a_fold_is_that_of_its_growing_rows_alone(partition, weighte
             np.testing.assert_array_equal(getattr(whole, name), getattr(alone, name))
 
 
-@pytest.mark.parametrize("search", ["joint", "error-first", "mixture"])
+@pytest.mark.parametrize("search", ["joint", "error-first"])
 def test_the_candidate_whose_laws_lose_least_is_chosen(search):
-    X, y = noisy(120, 3)
-    folds, scoring = grown(X, y), "log_loss" if search == "mixture" else "error"
+    folds = grown(*noisy(120, 3))
     names = ["PAC-Bayes, smoothed mean", "PAC-Bayes", "PAC-Bayes, branching"]
-    objectives = [Objective.of(folds, CANDIDATES[name], scoring) for name in names]
-    best, laws = choose(objectives, [None, None], search)
-    losses = []
-    for objective in objectives:
-        if search == "mixture":
-            losses.append(mixed_loss(objective))
-        else:
-            alone = np.array([tune(objective, [None, None], search)])
-            losses.append(objective.losses(alone)[0])
-    assert best == np.argmin(losses)
-    assert choose([objectives[0]] * 3, [None, None], search)[0] == 0
-    if search == "mixture":
-        np.testing.assert_array_equal(
-            laws.shares, mixture([objectives[best]], [None, None])[1].shares
-        )
-    else:
-        expected = tune(objectives[best], [None, None], search)
-        np.testing.assert_array_equal(laws.temperatures, [expected])
+    objectives = {name: Objective.of(folds, CANDIDATES[name], "error") for name in names}
+    found = {name: tune(one, [None, None], search) for name, one in objectives.items()}
+    losses = {name: one.losses(np.array([found[name]]))[0] for name, one in objectives.items()}
+    chosen = choose(objectives, [None, None], search)
+    (best,) = chosen.families
+    assert losses[best] == min(losses.values())
+    np.testing.assert_array_equal(chosen.temperatures, [found[best]])
+    same = dict.fromkeys("abc", objectives[best])
+    assert choose(same, [None, None], search).families == ["a"]
 
 
 @pytest.mark.parametrize("scoring", ["error", "log_loss"])
@@ -420,16 +411,104 @@ def test_shares_of_held_out_rows_equal_the_literal_ones(seed, name, partition, n
     folds = grown(X, y, None, n_classes, partition)
     rng = np.random.default_rng(seed)
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(n_laws, N_TEMPERATURES[name]))
-    rows, shares = Objective.of(folds, CANDIDATES[name], "log_loss").shares(temperatures)
+    rows, truth, shares = Objective.of(folds, CANDIDATES[name], "log_loss").votes(temperatures)
     expected_rows, expected = literal_shares(folds, CANDIDATES[name], temperatures)
     np.testing.assert_array_equal(rows, expected_rows)
+    np.testing.assert_array_equal(truth, 1)
     np.testing.assert_allclose(shares, expected, rtol=1e-11, atol=1e-15)
+
+
+def grown_numbers(n, seed, partition=PARTITIONS[0]):
+    """Folds of rows with a number that follows the first feature."""
+    X, _ = noisy(n, seed)
+    y = np.sin(3 * X[:, 0]) + np.random.default_rng(seed).normal(size=n) / 2
+    folds = content_folds(X, y, 3, np.random.RandomState(seed))
+    return [grow_fold(fold, partition, GrowingRows(X, y), measured) for fold in folds]
+
+
+@given(st.integers(0, 2**32), st.sampled_from(PARTITIONS), st.integers(1, 20))
+def test_predictions_for_held_out_rows_equal_the_literal_ones(seed, partition, n_laws):
+    folds = grown_numbers(50, seed, partition)
+    temperatures = 2.0 ** np.random.default_rng(seed).uniform(-8, 6, size=(n_laws, 2))
+    for family in (pac_bayes_family, likeliest_prunings):
+        candidate = Candidate(family, Voting("mean", 2.0))
+        rows, truth, given = Objective.of(folds, candidate, "squared").votes(temperatures)
+        expected = []
+        for fold in folds:
+            laws = family(fold.tree, fold.stats)
+            ballots = [
+                vote(fold.tree, fold.stats, laws.at(*law), candidate.voting).score[:, 0]
+                for law in temperatures
+            ]
+            seen = fold.tree.is_leaf & (fold.judging[:, 0] > 0)
+            expected.append(np.column_stack([fold.judging[seen, :2], *[b[seen] for b in ballots]]))
+        expected = np.concatenate(expected)
+        np.testing.assert_array_equal(np.column_stack([rows, truth]), expected[:, :2])
+        np.testing.assert_allclose(given, expected[:, 2:], rtol=1e-11, atol=1e-11)
+
+
+def test_laws_of_numbers_are_mixed_by_least_squares():
+    folds = grown_numbers(300, 4)
+    voting = Voting("mean", 2.0)
+    objectives = {
+        name: Objective.of(folds, Candidate(family, voting), "squared")
+        for name, family in [("laws", pac_bayes_family), ("prunings", likeliest_prunings)]
+    }
+    laws = mixture(objectives, [None, None])
+    grid = np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
+    rows, truth, _ = objectives["laws"].votes(grid)
+    given = np.hstack([one.votes(grid)[2] for one in objectives.values()])
+
+    def squares(shares):
+        return rows @ (given @ shares - truth) ** 2
+
+    shares = np.zeros(16)
+    for name, row, share in zip(laws.families, laws.temperatures, laws.shares, strict=True):
+        shares[8 * (name == "prunings") + MIXED_GRID.tolist().index(row[0])] = share
+    alone = min(map(squares, np.eye(16)))
+    best = optimize.minimize(
+        squares,
+        np.full(16, 1 / 16),
+        method="SLSQP",
+        bounds=[(0, 1)] * 16,
+        constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
+    )
+    assert squares(shares) < alone
+    assert squares(shares) < best.fun * 1.001
+
+
+def test_numbers_that_all_laws_get_right_leave_the_shares_equal():
+    X, _ = noisy(40, 0)
+    folds = [
+        grow_fold(fold, PARTITIONS[0], GrowingRows(X, np.ones(40)), measured)
+        for fold in content_folds(X, np.ones(40), 2, np.random.RandomState(0))
+    ]
+    objective = Objective.of(folds, Candidate(pac_bayes_family, Voting("mean")), "squared")
+    shares = mixture({"laws": objective}, [None, None]).shares
+    np.testing.assert_array_equal(shares, np.full(8, 1 / 8))
+
+
+def test_a_mixture_of_many_cells_is_learned_from_some(monkeypatch):
+    X, y = noisy(2000, 5)
+    objective = Objective.of(grown(X, y, None, 2, Cart()), MEAN, "log_loss")
+    grid = np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
+    every = objective.votes(grid)
+    whole = mixture({"laws": objective}, [None, None])
+    monkeypatch.setattr("certree.tune._MOST_CELLS", len(every[0]) // 2)
+    rows, _, votes = objective.votes(grid)
+    assert len(every[0]) // 2 - 2 <= len(rows) <= len(every[0]) // 2
+    assert set(map(tuple, votes)) <= set(map(tuple, every[2]))
+    some = mixture({"laws": objective}, [None, None])
+    alone = objective.losses(grid).min()
+    loss, best = (-every[0] @ np.log(every[2] @ one.shares) for one in (some, whole))
+    assert loss == pytest.approx(best, rel=0.01)
+    assert loss < alone
 
 
 def test_paths_are_not_mixed():
     objective = Objective.of(grown(*noisy(50, 0)), CANDIDATES["weakest links"], "log_loss")
     with pytest.raises(TypeError, match="only laws can be mixed, got PruningPath"):
-        objective.shares(np.ones((2, 1)))
+        objective.votes(np.ones((2, 1)))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 20), st.integers(1, 9), st.integers(0, 30))
@@ -452,31 +531,48 @@ def test_mixing_shares_of_the_wrong_shape_is_refused():
 def test_a_mixture_is_better_than_every_law_in_it_and_nearly_the_best():
     X, y = noisy(300, 2, 3)
     objective = Objective.of(grown(X, y, None, 3), MEAN, "log_loss")
-    _, laws = mixture([objective], [None, None])
+    laws = mixture({"laws": objective}, [None, None])
     np.testing.assert_array_equal(
         laws.temperatures, np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
     )
-    rows, shares = objective.shares(laws.temperatures)
-    loss = -rows @ np.log(shares @ laws.shares)
+    loss = mixed_loss(laws, {"laws": objective})
     assert loss < objective.losses(laws.temperatures).min()
+    rows, _, shares = objective.votes(laws.temperatures)
     assert loss < _core.mix(rows, shares, 10 * STEPS)[1] * 1.01
 
 
-def test_the_candidate_with_the_better_mixture_is_chosen():
+def test_laws_of_several_candidates_are_mixed():
     X, y = noisy(200, 3, 3)
     folds = grown(X, y, None, 3)
-    candidates = [MEAN, CANDIDATES["PAC-Bayes"], CANDIDATES["PAC-Bayes, branching"]]
-    objectives = [Objective.of(folds, candidate, "log_loss") for candidate in candidates]
-    losses = [mixed_loss(objective) for objective in objectives]
-    for order in itertools.permutations(range(3)):
-        number, _ = mixture([objectives[i] for i in order], [None, None])
-        assert losses[order[number]] == min(losses)
+    names = ["PAC-Bayes, smoothed mean", "PAC-Bayes", "PAC-Bayes, branching"]
+    objectives = {name: Objective.of(folds, CANDIDATES[name], "log_loss") for name in names}
+    together = mixture(objectives, [None, None])
+    assert set(together.families) == set(names)
+    alone = [
+        mixed_loss(mixture({name: one}, [None, None]), objectives)
+        for name, one in objectives.items()
+    ]
+    # A hundred steps are nearly enough.
+    assert mixed_loss(together, objectives) < min(alone) * 1.01
 
 
-def mixed_loss(objective):
-    _, laws = mixture([objective], [None, None])
-    rows, shares = objective.shares(laws.temperatures)
-    return -rows @ np.log(shares @ laws.shares)
+def mixed_loss(laws, objectives):
+    """Held-out log loss of a mixture, summed law by law."""
+    shares = 0.0
+    for name, row, share in zip(laws.families, laws.temperatures, laws.shares, strict=True):
+        rows, _, given = objectives[name].votes(row[None])
+        shares = shares + share * given[:, 0]
+    return -rows @ np.log(shares)
+
+
+def test_a_mixture_votes_with_the_average_of_its_laws():
+    tree = grown(*noisy(80, 1))[0]
+    laws = Mixture(np.array([[1.0, 0.0], [0.5, 0.0]]), np.array([0.3, 0.7]), ["a", "b"])
+    candidates = {"a": PAC_BAYES, "b": CANDIDATES["PAC-Bayes, branching"]}
+    expected = 0.3 * PAC_BAYES.family(tree.tree, tree.stats).at(1.0, 0.0).weight
+    expected += 0.7 * candidates["b"].family(tree.tree, tree.stats).at(0.5, 0.0).weight
+    weight = laws.law(candidates, tree.tree, tree.stats).weight
+    np.testing.assert_allclose(weight, expected, atol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -484,7 +580,7 @@ def mixed_loss(objective):
 )
 def test_given_temperatures_stay_in_a_mixture(given_temperatures, mixed):
     X, y = noisy(60, 3)
-    _, laws = mixture([Objective.of(grown(X, y), MEAN, "log_loss")], given_temperatures)
+    laws = mixture({"laws": Objective.of(grown(X, y), MEAN, "log_loss")}, given_temperatures)
     for i, value in enumerate(given_temperatures):
         expected = MIXED_GRID if i == mixed else np.full(len(laws.shares), value)
         np.testing.assert_array_equal(laws.temperatures[:, i], expected)
@@ -492,7 +588,7 @@ def test_given_temperatures_stay_in_a_mixture(given_temperatures, mixed):
 
 
 def test_without_folds_all_laws_of_a_mixture_have_equal_shares():
-    _, laws = mixture([Objective.of([], MEAN, "log_loss")], [None, None])
+    laws = mixture({"laws": Objective.of([], MEAN, "log_loss")}, [None, None])
     np.testing.assert_array_equal(laws.shares, np.full(8, 1 / 8))
 
 
@@ -500,13 +596,13 @@ def test_mixtures_have_the_same_bits_for_any_number_of_threads():
     X, y = noisy(200, 8, 3)
     folds = grown(X, y, None, 3)
     grid = np.stack([np.repeat(LOG_GRID, 2), np.tile([0.0, 1.0], 10)], axis=1)
-    alone = Objective.of(folds, MEAN, "log_loss", 1).shares(grid)
+    alone = Objective.of(folds, MEAN, "log_loss", 1).votes(grid)
     for n_threads in (2, 3, 1000):
-        together = Objective.of(folds, MEAN, "log_loss", n_threads).shares(grid)
-        np.testing.assert_array_equal(together[1], alone[1])
+        together = Objective.of(folds, MEAN, "log_loss", n_threads).votes(grid)
+        np.testing.assert_array_equal(together[2], alone[2])
 
 
 @pytest.mark.parametrize("shares", [[0.5, 0.4], [1.5, -0.5], [0.5, np.nan], [1.0]])
 def test_a_mixture_has_one_share_for_each_law_and_they_sum_to_one(shares):
     with pytest.raises(ValueError, match=r"shares must be|temperatures"):
-        Mixture(np.ones((2, 1)), np.array(shares))
+        Mixture(np.ones((2, 1)), np.array(shares), ["law", "law"])

@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 import certree
 import reference
 from certree import NodeStats, Tree
+from certree.weights import node_weights
 from certree.weights.pac_bayes import pac_bayes_family
 from strategies import temperatures, trees, trees_and_stats
 
@@ -287,7 +288,7 @@ def test_a_mixture_of_laws_has_the_average_of_their_weights(tree_and_stats, temp
     shares = np.random.default_rng(seed).dirichlet(np.ones(len(temperatures)))
     family = pac_bayes_family(tree, stats, "branching")
     laws = [family.at(value, 0.5) for value in temperatures]
-    mixed = family.mixed(np.array([[value, 0.5] for value in temperatures]), shares)
+    mixed = node_weights.mixed(tree, laws, shares)
     expected = sum(share * law.weight for share, law in zip(shares, laws, strict=True))
     np.testing.assert_allclose(mixed.weight, expected, rtol=1e-12, atol=1e-300)
     # The odds of its decisions say the same.
@@ -296,3 +297,45 @@ def test_a_mixture_of_laws_has_the_average_of_their_weights(tree_and_stats, temp
         certree.weights.reached(tree, mixed) * stop, expected, rtol=1e-9, atol=1e-15
     )
     assert (mixed.log_odds[tree.is_leaf] == -np.inf).all()
+
+
+@given(trees_and_stats(), st.floats(0.1, 10), st.floats(0, 1))
+def test_a_mixture_of_priors_never_claims_more_entropy_in_a_chain_than_it_has(
+    tree_and_stats, temperature, share
+):
+    tree, stats = tree_and_stats
+    laws = [
+        pac_bayes_family(tree, stats, prior).at(temperature, 0.0)
+        for prior in ("leaves", "branching")
+    ]
+    mixed = node_weights.mixed(tree, laws, np.array([share, 1 - share]))
+    for node in range(tree.n_nodes):
+        parts = np.array([share, 1 - share]) * [law.weight[node] for law in laws]
+        if parts.sum() < 1e-12:
+            continue
+        k = int(tree.chain[node])
+        halves = 0.5 ** np.arange(1, k + 1)
+        if tree.is_leaf[node]:
+            halves[-1] *= 2
+        cells = parts / parts.sum() @ [np.full(k, 1 / k), halves / halves.sum()]
+        assert mixed.chain_entropy[node] <= -(cells * np.log(cells)).sum() + 1e-9
+        assert mixed.chain_mode[node] >= np.log(cells.max()) - 1e-9
+
+
+@given(trees_and_stats(), temperatures(), temperatures())
+def test_leaves_may_pay_their_log_loss(tree_and_stats, lam1, lam2):
+    tree, stats = tree_and_stats
+    nats = np.array(
+        [-sum(c * np.log(c / row.sum()) for c in row if c > 0) for row in stats.counts], dtype=float
+    )
+    for prior in ("leaves", "branching"):
+        weights = certree.pac_bayes(tree, stats, lam1, lam2, prior, loss="log_loss")
+        expected = reference.pac_bayes(tree, stats.n, nats, lam1, lam2, prior, 0.5)
+        agree(weights, tree, expected, atol=1e-10 + 16 * EPS * (lam1 + lam2) * stats.n.max() * 8)
+
+
+def test_numbers_have_no_log_loss():
+    tree = flat_tree()
+    moments = certree.TargetStats(np.ones(3), np.zeros(3), np.zeros(3))
+    with pytest.raises(ValueError, match='a numeric target takes loss="error", got "log_loss"'):
+        certree.pac_bayes(tree, moments, 1.0, 0.0, loss="log_loss")

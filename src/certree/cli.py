@@ -324,6 +324,8 @@ def fit(
 
 # A target of so many numbers is seldom a class, and scikit-learn's regressors are what others mean.
 _MOST_NUMBERED_CLASSES = 20
+# Of a mixture, those with the largest shares.
+_LAWS_SHOWN = 3
 
 
 def _expect_target(y: Any, name: str, regression: bool | None) -> None:
@@ -427,10 +429,13 @@ def _laws(model: TreeVoteEstimator) -> Iterator[str]:
         yield f"one pruning of {model.weights_.expected_leaves:.0f} leaves predicts"
         return
     columns = np.broadcast_arrays(model.shares_, *model.temperatures_.values())
-    for share, *values in zip(*columns, strict=True):
+    laws = [*zip(model.laws_, *columns, strict=True)]
+    for family, share, *values in sorted(laws, key=lambda law: -law[1])[:_LAWS_SHOWN]:
         named = zip(model.temperatures_, values, strict=True)
         text = ", ".join(f"{name} {value:.4g}" for name, value in named)
-        yield text if len(model.shares_) == 1 else f"{share:.1%} with {text}"
+        yield text if len(laws) == 1 else f"{share:.1%} with {text} ({family})"
+    if len(laws) > _LAWS_SHOWN:
+        yield f"{len(laws) - _LAWS_SHOWN} more laws have smaller shares"
 
 
 @app.command()

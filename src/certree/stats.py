@@ -5,6 +5,7 @@ from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import entr
 
 from certree._core import count as core_count
 from certree._core import error_gains, frequencies, majority, moments, smoothed_means, squared_gains
@@ -112,6 +113,13 @@ class NodeStats(OfColumns):
     def loss(self) -> Float64:
         """The errors, (m,)."""
         return self.errors
+
+    @property
+    def log_loss(self) -> Float64:
+        """Log loss of the rows of each node under its own frequencies (nats), (m,): n times entropy."""
+        n = self.n
+        shares = self.counts / np.maximum(n, np.finfo(np.float64).tiny)[:, None]
+        return n * entr(shares).sum(axis=1)
 
     @property
     def impurity(self) -> Float64:

@@ -4,12 +4,14 @@ The tree of a fold grows once. All laws are weighed, voted and judged on it in o
 eight in each sweep over the nodes; a path of prunings judges all its prices at once.
 """
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from certree._core import mix
 from certree.arrays import Float64, Int32, OfColumns, column
@@ -20,7 +22,7 @@ from certree.stats import Stats
 from certree.tree import Tree, threads
 from certree.votes import Voting
 from certree.weights.family import Family, JudgedVotes, Scoring, Tunable
-from certree.weights.node_weights import NodeWeights
+from certree.weights.node_weights import NodeWeights, mixed
 
 OneLaw = Literal["joint", "error-first"]
 Search = OneLaw | Literal["mixture"]
@@ -31,6 +33,13 @@ Summarise = Callable[[Tree, Int32, NDArray[Any], Float64 | None], Stats]
 LOG_GRID = 2.0 ** np.linspace(-8, 6, 10)
 MIXED_GRID = 2.0 ** np.arange(-8.0, 7.0, 2.0)
 STEPS = 100  # of the EM algorithm; more gain nothing on held-out rows
+
+# Shares of a few dozen laws are known well from so many cells; more would take longer than growth.
+_MOST_CELLS = 1 << 17
+# Laws with less of a mixture change no prediction that anybody would see.
+_LEAST_SHARE = 1e-6
+# Pulls nearly equal laws to equal shares, which rounding would decide over otherwise.
+_RIDGE = 1e-3
 
 
 def linear_grid(best: float) -> Float64:
@@ -131,13 +140,26 @@ class Objective:
             total += family.losses(temperatures, votes, self.scoring, self.n_threads)
         return total
 
-    def shares(self, temperatures: Float64) -> tuple[Float64, Float64]:
-        """What each law's vote gives to the right class: weights (a,) of rows, and shares (a, g)."""
+    def votes(self, temperatures: Float64) -> tuple[Float64, Float64, Float64]:
+        """What each law's vote gives to the judging rows: rows (a,), truth (a,) and votes (a, g).
+
+        See `Family.judged_votes`; at most as many cells as mixtures are learned from.
+        """
         parts = []
         for family, votes in self.families:
-            parts.append(laws_of(family).judged_shares(temperatures, votes, self.n_threads))
-        rows, shares = zip(*parts, strict=True)
-        return np.concatenate(rows), np.concatenate(shares)
+            judged = laws_of(family).judged_votes(temperatures, votes, self.scoring, self.n_threads)
+            parts.append(_some(judged, _MOST_CELLS // len(self.families)))
+        rows, truth, given = map(np.concatenate, zip(*parts, strict=True))
+        return rows, truth, given
+
+
+def _some(columns: tuple[Float64, ...], most: int) -> tuple[Float64, ...]:
+    """At most so many entries of columns, drawn alike whatever the columns hold."""
+    n = len(columns[0])
+    if n <= most:
+        return columns
+    drawn = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+    return tuple(column[drawn] for column in columns)
 
 
 def laws_of(family: Tunable) -> Family:
@@ -149,7 +171,7 @@ def laws_of(family: Tunable) -> Family:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture(OfColumns):
-    """Laws of one family and the share that each has in what is fitted; one law has all of it.
+    """Laws and the share that each has in what is fitted; one law has all of it.
 
     Parameters
     ----------
@@ -157,70 +179,101 @@ class Mixture(OfColumns):
         Temperatures of each law.
     shares : ndarray of float64, shape (g,)
         Shares; they sum to 1.
+    families : sequence of str
+        Name of the candidate that each law is of.
     """
 
     temperatures: Float64
     shares: Float64
+    families: Sequence[str]
 
     def __post_init__(self) -> None:
         shares: Float64 = column("shares", self.shares, "float64", (None,))
         object.__setattr__(self, "shares", shares)
         rows = column("temperatures", self.temperatures, "float64", (len(shares), None))
         object.__setattr__(self, "temperatures", rows)
+        if len(self.families) != len(shares):
+            raise ValueError(f"there are {len(shares)} shares, but {len(self.families)} families")
         if not ((shares >= 0).all() and np.isclose(shares.sum(), 1)):
             raise ValueError("shares must be probabilities that sum to 1")
 
     @classmethod
-    def of_one(cls, temperatures: Sequence[float]) -> "Mixture":
+    def of_one(cls, family: str, temperatures: Sequence[float]) -> "Mixture":
         """A single law."""
-        return cls(np.array([temperatures], dtype=np.float64), np.ones(1))
+        return cls(np.array([temperatures], dtype=np.float64), np.ones(1), [family])
 
-    def law(self, family: Tunable) -> NodeWeights:
-        """The single law of a family, or the mixture of several."""
-        if len(self.shares) == 1:
-            return family.at(*self.temperatures[0])
-        return laws_of(family).mixed(self.temperatures, self.shares)
+    def law(self, candidates: Mapping[str, Candidate], tree: Tree, stats: Stats) -> NodeWeights:
+        """The single law on a tree, or the mixture of several."""
+        family = cache(lambda name: candidates[name].family(tree, stats))
+        laws = [
+            family(name).at(*row)
+            for name, row in zip(self.families, self.temperatures, strict=True)
+        ]
+        return laws[0] if len(laws) == 1 else mixed(tree, laws, self.shares)
 
 
 def mixture(
-    objectives: Sequence[Objective],
+    objectives: Mapping[str, Objective],
     temperatures: Sequence[float | None],
     advance: Callable[[], None] = lambda: None,
-) -> tuple[int, Mixture]:
-    """Mix laws of different temperatures so that the held-out log loss of their vote is small.
+) -> Mixture:
+    """Mix laws of all candidates so that the held-out loss of their vote is small.
 
     The first temperature that is None takes the eight values of `MIXED_GRID`, the others that are
-    None are 0. Log loss is convex in the shares of the laws, so there is nothing to search.
+    None are 0. Log loss and squared loss are convex in the shares of the laws, so there is nothing to
+    search.
 
     Parameters
     ----------
-    objectives : sequence of Objective
-        One for each method; the one whose mixture is best wins, on ties the first.
+    objectives : mapping of str to Objective
+        One for each candidate, by its name.
     temperatures : sequence of float or None
         The given ones, and None for each that is not.
     advance : callable
-        Called after each method.
+        Called after each candidate.
 
     Returns
     -------
-    method : int
-        Number of the method.
-    laws : Mixture
-        Equal shares if there is no fold to learn them from.
+    Mixture
+        Equal shares of the first candidate's laws if there is no fold to learn them from.
     """
     free = [i for i, value in enumerate(temperatures) if value is None]
     start = [0.0 if value is None else value for value in temperatures]
+    first = next(iter(objectives))
     if not free:
-        return 0, Mixture.of_one(start)
+        return Mixture.of_one(first, start)
     laws = _product(np.array(start), free[:1], lambda _: MIXED_GRID)
-    if not objectives[0].families:
-        return 0, Mixture(laws, np.full(len(laws), 1 / len(laws)))
-    found = []
-    for objective in objectives:
-        found.append(mix(*objective.shares(laws), STEPS))
+    if not objectives[first].families:
+        return Mixture(laws, np.full(len(laws), 1 / len(laws)), [first] * len(laws))
+    given = []
+    for objective in objectives.values():
+        rows, truth, votes = objective.votes(laws)
+        given.append(votes)
         advance()
-    method = int(np.argmin([loss for _, loss in found]))
-    return method, Mixture(laws, found[method][0])
+    shares = _shares(objectives[first].scoring, rows, truth, np.concatenate(given, axis=1))
+    kept = np.flatnonzero(shares > _LEAST_SHARE)
+    names = [*objectives]
+    families = [names[law // len(laws)] for law in kept]
+    return Mixture(laws[kept % len(laws)], shares[kept] / shares[kept].sum(), families)
+
+
+def _shares(scoring: Scoring, rows: Float64, truth: Float64, votes: Float64) -> Float64:
+    """Shares (g,) of laws, by what their votes (a, g) give to cells of judging rows."""
+    if scoring == "log_loss":
+        return mix(rows, votes, STEPS)[0]
+    # The nearest point to 0 among the averages of the laws' errors. The point that is nearest once a
+    # coordinate of 1 is added, and asked for, has the same direction.
+    errors = (votes - truth[:, None]) * np.sqrt(rows)[:, None]
+    size = np.abs(errors).max()
+    if size == 0:
+        return np.full(votes.shape[1], 1 / votes.shape[1])
+    squares = (errors / size).T @ (errors / size)
+    squares /= np.trace(squares) / len(squares)
+    values, vectors = np.linalg.eigh(squares + _RIDGE * np.eye(len(squares)))
+    ones = np.ones((1, len(squares)))
+    system = np.concatenate([(vectors * np.sqrt(np.maximum(values, 0.0))).T, ones])
+    shares: Float64 = nnls(system, np.append(np.zeros(len(squares)), 1.0))[0]
+    return shares / shares.sum()
 
 
 class JudgedLoss(Protocol):
@@ -292,17 +345,17 @@ def _product(start: Float64, chosen: list[int], grid: Callable[[float], Float64]
 
 
 def choose(
-    objectives: Sequence[Objective],
+    objectives: Mapping[str, Objective],
     temperatures: Sequence[float | None],
     search: Search,
     advance: Callable[[], None] = lambda: None,
-) -> tuple[int, Mixture]:
-    """Choose one of several candidates, and its laws.
+) -> Mixture:
+    """Choose one law of several candidates, or a mixture.
 
     Parameters
     ----------
-    objectives : sequence of Objective
-        One for each candidate; on ties the first wins.
+    objectives : mapping of str to Objective
+        One for each candidate, by its name; on ties the first wins.
     temperatures : sequence of float or None
         The given ones, and None for each to choose.
     search : {"mixture", "joint", "error-first"}
@@ -312,17 +365,16 @@ def choose(
 
     Returns
     -------
-    best : int
-        Number of the candidate.
-    laws : Mixture
-        Its laws.
+    Mixture
     """
     if search == "mixture":
         return mixture(objectives, temperatures, advance)
-    found = [tune(objective, temperatures, search, advance) for objective in objectives]
-    losses = [
-        objective.losses(np.array([values]))[0]
-        for objective, values in zip(objectives, found, strict=True)
-    ]
-    best = int(np.argmin(losses))
-    return best, Mixture.of_one(found[best])
+    found = {
+        name: tune(objective, temperatures, search, advance)
+        for name, objective in objectives.items()
+    }
+    losses = {
+        name: objective.losses(np.array([found[name]]))[0] for name, objective in objectives.items()
+    }
+    best = min(losses, key=losses.__getitem__)
+    return Mixture.of_one(best, found[best])

@@ -17,36 +17,49 @@ Grid grid(const Terms& law, const Doubles2& theta, bool prune) {
   return {view(theta), rule_of(prune)};
 }
 
+// What a vote is judged by.
+struct Judging {
+  Loss loss;
+  Table<const double> rows;
+  Values votes;
+};
+
+Judging judging_of(const Terms& law, const std::optional<Ints>& label,
+                   const std::optional<Doubles2>& frequency, const Doubles2& judging,
+                   const std::string& loss_name) {
+  const Loss loss = loss_named(loss_name);
+  const auto rows = sized("judging", judging, law.tree.size());
+  const bool numbers = loss == Loss::squared;
+  if (numbers) expect_length("judging's row", judging.shape(1), 3);
+  return {loss, rows, values(law.tree, label, frequency, numbers ? 1 : rows.width)};
+}
+
 auto score_grid(const Ints& left, const Doubles2& gains, const Doubles& stop, const Doubles& split,
                 const Doubles2& theta, bool prune, const std::optional<Ints>& label,
                 const std::optional<Doubles2>& frequency, const Doubles2& judging,
                 const std::string& loss_name, int n_threads) {
   const Terms law = terms(left, gains, stop, split);
   const Grid laws = grid(law, theta, prune);
-  const Loss kind = loss_named(loss_name);
-  const auto judged = sized("judging", judging, left.size());
-  const bool numbers = kind == Loss::squared;
-  if (numbers) expect_length("judging's row", judging.shape(1), 3);
-  const Values votes = values(law.tree, label, frequency, numbers ? 1 : judged.width);
+  const auto [kind, judged, votes] = judging_of(law, label, frequency, judging, loss_name);
   const auto loop = [&](auto loss) {
     certree::score_grid(law, laws, votes, judged, kind, n_threads, loss);
   };
   return run(loop, Column<double>(theta.shape(0)));
 }
 
-auto judged_shares(const Ints& left, const Doubles2& gains, const Doubles& stop,
-                   const Doubles& split, const Doubles2& theta, bool prune,
-                   const std::optional<Ints>& label, const std::optional<Doubles2>& frequency,
-                   const Doubles2& judging, int n_threads) {
+auto judged_votes(const Ints& left, const Doubles2& gains, const Doubles& stop, const Doubles& split,
+                  const Doubles2& theta, bool prune, const std::optional<Ints>& label,
+                  const std::optional<Doubles2>& frequency, const Doubles2& judging,
+                  const std::string& loss_name, int n_threads) {
   const Terms law = terms(left, gains, stop, split);
   const Grid laws = grid(law, theta, prune);
-  const auto judged = sized("judging", judging, left.size());
-  const Values votes = values(law.tree, label, frequency, judged.width);
+  const auto [kind, judged, votes] = judging_of(law, label, frequency, judging, loss_name);
   if (theta.shape(0) == 0) throw std::invalid_argument("theta has no rows");
-  auto shares = run([&] { return certree::judged_shares(law, laws, votes, judged, n_threads); });
-  const std::size_t n_rows = shares.rows.size();
-  return std::tuple(owned(std::move(shares.rows)),
-                    owned(std::move(shares.share), n_rows, theta.shape(0)));
+  if (kind == Loss::error) throw std::invalid_argument("errors are no sum over rows of votes");
+  auto found = run([&] { return certree::judged_votes(law, laws, votes, judged, kind, n_threads); });
+  const std::size_t n_rows = found.rows.size();
+  return std::tuple(owned(std::move(found.rows)), owned(std::move(found.truth)),
+                    owned(std::move(found.vote), n_rows, theta.shape(0)));
 }
 
 auto mix(const Doubles& rows, const Doubles2& share, std::int64_t n_steps) {
@@ -62,10 +75,10 @@ void bind_tune(nb::module_& core) {
   core.def("score_grid", &score_grid, "left"_array, "gains"_array, "stop"_array, "split"_array,
            "theta"_array, "prune"_a, "label"_array_or_none, "frequency"_array_or_none,
            "judging"_array, "loss"_a, "n_threads"_a, "Loss of the vote under each row of theta.");
-  core.def("judged_shares", &judged_shares, "left"_array, "gains"_array, "stop"_array,
-           "split"_array, "theta"_array, "prune"_a, "label"_array_or_none,
-           "frequency"_array_or_none, "judging"_array, "n_threads"_a,
-           "(rows, share): what each law's vote gives to the judging rows' classes.");
+  core.def("judged_votes", &judged_votes, "left"_array, "gains"_array, "stop"_array, "split"_array,
+           "theta"_array, "prune"_a, "label"_array_or_none, "frequency"_array_or_none,
+           "judging"_array, "loss"_a, "n_threads"_a,
+           "(rows, truth, vote): what each law's vote gives to the judging rows' classes, or means.");
   core.def("mix", &mix, "rows"_array, "share"_array, "n_steps"_a,
            "(proportion, loss): of the laws in the mixture with a small log loss on judging rows.");
 }

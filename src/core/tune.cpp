@@ -125,6 +125,9 @@ class Hearing {
 
   double rows(std::size_t a) const { return asked_[a].rows; }
 
+  // What the vote should be.
+  double truth(std::size_t a) const { return kind_ == Loss::squared ? held_[a - 1].mean : 1.0; }
+
  private:
   static constexpr std::int32_t kNone = -1;
 
@@ -250,24 +253,29 @@ void score_grid(const Terms& terms, const Grid& grid, const Values& values,
              });
 }
 
-JudgedShares judged_shares(const Terms& terms, const Grid& grid, const Values& values,
-                           Table<const double> judging, int n_threads) {
-  const Hearing hearing(terms.tree, values, judging, Loss::log_loss);
-  JudgedShares judged;
+JudgedVotes judged_votes(const Terms& terms, const Grid& grid, const Values& values,
+                         Table<const double> judging, Loss kind, int n_threads) {
+  const Hearing hearing(terms.tree, values, judging, kind);
+  JudgedVotes judged;
   hearing.each_leaf([&](std::size_t first, std::size_t end) {
-    for (std::size_t a = first; a < end; ++a) judged.rows.push_back(hearing.rows(a));
+    for (std::size_t a = first; a < end; ++a) {
+      judged.rows.push_back(hearing.rows(a));
+      judged.truth.push_back(hearing.truth(a));
+    }
   });
   const auto n_grid = static_cast<std::size_t>(grid.theta.n_rows);
-  judged.share.reserve(checked_size(judged.rows.size(), n_grid));
+  judged.vote.reserve(checked_size(judged.rows.size(), n_grid));
   for ([[maybe_unused]] const std::size_t row : turns(judged.rows.size(), n_grid))
-    judged.share.resize(judged.share.size() + n_grid);
+    judged.vote.resize(judged.vote.size() + n_grid);
+  const double least = kind == Loss::squared ? -std::numeric_limits<double>::infinity()
+                                             : std::numeric_limits<double>::epsilon();
   each_group(terms, grid, hearing, n_threads,
              [&](const Scratch& scratch, std::size_t from, std::size_t n) {
-               double* to = judged.share.data() + from;
+               double* to = judged.vote.data() + from;
                hearing.each_leaf([&](std::size_t first, std::size_t end) {
                  for (std::size_t a = first; a < end; ++a, to += n_grid)
                    for (std::size_t i = 0; i < n; ++i)
-                     to[i] = at_least_smallest(scratch.score[a * kLanes + i]);
+                     to[i] = std::max(scratch.score[a * kLanes + i], least);
                });
              });
   return judged;

@@ -20,15 +20,17 @@ struct Grid {
 void score_grid(const Terms& terms, const Grid& grid, const Values& values,
                 Table<const double> judging, Loss kind, int n_threads, std::span<double> loss);
 
-// The vote's share of the right class. Held-out rows that reach the same leaf and are of the same
-// class are one row here; rows: (n,) their weight, share: (n, n_grid), at least the rounding unit.
-struct JudgedShares {
+// The vote's share of the right class, or of numbers its mean. Held-out rows that reach the same
+// leaf, and are of the same class, are one row here; rows: (n,) their weight, truth: (n,) 1 or their
+// mean, vote: (n, n_grid), of classes at least the rounding unit.
+struct JudgedVotes {
   std::vector<double> rows;
-  std::vector<double> share;
+  std::vector<double> truth;
+  std::vector<double> vote;
 };
 
-JudgedShares judged_shares(const Terms& terms, const Grid& grid, const Values& values,
-                           Table<const double> judging, int n_threads);
+JudgedVotes judged_votes(const Terms& terms, const Grid& grid, const Values& values,
+                         Table<const double> judging, Loss kind, int n_threads);
 
 // proportion: (n_laws,) of laws in a mixture, from equal ones by so many steps of the EM algorithm,
 // each of which lowers the log loss of the mixture on judging rows. Returns that loss.

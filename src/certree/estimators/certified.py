@@ -98,6 +98,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     temperatures_ : dict
         `lambda_error` and `lambda_penalty`, given or chosen; 0 if the bound chose and a single
         pruning predicts.
+    laws_ : list of str
+        See `PACBayesTreeClassifier`; ["bound"] if the bound chose.
     shares_ : list of float
         Share of each law in the vote; 1 for a single one.
     tree_ : Tree
@@ -236,7 +238,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         held, weighing = self._counted(tree, training)
         pruning = CostComplexity().family(tree, held.grown).at(price)
         election = Election(held, pruning, self.delta, self._voting(), weighing)
-        chosen = [] if laws is None else [laws[1].law(laws[0].family(tree, election.stats))]
+        chosen = [] if laws is None else [laws.law(self._candidates(), tree, election.stats)]
         self.election_: Election | LabelledElection | None = election
         self._deploy(tree, elect(election, chosen, self.deploy), laws)
 
@@ -278,12 +280,10 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     def _voting(self) -> Voting:
         return voting_of(self.vote, self._slopes())
 
-    def _deploy(
-        self, tree: Tree, deployed: Deployed, laws: tuple[Candidate, Mixture] | None
-    ) -> None:
+    def _deploy(self, tree: Tree, deployed: Deployed, laws: Mixture | None) -> None:
         """Set the fitted attributes."""
         temperatures = [0.0 if deployed.lambda_error is None else deployed.lambda_error, 0.0]
-        self._set_laws(Mixture.of_one(temperatures) if laws is None else laws[1])
+        self._set_laws(Mixture.of_one("bound", temperatures) if laws is None else laws)
         self._set_fitted(tree, deployed.stats, deployed.weights, deployed.ballot)
         self.certificate_: Certificate = deployed.certificate
         self.certificates_: tuple[Certificate, ...] = (*deployed.rivals, *deployed.others)

@@ -138,8 +138,8 @@ class DecoratedTree(TreeVoteEstimator):
     def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
         """Loss of a model on rows that it has not seen."""
 
-    def _candidates(self) -> list[Candidate]:
-        return []  # models are judged, not laws
+    def _candidates(self) -> dict[str, Candidate]:
+        return {}  # models are judged, not laws
 
     def _voting(self) -> Voting:
         return Voting("mean", _SMOOTHING)
@@ -173,7 +173,7 @@ class DecoratedTree(TreeVoteEstimator):
         tree = self._partition().grow(self._growing(rows, random_state))
         leaf = tree.route(rows.X, threads(self.n_jobs))
         grown = _Grown(rows, tree, leaf, self._nodes(tree, leaf, rows), template)
-        self.temperatures_, self.shares_ = {}, [1.0]
+        self.temperatures_, self.shares_, self.laws_ = {}, [1.0], ["pruning"]
         pruning, models = self._pruned(grown, random_state)
         stats = self._summarise(tree, leaf, rows.y, rows.weight)
         ballot = vote(tree, stats, pruning, self._voting())

@@ -54,6 +54,8 @@ class HelmboldSchapireTreeClassifier(TreeVoteClassifier):
         was saved without.
     temperatures_ : dict
         `temperature`, given or chosen.
+    laws_ : list of str
+        ["helmbold-schapire"].
     shares_ : list of float
         [1.0]: a single law is used.
     tree_ : Tree
@@ -111,8 +113,8 @@ class HelmboldSchapireTreeClassifier(TreeVoteClassifier):
     ) -> None:
         self._store(locals())
 
-    def _candidates(self) -> list[Candidate]:
-        return [Candidate(helmbold_schapire_family, self._voting())]
+    def _candidates(self) -> dict[str, Candidate]:
+        return {"helmbold-schapire": Candidate(helmbold_schapire_family, self._voting())}
 
     def _voting(self) -> Voting:
         return Voting("mean", self.smoothing, self._slopes())

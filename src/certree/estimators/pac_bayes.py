@@ -1,5 +1,6 @@
 """Estimators in which all prunings vote by the PAC-Bayes law."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,8 +12,8 @@ from certree.grow.growing import MaxDepth
 from certree.signatures import NONNEGATIVE
 from certree.tune import Candidate, Search
 from certree.votes import Kind, Voting
-from certree.weights.family import Scoring
-from certree.weights.pac_bayes import PriorName, pac_bayes_family
+from certree.weights.family import Family, LossName, Scoring
+from certree.weights.pac_bayes import PriorName, likeliest_prunings, pac_bayes_family
 
 # Of the mean vote, where a classifier is given no `Voting` of its own.
 SMOOTHING = 0.1
@@ -87,10 +88,21 @@ class PACBayesVote(TreeVoteEstimator):
     def _given(self) -> list[float | None]:
         return [getattr(self._laws(), name) for name in self._temperatures]
 
-    def _candidates(self) -> list[Candidate]:
-        prior, voting = self._laws().prior, self._voting()
-        priors: list[PriorName] = ["leaves", "branching"] if prior is None else [prior]
-        return [Candidate(partial(pac_bayes_family, prior=one), voting) for one in priors]
+    def _candidates(self) -> dict[str, Candidate]:
+        laws, voting, numbers = self._laws(), self._voting(), self._scoring() == "squared"
+        mixes = laws.lambda_error is None and self._search() == "mixture"
+        priors: list[PriorName] = ["leaves", "branching"] if laws.prior is None else [laws.prior]
+        losses: list[LossName] = ["error", "log_loss"] if mixes and not numbers else ["error"]
+        families: dict[str, Callable[..., Family]] = {
+            f"{'squared' if numbers else loss}, {prior}": partial(
+                pac_bayes_family, prior=prior, loss=loss
+            )
+            for loss in losses
+            for prior in priors
+        }
+        if mixes and numbers and laws.prior is None:
+            families["likeliest pruning"] = likeliest_prunings
+        return {name: Candidate(family, voting) for name, family in families.items()}
 
     def _scoring(self) -> Scoring:
         return self._laws().scoring
@@ -98,9 +110,9 @@ class PACBayesVote(TreeVoteEstimator):
     def _search(self) -> Search:
         search, scoring = self._laws().search, self._scoring()
         if search is None:
-            return "mixture" if scoring == "log_loss" else "joint"
-        if search == "mixture" and scoring != "log_loss":
-            raise ValueError(f'search="mixture" takes scoring="log_loss", got {scoring!r}')
+            return "joint" if scoring == "error" else "mixture"
+        if search == "mixture" and scoring == "error":
+            raise ValueError('search="mixture" takes scoring="log_loss", got "error"')
         return search
 
 
@@ -119,17 +131,19 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         midpoints; an object such as ``Cart(max_leaf_nodes=64)``, `KD`, `Dyadic` or `Grid`; or an
         estimator such as ``DecisionTreeClassifier()``, which is cloned and fitted.
     prior : {"leaves", "branching"} or None, default=None
-        See `pac_bayes`; None: chosen by cross-validation with the temperatures, "leaves" if both are
-        given.
+        See `pac_bayes`; None: both, or chosen by cross-validation with the temperatures, or "leaves"
+        if both are given.
     lambda_error : float or None, default=None
         Weight of an error (nats); None: chosen by cross-validation.
     lambda_penalty : float or None, default=None
-        Weight of the square root of a leaf's rows; None: chosen by cross-validation.
+        Weight of the square root of a leaf's rows; None: chosen by cross-validation, in a mixture 0.
     search : {"mixture", "joint", "error-first"} or None, default=None
         "mixture": laws with eight values of `lambda_error`, and `lambda_penalty` 0, vote together,
-        with the shares that give the smallest log loss. "joint", "error-first": one law, the two
-        chosen together or in turn, on the grids of the paper. None: "mixture" by log loss, "joint"
-        by error. A value that is given stays.
+        with the shares that give the smallest log loss: laws of both priors, where none is given,
+        and, where `lambda_error` is not, as many in which leaves pay the log loss of their class
+        frequencies (nats) instead of errors. "joint", "error-first": one law, the two chosen together
+        or in turn, on the grids of the paper. None: "mixture" by log loss, "joint" by error. A value
+        that is given stays.
     vote : {"mean", "majority"} or Voting, default="mean"
         Whether a pruning spreads its vote like the classes in the leaf that x is in, or votes for the
         majority class there. In "mean" every cell is given a tenth of a row with the classes of its
@@ -168,6 +182,8 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
     temperatures_ : dict
         `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
         laws of a mixture.
+    laws_ : list of str
+        What a leaf pays in each law, and its prior: "error, leaves", "log_loss, branching".
     shares_ : list of float
         Share of each law in the vote; 1 for a single one.
     tree_ : Tree
@@ -248,15 +264,18 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
         How the tree is grown: cut where the sum of squares falls most, cut at medians, halved at
         midpoints; an object such as ``Cart(max_leaf_nodes=64)``, `KD`, `Dyadic` or `Grid`; or an
         estimator such as ``DecisionTreeRegressor()``, which is cloned and fitted.
-    prior : {"leaves", "branching"} or None, default="leaves"
-        See `pac_bayes`; None: chosen by cross-validation with the temperatures, "leaves" if both are
-        given.
+    prior : {"leaves", "branching"} or None, default=None
+        See `pac_bayes`; None: both, or chosen by cross-validation with the temperatures, or "leaves"
+        if both are given.
     lambda_error : float or None, default=None
         Weight of a sum of squares of one noise variance (nats); None: chosen by cross-validation.
-    lambda_penalty : float or None, default=0
-        Weight of the square root of a leaf's rows; None: chosen by cross-validation.
-    search : {"joint", "error-first"}, default="joint"
-        Whether the two are chosen together or in turn.
+    lambda_penalty : float or None, default=None
+        Weight of the square root of a leaf's rows; None: chosen by cross-validation, in a mixture 0.
+    search : {"mixture", "joint", "error-first"}, default="mixture"
+        "mixture": laws with eight values of `lambda_error`, and `lambda_penalty` 0, predict together,
+        with the shares that give the smallest squared error; of both priors, with the likeliest
+        prunings of each, where they are not given. "joint", "error-first": one law, the two chosen
+        together or in turn. A value that is given stays.
     smoothing : float, default=2
         Rows with the value of its parent that every cell is given; see `Voting`.
     cv : int, splitter, iterable or None, default=5
@@ -279,7 +298,13 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
     Attributes
     ----------
     temperatures_ : dict
-        `lambda_error` and `lambda_penalty`, given or chosen.
+        `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
+        laws of a mixture.
+    laws_ : list of str
+        What a leaf pays in each law, and its prior: "squared, leaves", "squared, branching",
+        "likeliest pruning".
+    shares_ : list of float
+        Share of each law in the prediction; 1 for a single one.
     tree_ : Tree
         The tree.
     stats_ : TargetStats
@@ -313,7 +338,7 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteRegressor._parameter_constraints,
         **_LAW_CONSTRAINTS,
-        "search": [StrOptions({"joint", "error-first"})],
+        "search": [StrOptions({"mixture", "joint", "error-first"})],
         "smoothing": [NONNEGATIVE],
     }
 
@@ -321,10 +346,10 @@ class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
         self,
         partition: Any = "cart",
         *,
-        prior: PriorName | None = "leaves",
+        prior: PriorName | None = None,
         lambda_error: float | None = None,
-        lambda_penalty: float | None = 0.0,
-        search: Search = "joint",
+        lambda_penalty: float | None = None,
+        search: Search = "mixture",
         smoothing: float = 2.0,
         cv: Any = 5,
         max_depth: MaxDepth = None,

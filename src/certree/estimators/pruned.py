@@ -37,15 +37,15 @@ class PrunedVote(TreeVoteEstimator):
     def _partition(self) -> Partition:
         return rule_of(self.rule).matched(super()._partition(), self.n_features_in_)[1]
 
-    def _candidates(self) -> list[Candidate]:
+    def _candidates(self) -> dict[str, Candidate]:
         family, _ = rule_of(self.rule).matched(super()._partition(), self.n_features_in_)
-        return [Candidate(family, self._voting())]
+        return {"pruning": Candidate(family, self._voting())}
 
     def _voting(self) -> Voting:
         return Voting("mean", 0.0, self._slopes())
 
-    def _vote(self, training: Training, tree: Tree, candidate: Candidate, laws: Mixture) -> None:
-        super()._vote(training, tree, candidate, laws)
+    def _vote(self, training: Training, tree: Tree, laws: Mixture) -> None:
+        super()._vote(training, tree, laws)
         self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self.vote_))
 
 
@@ -108,6 +108,8 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         was saved without.
     temperatures_ : dict
         `price`, given or chosen.
+    laws_ : list of str
+        ["pruning"].
     shares_ : list of float
         [1.0]: a single pruning is used.
     tree_ : Tree
@@ -245,7 +247,7 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
     ) -> None:
         self._store(locals())
 
-    def _candidates(self) -> list[Candidate]:
+    def _candidates(self) -> dict[str, Candidate]:
         if rule_of(self.rule).reads_classes:
             raise ValueError(f"rule={self.rule!r} reads classes, but the target is a number")
         return super()._candidates()

@@ -64,8 +64,8 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
                 setattr(self, name, value)
 
     @abstractmethod
-    def _candidates(self) -> list[Candidate]:
-        """The families of laws that this estimator chooses from, the likeliest first."""
+    def _candidates(self) -> dict[str, Candidate]:
+        """The families of laws that this estimator chooses from, by name, the likeliest first."""
 
     @abstractmethod
     def _voting(self) -> Voting:
@@ -135,8 +135,8 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     def _fit(self, training: Training) -> None:
         random_state = check_random_state(self.random_state)
         rows = self._growing(training, random_state)
-        candidate, laws = self._chosen(training, rows, random_state)
-        self._vote(training, self._partition().grow(rows), candidate, laws)
+        laws = self._chosen(training, rows, random_state)
+        self._vote(training, self._partition().grow(rows), laws)
 
     def _partition(self) -> Partition:
         """What grows the tree."""
@@ -165,8 +165,8 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _chosen(
         self, training: Training, rows: GrowingRows, random_state: np.random.RandomState
-    ) -> tuple[Candidate, Mixture]:
-        """Choose a family of laws, and one of them or a mixture of several."""
+    ) -> Mixture:
+        """Choose a law, or a mixture of several."""
         folds = training.folds(self.cv, random_state) if self._is_tuned() else []
         steps = len(folds) + 4 * len(self._candidates())
         with progress(self.verbose > 0, steps, type(self).__name__) as advance:
@@ -180,18 +180,18 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         """The temperatures, None for each that is to be chosen."""
         return [getattr(self, name) for name in self._temperatures]
 
-    def _tuned(
-        self, grown: list[GrownFold], advance: Callable[[], None] = lambda: None
-    ) -> tuple[Candidate, Mixture]:
+    def _tuned(self, grown: list[GrownFold], advance: Callable[[], None] = lambda: None) -> Mixture:
         """Choose by folds that are grown."""
         candidates = self._candidates()
         known = [value for value in self._given() if value is not None]
         if not self._is_tuned():
-            return candidates[0], Mixture.of_one(known)
+            return Mixture.of_one(next(iter(candidates)), known)
         n_threads = threads(self.n_jobs)
-        objectives = [Objective.of(grown, one, self._scoring(), n_threads) for one in candidates]
-        best, laws = choose(objectives, self._given(), self._search(), advance)
-        return candidates[best], laws
+        objectives = {
+            name: Objective.of(grown, one, self._scoring(), n_threads)
+            for name, one in candidates.items()
+        }
+        return choose(objectives, self._given(), self._search(), advance)
 
     def _grown_folds(
         self, rows: GrowingRows, folds: list[Fold], advance: Callable[[], None] = lambda: None
@@ -203,13 +203,13 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
             advance()
         return grown
 
-    def _vote(self, training: Training, tree: Tree, candidate: Candidate, laws: Mixture) -> None:
+    def _vote(self, training: Training, tree: Tree, laws: Mixture) -> None:
         """Set the fitted attributes, once the laws are chosen."""
         leaf = tree.route(training.X, threads(self.n_jobs))
         stats = self._summarise(tree, leaf, training.y, training.weight)
-        weights = laws.law(candidate.family(tree, stats))
+        weights = laws.law(self._candidates(), tree, stats)
         self._set_laws(laws)
-        self._set_fitted(tree, stats, weights, vote(tree, stats, weights, candidate.voting))
+        self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))
 
     def _set_laws(self, laws: Mixture) -> None:
         columns = laws.temperatures.T.tolist()
@@ -218,6 +218,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
             for name, column in zip(self._temperatures, columns, strict=True)
         }
         self.shares_ = laws.shares.tolist()
+        self.laws_ = [*laws.families]
 
     def _set_fitted(self, tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote) -> None:
         self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, ballot

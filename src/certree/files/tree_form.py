@@ -49,7 +49,7 @@ def _columns(model: type) -> dict[str, _Columns]:
 
 def entries_of_tree(model: type) -> frozenset[str]:
     """What the header has of a tree."""
-    entries = {"temperatures", "shares", "optimal_splits", "log_evidence"}
+    entries = {"temperatures", "shares", "laws", "optimal_splits", "log_evidence"}
     if issubclass(model, CertifiedTreeClassifier):
         entries |= {"certificates", "deployed"}
     return frozenset(entries if issubclass(model, TreeVoteClassifier) else entries | {"unit"})
@@ -73,6 +73,7 @@ def parts_of_tree(model: TreeVoteEstimator) -> tuple[dict[str, Any], dict[str, N
     header: dict[str, Any] = {
         "temperatures": model.temperatures_,
         "shares": model.shares_,
+        "laws": model.laws_,
         "optimal_splits": model.tree_.optimal_splits,
         "log_evidence": float(model.weights_.log_evidence),
     }
@@ -116,7 +117,7 @@ def restore_tree(
     else:
         rows, mean, sse = parts["stats"]
         stats = TargetStats(rows, mean, sse, _number(header["unit"])).of(tree)
-    model._set_laws(_laws(model, header["temperatures"], header["shares"]))
+    model._set_laws(_laws(model, header))
     model._set_fitted(tree, stats, law, ballot)
     _expect_usable(model)
     if isinstance(model, CertifiedTreeClassifier):
@@ -160,17 +161,20 @@ def _expect_usable(model: TreeVoteEstimator) -> None:
     threads(model.n_jobs)
 
 
-def _laws(model: TreeVoteEstimator, temperatures: Any, given: Any) -> Mixture:
+def _laws(model: TreeVoteEstimator, header: dict[str, Any]) -> Mixture:
+    temperatures, families = header["temperatures"], header["laws"]
     if not isinstance(temperatures, dict) or set(temperatures) != set(model._temperatures):
         raise ValueError(f"expected temperatures {model._temperatures}, got {temperatures!r}")
-    shares = np.array(given, dtype=np.float64)
+    if not isinstance(families, list) or not all(isinstance(name, str) for name in families):
+        raise ValueError(f"laws must be a list of names, got {families!r}")
+    shares = np.array(header["shares"], dtype=np.float64)
     laws = [
         np.broadcast_to(np.array(temperatures[name], dtype=np.float64), shares.shape)
         for name in model._temperatures
     ]
     if np.isnan(laws).any():
         raise ValueError(f"temperatures must be numbers, got {temperatures}")
-    return Mixture(np.stack(laws, axis=1), shares)
+    return Mixture(np.stack(laws, axis=1), shares, families)
 
 
 def _set_certificates(model: CertifiedTreeClassifier, saved: Any, deployed: Any) -> None:

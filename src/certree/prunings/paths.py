@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import entr
 
 from certree._core import critical_prices, merge_order
 from certree.arrays import Float64, Int32, OfColumns
@@ -138,9 +137,7 @@ def impurity_cost(stats: Stats, cost: Cost = None) -> Float64:
         return stats.loss
     if not isinstance(stats, NodeStats) or cost == "gini":
         return stats.impurity
-    n = stats.n
-    shares = stats.counts / np.maximum(n, np.finfo(np.float64).tiny)[:, None]
-    return n * entr(shares).sum(axis=1)
+    return stats.log_loss
 
 
 def leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:

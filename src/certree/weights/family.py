@@ -12,16 +12,19 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import entr, expit, log_softmax, logsumexp
+from scipy.special import entr, log_softmax, logsumexp
 
-from certree._core import judged_shares, reach, score_grid, weigh
+from certree._core import judged_votes, score_grid, weigh
 from certree.arrays import LARGEST, Float64, Int32, OfColumns, array_of, column
 from certree.signatures import checked
-from certree.stats import Stats
+from certree.stats import NodeStats, Stats
 from certree.tree import LEAF, Tree
 from certree.weights.node_weights import NodeWeights
 
 Scoring = Literal["error", "log_loss", "squared"]
+
+# What a leaf pays. For a numeric target "error" stands for the sum of squares.
+LossName = Literal["error", "log_loss"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,19 +145,21 @@ class Family(OfColumns):
         """
         return score_grid(**self._judged(temperatures, votes, n_threads), loss=scoring)
 
-    def judged_shares(
-        self, temperatures: Float64, votes: JudgedVotes, n_threads: int
-    ) -> tuple[Float64, Float64]:
-        """What the vote of each law gives to the right class of the judging rows; see `losses`.
+    def judged_votes(
+        self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
+    ) -> tuple[Float64, Float64, Float64]:
+        """What the vote of each law gives to the judging rows; see `losses`.
 
         Returns
         -------
         rows : ndarray of float64, shape (a,)
-            Weight of the rows of one class in one leaf.
-        shares : ndarray of float64, shape (a, g)
-            Share of that class in each law's vote there.
+            Weight of the rows of one class in one leaf; for numbers, of the rows in one leaf.
+        truth : ndarray of float64, shape (a,)
+            1; for numbers, the mean of these rows.
+        given : ndarray of float64, shape (a, g)
+            Share of that class in each law's vote there, or the number that it predicts.
         """
-        return judged_shares(**self._judged(temperatures, votes, n_threads))
+        return judged_votes(**self._judged(temperatures, votes, n_threads), loss=scoring)
 
     def _judged(self, temperatures: Float64, votes: JudgedVotes, n_threads: int) -> dict[str, Any]:
         """The laws and what they vote with, as the core takes them."""
@@ -170,22 +175,6 @@ class Family(OfColumns):
             "judging": votes.judging,
             "n_threads": n_threads,
         }
-
-    def mixed(self, temperatures: Float64, shares: Float64) -> NodeWeights:
-        """Average laws, one for each row of temperatures, by their shares.
-
-        A node's probability of being a leaf is the average, so the vote and the Gibbs risk are those
-        of the mixture. The law returned decides at every node for itself, with these odds.
-        """
-        laws = [self.at(*row) for row in temperatures]
-        weight, passed = np.zeros(self.tree.n_nodes), np.zeros(self.tree.n_nodes)
-        for law, share in zip(laws, shares / sum(shares), strict=True):
-            weight += share * law.weight
-            passed += share * reach(self.tree.left, law.log_odds) * expit(law.log_odds)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_odds = np.log(passed) - np.log(weight)
-        log_odds = np.where(weight + passed > 0, log_odds, laws[-1].log_odds)  # never reached
-        return NodeWeights(weight, log_odds, 0.0, self.stops.entropy, self.stops.mode)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,12 +255,21 @@ def loss_family(
     fixed: list[float],
     stops: ChainStops,
     empty_leaves: bool = False,
+    loss: LossName = "error",
 ) -> Family:
     """Laws with terms in the loss, the square root of the rows and, if there are three, leaves.
 
     Leaves without rows count if `empty_leaves` says so.
     """
     gains, root = stats.of(tree).terms(tree, n_terms, empty_leaves)
+    if loss == "log_loss":
+        if not isinstance(stats, NodeStats):
+            raise ValueError('a numeric target takes loss="error", got "log_loss"')
+        nats = stats.log_loss
+        gains = np.column_stack([gains_of(tree, nats), gains[:, 1:]])
+        root = np.append(nats[:1], root[1:])
+    elif loss != "error":
+        raise ValueError(f'loss must be "error" or "log_loss", got {loss!r}')
     return Family(tree, gains, root, np.array(fixed), stops)
 
 

@@ -1,10 +1,12 @@
 """A law over the prunings of a tree, and what can be asked of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from certree._core import likeliest, reach
 from certree.arrays import LARGEST, Float64, OfColumns, column
@@ -120,6 +122,29 @@ def pruning_of(tree: Tree, splits: NDArray[np.bool_]) -> NodeWeights:
     log_odds = np.where(splits & ~tree.is_leaf, np.inf, -np.inf)
     weight = reach(tree.left, log_odds) * (log_odds < 0)
     return NodeWeights(weight, log_odds, 0.0, *2 * [np.zeros(tree.n_nodes)])
+
+
+def mixed(tree: Tree, laws: Sequence[NodeWeights], shares: Float64) -> NodeWeights:
+    """Average laws by their shares.
+
+    A node's probability of being a leaf is the average, so the vote and the Gibbs risk are those of
+    the mixture. The law returned decides at every node for itself, with these odds. Inside a chain its
+    entropy is the average of those of the laws, which is never above the mixture's; its mode likewise
+    never below.
+    """
+    parts = np.array(shares)[:, None] * [law.weight for law in laws]
+    weight = parts.sum(axis=0)
+    passed = np.zeros(tree.n_nodes)
+    for law, share in zip(laws, shares, strict=True):
+        passed += share * reach(tree.left, law.log_odds) * expit(law.log_odds)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_odds = np.log(passed) - np.log(weight)
+        parts = parts / weight
+    log_odds = np.where(weight + passed > 0, log_odds, laws[-1].log_odds)  # never reached
+    parts = np.where(weight > 0, parts, np.array(shares)[:, None])
+    entropies = (parts * [law.chain_entropy for law in laws]).sum(axis=0)
+    modes = np.log((parts * np.exp([law.chain_mode for law in laws])).sum(axis=0))
+    return NodeWeights(weight, log_odds, 0.0, entropies, modes)
 
 
 @checked

@@ -1,5 +1,6 @@
 """The PAC-Bayes laws."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -8,21 +9,33 @@ from certree.arrays import nonnegative
 from certree.signatures import checked
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
-from certree.weights.family import ChainStops, Family, chain_stops, loss_family
+from certree.weights.family import ChainStops, Family, LossName, chain_stops, loss_family
 from certree.weights.node_weights import NodeWeights
 
 PriorName = Literal["leaves", "branching"]
 
 
 def pac_bayes_family(
-    tree: Tree, stats: Stats, prior: PriorName = "leaves", stop_probability: float = 0.5
+    tree: Tree,
+    stats: Stats,
+    prior: PriorName = "leaves",
+    stop_probability: float = 0.5,
+    loss: LossName = "error",
 ) -> Family:
     """The PAC-Bayes laws of a tree, by (lambda_error, lambda_penalty); see `pac_bayes`."""
     if prior == "leaves":
-        return loss_family(tree, stats, 3, [-1.0], chain_stops(tree))
+        return loss_family(tree, stats, 3, [-1.0], chain_stops(tree), loss=loss)
     if prior == "branching":
-        return loss_family(tree, stats, 2, [], branching(tree, stop_probability))
+        return loss_family(tree, stats, 2, [], branching(tree, stop_probability), loss=loss)
     raise ValueError(f'prior must be "leaves" or "branching", got {prior!r}')
+
+
+def likeliest_prunings(tree: Tree, stats: Stats) -> Family:
+    """The likeliest pruning of each of these laws, by the prior "leaves", instead of the law.
+
+    Leaves cost 1 / lambda_error: the prunings of least cost-complexity.
+    """
+    return replace(pac_bayes_family(tree, stats), prune=True)
 
 
 def branching(tree: Tree, stop_probability: float) -> ChainStops:
@@ -41,12 +54,13 @@ def pac_bayes(
     lambda_penalty: float,
     prior: PriorName = "leaves",
     stop_probability: float = 0.5,
+    loss: LossName = "error",
 ) -> NodeWeights:
     """Weigh all prunings by their loss, their size and a prior.
 
     A leaf with n(A) rows and err(A) errors has log weight ``-lambda_error err(A) - lambda_penalty
     sqrt(n(A))``, to which the prior adds. For a numeric target err(A) is the sum of squares over the
-    unit of loss.
+    unit of loss. By log loss, err(A) is n(A) times the entropy of the classes in A.
 
     Parameters
     ----------
@@ -63,6 +77,8 @@ def pac_bayes(
         stops with `stop_probability`; cells that T0 does not split stop for free.
     stop_probability : float
         Of the branching prior, between 0 and 1.
+    loss : {"error", "log_loss"}
+        What a leaf pays: its errors, or the log loss of its class frequencies (nats).
 
     Returns
     -------
@@ -71,7 +87,8 @@ def pac_bayes(
     Raises
     ------
     ValueError
-        If a temperature is negative or not finite, or the prior is unknown.
+        If a temperature is negative or not finite, the prior is unknown, or the loss of a numeric
+        target is to be the log loss.
 
     References
     ----------
@@ -79,7 +96,7 @@ def pac_bayes(
     Willems, Shtarkov and Tjalkens, "The context-tree weighting method", IEEE Trans. Information
     Theory 1995.
     """
-    family = pac_bayes_family(tree, stats, prior, stop_probability)
+    family = pac_bayes_family(tree, stats, prior, stop_probability, loss)
     return family.at(
         nonnegative("lambda_error", lambda_error), nonnegative("lambda_penalty", lambda_penalty)
     )
