@@ -752,8 +752,7 @@ ZERO_WEIGHTS_SPLIT = {
     "split": ("whole", {"weight": "zero"}),
     "split, the vote": ("whole", {"weight": "zero", "deploy": "vote"}),
 }
-# Rows of weight zero are as if absent in certificates, too. Groups count alike in a law with weights.
-# Balanced classes are weighed by the growing rows alone.
+# Names of cases, or how they begin, that differ from the record on purpose.
 MEANT_TO_CHANGE: tuple[str, ...] = ()
 
 

@@ -47,16 +47,17 @@ auto score_grid(const Ints& left, const Doubles2& gains, const Doubles& stop, co
   return run(loop, Column<double>(theta.shape(0)));
 }
 
-auto judged_votes(const Ints& left, const Doubles2& gains, const Doubles& stop, const Doubles& split,
-                  const Doubles2& theta, bool prune, const std::optional<Ints>& label,
-                  const std::optional<Doubles2>& frequency, const Doubles2& judging,
-                  const std::string& loss_name, int n_threads) {
+auto judged_votes(const Ints& left, const Doubles2& gains, const Doubles& stop,
+                  const Doubles& split, const Doubles2& theta, bool prune,
+                  const std::optional<Ints>& label, const std::optional<Doubles2>& frequency,
+                  const Doubles2& judging, const std::string& loss_name, int n_threads) {
   const Terms law = terms(left, gains, stop, split);
   const Grid laws = grid(law, theta, prune);
   const auto [kind, judged, votes] = judging_of(law, label, frequency, judging, loss_name);
   if (theta.shape(0) == 0) throw std::invalid_argument("theta has no rows");
   if (kind == Loss::error) throw std::invalid_argument("errors are no sum over rows of votes");
-  auto found = run([&] { return certree::judged_votes(law, laws, votes, judged, kind, n_threads); });
+  auto found =
+      run([&] { return certree::judged_votes(law, laws, votes, judged, kind, n_threads); });
   const std::size_t n_rows = found.rows.size();
   return std::tuple(owned(std::move(found.rows)), owned(std::move(found.truth)),
                     owned(std::move(found.vote), n_rows, theta.shape(0)));
@@ -75,10 +76,11 @@ void bind_tune(nb::module_& core) {
   core.def("score_grid", &score_grid, "left"_array, "gains"_array, "stop"_array, "split"_array,
            "theta"_array, "prune"_a, "label"_array_or_none, "frequency"_array_or_none,
            "judging"_array, "loss"_a, "n_threads"_a, "Loss of the vote under each row of theta.");
-  core.def("judged_votes", &judged_votes, "left"_array, "gains"_array, "stop"_array, "split"_array,
-           "theta"_array, "prune"_a, "label"_array_or_none, "frequency"_array_or_none,
-           "judging"_array, "loss"_a, "n_threads"_a,
-           "(rows, truth, vote): what each law's vote gives to the judging rows' classes, or means.");
+  core.def(
+      "judged_votes", &judged_votes, "left"_array, "gains"_array, "stop"_array, "split"_array,
+      "theta"_array, "prune"_a, "label"_array_or_none, "frequency"_array_or_none, "judging"_array,
+      "loss"_a, "n_threads"_a,
+      "(rows, truth, vote): what each law's vote gives to the judging rows' classes, or means.");
   core.def("mix", &mix, "rows"_array, "share"_array, "n_steps"_a,
            "(proportion, loss): of the laws in the mixture with a small log loss on judging rows.");
 }

@@ -21,8 +21,8 @@ void score_grid(const Terms& terms, const Grid& grid, const Values& values,
                 Table<const double> judging, Loss kind, int n_threads, std::span<double> loss);
 
 // The vote's share of the right class, or of numbers its mean. Held-out rows that reach the same
-// leaf, and are of the same class, are one row here; rows: (n,) their weight, truth: (n,) 1 or their
-// mean, vote: (n, n_grid), of classes at least the rounding unit.
+// leaf, and are of the same class, are one row here; rows: (n,) their weight, truth: (n,) 1 or
+// their mean, vote: (n, n_grid), of classes at least the rounding unit.
 struct JudgedVotes {
   std::vector<double> rows;
   std::vector<double> truth;
