@@ -39,8 +39,8 @@ class LabelledWeights(OfColumns):
     def __post_init__(self) -> None:
         expect_settings(self)
         share: Float64 = column("share", self.share, "float64", (len(self.weights.weight), None))
-        is_one = (share >= 0) & (share <= 1 + 1e-9)  # which sums do not overflow
-        if not (is_one.all() and np.allclose(share.sum(axis=1), 1, atol=1e-9)):
+        possible = (share >= 0) & (share <= 1 + 1e-9)  # so that sums do not overflow
+        if not (possible.all() and np.allclose(share.sum(axis=1), 1, atol=1e-9)):
             raise ValueError("every row of share must hold probabilities that sum to 1")
         object.__setattr__(self, "share", share)
 
@@ -75,8 +75,8 @@ def labelled_posterior(
     Raises
     ------
     ValueError
-        If the prior is a mixture or has more labels than there are classes, or the temperature is not
-        valid.
+        If the prior is a mixture, has more labels than there are classes or forbids all of them at a
+        node, or the temperature is not valid.
 
     References
     ----------
