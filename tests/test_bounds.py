@@ -99,9 +99,9 @@ def test_xi_is_maurers_sum(n):
 
 
 def test_xi_of_many_rows_is_its_asymptote():
-    for n in (10**6, 10**9):
-        asymptote = 0.5 * math.log(math.pi * n / 2)
-        assert bounds.log_xi(n) == pytest.approx(asymptote, abs=1e-3)
+    for n in (10**6, 10**6 + 1, 10**9, 10**15, 2.0**64, 1e150):
+        asymptote = 0.5 * math.log(math.pi * n / 2) + 2 / 3 * math.sqrt(2 / (math.pi * n))
+        assert bounds.log_xi(n) == pytest.approx(asymptote, abs=1e-6)
 
 
 # What each function takes as observed numbers: risks that can occur together.

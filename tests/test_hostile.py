@@ -36,6 +36,7 @@ from certree import (
     votes,
     weights,
 )
+from certree.naive_bayes import densities
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -43,6 +44,7 @@ Y = (X[:, 0] > 0).astype(np.int32)
 TARGET = X[:, 0] + RNG.normal(size=40)
 TREE = grow_cart(X, Y ^ (X[:, 1] > 1), max_depth=3)
 STATS = count(TREE, X, Y, 2)
+SHARES = stats.NodeStats(STATS.counts / 40, STATS.label)
 MOMENTS = measure(TREE, X, TARGET)
 LAW = pac_bayes(TREE, STATS, 1.0, 1.0)
 BALLOT = votes.vote(TREE, STATS, LAW)
@@ -272,7 +274,7 @@ CALLS = [
         certificates.oracle_bound,
         {
             **T,
-            "population": STATS,
+            "population": SHARES,
             "prior": LAW,
             "n": 40,
             "bayes_risk": 0.0,
@@ -403,7 +405,38 @@ def test_settings_answer_or_say_what_was_expected(part):
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda: replace(TREE, n_features=-1), "n_features must be at least 1, got -1"),
+        (lambda: replace(TREE, n_features=-1), r"n_features must lie in 1 \.\. 2147483647, got -1"),
+        (lambda: replace(TREE, n_features=2**63), "n_features must lie in 1"),
+        (
+            lambda: stats.noise_variance(TREE, MOMENTS.rows, -MOMENTS.sse - 1),
+            r"rows must lie in 0 \.\. 1e\+280, and sse be non-negative",
+        ),
+        (
+            lambda: replace(PRIOR, log_label=np.zeros((1, TREE.n_nodes, 0))),
+            "log_label must have at least one label",
+        ),
+        (
+            lambda: certificates.certify_law(
+                HELD,
+                certificates.labelled_posterior(TREE, HELD.stats, PRIOR, 1.0),
+                replace(PRIOR, log_label=PRIOR.log_label[:, :, :1]),
+            ),
+            "law has 2 labels, but prior has 1 labels",
+        ),
+        (
+            lambda: certificates.labelled_posterior(
+                TREE, STATS, replace(PRIOR, log_label=np.full((1, TREE.n_nodes, 2), -np.inf)), 1.0
+            ),
+            "prior must give every node a label that has a probability above 0",
+        ),
+        (
+            lambda: certificates.LabelledWeights(LAW, np.full((TREE.n_nodes, 2), 1.7e308)),
+            "share must hold probabilities that sum to 1",
+        ),
+        (
+            lambda: certificates.oracle_bound(TREE, SHARES, LAW, 10**308, 0.0, 0.05),
+            r"expected n in 1 \.\. 1e\+150",
+        ),
         (
             lambda: replace(LAW, chain_entropy=np.full(TREE.n_nodes, np.inf)),
             "chain_entropy must be finite",
@@ -428,5 +461,37 @@ def test_extremes_are_answered_without_a_warning():
     rows, nothing = np.ones(TREE.n_nodes), np.zeros(TREE.n_nodes)
     far = stats.TargetStats(rows, np.linspace(0, 1e200, TREE.n_nodes), nothing)
     assert not np.isnan(votes.spread(TREE, far, LAW).between).any()
+    ends = np.where(np.arange(TREE.n_nodes) % 2, 1.7e308, -1.7e308)
+    wide = votes.spread(TREE, stats.TargetStats(rows, ends, nothing), LAW)
+    assert not np.isnan(wide.between).any()
     tiny = votes.spread(TREE, measure(TREE, X, TARGET * 2.0**-300), LAW)
     np.testing.assert_array_equal(tiny.between, near.between * 2.0**-600)
+    heavy = stats.TargetStats(MOMENTS.rows * 2.0**600, MOMENTS.mean * 2.0**500, nothing)
+    expected = MOMENTS.averages(TREE, 0.5) * 2.0**500
+    np.testing.assert_array_equal(heavy.averages(TREE, 2.0**599), expected)
+    assert stats.noise_variance(TREE, rows, np.full(TREE.n_nodes, 1.7e308)) == 1.7e308
+
+
+def test_laws_of_heavy_rows_are_answered_without_a_warning():
+    heavy = replace(STATS, counts=STATS.counts * 2.0**400)
+    law = weights.helmbold_schapire(TREE, STATS, 1.0)
+    same = weights.helmbold_schapire(TREE, heavy, 2.0**-400)
+    np.testing.assert_array_equal(same.weight, law.weight)
+    never = replace(LAW, log_odds=np.where(TREE.is_leaf, -np.inf, -1.7e308))
+    split = weights.average(TREE, np.where(TREE.is_leaf, 0.0, -np.inf))
+    assert certificates.kl_divergence(TREE, split, never) == np.inf
+    posterior = certificates.labelled_posterior(TREE, heavy, PRIOR, 1e150)
+    np.testing.assert_array_equal(posterior.share.argmax(axis=1), STATS.counts.argmax(axis=1))
+    # The label that most rows have is one that the prior forbids.
+    only = np.where(np.arange(2) == STATS.label[:, None], -np.inf, 0.0)[None]
+    forced = certificates.labelled_posterior(TREE, heavy, replace(PRIOR, log_label=only), 1e150)
+    np.testing.assert_array_equal(forced.share, np.exp(only[0]))
+    assert prunings.depth_penalised(TREE, heavy, 1e150).weight[0] == 1
+    assert prunings.square_root_penalised(TREE, heavy, 1e150).weight[0] == 1
+    PACBayesTreeClassifier().fit(X, TARGET > 0, np.full(40, 2e278))
+
+
+def test_a_histogram_has_edges_where_rows_are_heavy_and_far_apart():
+    x, weight = np.array([1.0, 2.0, 3.0, 4.0, 1e300]), np.full(5, 1e199)
+    edges = densities.edges_of(x, weight, "fd")
+    np.testing.assert_array_equal(edges, densities.edges_of(x, weight, "sturges"))

@@ -67,6 +67,7 @@ def test_bad_input_is_refused(changes, error, message):
     [
         ([[1.0, -1]], [0], "finite and non-negative"),
         ([[1.0, np.nan]], [0], "finite and non-negative"),
+        ([[1e300, 1e300]], [0], r"sum to at most 1e\+280 in a node"),
         (np.zeros((2, 0)), [0, 0], "at least one class"),
         ([1.0, 2.0], [0, 0], "counts must have shape"),
         ([[1.0, 2.0]], [0, 1], "label must have shape"),
@@ -126,6 +127,7 @@ def test_bad_targets_are_refused(changes, error, message):
     [
         (([1.0], [0.0, 1.0], [0.0]), "mean must have shape"),
         (([-1.0], [0.0], [0.0]), "rows must be finite and non-negative"),
+        (([1e301], [0.0], [0.0]), r"rows must be at most 1e\+280, got 1e\+301"),
         (([1.0], [np.nan], [0.0]), "mean must be finite"),
         (([1.0], [0.0], [-1.0]), "sse must be finite and non-negative"),
     ],
@@ -157,8 +159,8 @@ def test_a_target_whose_squares_are_lost_is_refused(unit):
             measure(tree, X, y * unit, weight)
 
 
-def test_weights_whose_sum_is_infinite_are_refused():
+def test_weights_whose_sum_is_too_large_are_refused():
     tree = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
     weight = np.full(4, 1e308)
-    with pytest.raises(ValueError, match="sample_weight must have a finite sum"):
+    with pytest.raises(ValueError, match=r"sample_weight must sum to at most 1e\+280"):
         count(tree, np.zeros((4, 1)), [0, 1, 0, 1], 2, sample_weight=weight)

@@ -16,6 +16,9 @@ Int64 = NDArray[np.int64]
 
 # The largest number that a setting may be: what is charged or weighed with it stays finite.
 LARGEST = 1e150
+# The most rows that may be weighed together: what is made of them with numbers of classes, depths,
+# logarithms and temperatures of a grid stays finite.
+MOST_ROWS = 1e280
 
 # A dtype that converts to the wanted one without loss; strings, objects and float16 are refused.
 _ACCEPTED: dict[str, Sequence[str]] = {
@@ -199,15 +202,15 @@ def row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
     result: Float64 = column("sample_weight", values, "float64", (n,))
     if not np.isfinite(result).all() or (result.size and result.min() < 0):
         raise ValueError("sample_weight must be finite and non-negative")
-    if not has_finite_sum(result):
-        raise ValueError("sample_weight must have a finite sum")
+    if not can_be_added(result):
+        raise ValueError(f"sample_weight must sum to at most {MOST_ROWS:g}")
     return result
 
 
-def has_finite_sum(weight: Float64) -> bool:
-    """Whether weights can be added up; shares of an infinite sum mean nothing."""
+def can_be_added(weight: Float64) -> bool:
+    """Whether weights sum to at most `MOST_ROWS`; shares of an infinite sum mean nothing."""
     with np.errstate(over="ignore"):
-        return bool(np.isfinite(weight.sum()))
+        return bool(weight.sum() <= MOST_ROWS)
 
 
 def in_float64(number: Any) -> Any:

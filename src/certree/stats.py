@@ -10,6 +10,7 @@ from scipy.special import entr
 from certree._core import count as core_count
 from certree._core import error_gains, frequencies, majority, moments, smoothed_means, squared_gains
 from certree.arrays import (
+    MOST_ROWS,
     Float64,
     Int32,
     OfColumns,
@@ -76,7 +77,8 @@ class NodeStats(OfColumns):
     TypeError
         If a dtype does not convert without loss.
     ValueError
-        If shapes differ, a count is negative or not finite, or a label is no class.
+        If shapes differ, a count is negative, those of a node sum to more than 1e280, or a label is
+        no class.
     """
 
     counts: Float64
@@ -88,8 +90,10 @@ class NodeStats(OfColumns):
             raise ValueError("counts must have at least one class")
         with np.errstate(over="ignore", invalid="ignore"):
             totals = counts.sum(axis=1)
-        if not np.isfinite(totals).all() or (counts.size and counts.min() < 0):
-            raise ValueError("counts must be finite and non-negative, and so must be their sums")
+        if not (totals <= MOST_ROWS).all() or (counts.size and counts.min() < 0):
+            raise ValueError(
+                f"counts must be finite and non-negative, and sum to at most {MOST_ROWS:g} in a node"
+            )
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "label", codes("label", self.label, *counts.shape))
 
@@ -178,8 +182,8 @@ class TargetStats(OfColumns):
     TypeError
         If a dtype does not convert without loss.
     ValueError
-        If lengths differ, a number is not finite, rows or squares are negative, or `unit` is not
-        positive.
+        If lengths differ, a number is not finite, rows or squares are negative, rows are more than
+        1e280, or `unit` is not positive.
     """
 
     rows: Float64
@@ -195,6 +199,8 @@ class TargetStats(OfColumns):
             if not np.isfinite(values).all() or (name != "mean" and m and values.min() < 0):
                 raise ValueError(f"{name} must be finite" + " and non-negative" * (name != "mean"))
             object.__setattr__(self, name, values)
+        if m and self.rows.max() > MOST_ROWS:
+            raise ValueError(f"rows must be at most {MOST_ROWS:g}, got {self.rows.max():g}")
         if not 0 < float(self.unit) < np.inf:
             raise ValueError(f"unit must be a finite number > 0, got {self.unit!r}")
         if m and self.sse.max() > min(float(self.unit), 1.0) * 1e307:
@@ -235,7 +241,12 @@ class TargetStats(OfColumns):
 
     def averages(self, tree: Tree, smoothing: float) -> Float64:
         """Mean of each node, (m, 1), smoothed as `vote` says."""
-        return smoothed_means(tree.left, self.rows, self.mean, smoothing)[:, None]
+        # Powers of two change no digit, and sums of large targets of heavy rows would overflow.
+        heaviest = max(self.rows.max(initial=0.0), float(smoothing))
+        exponents = np.frexp(heaviest)[1] + np.frexp(np.abs(self.mean).max(initial=0.0))[1]
+        excess = int(max(exponents - np.finfo(np.float64).maxexp + 2, 0))
+        means = smoothed_means(tree.left, self.rows, np.ldexp(self.mean, -excess), smoothing)
+        return np.ldexp(means, excess)[:, None]
 
     def at(self, nodes: NDArray[np.intp]) -> "TargetStats":
         """The statistics of some nodes."""
@@ -324,14 +335,23 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64) -> float:
     -------
     float
         A positive number, in squared units of the target.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an array has a wrong dtype, shape or range.
     """
     rows = column("rows", rows, "float64", (tree.n_nodes,))
     sse = column("sse", sse, "float64", (tree.n_nodes,))
+    if not (rows.min() >= 0 and rows.max() <= MOST_ROWS and sse.min() >= 0):
+        raise ValueError(f"rows must lie in 0 .. {MOST_ROWS:g}, and sse be non-negative")
     small = rows <= _NOISE_ROWS
     parent = tree.parent
     small[1:] &= ~small[parent[1:]]  # copies: small[parent] is read before it is written
     freedom = rows[small].sum() - (rows[small] > 0).sum()
-    for variance in (sse[small].sum() / max(freedom, 1.0), sse[0] / max(rows[0], 1.0)):
+    with np.errstate(over="ignore"):  # an infinite sum is none that says anything
+        within = sse[small].sum()
+    for variance in (within / max(freedom, 1.0), sse[0] / max(rows[0], 1.0)):
         if np.isfinite(variance) and variance > 0:
             return float(variance)
     return 1.0

@@ -90,8 +90,9 @@ class Tree(OfColumns):
             object.__setattr__(self, name, column(name, given, dtype, (length,)))
         expect_settings(self)
         object.__setattr__(self, "n_features", int(self.n_features))
-        if self.n_features < 1:
-            raise ValueError(f"n_features must be at least 1, got {self.n_features}")
+        most = np.iinfo(np.int32).max
+        if not 1 <= self.n_features <= most:
+            raise ValueError(f"n_features must lie in 1 .. {most}, got {self.n_features}")
         self._expect_tree()
         self._expect_sets()
 

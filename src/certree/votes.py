@@ -213,11 +213,11 @@ def spread(
     Spread
         The rows of the leaves of the tree hold for every x in them.
     """
-    # Distances from the overall mean, so that squares do not drown in it.
-    mean = voting.averages(tree, stats)[:, 0] - stats.mean[0]
+    # Distances from the overall mean, so that squares do not drown in it; halves do not overflow.
+    half = voting.averages(tree, stats)[:, 0] / 2 - stats.mean[0] / 2
     # Powers of two change no digit, and squares of large targets would overflow.
-    exponent = int(np.frexp(np.abs(mean).max())[1])
-    mean = np.ldexp(mean, -exponent)
+    exponent = int(np.frexp(np.abs(half).max())[1]) + 1
+    mean = np.ldexp(half, 1 - exponent)
     with np.errstate(over="ignore"):
         own = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
     variance = smoothed_means(tree.left, stats.rows, own, voting.smoothing)

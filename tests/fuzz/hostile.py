@@ -73,8 +73,8 @@ def _value(random: Random, values: np.ndarray) -> Any:
 
 def _dtype(random: Random, values: np.ndarray) -> Any:
     dtype = random.choice(_DTYPES)
-    # NumPy cannot write all times as strings.
-    return values if values.dtype.kind in "USmM" else values.astype(dtype, casting="unsafe")
+    # NumPy cannot write all times as strings, nor all numbers of Python as its own.
+    return values if values.dtype.kind in "USmMO" else values.astype(dtype, casting="unsafe")
 
 
 def _layout(random: Random, values: np.ndarray) -> Any:

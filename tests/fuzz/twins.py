@@ -31,7 +31,8 @@ def _measure(world: World, answer: Any, tree: Tree, X: Any, y: Any, **given: Any
     _close(answer.rows, rows, absolute=1e-12 * rows.max())
     _close(answer.mean, mean, 1e-9, 1e-9 * np.abs(y).max())
     with np.errstate(over="ignore"):
-        _close(answer.sse, sse, 1e-6, 1e-9 * rows.max() * np.abs(y).max() ** 2)
+        most = 1e-9 * rows.max() * np.abs(y).max() ** 2
+    _close(answer.sse, sse, 1e-6, min(most, np.finfo(np.float64).max))
 
 
 def _pac_bayes(world: World, answer: Any, tree: Tree, stats: Any, **given: Any) -> None:

@@ -14,6 +14,8 @@ from scipy.special import betaincc, betainccinv, betaln, gammaincc
 
 # Below, the incomplete beta function of doubles comes near its underflow.
 _SMALLEST_TAIL = 1e-280
+# So many have a factorial whose logarithm is less precise than Stirling's formula.
+_MANY_ROWS = 10**6
 
 
 def _boundary(holds: Callable[[float], bool], inside: float, outside: float, guess: float) -> float:
@@ -167,7 +169,11 @@ def log_xi(n: float) -> float:
     Maurer, "A note on the PAC Bayesian theorem", arXiv:cs/0411099, 2004. Riordan, "Combinatorial
     identities", 1968, Section 1.5.
     """
-    return n - n * math.log(n) + math.lgamma(n + 1) + math.log(gammaincc(n + 1, n))
+    # n! by Stirling's formula where terms as large as its logarithm would cancel.
+    log_factorial = math.lgamma(n + 1) - n * math.log(n) + n
+    if n > _MANY_ROWS:
+        log_factorial = 0.5 * math.log(2 * math.pi * n) + 1 / (12 * n)
+    return log_factorial + math.log(gammaincc(n + 1, n))
 
 
 def occam(risk: float, n: float, complexity: float, log_delta: float) -> float:

@@ -68,7 +68,8 @@ def kl_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights) -> float:
         nats[possible] += probability[possible] * (log_law[possible] - log_prior[possible])
     reach = reached(tree, law)
     seen = reach > 0
-    return float(reach[seen] @ np.maximum(nats[seen], 0.0))
+    with np.errstate(over="ignore"):  # beyond float64 the divergence is infinite
+        return float(reach[seen] @ np.maximum(nats[seen], 0.0))
 
 
 @checked

@@ -39,7 +39,8 @@ class LabelledWeights(OfColumns):
     def __post_init__(self) -> None:
         expect_settings(self)
         share: Float64 = column("share", self.share, "float64", (len(self.weights.weight), None))
-        if not ((share >= 0).all() and np.allclose(share.sum(axis=1), 1, atol=1e-9)):
+        possible = (share >= 0) & (share <= 1 + 1e-9)  # so that sums do not overflow
+        if not (possible.all() and np.allclose(share.sum(axis=1), 1, atol=1e-9)):
             raise ValueError("every row of share must hold probabilities that sum to 1")
         object.__setattr__(self, "share", share)
 
@@ -74,8 +75,8 @@ def labelled_posterior(
     Raises
     ------
     ValueError
-        If the prior is a mixture or has more labels than there are classes, or the temperature is not
-        valid.
+        If the prior is a mixture, has more labels than there are classes or forbids all of them at a
+        node, or the temperature is not valid.
 
     References
     ----------
@@ -89,10 +90,13 @@ def labelled_posterior(
         )
     law = prior.laws[0]
     # Errors beyond those of the best label: their weights do not underflow all at once.
-    right = stats.counts[:, : prior.n_labels]
-    least = stats.n - right.max(axis=1)
-    beyond = right.max(axis=1, keepdims=True) - right
-    logs = prior.log_label[0] - lam * beyond
+    right, log_label = stats.counts[:, : prior.n_labels], prior.log_label[0]
+    if (log_label.max(axis=1) == -np.inf).any():
+        raise ValueError("prior must give every node a label that has a probability above 0")
+    most = np.where(log_label > -np.inf, right, 0.0).max(axis=1)
+    least = stats.n - most
+    with np.errstate(over="ignore"):  # beyond float64 a label is never drawn
+        logs = log_label - lam * np.maximum(most[:, None] - right, 0.0)
     total = logsumexp(logs, axis=1)
     stops = ChainStops(*law.log_decisions, law.chain_entropy, law.chain_mode)
     gains = np.stack([gains_of(tree, least), gains_of(tree, total)], axis=1)
@@ -115,6 +119,8 @@ def divergence(law: Law, prior: Prior) -> float:
         return prior.divergence(law)
     drawn = law.weights.weight > 0
     weight, share = law.weights.weight[drawn], law.share[drawn]
+    if share.shape[1] != prior.n_labels:
+        raise ValueError(f"law has {share.shape[1]} labels, but prior has {prior.n_labels} labels")
     labels = [
         weight @ rel_entr(share, np.exp(log_label[drawn])).sum(axis=1)
         for log_label in prior.log_label

@@ -65,6 +65,8 @@ class Prior(OfColumns):
             if not (totals <= 1 + 1e-9).all():  # NaN is not, either
                 raise ValueError(f"{name} must hold logs of probabilities that sum to at most 1")
             object.__setattr__(self, name, values)
+        if not self.n_labels:
+            raise ValueError("log_label must have at least one label")
         for law in self.laws:
             law.of(self.tree)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from certree.arrays import LARGEST
 from certree.certificates import bounds
 from certree.certificates.divergence import kl_divergence
 from certree.certificates.priors import gibbs_family
@@ -136,25 +137,26 @@ def oracle_bound(
     total = float(population.of(tree).n[0])
     if abs(total - 1) > 1e-9:
         raise ValueError(f"population must hold probabilities that sum to 1, got {total:g}")
-    if n < 1 or not 0 <= bayes_risk <= 1 or not 0 < delta < 1:
+    if not 1 <= n <= LARGEST or not 0 <= bayes_risk <= 1 or not 0 < delta < 1:
         raise ValueError(
-            f"expected n >= 1, a risk in 0 .. 1 and delta between 0 and 1, got {n!r}, "
+            f"expected n in 1 .. {LARGEST:g}, a risk in 0 .. 1 and delta between 0 and 1, got {n!r}, "
             f"{bayes_risk!r}, {delta!r}"
         )
     if lambda_error is not None and not 0 < lambda_error < 2:
         raise ValueError(f"lambda_error must lie between 0 and 2, got {lambda_error!r}")
+    rows = float(n)  # whole numbers of NumPy overflow
     family = gibbs_family(tree, population, prior)
-    chance = 2 * math.log(2 / delta) + bounds.log_xi(n)
+    chance = 2 * math.log(2 / delta) + bounds.log_xi(rows)
 
     def at(lam: float) -> OracleBound:
         slope = math.expm1(lam) / lam
         # The likeliest pruning of exp(-slope lam n / 2 risk) times the prior is the one sought; those
         # that stop in different cells of a chain are one here.
-        law = family.at(slope * lam * n / 2, 0.0)
+        law = family.at(slope * lam * rows / 2, 0.0)
         pruning = map_pruning(tree, replace(law, chain_mode=np.zeros(tree.n_nodes)))
         risk = float(pruning.weight @ population.errors)
         complexity = kl_divergence(tree, pruning, prior)
-        gibbs = (slope * risk + (2 * complexity + chance) / (lam * n)) / (1 - lam / 2)
+        gibbs = (slope * risk + (2 * complexity + chance) / (lam * rows)) / (1 - lam / 2)
         gibbs = min(gibbs, 1.0)
         excess = oracle_excess(max(gibbs - bayes_risk, 0.0), population.n_classes)
         return OracleBound(min(excess, 1.0), gibbs, lam, pruning, risk, complexity)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64, Int64, has_finite_sum
+from certree.arrays import Float64, Int64, can_be_added
 from certree.files.archive import Shapes
 from certree.naive_bayes.classifier import NaiveBayesClassifier
 from certree.naive_bayes.densities import CategoricalTable, Density, Histogram, Moments, Normal
@@ -90,7 +90,7 @@ def restore_naive_bayes(
 ) -> None:
     """Check these parts and set the fitted attributes; those of features and classes are set."""
     model.class_count_ = _numbers(arrays, "class_count", 0)
-    if not model.class_count_.any() or not has_finite_sum(model.class_count_):
+    if not model.class_count_.any() or not can_be_added(model.class_count_):
         raise ValueError("class_count holds no rows, or too many to be added up")
     model.class_prior_ = _numbers(arrays, "class_prior", 0)
     if not np.isclose(model.class_prior_.sum(), 1):

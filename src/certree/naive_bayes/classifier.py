@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from certree.arrays import Float64, Int32, column, has_finite_sum
+from certree.arrays import MOST_ROWS, Float64, Int32, can_be_added, column
 from certree.fitted import reads_state, replaces_state
 from certree.naive_bayes.densities import (
     KINDS,
@@ -390,8 +390,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
 
     def _expect_finite(self) -> None:
         """Refuse sums that float64 does not hold; predictions by them would be NaN."""
-        if not has_finite_sum(self.class_count_):
-            raise ValueError("the weights of all rows must have a finite sum")
+        if not can_be_added(self.class_count_):
+            raise ValueError(f"the weights of all rows must sum to at most {MOST_ROWS:g}")
         for j, moments in self._moments.items():
             if not (np.isfinite(moments.mean).all() and np.isfinite(moments.deviation).all()):
                 raise ValueError(

@@ -4,6 +4,7 @@ All are given in logarithms. A missing value, NaN, has log density 0 in every cl
 out of a product over features. What a row's density would be without the row has a closed form.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -290,7 +291,8 @@ def _sturges(n: float, spread: float) -> float:  # noqa: ARG001 - the rule looks
 
 
 def _freedman_diaconis(n: float, spread: float) -> float:
-    return float(min(0.5 * spread * np.cbrt(n), 2 * np.sqrt(n)))
+    # Between numbers of Python: their product may be infinite, the smaller of the two is not.
+    return min(0.5 * spread * float(np.cbrt(n)), 2 * math.sqrt(n))
 
 
 def _auto(n: float, spread: float) -> float:

@@ -30,7 +30,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from certree.arrays import Float64, array_of, has_finite_sum, places_among
+from certree.arrays import MOST_ROWS, Float64, array_of, can_be_added, places_among
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.deal import Sides, checked_groups, deal
 from certree.rows.folds import Fold, Indices, content_folds
@@ -266,7 +266,7 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
         if isinstance(model.class_weight, dict):
             _expect_class_weights(model.class_weight)
             weight = _times(compute_sample_weight(model.class_weight, target), weight)
-    _expect_finite_sum(weight)
+    _expect_sum(weight)
     return target, weight
 
 
@@ -274,13 +274,15 @@ def _times(factor: Float64, weight: Float64 | None) -> Float64:
     """Weights with those of the classes."""
     with np.errstate(over="ignore", invalid="ignore"):
         product = factor if weight is None else weight * factor
-    _expect_finite_sum(product)
+    _expect_sum(product)
     return product
 
 
-def _expect_finite_sum(weight: Float64 | None) -> None:
-    if weight is not None and not has_finite_sum(weight):
-        raise ValueError("the weights of all rows must have a finite sum, class_weight included")
+def _expect_sum(weight: Float64 | None) -> None:
+    if weight is not None and not can_be_added(weight):
+        raise ValueError(
+            f"the weights of all rows must sum to at most {MOST_ROWS:g}, class_weight included"
+        )
 
 
 def _expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:

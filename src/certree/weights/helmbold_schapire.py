@@ -16,17 +16,21 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     if stats.of(tree).n_classes != 2:
         raise ValueError(f"Helmbold-Schapire voting takes 2 classes, got {stats.n_classes}")
     counts = stats.counts
-    if stats.n[0] > LARGEST:
-        raise ValueError(f"rows must weigh at most {LARGEST:g} together, got {stats.n[0]:g}")
+    heaviest = stats.n.max()
+    if heaviest > LARGEST:
+        raise ValueError(f"rows must weigh at most {LARGEST:g} together, got {heaviest:g}")
     loss = 2 * counts[:, 0] * counts[:, 1] / np.maximum(stats.n, np.finfo(np.float64).tiny)
     # A split lowers the loss by 2 n_l n_r / n times the squared difference of the frequencies: this
     # form does not cancel.
     gains = np.zeros(tree.n_nodes)
     inner = np.flatnonzero(tree.left != LEAF)
-    a, b = counts[tree.left[inner]], counts[tree.left[inner] + 1]
+    # Powers of two change no digit, and the products of four counts would overflow.
+    family = np.stack([counts[inner], counts[tree.left[inner]], counts[tree.left[inner] + 1]])
+    exponent = np.frexp(family.max(axis=(0, 2)))[1]
+    parent, a, b = np.ldexp(family, -exponent[:, None])
     cross = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
-    scale = a.sum(axis=1) * b.sum(axis=1) * counts[inner].sum(axis=1)
-    gains[inner] = -2 * cross**2 / np.where(scale > 0, scale, 1)
+    scale = a.sum(axis=1) * b.sum(axis=1) * parent.sum(axis=1)
+    gains[inner] = np.ldexp(-2 * cross**2 / np.where(scale > 0, scale, 1), exponent)
     return Family(tree, gains[:, None], loss[:1], np.array([]), branching(tree, 0.5))
 
 
