@@ -205,11 +205,11 @@ class Mixture(OfColumns):
     def law(self, candidates: Mapping[str, Candidate], tree: Tree, stats: Stats) -> NodeWeights:
         """The single law on a tree, or the mixture of several."""
         family = cache(lambda name: candidates[name].family(tree, stats))
-        laws = [
+        laws = (
             family(name).at(*row)
             for name, row in zip(self.families, self.temperatures, strict=True)
-        ]
-        return laws[0] if len(laws) == 1 else mixed(tree, laws, self.shares)
+        )
+        return next(laws) if len(self.shares) == 1 else mixed(tree, laws, self.shares)
 
 
 def mixture(

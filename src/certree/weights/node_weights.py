@@ -1,6 +1,6 @@
 """A law over the prunings of a tree, and what can be asked of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -124,26 +124,29 @@ def pruning_of(tree: Tree, splits: NDArray[np.bool_]) -> NodeWeights:
     return NodeWeights(weight, log_odds, 0.0, *2 * [np.zeros(tree.n_nodes)])
 
 
-def mixed(tree: Tree, laws: Sequence[NodeWeights], shares: Float64) -> NodeWeights:
-    """Average laws by their shares.
+def mixed(tree: Tree, laws: Iterable[NodeWeights], shares: Float64) -> NodeWeights:
+    """Average laws by their shares; each is looked at once, and may be made when its turn comes.
 
     A node's probability of being a leaf is the average, so the vote and the Gibbs risk are those of
     the mixture. The law returned decides at every node for itself, with these odds. Inside a chain its
     entropy is the average of those of the laws, which is never above the mixture's; its mode likewise
     never below.
     """
-    parts = np.array(shares)[:, None] * [law.weight for law in laws]
-    weight = parts.sum(axis=0)
-    passed = np.zeros(tree.n_nodes)
+    weight, passed, entropies, modes = np.zeros((4, tree.n_nodes))
+    has_chains = bool((tree.chain > 1).any())
     for law, share in zip(laws, shares, strict=True):
+        part = share * law.weight
+        weight += part
         passed += share * reach(tree.left, law.log_odds) * expit(law.log_odds)
+        if has_chains:
+            entropies += part * law.chain_entropy
+            modes += part * np.exp(law.chain_mode)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_odds = np.log(passed) - np.log(weight)
-        parts = parts / weight
-    log_odds = np.where(weight + passed > 0, log_odds, laws[-1].log_odds)  # never reached
-    parts = np.where(weight > 0, parts, np.array(shares)[:, None])
-    entropies = (parts * [law.chain_entropy for law in laws]).sum(axis=0)
-    modes = np.log((parts * np.exp([law.chain_mode for law in laws])).sum(axis=0))
+        if has_chains:
+            entropies = np.where(weight > 0, entropies / weight, law.chain_entropy)
+            modes = np.where(weight > 0, np.log(modes / weight), law.chain_mode)
+    log_odds = np.where(weight + passed > 0, log_odds, law.log_odds)  # never reached
     return NodeWeights(weight, log_odds, 0.0, entropies, modes)
 
 
