@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -94,16 +94,17 @@ def regressors(categorical: np.ndarray) -> dict[str, Any]:
     }
 
 
-def pruned_cart(X: np.ndarray, y: np.ndarray, peer: type = DecisionTreeClassifier) -> GridSearchCV:
+def pruned_cart(X: np.ndarray, y: np.ndarray, tree: Any = None) -> GridSearchCV:
     """scikit-learn's tree with 30 values of ccp_alpha along its own path, five folds.
 
     The values are even in their logs: nearly all prices of a path are small, and the few large ones
     are those that matter on noisy tables.
     """
-    path = peer(random_state=0).cost_complexity_pruning_path(X, y).ccp_alphas
+    tree = DecisionTreeClassifier(random_state=0) if tree is None else tree
+    path = clone(tree).cost_complexity_pruning_path(X, y).ccp_alphas
     positive = path[path > path.max() * 1e-9]
-    alphas = np.concatenate([[0.0], np.geomspace(positive.min(), positive.max(), 29)])
-    return GridSearchCV(peer(random_state=0), {"ccp_alpha": alphas}, cv=5)
+    prices = np.geomspace(positive.min(), positive.max(), 29) if len(positive) else []
+    return GridSearchCV(tree, {"ccp_alpha": [0.0, *prices]}, cv=5)
 
 
 def tables(directory: Path) -> dict[str, Data]:
@@ -164,7 +165,7 @@ def measured(name: str, data: Data, peer: bool) -> list[dict[str, Any]]:
         )
         models = (regressors if numbers else classifiers)(data.categorical)
         if peer:
-            tree = DecisionTreeRegressor if numbers else DecisionTreeClassifier
+            tree = (DecisionTreeRegressor if numbers else DecisionTreeClassifier)(random_state=0)
             models["scikit-learn, pruned"] = pruned_cart(parts[0], parts[2], tree)
         for label, model in models.items():
             rows.append({"table": name, "split": split, "candidate": label, **judge(model, parts)})

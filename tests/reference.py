@@ -928,3 +928,38 @@ def left_out(x, y, log_density):
             None if alone else log_density(value, [x[j] for j in others], [y[j] for j in others], k)
         )
     return result
+
+
+def log_losses(counts):
+    """Log loss of the rows of each node under its own frequencies, in nats."""
+    return np.array([sum(-c * np.log(c / sum(row)) for c in row if c > 0) for row in counts], float)
+
+
+# -- smaller trees ---------------------------------------------------------------------------------
+
+
+def compacted_leaves(tree, weight, values, tolerance):
+    """Leaves of the smallest tree whose outcomes are near those of the vote: {node: outcome}."""
+
+    def outcome(node):
+        nodes = path(tree, node)
+        above = sum((weight[v] * values[v] for v in nodes[:-1]), np.zeros(values.shape[1]))
+        return above + (1 - sum(weight[v] for v in nodes[:-1])) * values[node]
+
+    def leaves_below(node):
+        if tree.left[node] < 0:
+            return [node]
+        return leaves_below(tree.left[node]) + leaves_below(tree.left[node] + 1)
+
+    def voted(leaf):
+        return sum(weight[v] * values[v] for v in path(tree, leaf))
+
+    def visit(node):
+        cut = outcome(node)
+        if tree.left[node] < 0 or all(
+            np.abs(voted(leaf) - cut).max() <= tolerance for leaf in leaves_below(node)
+        ):
+            return {node: cut}
+        return visit(tree.left[node]) | visit(tree.left[node] + 1)
+
+    return visit(0)

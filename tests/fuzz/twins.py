@@ -43,6 +43,8 @@ def _pac_bayes(world: World, answer: Any, tree: Tree, stats: Any, **given: Any) 
     lambdas = given["lambda_error"], given["lambda_penalty"]
     if max(lambdas) * float(stats.n[0]) > 1e6 or 0 < stats.n[0] < 1e-100:
         return  # beyond the range in which float64 can tell such prunings apart
+    if given.get("loss") == "log_loss":
+        cost = reference.log_losses(stats.counts)
     every, masses, _ = reference.pac_bayes(
         tree, stats.n, cost, *lambdas, given.get("prior", "leaves"), stop
     )

@@ -191,6 +191,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "ballot": lambda w: w.ballot,
     "held": lambda w: w.held,
     "prior": lambda w: w.prior,
+    "pac_bayes.loss": lambda w: w.random.choice(["error", "log_loss"]),
     "pac_bayes.prior": lambda w: w.random.choice(["leaves", "branching"]),
     "gibbs_posterior.prior": lambda w: w.law,
     "kl_divergence.prior": lambda w: w.law,

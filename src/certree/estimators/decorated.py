@@ -20,7 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from certree.arrays import Float64, Int32
-from certree.estimators.pruned import collapsed
+from certree.estimators.compact import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.fitted import reads_state
 from certree.grow.growing import MaxDepth

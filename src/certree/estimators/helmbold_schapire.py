@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils import Tags
 
+from certree.estimators.compact import CompactTree
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.grow.growing import MaxDepth
 from certree.rows.training import Training
@@ -14,7 +15,7 @@ from certree.weights.family import Scoring
 from certree.weights.helmbold_schapire import helmbold_schapire_family
 
 
-class HelmboldSchapireTreeClassifier(TreeVoteClassifier):
+class HelmboldSchapireTreeClassifier(CompactTree, TreeVoteClassifier):
     """All prunings of one tree vote by Helmbold and Schapire's weights, for two classes.
 
     Parameters

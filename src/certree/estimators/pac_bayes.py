@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
+from certree.estimators.compact import CompactTree
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.grow.growing import MaxDepth
 from certree.signatures import NONNEGATIVE
@@ -116,7 +117,7 @@ class PACBayesVote(TreeVoteEstimator):
         return search
 
 
-class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
+class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
     """All prunings of one tree vote, weighed by their errors and their size.
 
     A tree is grown until its cells are pure or small. A pruning whose leaves A hold n(A) rows with
@@ -250,7 +251,7 @@ class PACBayesTreeClassifier(PACBayesVote, TreeVoteClassifier):
         return voting_of(self.vote, self._slopes())
 
 
-class PACBayesTreeRegressor(PACBayesVote, TreeVoteRegressor):
+class PACBayesTreeRegressor(CompactTree, PACBayesVote, TreeVoteRegressor):
     """All prunings of one tree predict together, weighed by their sums of squares and their size.
 
     A tree is grown until its cells hold one value or are small. A pruning whose leaves A hold n(A)

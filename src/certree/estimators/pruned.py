@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from certree._core import reach
+from certree.estimators.compact import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.grow.growing import MaxDepth
 from certree.grow.partition import Partition
@@ -14,12 +13,10 @@ from certree.prunings.rule import PruningRule
 from certree.prunings.shorthand import RULES, rule_of
 from certree.rows.training import Training
 from certree.signatures import NONNEGATIVE
-from certree.stats import Stats
 from certree.tree import Tree
 from certree.tune import Candidate, Mixture
-from certree.votes import Vote, Voting
+from certree.votes import Voting
 from certree.weights.family import Scoring
-from certree.weights.node_weights import NodeWeights
 
 
 class PrunedVote(TreeVoteEstimator):
@@ -47,17 +44,6 @@ class PrunedVote(TreeVoteEstimator):
     def _vote(self, training: Training, tree: Tree, laws: Mixture) -> None:
         super()._vote(training, tree, laws)
         self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self.vote_))
-
-
-def collapsed(
-    tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote
-) -> tuple[Tree, Stats, NodeWeights, Vote]:
-    """Cut a tree and its columns down to one pruning, given by weights 0 and 1."""
-    kept = np.flatnonzero(reach(tree.left, weights.log_odds) > 0)
-    # What is left of the chain of a leaf is the cell at which the pruning stops.
-    pruned = tree.restricted(kept, weights.weight[kept] > 0)
-    law = NodeWeights(weights.weight[kept], weights.log_odds[kept], 0.0, *2 * [np.zeros(len(kept))])
-    return pruned, stats.at(kept), law, Vote(ballot.score[kept])
 
 
 class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):

@@ -1,0 +1,124 @@
+"""Smaller trees that predict alike: cells below which little changes become leaves."""
+
+from copy import copy
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from certree._core import reach
+from certree.arrays import Float64, nonnegative
+from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.fitted import reads_state
+from certree.stats import Stats, TargetStats
+from certree.tree import Tree
+from certree.votes import Ballots, Vote
+from certree.weights.node_weights import NodeWeights, reached
+
+# Sums of shares are right to a few units of rounding.
+_ROUNDING = 1e-12
+
+
+def cut_below(
+    tree: Tree, stats: Stats, weights: NodeWeights, score: Float64, ends: NDArray[np.bool_]
+) -> tuple[Tree, Stats, NodeWeights, Vote]:
+    """Cut a tree and its columns off below some nodes, (m,), at which prunings that pass them stop.
+
+    score : (m, K), the votes that nodes have, at `ends` with those of all prunings that pass them.
+    """
+    ends = ends | tree.is_leaf
+    kept = np.flatnonzero(reach(tree.left, np.where(ends, -np.inf, np.inf)) > 0)
+    is_leaf = ends[kept]
+    weight, log_odds = weights.weight[kept], weights.log_odds[kept]
+    law = NodeWeights(
+        np.where(is_leaf, np.minimum(reached(tree, weights)[kept], 1.0), weight),
+        np.where(is_leaf, -np.inf, log_odds),
+        weights.log_evidence,
+        # What is left of the chain of a leaf is one cell.
+        np.where(is_leaf, 0.0, weights.chain_entropy[kept]),
+        np.where(is_leaf, 0.0, weights.chain_mode[kept]),
+    )
+    return tree.restricted(kept, is_leaf), stats.at(kept), law, Vote(score[kept])
+
+
+def collapsed(
+    tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote
+) -> tuple[Tree, Stats, NodeWeights, Vote]:
+    """Cut a tree and its columns down to one pruning, given by weights 0 and 1."""
+    return cut_below(tree, stats, weights, ballot.score, weights.weight > 0)
+
+
+def compacted(
+    fitted: tuple[Tree, Stats, NodeWeights, Vote], ballots: Ballots, tolerance: float
+) -> tuple[Tree, Stats, NodeWeights, Vote]:
+    """Cut off all cells without which no outcome of the vote changes by more than a tolerance.
+
+    A pruning that passes a leaf of the smaller tree stops there. So the outcome is that of a vote of
+    prunings again, and keeps to slopes like theirs.
+    """
+    tree, stats, weights, ballot = fitted
+    score = ballot.score
+    stopped = score.copy()  # the outcome where every pruning that comes this far stops
+    mass = reached(tree, weights) - weights.weight
+    inner = np.flatnonzero(~tree.is_leaf)
+    values = np.eye(ballots.n_values)[ballots.label] if ballots.values is None else ballots.values
+    stopped[inner] += mass[inner, None] * values[inner]
+    low, high = score.copy(), score.copy()
+    depth = tree.node_depth[inner]
+    for level in np.unique(depth)[::-1]:  # from the deepest cells up
+        nodes = inner[depth == level]
+        left, right = tree.left[nodes], tree.left[nodes] + 1
+        low[nodes] = np.minimum(low[left], low[right])
+        high[nodes] = np.maximum(high[left], high[right])
+    change = np.maximum(high - stopped, stopped - low).max(axis=1)
+    return cut_below(tree, stats, weights, stopped, change <= tolerance + _ROUNDING)
+
+
+class CompactTree(TreeVoteEstimator):
+    """Estimators of which there are smaller copies."""
+
+    @reads_state
+    def compact(self, tolerance: float = 0.05) -> Self:
+        """Give a copy whose tree has no cells that hardly matter.
+
+        For pictures, files and fast prediction. Cells of `tree_` become leaves where no row's
+        prediction changes by more than the tolerance; the prunings that are left vote as before.
+
+        Parameters
+        ----------
+        tolerance : float
+            The most by which a class's share may change; for numbers the most by which the prediction
+            may, in standard deviations of the target of the fit.
+
+        Returns
+        -------
+        object
+            A fitted estimator of the same class with the same parameters; a fit of it grows the whole
+            tree again.
+
+        Raises
+        ------
+        ValueError
+            If the tolerance is negative or not finite.
+        NotFittedError
+            If there is no fit.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from certree import PACBayesTreeClassifier
+        >>> X, y = make_moons(1000, noise=0.35, random_state=0)
+        >>> model = PACBayesTreeClassifier(random_state=0).fit(X, y)
+        >>> model.get_n_leaves(), model.compact(0.05).get_n_leaves()
+        (148, 91)
+        """
+        check_is_fitted(self)
+        most = nonnegative("tolerance", tolerance)
+        if isinstance(self.stats_, TargetStats):
+            most *= float(np.sqrt(self.stats_.sse[0] / self.stats_.rows[0]))
+        ballots = self._voting().ballots(self.tree_, self.stats_)
+        smaller = copy(self)
+        fitted = self.tree_, self.stats_, self.weights_, self.vote_
+        smaller._set_fitted(*compacted(fitted, ballots, most))
+        return smaller
