@@ -963,3 +963,33 @@ def compacted_leaves(tree, weight, values, tolerance):
         return visit(tree.left[node]) | visit(tree.left[node] + 1)
 
     return visit(0)
+
+
+# -- rows that lack values -------------------------------------------------------------------------
+
+
+def parts_of_row(tree, rows, x):
+    """Leaves that a row may belong to, each with the part of the row that does: [(leaf, part)]."""
+
+    def visit(node, part):
+        left = tree.left[node]
+        if left < 0:
+            return [(node, part)]
+        if tree.missing_both[node] and np.isnan(x[tree.feature[node]]):
+            total = rows[left] + rows[left + 1]
+            share = rows[left] / total if total > 0 else 0.5
+            return visit(left, part * share) + visit(left + 1, part * (1 - share))
+        return visit(left + (not goes_left(tree, node, x)), part)
+
+    return visit(0, 1.0)
+
+
+def lacking(tree, X):
+    """Whether a row that reaches a node has NaN in the feature that the node compares."""
+    lacks = np.zeros(tree.n_nodes, dtype=bool)
+    for x in X:
+        node = 0
+        while tree.left[node] >= 0:
+            lacks[node] |= np.isnan(x[tree.feature[node]])
+            node = tree.left[node] + (not goes_left(tree, node, x))
+    return lacks

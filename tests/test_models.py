@@ -840,6 +840,7 @@ ARRAYS = [
     "tree.threshold",
     "tree.left",
     "tree.chain",
+    "tree.missing_both",
     "tree.missing_left",
     "tree.category_start",
     "tree.categories",

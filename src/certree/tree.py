@@ -1,13 +1,13 @@
 """T0 as columns: which cell a row lies in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import apply, depths
+from certree._core import apply, blend, depths, mark_lacking
 from certree.arrays import Float64, Int32, Int64, OfColumns, column, matrix
 from certree.signatures import checked, expect_settings
 
@@ -52,6 +52,8 @@ class Tree(OfColumns):
     optimal_splits : bool or None
         Whether every split is known to be the best of its cell; False where a heuristic was used,
         None for trees that were not grown by maximising something, or where it is not known.
+    missing_both : array-like of bool, shape (m,), or None
+        Whether `blend` sends a row with NaN both ways; None: nowhere.
 
     Raises
     ------
@@ -70,6 +72,7 @@ class Tree(OfColumns):
     category_start: Int64 = None  # type: ignore[assignment] # the same
     categories: Int32 = None  # type: ignore[assignment] # the same
     optimal_splits: bool | None = None
+    missing_both: NDArray[np.bool_] = None  # type: ignore[assignment] # set in __post_init__
 
     def __post_init__(self) -> None:
         left: Int32 = column("left", self.left, "int32", (None,))
@@ -83,6 +86,7 @@ class Tree(OfColumns):
             ("threshold", "float64", m, None),
             ("chain", "int32", m, None),
             ("missing_left", "bool", m, np.zeros(m, dtype=bool)),
+            ("missing_both", "bool", m, np.zeros(m, dtype=bool)),
             ("category_start", "int64", m + 1, np.zeros(m + 1, dtype=np.int64)),
             ("categories", "int32", None, np.zeros(0, dtype=np.int32)),
         ):
@@ -176,6 +180,7 @@ class Tree(OfColumns):
             np.concatenate([[0], np.cumsum(sizes)]),
             self.categories[np.repeat(stays, np.diff(self.category_start))],
             self.optimal_splits,
+            inner & self.missing_both[kept],
         )
 
     @property
@@ -247,16 +252,28 @@ class Tree(OfColumns):
 
     def route(self, X: NDArray[np.floating], n_threads: int) -> Int32:
         """Do what `apply` does, for rows that have been checked."""
-        return apply(
-            self.feature,
-            self.threshold,
-            self.left,
-            self.missing_left.view(np.uint8),
-            self.category_start,
-            self.categories,
-            X,
-            n_threads,
-        )
+        return apply(*self._splits, X, n_threads)
+
+    @property
+    def _splits(self) -> tuple[Int32, Float64, Int32, NDArray[np.uint8], Int64, Int32]:
+        """The columns by which rows are sent on, as the core takes them."""
+        sides = self.missing_left.view(np.uint8)
+        return self.feature, self.threshold, self.left, sides, self.category_start, self.categories
+
+    def knowing_missing(self, X: NDArray[np.floating]) -> "Tree":
+        """Send rows both ways where they lack a value that none of these rows lacks there."""
+        lacks = mark_lacking(*self._splits, X).view(np.bool_)
+        return replace(self, missing_both=~lacks & ~self.is_leaf)
+
+    def blend(
+        self, X: NDArray[np.floating], rows: Float64, score: Float64, n_threads: int
+    ) -> Float64:
+        """Average the scores of the leaves that each row may belong to, (n, K).
+
+        Where `missing_both` says so, a row that lacks the value goes both ways, with the shares that
+        the children have of these rows, (m,). Otherwise it goes where `missing_left` says.
+        """
+        return blend(*self._splits, X, self.missing_both.view(np.uint8), rows, score, n_threads)
 
 
 # More threads than this only wait for each other, on any machine.

@@ -4,12 +4,13 @@
 namespace certree::door {
 namespace {
 
+using Flags = In<std::uint8_t, 1>;
+
+// Single rows must be fast, so the columns are not looked through here: Tree has done it.
 // category_start is empty where no node compares categories.
-template <class Real>
-auto apply(const Ints& feature, const Doubles& threshold, const Ints& left,
-           const In<std::uint8_t, 1>& missing_left, const In<std::int64_t, 1>& category_start,
-           const Ints& categories, const In<Real, 2>& X, int n_threads) {
-  // Single rows must be fast, so the columns are not looked through here: Tree has done it.
+TreeView tree_of(const Ints& feature, const Doubles& threshold, const Ints& left,
+                 const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+                 const Ints& categories) {
   const std::size_t m = left.size();
   TreeView tree{sized("feature", feature, m),
                 sized("threshold", threshold, m),
@@ -18,9 +19,41 @@ auto apply(const Ints& feature, const Doubles& threshold, const Ints& left,
                 {},
                 view(categories)};
   if (categories.size() > 0) tree.category_start = sized("category_start", category_start, m + 1);
+  return tree;
+}
+
+template <class Real>
+auto apply(const Ints& feature, const Doubles& threshold, const Ints& left,
+           const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+           const Ints& categories, const In<Real, 2>& X, int n_threads) {
+  const auto tree = tree_of(feature, threshold, left, missing_left, category_start, categories);
   const auto x = rows(X);
   return run([&](auto leaf) { certree::apply(tree, x, n_threads, leaf); },
              Column<std::int32_t>(x.n_rows));
+}
+
+template <class Real>
+auto blend(const Ints& feature, const Doubles& threshold, const Ints& left,
+           const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+           const Ints& categories, const In<Real, 2>& X, const Flags& both, const Doubles& n,
+           const Doubles2& score, int n_threads) {
+  const auto tree = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const std::size_t m = left.size();
+  const Branches branches{sized("both", both, m), sized("n", n, m)};
+  const auto scores = sized("score", score, m);
+  const auto x = rows(X);
+  const auto loop = [&](auto out) { certree::blend(tree, branches, x, scores, n_threads, out); };
+  return run(loop, Rows<double>(x.n_rows, scores.width));
+}
+
+template <class Real>
+auto mark_lacking(const Ints& feature, const Doubles& threshold, const Ints& left,
+                  const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+                  const Ints& categories, const In<Real, 2>& X) {
+  const auto tree = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const auto x = rows(X);
+  return run([&](auto lacks) { certree::mark_lacking(tree, x, lacks); },
+             Column<std::uint8_t>(left.size()));
 }
 
 auto depths(const Ints& left, const Ints& chain) {
@@ -35,6 +68,13 @@ void bind_for(nb::module_& core) {
   core.def("apply", &apply<Real>, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array, "X"_array,
            "n_threads"_a, "The leaf that each row of X reaches.");
+  core.def("blend", &blend<Real>, "feature"_array, "threshold"_array, "left"_array,
+           "missing_left"_array, "category_start"_array, "categories"_array, "X"_array,
+           "both"_array, "n"_array, "score"_array, "n_threads"_a,
+           "Scores of the leaves that each row of X reaches, by the parts of it that do.");
+  core.def("mark_lacking", &mark_lacking<Real>, "feature"_array, "threshold"_array, "left"_array,
+           "missing_left"_array, "category_start"_array, "categories"_array, "X"_array,
+           "Whether a row that reaches a node has NaN in the feature that it compares.");
 }
 
 }  // namespace

@@ -117,19 +117,112 @@ void apply_with(const TreeView& tree, const Steps& steps, const Table<const Real
   });
 }
 
+// A node that a row reaches, with the part of the row that does.
+struct Arrival {
+  std::int32_t node;
+  double part;
+};
+
+template <class Real, class Steps>
+void blend_row(const TreeView& tree, const Steps& steps, const Branches& branches, const Real* x,
+               Table<const double> score, double* out, std::vector<Arrival>& waiting,
+               Tally& tally) {
+  waiting.assign(1, {0, 1.0});
+  while (!waiting.empty()) {
+    const auto [node, part] = waiting.back();
+    waiting.pop_back();
+    const auto v = static_cast<std::size_t>(node);
+    const std::int32_t left = tree.left[v];
+    tally.add();
+    if (left == kLeaf) {
+      const double* const at = score.row(node);
+      for (std::int64_t k = 0; k < score.width; ++k) out[k] += part * at[k];
+      tally.add(score.width);
+    } else if (branches.both[v] && std::isnan(x[tree.feature[v]])) {
+      const double first = branches.rows[static_cast<std::size_t>(left)];
+      const double second = branches.rows[static_cast<std::size_t>(left) + 1];
+      // Halves: the sum of both may be beyond float64.
+      const double whole = first / 2 + second / 2;
+      const double share = whole > 0.0 ? first / 2 / whole : 0.5;
+      waiting.push_back({left + 1, part * (1.0 - share)});
+      waiting.push_back({left, part * share});
+    } else {
+      waiting.push_back({steps.next(Step(tree, v), node, x), part});
+    }
+  }
+}
+
+template <class Real, class Steps>
+void blend_with(const TreeView& tree, const Steps& steps, const Branches& branches,
+                const Table<const Real>& X, Table<const double> score, int n_threads,
+                Table<double> out) {
+  constexpr std::int64_t kBlock = 64;
+  parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
+    Tally tally;
+    std::vector<Arrival> waiting;
+    for (std::int64_t i = block * kBlock; i < std::min(X.n_rows, (block + 1) * kBlock); ++i) {
+      double* const to = out.row(i);
+      std::fill_n(to, score.width, 0.0);
+      blend_row(tree, steps, branches, X.row(i), score, to, waiting, tally);
+    }
+    tally.pay();
+  });
+}
+
+template <class Real, class Steps>
+void mark_with(const TreeView& tree, const Steps& steps, const Table<const Real>& X,
+               std::uint8_t* lacks) {
+  Tally tally;
+  for (std::int64_t i = 0; i < X.n_rows; ++i) {
+    const Real* const x = X.row(i);
+    std::int32_t v = 0;
+    for (; tree.left[static_cast<std::size_t>(v)] != kLeaf; tally.add()) {
+      const Step step(tree, static_cast<std::size_t>(v));
+      if (std::isnan(step.value(x))) lacks[v] = 1;
+      v = steps.next(step, v, x);
+    }
+  }
+  tally.pay();
+}
+
+// Calls with the steps of a tree.
+template <class Call>
+void with_steps(const TreeView& tree, const Call& call) {
+  if (tree.category_start.empty())
+    call(Thresholds{});
+  else
+    call(Sets{tree.category_start.data(), tree.categories.data()});
+}
+
 }  // namespace
 
 template <class Real>
 void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<std::int32_t> leaf) {
-  if (tree.category_start.empty())
-    apply_with(tree, Thresholds{}, X, n_threads, leaf.data());
-  else
-    apply_with(tree, Sets{tree.category_start.data(), tree.categories.data()}, X, n_threads,
-               leaf.data());
+  with_steps(tree, [&](const auto& steps) { apply_with(tree, steps, X, n_threads, leaf.data()); });
+}
+
+template <class Real>
+void blend(const TreeView& tree, const Branches& branches, Table<const Real> X,
+           Table<const double> score, int n_threads, Table<double> out) {
+  with_steps(tree, [&](const auto& steps) {
+    blend_with(tree, steps, branches, X, score, n_threads, out);
+  });
+}
+
+template <class Real>
+void mark_lacking(const TreeView& tree, Table<const Real> X, std::span<std::uint8_t> lacks) {
+  std::ranges::fill(lacks, std::uint8_t{0});
+  with_steps(tree, [&](const auto& steps) { mark_with(tree, steps, X, lacks.data()); });
 }
 
 template void apply(const TreeView&, Table<const float>, int, std::span<std::int32_t>);
 template void apply(const TreeView&, Table<const double>, int, std::span<std::int32_t>);
+template void blend(const TreeView&, const Branches&, Table<const float>, Table<const double>, int,
+                    Table<double>);
+template void blend(const TreeView&, const Branches&, Table<const double>, Table<const double>, int,
+                    Table<double>);
+template void mark_lacking(const TreeView&, Table<const float>, std::span<std::uint8_t>);
+template void mark_lacking(const TreeView&, Table<const double>, std::span<std::uint8_t>);
 
 void depths(Shape tree, std::span<const std::int32_t> chain, std::span<std::int64_t> depth) {
   depth[0] = 0;

@@ -56,6 +56,22 @@ struct TreeColumns {
 template <class Real>
 void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<std::int32_t> leaf);
 
+// How rows that lack a value are sent on.
+struct Branches {
+  std::span<const std::uint8_t> both;  // (m,) whether they go both ways where they lack the value
+  std::span<const double> rows;        // (m,) rows by which the children share them
+};
+
+// out: (n_rows, K) the scores of the leaves that each row reaches, by the parts of it that do.
+// score: (m, K).
+template <class Real>
+void blend(const TreeView& tree, const Branches& branches, Table<const Real> X,
+           Table<const double> score, int n_threads, Table<double> out);
+
+// lacks: uint8 (m,) whether a row that reaches a node has NaN in the feature it compares.
+template <class Real>
+void mark_lacking(const TreeView& tree, Table<const Real> X, std::span<std::uint8_t> lacks);
+
 // depth: int64 (m,) number of cells above the first cell of each node's chain.
 void depths(Shape tree, std::span<const std::int32_t> chain, std::span<std::int64_t> depth);
 

@@ -21,7 +21,7 @@ from certree.grow.growing import GrowingRows, Slopes, slopes_of
 from certree.grow.partition import PARTITIONS, Partition, partition_of
 from certree.progress import progress
 from certree.rows.categories import Categories
-from certree.rows.folds import Fold
+from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training, new_rows, one_row, training_rows
 from certree.stats import NodeStats, Stats, TargetStats, counted, measured
 from certree.tree import LEAF, Tree, threads
@@ -117,7 +117,8 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes where the partition sends it.
+            Rows; NaN stands for a missing value and goes where the partition sends it. What no row of a
+            cell lacks sends new rows that lack it both ways.
         y : array-like of shape (n,)
             Class of each row, or a number.
         sample_weight : array-like of shape (n,), or None
@@ -207,6 +208,7 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         """Set the fitted attributes, once the laws are chosen."""
         leaf = tree.route(training.X, threads(self.n_jobs))
         stats = self._summarise(tree, leaf, training.y, training.weight)
+        tree = tree.knowing_missing(training.X)
         weights = laws.law(self._candidates(), tree, stats)
         self._set_laws(laws)
         self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))
@@ -229,9 +231,35 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         rows = new_rows(self, X)
         return self.tree_.route(rows, threads(self.n_jobs))
 
+    def _votes(self, X: ArrayLike, score: Float64 | None = None) -> tuple[Int32, Indices, Float64]:
+        """The leaf of each row, which rows may belong to several, and the average scores of these."""
+        rows, n_threads = new_rows(self, X), threads(self.n_jobs)
+        leaves = self.tree_.route(rows, n_threads)
+        lacking = np.zeros(0, dtype=np.intp)
+        with np.errstate(over="ignore", invalid="ignore"):
+            may_lack = np.isnan(rows.sum())  # much faster than to look at each number
+        if may_lack and self.tree_.missing_both.any():
+            lacking = np.flatnonzero(np.isnan(rows).any(axis=1))
+        score = self.vote_.score if score is None else score
+        blended = score[:0]
+        if len(lacking):
+            part = np.ascontiguousarray(rows[lacking])
+            blended = self.tree_.blend(part, self.stats_.n, score, n_threads)
+        return leaves, lacking, blended
+
+    def _outcomes(self, X: ArrayLike) -> Float64:
+        """Votes in the leaves that rows belong to, (n, K)."""
+        leaves, lacking, blended = self._votes(X)
+        found = self.vote_.score.take(leaves, axis=0)
+        found[lacking] = blended
+        return found
+
     @reads_state
     def apply(self, X: ArrayLike) -> Int32:
         """Find the leaf of `tree_` that each row reaches.
+
+        A row that lacks a value which no row of the fit lacked in that cell is followed to the child
+        with more rows; predictions average over both.
 
         Parameters
         ----------
@@ -395,8 +423,10 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         ndarray of shape (n,)
             Classes.
         """
-        leaves = self._leaves(X)
-        return self.classes_.take(self.vote_.label.take(leaves))
+        leaves, lacking, blended = self._votes(X)
+        labels = self.vote_.label.take(leaves)
+        labels[lacking] = blended.argmax(axis=1)
+        return self.classes_.take(labels)
 
     @reads_state
     def predict_proba(self, X: ArrayLike) -> Float64:
@@ -412,8 +442,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         ndarray of shape (n, K)
             Shares in the order of `classes_`; rows sum to 1.
         """
-        leaves = self._leaves(X)
-        shares = self.vote_.score[leaves, : self.n_classes_]
+        shares = self._outcomes(X)[:, : self.n_classes_]
         # Path sums are right to a few units of rounding; a sum of exactly 1 costs nothing.
         return shares / shares.sum(axis=1, keepdims=True)
 
@@ -451,8 +480,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         ndarray of shape (n,)
             Predictions, in units of the target.
         """
-        leaves = self._leaves(X)
-        return self.vote_.score[leaves, 0]
+        return self._outcomes(X)[:, 0]
 
     @available_if(_leaves_predict_means)
     @reads_state
@@ -473,6 +501,13 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
             Standard deviation between the predictions of the prunings, and within their leaves, in
             units of the target. The second is that of training rows: small leaves make it too small.
         """
-        leaves = self._leaves(X)
+        check_is_fitted(self)
         parts = spread(self.tree_, self.stats_, self.weights_, self._voting())
-        return np.sqrt(np.column_stack([parts.between[leaves], parts.within[leaves]]))
+        # Distances from the overall mean, so that squares do not drown in it.
+        mean = self.vote_.score[:, 0] - self.stats_.mean[0]
+        moments = np.column_stack([mean, parts.between + mean**2, parts.within])
+        leaves, lacking, blended = self._votes(X, moments)
+        found = np.column_stack([parts.between, parts.within])[leaves]
+        found[lacking, 0] = np.maximum(blended[:, 1] - blended[:, 0] ** 2, 0.0)
+        found[lacking, 1] = blended[:, 2]
+        return np.sqrt(found)

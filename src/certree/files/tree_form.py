@@ -27,6 +27,7 @@ _TREE: _Columns = {
     "left": ("<i4", "m"),
     "chain": ("<i4", "m"),
     "missing_left": ("|b1", "m"),
+    "missing_both": ("|b1", "m"),
     "category_start": ("<i8", "m + 1"),
     "categories": ("<i4", "c"),
 }
