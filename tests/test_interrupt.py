@@ -64,6 +64,10 @@ LOOPS = {
     "kd, spread": lambda s: grow_kd(s.X, axis="spread", max_depth=4),
     "dyadic": lambda s: grow_dyadic(s.X, max_depth=4),
     "route": lambda s: s.tree.route(s.X, 1),
+    "blend": lambda s: s.tree.knowing_missing(s.X).blend(
+        s.X * [np.nan, 1, 1, 1], s.ones, s.frequency, 1
+    ),
+    "lacking": lambda s: s.tree.knowing_missing(s.X),
     "depths": lambda s: _core.depths(s.left, s.tree.chain),
     "count": lambda s: _core.count(s.left, s.leaf, s.y, None, 2),
     "moments": lambda s: _core.moments(s.left, s.leaf, s.target, None),
