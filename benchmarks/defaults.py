@@ -64,6 +64,7 @@ def classifiers(categorical: np.ndarray) -> dict[str, Any]:
         "mixture": mixed,
         "mixture, cv 2": {**mixed, "cv": 2},
         "mixture, cv 5": {**mixed, "cv": 5},
+        "mixture, cv 10": {**mixed, "cv": 10},
         "mixture, not smoothed": {**mixed, "vote": Voting("mean", 0.0)},
         "mixture, smoothing 0.5": {**mixed, "vote": Voting("mean", 0.5)},
         "mixture, smoothing 2": {**mixed, "vote": Voting("mean", 2.0)},
@@ -78,11 +79,17 @@ def classifiers(categorical: np.ndarray) -> dict[str, Any]:
 def regressors(categorical: np.ndarray) -> dict[str, Any]:
     """Regressors by what sets them apart."""
     base: dict[str, Any] = {"categorical_features": categorical, "random_state": 0}
-    leaves = {**base, "prior": "leaves", "lambda_penalty": 0.0}
-    branching = {**leaves, "prior": "branching"}
+    one = {**base, "lambda_penalty": 0.0, "search": "joint"}
+    leaves, branching = ({**one, "prior": prior} for prior in ("leaves", "branching"))
     return {
         "one pruning": PrunedTreeRegressor(**base),
         "one pruning, sibling-merge": PrunedTreeRegressor(rule="sibling-merge", **base),
+        "mixture": PACBayesTreeRegressor(**base),
+        "mixture, cv 3": PACBayesTreeRegressor(cv=3, **base),
+        "mixture, cv 10": PACBayesTreeRegressor(cv=10, **base),
+        "mixture, not smoothed": PACBayesTreeRegressor(smoothing=0.0, **base),
+        "mixture, leaves": PACBayesTreeRegressor(prior="leaves", **base),
+        "mixture, KD": PACBayesTreeRegressor("kd", **base),
         "leaves": PACBayesTreeRegressor(**leaves),
         "leaves, cv 3": PACBayesTreeRegressor(cv=3, **leaves),
         "leaves, not smoothed": PACBayesTreeRegressor(smoothing=0.0, **leaves),
@@ -90,7 +97,6 @@ def regressors(categorical: np.ndarray) -> dict[str, Any]:
         "leaves, penalty tuned": PACBayesTreeRegressor(**{**leaves, "lambda_penalty": None}),
         "branching": PACBayesTreeRegressor(**branching),
         "branching, smoothing 5": PACBayesTreeRegressor(smoothing=5.0, **branching),
-        "leaves, KD": PACBayesTreeRegressor("kd", **leaves),
     }
 
 

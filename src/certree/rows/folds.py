@@ -15,6 +15,9 @@ Indices = NDArray[np.intp]
 # Whole-number weights are dealt copy by copy as long as all copies fit into memory with ease.
 _MOST_COPIES = 10_000_000
 
+# Numbers that are hashed at a time, so that what is made of them stays in the processor's cache.
+_CACHED = 1 << 16
+
 # Tables of a few rows may be dealt into more folds than they have rows, and the empty ones are left
 # out; no more than these, as each is looked at.
 _MOST_FOLDS = 1000
@@ -120,8 +123,9 @@ def _hashes(X: NDArray[Any], rng: np.random.RandomState) -> NDArray[np.uint64]:
     """A random linear hash of every row's bits: equal rows collide, others hardly ever do."""
     odd = rng.randint(1, 2**63, size=(2, X.shape[1]), dtype=np.int64).astype(np.uint64) | 1
     hashes = np.empty(len(X), dtype=np.uint64)
-    for start in range(0, len(X), 1 << 14):  # in pieces, to need no second X
-        block = slice(start, start + (1 << 14))
+    most = max(1, _CACHED // max(1, X.shape[1]))
+    for start in range(0, len(X), most):
+        block = slice(start, start + most)
         words = np.ascontiguousarray(X[block] + 0.0, dtype=np.float64).view(np.uint64)
         halves = words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)
         hashes[block] = (halves[0] * odd[0] + halves[1] * odd[1]).sum(axis=1, dtype=np.uint64)
