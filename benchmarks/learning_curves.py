@@ -3,8 +3,9 @@
 On every table of the directory CERTREE_DATA and of its folder `more`, and on those that ship with
 scikit-learn: error and log loss (root mean squared error over the standard deviation, of numbers) and
 seconds of a fit. The peers are scikit-learn's tree, its price among 30 and its criterion chosen by five
-folds, with Laplace's rule in its leaves; its random forest and gradient boosting; and LightGBM. Strings
-are categories; to scikit-learn's tree and forest numbers in the order of their names. One thread.
+folds, with Laplace's rule in its leaves; its random forest and gradient boosting; and LightGBM, if it
+is installed. Strings are categories; to scikit-learn's tree and forest numbers in the order of their
+names. One thread.
 
 A cell is a table at one number of rows. A cell is lost if our error is above the tuned tree's by more
 than two standard errors of the paired difference over splits; equal methods lose 2 to 3 % of the cells.
@@ -23,7 +24,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import lightgbm
 import numpy as np
 from sklearn import datasets
 from sklearn.ensemble import (
@@ -97,17 +97,21 @@ def methods(data: Data, numbers: bool) -> dict[str, Callable[[], Any]]:
     if numbers:
         trees = [PACBayesTreeRegressor, RandomForestRegressor, HistGradientBoostingRegressor]
     ours, forest, boosting = trees
-    light = lightgbm.LGBMRegressor if numbers else lightgbm.LGBMClassifier
     few = all(len(np.unique(data.X[:, j])) <= 255 for j in where)
-    return {
+    found = {
         OURS: lambda: ours(categorical_features=data.categorical, random_state=0),
         TUNED: lambda: TunedTree(numbers),
         "random forest": lambda: forest(random_state=0),
         "gradient boosting": lambda: boosting(
             categorical_features=where if few else None, random_state=0
         ),
-        "LightGBM": lambda: light(verbose=-1, n_jobs=1, random_state=0),
     }
+    try:
+        import lightgbm
+    except ImportError:
+        return found
+    light = lightgbm.LGBMRegressor if numbers else lightgbm.LGBMClassifier
+    return {**found, "LightGBM": lambda: light(verbose=-1, n_jobs=1, random_state=0)}
 
 
 def parts_of(data: Data, n: int, split: int, numbers: bool) -> tuple[np.ndarray, ...]:
