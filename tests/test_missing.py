@@ -30,6 +30,7 @@ CANCER, KIND = load_breast_cancer(return_X_y=True)
 CLASSIFIERS = [PACBayesTreeClassifier, HelmboldSchapireTreeClassifier, PrunedTreeClassifier]
 
 
+@pytest.mark.threads
 @given(trees(sets=True), st.data(), st.sampled_from([np.float32, np.float64]))
 def test_rows_are_blended_like_the_literal_ones(tree, data, dtype):
     X = data.draw(hnp.arrays(np.float64, (5, tree.n_features), elements=VALUES)).astype(dtype)
