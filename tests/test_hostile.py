@@ -23,6 +23,7 @@ from certree import (
     PrunedTreeClassifier,
     PrunedTreeRegressor,
     Voting,
+    arrays,
     certificates,
     count,
     grow,
@@ -495,3 +496,20 @@ def test_a_histogram_has_edges_where_rows_are_heavy_and_far_apart():
     x, weight = np.array([1.0, 2.0, 3.0, 4.0, 1e300]), np.full(5, 1e199)
     edges = densities.edges_of(x, weight, "fd")
     np.testing.assert_array_equal(edges, densities.edges_of(x, weight, "sturges"))
+
+
+def shifted(values):
+    """The same numbers in memory that begins at an odd place."""
+    memory = np.zeros(values.nbytes + 1, dtype=np.uint8)
+    found = memory[1:].view(values.dtype).reshape(values.shape)
+    found[...] = values
+    assert not found.flags.aligned
+    return found
+
+
+def test_numbers_at_odd_places_of_memory_reach_the_core_as_copies():
+    assert arrays.matrix(shifted(X)).flags.aligned
+    assert arrays.column("x", shifted(TARGET), "float64", (40,)).flags.aligned
+    for model, y in ((PACBayesTreeClassifier, Y), (PACBayesTreeRegressor, shifted(TARGET))):
+        fitted = model(random_state=0).fit(shifted(X), y, shifted(np.ones(40)))
+        np.testing.assert_array_equal(fitted.predict(shifted(X)), fitted.predict(X))

@@ -122,10 +122,20 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
         if given.min() < limits.min or given.max() > limits.max:
             raise ValueError(f"{name} must fit into int32")
     # Only what nobody can write to is shared: the core trusts columns that have been checked.
-    if given.dtype == dtype and given.flags.c_contiguous and _is_nobodys(given):
+    if (
+        given.dtype == dtype
+        and given.flags.c_contiguous
+        and given.flags.aligned
+        and _is_nobodys(given)
+    ):
         return given
     memory = np.ascontiguousarray(given, dtype=dtype).tobytes()
     return np.ndarray(given.shape, dtype, buffer=memory)
+
+
+def plain(values: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+    """Give an array as the core reads it: in C order, and aligned, which slices of bytes may not be."""
+    return np.require(values, dtype, ["C", "A"])
 
 
 def _is_nobodys(given: NDArray[Any]) -> bool:
@@ -168,7 +178,7 @@ def matrix(X: ArrayLike) -> NDArray[Any]:
     _expect_dtype("X", given, "float64")
     if given.ndim != 2:
         raise ValueError(f"X must have shape (any, any), got {given.shape}")
-    given = np.ascontiguousarray(given, np.float32 if given.dtype == np.float32 else np.float64)
+    given = plain(given, np.float32 if given.dtype == np.float32 else np.float64)
     # The sum of finite values is finite, short of an overflow, and much faster to look at.
     with np.errstate(all="ignore"):
         suspicious = not np.isfinite(given.sum())

@@ -30,7 +30,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from certree.arrays import MOST_ROWS, Float64, array_of, can_be_added, places_among
+from certree.arrays import MOST_ROWS, Float64, array_of, can_be_added, places_among, plain
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.deal import Sides, checked_groups, deal
 from certree.rows.folds import Fold, Indices, content_folds
@@ -324,7 +324,7 @@ def _matrix(model: Any, X: Any, reset: bool) -> NDArray[Any]:
         except (ValueError, OverflowError):
             _expect_numbers("X", X)
             raise
-        return rows
+        return plain(rows)
     validate_data(model, X, reset=reset, skip_check_array=True)
     return check_array(model.categories_.encode(X), estimator=model, **_NUMBERS)
 
@@ -334,7 +334,7 @@ def _coded(
 ) -> NDArray[Any]:
     """The target as int32 classes or float64 numbers."""
     if not is_classifier(model):
-        return np.ascontiguousarray(target, dtype=np.float64)
+        return plain(target, np.float64)
     if reset:
         model.classes_ = np.unique(_growing(target, sides) if classes is None else classes)
         model.n_classes_ = len(model.classes_)
