@@ -258,8 +258,8 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
     weight = None
     if sample_weight is not None:
         _expect_numbers("sample_weight", sample_weight, "biuf")
-        weight = _check_sample_weight(
-            sample_weight, target, dtype=np.float64, ensure_non_negative=True
+        weight = plain(
+            _check_sample_weight(sample_weight, target, dtype=np.float64, ensure_non_negative=True)
         )
     if is_classifier(model):
         check_classification_targets(target)
