@@ -478,7 +478,7 @@ def test_fit_reports_what_it_chose_and_the_size_of_the_tree(tmp_path, iris):
     laws = [*zip(model.shares_, model.temperatures_["lambda_error"], model.laws_, strict=True)]
     for share, value, family in sorted(laws, key=lambda law: -law[0])[:3]:
         assert f"{share:.1%} with lambda_error {value:.4g}, lambda_penalty 0 ({family})" in text
-    assert f"{len(laws) - 3} more laws have smaller shares" in text
+    assert f"{len(laws) - 3} more with smaller shares" in text
 
 
 def test_fit_replaces_an_older_model(tmp_path, iris):

@@ -435,7 +435,7 @@ def _laws(model: TreeVoteEstimator) -> Iterator[str]:
         text = ", ".join(f"{name} {value:.4g}" for name, value in named)
         yield text if len(laws) == 1 else f"{share:.1%} with {text} ({family})"
     if len(laws) > _LAWS_SHOWN:
-        yield f"{len(laws) - _LAWS_SHOWN} more laws have smaller shares"
+        yield f"{len(laws) - _LAWS_SHOWN} more with smaller shares"
 
 
 @app.command()
