@@ -148,7 +148,7 @@ class Objective:
         parts = []
         for family, votes in self.families:
             judged = laws_of(family).judged_votes(temperatures, votes, self.scoring, self.n_threads)
-            parts.append(_some(judged, _MOST_CELLS // len(self.families)))
+            parts.append(_some(judged, max(1, _MOST_CELLS // len(self.families))))
         rows, truth, given = map(np.concatenate, zip(*parts, strict=True))
         return rows, truth, given
 
