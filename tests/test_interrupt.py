@@ -67,7 +67,7 @@ LOOPS = {
     "blend": lambda s: s.tree.knowing_missing(s.X).blend(
         s.X * [np.nan, 1, 1, 1], s.ones, s.frequency, 1
     ),
-    "lacking": lambda s: s.tree.knowing_missing(s.X),
+    "lacking": lambda s: s.tree.knowing_missing(s.X * [np.nan, 1, 1, 1]),
     "depths": lambda s: _core.depths(s.left, s.tree.chain),
     "count": lambda s: _core.count(s.left, s.leaf, s.y, None, 2),
     "moments": lambda s: _core.moments(s.left, s.leaf, s.target, None),

@@ -262,7 +262,7 @@ class Tree(OfColumns):
 
     def knowing_missing(self, X: NDArray[np.floating]) -> "Tree":
         """Send rows both ways where they lack a value that none of these rows lacks there."""
-        lacks = mark_lacking(*self._splits, X).view(np.bool_)
+        lacks = mark_lacking(*self._splits, X[lacking_rows(X)]).view(np.bool_)
         return replace(self, missing_both=~lacks & ~self.is_leaf)
 
     def blend(
@@ -274,6 +274,14 @@ class Tree(OfColumns):
         the children have of these rows, (m,). Otherwise it goes where `missing_left` says.
         """
         return blend(*self._splits, X, self.missing_both.view(np.uint8), rows, score, n_threads)
+
+
+def lacking_rows(X: NDArray[np.floating]) -> NDArray[np.intp]:
+    """Numbers of the rows that lack a value."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isnan(X.sum()):  # much faster than to look at each number
+            return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(np.isnan(X).any(axis=1))
 
 
 # More threads than this only wait for each other, on any machine.

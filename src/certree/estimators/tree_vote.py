@@ -24,7 +24,7 @@ from certree.rows.categories import Categories
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training, new_rows, one_row, training_rows
 from certree.stats import NodeStats, Stats, TargetStats, counted, measured
-from certree.tree import LEAF, Tree, threads
+from certree.tree import LEAF, Tree, lacking_rows, threads
 from certree.tune import Candidate, GrownFold, Mixture, Objective, Search, choose, grow_fold
 from certree.votes import Vote, Voting, spread, vote
 from certree.weights.family import Scoring, gains_of
@@ -235,16 +235,13 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         """The leaf of each row, which rows may belong to several, and the average scores of these."""
         rows, n_threads = new_rows(self, X), threads(self.n_jobs)
         leaves = self.tree_.route(rows, n_threads)
-        lacking = np.zeros(0, dtype=np.intp)
-        with np.errstate(over="ignore", invalid="ignore"):
-            may_lack = np.isnan(rows.sum())  # much faster than to look at each number
-        if may_lack and self.tree_.missing_both.any():
-            lacking = np.flatnonzero(np.isnan(rows).any(axis=1))
+        lacking = lacking_rows(rows)
+        if len(lacking) and not self.tree_.missing_both.any():
+            lacking = lacking[:0]
         score = self.vote_.score if score is None else score
         blended = score[:0]
         if len(lacking):
-            part = np.ascontiguousarray(rows[lacking])
-            blended = self.tree_.blend(part, self.stats_.n, score, n_threads)
+            blended = self.tree_.blend(rows[lacking], self.stats_.n, score, n_threads)
         return leaves, lacking, blended
 
     def _outcomes(self, X: ArrayLike) -> Float64:
