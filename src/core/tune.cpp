@@ -34,8 +34,9 @@ struct Seen {
 };
 
 // The share of a class is kept from 0, whose log is infinite.
+constexpr double kSmallest = std::numeric_limits<double>::epsilon();
+
 CERTREE_INLINE double at_least_smallest(double share) {
-  constexpr double kSmallest = std::numeric_limits<double>::epsilon();
   return share > kSmallest ? share : kSmallest;
 }
 
@@ -267,8 +268,7 @@ JudgedVotes judged_votes(const Terms& terms, const Grid& grid, const Values& val
   judged.vote.reserve(checked_size(judged.rows.size(), n_grid));
   for ([[maybe_unused]] const std::size_t row : turns(judged.rows.size(), n_grid))
     judged.vote.resize(judged.vote.size() + n_grid);
-  const double least = kind == Loss::squared ? -std::numeric_limits<double>::infinity()
-                                             : std::numeric_limits<double>::epsilon();
+  const double least = kind == Loss::squared ? -std::numeric_limits<double>::infinity() : kSmallest;
   each_group(terms, grid, hearing, n_threads,
              [&](const Scratch& scratch, std::size_t from, std::size_t n) {
                double* to = judged.vote.data() + from;
