@@ -20,7 +20,6 @@ from certree import (
 )
 from certree.estimators.compact import compacted
 from certree.tree import LEAF
-from certree.votes import vote
 from strategies import trees_and_stats
 
 
@@ -35,8 +34,7 @@ def test_the_smaller_tree_is_the_literal_one(tree_and_stats, temperature, tolera
     weights = certree.pac_bayes(tree, stats, temperature, 0.0)
     ballots = voting.ballots(tree, stats)
     values = np.eye(stats.n_classes)[ballots.label] if ballots.values is None else ballots.values
-    fitted = tree, stats, weights, vote(tree, stats, weights, voting)
-    smaller, kept, law, ballot = compacted(fitted, ballots, tolerance)
+    smaller, kept, law, ballot = compacted(tree, stats, weights, voting, tolerance)
     # Where a change is the tolerance itself, rounding decides.
     near = [
         reference.compacted_leaves(tree, weights.weight, values, tolerance + slack)

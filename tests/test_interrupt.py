@@ -70,6 +70,7 @@ LOOPS = {
     "lacking": lambda s: s.tree.knowing_missing(s.X * [np.nan, 1, 1, 1]),
     "depths": lambda s: _core.depths(s.left, s.tree.chain),
     "count": lambda s: _core.count(s.left, s.leaf, s.y, None, 2),
+    "count entries": lambda s: _core.count_entries(s.left, s.leaf, s.y, None),
     "moments": lambda s: _core.moments(s.left, s.leaf, s.target, None),
     "majority": lambda s: _core.majority(s.left, s.counts),
     "frequencies": lambda s: _core.frequencies(s.left, s.counts, 1.0),
@@ -84,6 +85,9 @@ LOOPS = {
     "fragment": lambda s: _core.fragment_pruning(s.left, s.cost, s.splits, s.zeros, s.ones, s.ones),
     "merge order": lambda s: _core.merge_order(s.left, s.zeros),
     "votes": lambda s: _core.push_down(s.left, s.ones, None, s.frequency, 2),
+    "votes of nodes": lambda s: _core.push_down_to(
+        s.left, s.ones, None, s.frequency, 2, np.arange(len(s.left), dtype=np.int32)
+    ),
     "monotone": lambda s: _core.make_monotone(
         s.left, s.tree.feature, np.zeros(4, dtype=np.int8), s.zeros
     ),

@@ -22,7 +22,8 @@ from certree.prunings import (
     cost_complexity_path,
 )
 from certree.rows.folds import Fold, content_folds
-from certree.stats import counted, measured
+from certree.stats.nodes import counted
+from certree.stats.targets import measured
 from certree.tune import (
     LOG_GRID,
     MIXED_GRID,

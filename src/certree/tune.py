@@ -73,13 +73,13 @@ class GrownFold:
         Grown on the growing rows, or on all.
     stats : NodeStats or TargetStats
         Statistics of the growing rows.
-    judging : ndarray of float64, shape (m, K) or (m, 3)
-        The table of statistics of the judging rows.
+    judging : ndarray of float64, shape (m, K) or (m, 3), or entries
+        What `Stats.table` says of the judging rows.
     """
 
     tree: Tree
     stats: Stats
-    judging: Float64
+    judging: Any
 
 
 def grow_fold(
@@ -129,7 +129,7 @@ class Objective:
         families = []
         for fold in folds:
             votes = candidate.voting.ballots(fold.tree, fold.stats)
-            judged = JudgedVotes(votes.label, votes.values, fold.judging)
+            judged = JudgedVotes(votes.label, votes.frequency, fold.judging)
             families.append((candidate.family(fold.tree, fold.stats), judged))
         return cls(families, scoring, n_threads)
 

@@ -3,15 +3,17 @@
 from dataclasses import dataclass
 from functools import cached_property
 from reprlib import repr as shortened
-from typing import Literal, Self
+from typing import Literal, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import make_monotone, push_down, smoothed_means
+from certree._core import make_monotone, push_down, push_down_to, smoothed_means
 from certree.arrays import Float64, Int32, OfColumns, array_of, codes, column, nonnegative
 from certree.signatures import checked, expect_settings
-from certree.stats import NodeStats, Stats, TargetStats
+from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
+from certree.stats.nodes import expect_nodes
+from certree.stats.sparse import Entries
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
 
@@ -19,6 +21,11 @@ __all__ = ["Spread", "Vote", "Voting", "spread", "vote"]
 
 Kind = Literal["majority", "mean"]
 Slopes = NDArray[np.int8] | None
+
+# Scores that are made at a time where only their labels are asked for.
+_BLOCK = 1 << 22
+
+_EXPECTED_SLOPES = "slopes take numbers or two classes, got {n} classes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +61,10 @@ class Vote(OfColumns):
         """Class with the most votes, ties to the lowest: (m,)."""
         return self.score.argmax(axis=1).astype(np.int32)
 
+    def outcomes(self, nodes: NDArray[np.integer]) -> Float64:
+        """The scores of some nodes, (k, K)."""
+        return self.score.take(nodes, axis=0)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ballots(OfColumns):
@@ -70,10 +81,103 @@ class Ballots(OfColumns):
         if self.values is not None:
             self._check("float64", (None, self.n_values), "values")
 
+    @property
+    def frequency(self) -> Float64 | None:
+        """The values, as the core takes them."""
+        return self.values
+
     def cast(self, tree: Tree, weights: NodeWeights) -> Vote:
         """Let all prunings vote with these ballots, each with its weight."""
         weight = weights.of(tree).weight
         return Vote(push_down(tree.left, weight, self.label, self.values, self.n_values))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseBallots(OfColumns):
+    """What every node votes for where there are many classes: its label, or what its rows are.
+
+    Parameters
+    ----------
+    stats : SparseNodeStats
+        The counts and labels.
+    kind : {"majority", "mean"}
+        Which of them.
+    smoothing : float
+        See `Voting`.
+    """
+
+    stats: SparseNodeStats
+    kind: Kind
+    smoothing: float
+
+    @property
+    def label(self) -> Int32 | None:
+        """The labels, if these are what nodes vote for."""
+        return self.stats.label if self.kind == "majority" else None
+
+    @property
+    def frequency(self) -> tuple[Entries, float] | None:
+        """The counts and what smooths them otherwise, as the core takes them."""
+        return None if self.kind == "majority" else (self.stats.table, self.smoothing)
+
+    def cast(self, tree: Tree, weights: NodeWeights) -> "DeferredVote":
+        """Let all prunings vote with these ballots, each with its weight."""
+        return DeferredVote(tree, weights.of(tree).weight, self)
+
+
+@dataclass(frozen=True, eq=False)
+class DeferredVote(OfColumns):
+    """The outcome of a vote on many classes, made for the nodes that are asked for.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    weight : ndarray of float64, shape (m,)
+        Weight of each node; see `NodeWeights`.
+    ballots : SparseBallots
+        What its nodes vote for.
+    """
+
+    tree: Tree
+    weight: Float64
+    ballots: SparseBallots
+
+    def __post_init__(self) -> None:
+        self._check("float64", (self.tree.n_nodes,), "weight")
+
+    def of(self, tree: Tree) -> Self:
+        """Check that the votes belong to a tree of this size, and return them."""
+        expect_nodes(len(self.weight), tree)
+        return self
+
+    @property
+    def score(self) -> Float64:
+        """The scores of all nodes as a table, (m, K), which may take much memory; see `Vote`."""
+        return self.outcomes(np.arange(self.tree.n_nodes))
+
+    @cached_property
+    def label(self) -> Int32:
+        """Class with the most votes, ties to the lowest: (m,)."""
+        m = self.tree.n_nodes
+        blocks = np.array_split(np.arange(m), m * self.ballots.stats.n_classes // _BLOCK + 1)
+        labels = [self.outcomes(nodes).argmax(axis=1).astype(np.int32) for nodes in blocks]
+        return np.concatenate(labels)
+
+    def outcomes(self, nodes: NDArray[np.integer]) -> Float64:
+        """The scores of some nodes, (k, K)."""
+        asked, place = np.unique(nodes, return_inverse=True)
+        ballots = self.ballots
+        found = push_down_to(
+            self.tree.left,
+            self.weight,
+            ballots.label,
+            ballots.frequency,
+            ballots.stats.n_classes,
+            asked.astype(np.int32),
+        )
+        scores: Float64 = np.asarray(found)[place]
+        return scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,8 +219,18 @@ class Voting:
         # A copy, as the core trusts what has been checked.
         object.__setattr__(self, "slopes", np.array(slopes, dtype=np.int8, order="C"))
 
-    def ballots(self, tree: Tree, stats: Stats) -> Ballots:
+    @overload
+    def ballots(self, tree: Tree, stats: SparseNodeStats) -> SparseBallots: ...
+    @overload
+    def ballots(self, tree: Tree, stats: NodeStats | TargetStats) -> Ballots: ...
+    @overload
+    def ballots(self, tree: Tree, stats: Stats) -> Ballots | SparseBallots: ...
+    def ballots(self, tree: Tree, stats: Stats) -> Ballots | SparseBallots:
         """Say what every node votes for."""
+        if isinstance(stats, SparseNodeStats):
+            if self.slopes is not None:
+                raise ValueError(_EXPECTED_SLOPES.format(n=stats.n_classes))
+            return SparseBallots(stats.of(tree), self.kind, self.smoothing)
         if self.kind == "mean":
             values = self.averages(tree, stats)
             return Ballots(None, values, values.shape[1])
@@ -137,23 +251,34 @@ class Voting:
         if slopes.shape != (tree.n_features,):
             raise ValueError(f"slopes must have shape ({tree.n_features},), got {slopes.shape}")
         if values.shape[1] > 2:
-            raise ValueError(f"slopes take numbers or two classes, got {values.shape[1]} classes")
+            raise ValueError(_EXPECTED_SLOPES.format(n=values.shape[1]))
         last = np.ascontiguousarray(values[:, -1])
         moved = make_monotone(tree.left, tree.feature, slopes, last)
         return moved[:, None] if values.shape[1] == 1 else np.column_stack([1 - moved, moved])
 
 
+@overload
+def vote(
+    tree: Tree,
+    stats: NodeStats | TargetStats,
+    weights: NodeWeights,
+    voting: Voting | Kind = "majority",
+) -> Vote: ...
+@overload
+def vote(
+    tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting | Kind = "majority"
+) -> Vote | DeferredVote: ...
 @checked
 def vote(
     tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting | Kind = "majority"
-) -> Vote:
+) -> Vote | DeferredVote:
     """Let all prunings vote in every cell.
 
     Parameters
     ----------
     tree : Tree
         The tree.
-    stats : NodeStats or TargetStats
+    stats : NodeStats, SparseNodeStats or TargetStats
         Labels and counts, or means, of its nodes.
     weights : NodeWeights
         The law over prunings, or one pruning.
@@ -162,7 +287,8 @@ def vote(
 
     Returns
     -------
-    Vote
+    Vote or DeferredVote
+        The latter for `SparseNodeStats`.
 
     Raises
     ------

@@ -10,6 +10,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 
 #include <array>
 #include <future>
@@ -18,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <variant>
 
 #include "interrupt.hpp"
 #include "votes.hpp"
@@ -113,6 +115,27 @@ Table<const Real> rows(const In<Real, 2>& X) {
   return view(X);
 }
 
+// -- class counts: a table, or (begin, classes, weight, number of classes)
+
+using Entries = std::tuple<In<std::int64_t, 1>, Ints, Doubles, std::int64_t>;
+using ClassCounts = std::variant<Doubles2, Entries>;
+
+inline Counts counts_of(const std::string& name, const ClassCounts& given, const Shape& tree) {
+  if (const auto* table = std::get_if<Doubles2>(&given)) {
+    const auto rows = sized(name.c_str(), *table, tree.size());
+    if (rows.width == 0) throw std::invalid_argument(name + " has no classes");
+    return {rows, {}, rows.width};
+  }
+  const auto& [begin, classes, weight, n_classes] = std::get<Entries>(given);
+  if (n_classes < 1) throw std::invalid_argument(name + " has no classes");
+  const auto starts = sized((name + "'s begin").c_str(), begin, tree.size() + 1);
+  if (starts.front() != 0 || !std::ranges::is_sorted(starts) ||
+      !std::cmp_equal(starts.back(), classes.size()))
+    throw std::invalid_argument(name + "'s begin must rise from 0 to the number of entries");
+  expect_codes((name + "'s classes").c_str(), view(classes), n_classes);
+  return {{}, {starts, view(classes), sized("weight", weight, classes.size())}, n_classes};
+}
+
 // -- laws, and what nodes vote for
 
 inline Terms terms(const Ints& left, const Doubles2& gains, const Doubles& stop,
@@ -124,18 +147,40 @@ inline Terms terms(const Ints& left, const Doubles2& gains, const Doubles& stop,
 
 inline Rule rule_of(bool prune) { return prune ? Rule::prune : Rule::average; }
 
-inline Values values(const Shape& tree, const std::optional<Ints>& label,
-                     const std::optional<Doubles2>& frequency, std::int64_t n_classes) {
+// Shares of classes in every node, or the counts and the smoothing that they are made of.
+using SmoothedEntries = std::tuple<Entries, double>;
+using Frequency = std::optional<std::variant<Doubles2, SmoothedEntries>>;
+
+inline Values values(const Shape& tree, const std::optional<Ints>& label, const Doubles2* frequency,
+                     std::int64_t n_classes) {
   if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
-  if (label.has_value() == frequency.has_value())
+  if (label.has_value() == (frequency != nullptr))
     throw std::invalid_argument("expected either label or frequency");
-  if (frequency)
-    return {{},
-            sized("frequency", *frequency, tree.size(), static_cast<std::size_t>(n_classes)),
-            n_classes};
-  const auto labels = sized("label", *label, tree.size());
-  expect_codes("label", labels, n_classes);
-  return {labels, {}, n_classes};
+  Values result;
+  result.n_classes = n_classes;
+  if (frequency) {
+    result.frequency =
+        sized("frequency", *frequency, tree.size(), static_cast<std::size_t>(n_classes));
+  } else {
+    result.label = sized("label", *label, tree.size());
+    expect_codes("label", result.label, n_classes);
+  }
+  return result;
+}
+
+inline Values values(const Shape& tree, const std::optional<Ints>& label,
+                     const Frequency& frequency, std::int64_t n_classes) {
+  const auto* entries = frequency ? std::get_if<SmoothedEntries>(&*frequency) : nullptr;
+  if (!entries)
+    return values(tree, label, frequency ? std::get_if<Doubles2>(&*frequency) : nullptr, n_classes);
+  if (label) throw std::invalid_argument("expected either label or frequency");
+  Values result;
+  result.counts = counts_of("frequency", std::get<Entries>(*entries), tree);
+  result.smoothing = std::get<double>(*entries);
+  result.n_classes = result.counts.n_classes;
+  expect_length("frequency's row", static_cast<std::size_t>(result.n_classes),
+                static_cast<std::size_t>(n_classes));
+  return result;
 }
 
 // -- what goes out: read-only arrays that own their memory

@@ -17,6 +17,18 @@ auto count(const Ints& left, const Ints& leaf, const Ints& y, const std::optiona
              Rows<double>(tree.size(), n_classes));
 }
 
+auto count_entries(const Ints& left, const Ints& leaf, const Ints& y,
+                   const std::optional<Doubles>& weight) {
+  const Shape tree = shape(left);
+  const auto classes = sized("y", y, leaf.size());
+  const RoutedRows rows{view(leaf), sized("weight", weight, leaf.size())};
+  expect_codes("y", classes, std::numeric_limits<std::int32_t>::max());
+  expect_codes("leaf", rows.leaf, std::ssize(tree.children));
+  auto found = run([&] { return certree::count_entries(tree, rows, classes); });
+  return std::tuple(owned(std::move(found.begin)), owned(std::move(found.classes)),
+                    owned(std::move(found.weight)));
+}
+
 auto moments(const Ints& left, const Ints& leaf, const Doubles& target,
              const std::optional<Doubles>& weight) {
   const Shape tree = shape(left);
@@ -30,22 +42,16 @@ auto moments(const Ints& left, const Ints& leaf, const Doubles& target,
              Column<double>(tree.size()));
 }
 
-Table<const double> with_classes(const Doubles2& counts, const Shape& tree) {
-  const auto table = sized("counts", counts, tree.size());
-  if (table.width == 0) throw std::invalid_argument("counts has no classes");
-  return table;
-}
-
-auto majority(const Ints& left, const Doubles2& counts) {
+auto majority(const Ints& left, const ClassCounts& counts) {
   const Shape tree = shape(left);
-  const auto table = with_classes(counts, tree);
-  return run([&](auto label) { certree::majority(tree, table, label); },
+  const Counts known = counts_of("counts", counts, tree);
+  return run([&](auto label) { certree::majority(tree, known, label); },
              Column<std::int32_t>(tree.size()));
 }
 
 auto frequencies(const Ints& left, const Doubles2& counts, double smoothing) {
   const Shape tree = shape(left);
-  const auto table = with_classes(counts, tree);
+  const auto table = counts_of("counts", counts, tree).table;
   return run([&](auto frequency) { certree::frequencies(tree, table, smoothing, frequency); },
              Rows<double>(table.n_rows, table.width));
 }
@@ -63,6 +69,10 @@ auto smoothed_means(const Ints& left, const Doubles& rows, const Doubles& mean, 
 void bind_stats(nb::module_& core) {
   core.def("count", &count, "left"_array, "leaf"_array, "y"_array, "weight"_array_or_none,
            "n_classes"_a, "Weight of the rows of each class in each node.");
+  core.def(
+      "count_entries", &count_entries, "left"_array, "leaf"_array, "y"_array,
+      "weight"_array_or_none,
+      "(begin, classes, weight) of the classes in each node, without those it has no rows of.");
   core.def("majority", &majority, "left"_array, "counts"_array,
            "The largest class of each node; a node without rows has its parent's.");
   core.def("frequencies", &frequencies, "left"_array, "counts"_array, "smoothing"_a,

@@ -20,23 +20,23 @@ Grid grid(const Terms& law, const Doubles2& theta, bool prune) {
 // What a vote is judged by.
 struct Judging {
   Loss loss;
-  Table<const double> rows;
+  Counts rows;
   Values votes;
 };
 
-Judging judging_of(const Terms& law, const std::optional<Ints>& label,
-                   const std::optional<Doubles2>& frequency, const Doubles2& judging,
-                   const std::string& loss_name) {
+Judging judging_of(const Terms& law, const std::optional<Ints>& label, const Frequency& frequency,
+                   const ClassCounts& judging, const std::string& loss_name) {
   const Loss loss = loss_named(loss_name);
-  const auto rows = sized("judging", judging, law.tree.size());
+  const Counts rows = counts_of("judging", judging, law.tree);
   const bool numbers = loss == Loss::squared;
-  if (numbers) expect_length("judging's row", judging.shape(1), 3);
-  return {loss, rows, values(law.tree, label, frequency, numbers ? 1 : rows.width)};
+  if (numbers && !rows.is_table()) throw std::invalid_argument("judging must be a table");
+  if (numbers) expect_length("judging's row", static_cast<std::size_t>(rows.n_classes), 3);
+  return {loss, rows, values(law.tree, label, frequency, numbers ? 1 : rows.n_classes)};
 }
 
 auto score_grid(const Ints& left, const Doubles2& gains, const Doubles& stop, const Doubles& split,
                 const Doubles2& theta, bool prune, const std::optional<Ints>& label,
-                const std::optional<Doubles2>& frequency, const Doubles2& judging,
+                const Frequency& frequency, const ClassCounts& judging,
                 const std::string& loss_name, int n_threads) {
   const Terms law = terms(left, gains, stop, split);
   const Grid laws = grid(law, theta, prune);
@@ -49,8 +49,8 @@ auto score_grid(const Ints& left, const Doubles2& gains, const Doubles& stop, co
 
 auto judged_votes(const Ints& left, const Doubles2& gains, const Doubles& stop,
                   const Doubles& split, const Doubles2& theta, bool prune,
-                  const std::optional<Ints>& label, const std::optional<Doubles2>& frequency,
-                  const Doubles2& judging, const std::string& loss_name, int n_threads) {
+                  const std::optional<Ints>& label, const Frequency& frequency,
+                  const ClassCounts& judging, const std::string& loss_name, int n_threads) {
   const Terms law = terms(left, gains, stop, split);
   const Grid laws = grid(law, theta, prune);
   const auto [kind, judged, votes] = judging_of(law, label, frequency, judging, loss_name);

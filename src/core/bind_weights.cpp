@@ -8,15 +8,15 @@ void expect_terms(std::int64_t n_terms) {
   if (n_terms != 2 && n_terms != 3) throw std::invalid_argument("n_terms must be 2 or 3");
 }
 
-auto error_gains(const Ints& left, const Doubles2& counts, const Ints& label, std::int64_t n_terms,
-                 bool empty_leaves_count) {
+auto error_gains(const Ints& left, const ClassCounts& counts, const Ints& label,
+                 std::int64_t n_terms, bool empty_leaves_count) {
   const Shape tree = shape(left);
-  const auto table = sized("counts", counts, tree.size());
+  const Counts known = counts_of("counts", counts, tree);
   const auto labels = sized("label", label, tree.size());
-  expect_codes("label", labels, table.width);
+  expect_codes("label", labels, known.n_classes);
   expect_terms(n_terms);
   const auto loop = [&](auto gains) {
-    certree::error_gains(tree, table, labels, empty_leaves_count, gains);
+    certree::error_gains(tree, known, labels, empty_leaves_count, gains);
   };
   return run(loop, Rows<double>(tree.size(), n_terms));
 }

@@ -44,24 +44,23 @@ CERTREE_INLINE double at_least_smallest(double share) {
 // loss asks for the one mean.
 class Hearing {
  public:
-  Hearing(Shape tree, const Values& values, Table<const double> judging, Loss kind)
+  Hearing(Shape tree, const Values& values, const Counts& judging, Loss kind)
       : kind_(kind), asked_{{0, 0.0, 0.0}} {
     const std::size_t m = tree.size();
     std::vector<std::int32_t> parent(m, kNone);  // in seen_
     std::vector<std::int32_t> place(static_cast<std::size_t>(values.n_classes));
+    NodeValues value(values);
     seen_.reserve(m);
     asked_.reserve(2 * m);
     class_.reserve(2 * m);
-    for (const std::size_t v : turns(m, values.n_classes)) {
-      const double* rows = judging.row(v);
-      const double all = std::accumulate(rows, rows + values.n_classes, 0.0);
+    for (const std::size_t v : turns(m, judging.width())) {
+      const double all = kind == Loss::squared ? judging.of(v, 0) : judging.total(v);
       if (all <= 0.0) continue;
       const std::int32_t above = parent[v];
-      std::ranges::fill(place, 0);
-      if (above != kNone)
-        for (std::size_t a = begin(above); a < seen_[static_cast<std::size_t>(above)].end; ++a)
-          place[static_cast<std::size_t>(class_[a - 1])] = static_cast<std::int32_t>(a);
-      ask(v, place, values, rows, all);
+      each_asked(above, [&](std::size_t k, std::int32_t a) { place[k] = a; });
+      value.see(v);
+      ask(v, place, value, judging, all);
+      each_asked(above, [&](std::size_t k, std::int32_t) { place[k] = 0; });
       const auto here = static_cast<std::int32_t>(seen_.size());
       seen_.push_back({static_cast<std::int32_t>(v), above, asked_.size(), tree.is_leaf(v)});
       if (!tree.is_leaf(v)) parent[tree.left(v)] = parent[tree.left(v) + 1] = here;
@@ -132,18 +131,37 @@ class Hearing {
  private:
   static constexpr std::int32_t kNone = -1;
 
+  // visit(class, place) sees the classes that were asked for at a node seen before, if at any.
+  template <class Visit>
+  void each_asked(std::int32_t s, const Visit& visit) const {
+    if (s == kNone) return;
+    for (std::size_t a = begin(s); a < seen_[static_cast<std::size_t>(s)].end; ++a)
+      visit(static_cast<std::size_t>(class_[a - 1]), static_cast<std::int32_t>(a));
+  }
+
   // Adds the classes that are asked for at a node, of whose judging rows there are `all`.
   // place: (n_classes,) of each class at the parent, 0 if it was not asked for there.
-  void ask(std::size_t v, const std::vector<std::int32_t>& place, const Values& values,
-           const double* rows, double all) {
-    for (std::int64_t k = 0; k < values.n_classes; ++k) {
+  void ask(std::size_t v, const std::vector<std::int32_t>& place, NodeValues& value,
+           const Counts& judging, double all) {
+    const auto n_classes = static_cast<std::int64_t>(place.size());
+    const auto add = [&](std::int64_t k, double rows, bool if_zero) {
       const std::int32_t at = place[static_cast<std::size_t>(k)];
-      const double value = values(v, k);
-      if (kind_ == Loss::log_loss && rows[k] <= 0.0) continue;
-      if (kind_ == Loss::error && at == 0 && value <= 0.0) continue;
-      asked_.push_back({at, value, kind_ == Loss::error ? all - rows[k] : rows[k]});
+      const double uniform = 1.0 / static_cast<double>(n_classes);
+      const double from_above = v == 0 ? uniform : asked_[static_cast<std::size_t>(at)].value;
+      const double own = value(k, from_above);
+      if (!if_zero && at == 0 && own <= 0.0) return;
+      asked_.push_back({at, own, rows});
       class_.push_back(static_cast<std::int32_t>(k));
-      if (kind_ == Loss::squared) held_.push_back({rows[1], rows[2]});
+    };
+    if (kind_ == Loss::squared) {
+      add(0, all, true);
+      held_.push_back({judging.of(v, 1), judging.of(v, 2)});
+    } else if (kind_ == Loss::error) {
+      for (std::int64_t k = 0; k < n_classes; ++k) add(k, all - judging.of(v, k), false);
+    } else {
+      judging.each(v, [&](std::int64_t k, double rows) {
+        if (rows > 0.0) add(k, rows, true);
+      });
     }
   }
 
@@ -242,8 +260,8 @@ void each_group(const Terms& terms, const Grid& grid, const Hearing& hearing, in
 
 }  // namespace
 
-void score_grid(const Terms& terms, const Grid& grid, const Values& values,
-                Table<const double> judging, Loss kind, int n_threads, std::span<double> loss) {
+void score_grid(const Terms& terms, const Grid& grid, const Values& values, const Counts& judging,
+                Loss kind, int n_threads, std::span<double> loss) {
   if (loss.empty()) return;
   const Hearing hearing(terms.tree, values, judging, kind);
   each_group(terms, grid, hearing, n_threads,
@@ -255,7 +273,7 @@ void score_grid(const Terms& terms, const Grid& grid, const Values& values,
 }
 
 JudgedVotes judged_votes(const Terms& terms, const Grid& grid, const Values& values,
-                         Table<const double> judging, Loss kind, int n_threads) {
+                         const Counts& judging, Loss kind, int n_threads) {
   const Hearing hearing(terms.tree, values, judging, kind);
   JudgedVotes judged;
   hearing.each_leaf([&](std::size_t first, std::size_t end) {

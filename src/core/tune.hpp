@@ -15,10 +15,10 @@ struct Grid {
 };
 
 // loss[g]: summed loss of the vote under each law on judging rows, whose weights by node and class
-// are judging (m, n_classes), as count() sums them, or (rows, mean, squares) by node, as moments()
+// are judging, as count() sums them, or (rows, mean, squares) by node, as moments()
 // does, for the squared loss.
-void score_grid(const Terms& terms, const Grid& grid, const Values& values,
-                Table<const double> judging, Loss kind, int n_threads, std::span<double> loss);
+void score_grid(const Terms& terms, const Grid& grid, const Values& values, const Counts& judging,
+                Loss kind, int n_threads, std::span<double> loss);
 
 // The vote's share of the right class, or of numbers its mean. Held-out rows that reach the same
 // leaf, and are of the same class, are one row here; rows: (n,) their weight, truth: (n,) 1 or
@@ -30,7 +30,7 @@ struct JudgedVotes {
 };
 
 JudgedVotes judged_votes(const Terms& terms, const Grid& grid, const Values& values,
-                         Table<const double> judging, Loss kind, int n_threads);
+                         const Counts& judging, Loss kind, int n_threads);
 
 // proportion: (n_laws,) of laws in a mixture, from equal ones by so many steps of the EM algorithm,
 // each of which lowers the log loss of the mixture on judging rows. Returns that loss.

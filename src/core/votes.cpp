@@ -24,6 +24,54 @@ void push_down(Shape tree, std::span<const double> weight, const Values& values,
   }
 }
 
+void push_down_to(Shape tree, std::span<const double> weight, const Values& values,
+                  std::span<const std::int32_t> nodes, Table<double> score) {
+  const std::int64_t n_classes = values.n_classes;
+  // How many of the nodes lie at or below each: a walk passes only where there are some.
+  const auto below = make_buffer<std::int32_t>(tree.size());
+  std::fill_n(below.get(), tree.size(), 0);
+  for (const std::int32_t v : nodes) below[static_cast<std::size_t>(v)] = 1;
+  for (const std::size_t v : turns_down(tree.size()))
+    if (!tree.is_leaf(v)) below[v] += below[tree.left(v)] + below[tree.left(v) + 1];
+
+  // What comes to a node from above lies in a slot. The child with fewer nodes below goes first,
+  // with a copy in the next slot, the other one takes the slot over: so slots are few.
+  struct Waiting {
+    std::size_t node, slot;
+  };
+  struct Slot {
+    std::vector<double> value, sum;
+  };
+  std::vector<Waiting> stack{{0, 0}};
+  std::vector<Slot> slots(1);
+  slots[0].value.assign(static_cast<std::size_t>(n_classes), 1.0 / static_cast<double>(n_classes));
+  slots[0].sum.assign(static_cast<std::size_t>(n_classes), 0.0);
+  NodeValues values_at(values);
+  while (!stack.empty()) {
+    const auto [v, at] = stack.back();
+    stack.pop_back();
+    if (below[v] == 0) continue;
+    spend(3 * n_classes);
+    double* const value = slots[at].value.data();
+    double* const sum = slots[at].sum.data();
+    values_at.see(v);
+    values_at.replace(value);
+    for (std::int64_t k = 0; k < n_classes; ++k) sum[k] += weight[v] * value[k];
+    const auto found = std::ranges::lower_bound(nodes, static_cast<std::int32_t>(v));
+    if (found != nodes.end() && *found == static_cast<std::int32_t>(v))
+      std::copy_n(sum, n_classes, score.row(found - nodes.begin()));
+    if (tree.is_leaf(v)) continue;
+    const std::size_t left = tree.left(v);
+    const bool more_left = below[left] >= below[left + 1];
+    const std::size_t few = left + more_left, many = left + !more_left;
+    stack.push_back({many, at});
+    if (below[few] == 0) continue;
+    if (slots.size() == at + 1) slots.emplace_back();
+    slots[at + 1] = slots[at];
+    stack.push_back({few, at + 1});
+  }
+}
+
 void make_monotone(Shape tree, std::span<const std::int32_t> feature,
                    std::span<const std::int8_t> slope, std::span<const double> value,
                    std::span<double> moved) {

@@ -9,7 +9,8 @@ from certree.arrays import Float64, Int32, OfColumns, array_of, class_number, co
 from certree.rows.deal import checked_groups
 from certree.rows.folds import Indices
 from certree.signatures import checked, expect_settings
-from certree.stats import NodeStats, counted
+from certree.stats import NodeStats
+from certree.stats.nodes import counted
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
 

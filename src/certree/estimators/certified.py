@@ -33,10 +33,11 @@ from certree.grow.growing import MaxDepth
 from certree.progress import progress
 from certree.prunings.penalties import CostComplexity
 from certree.rows.training import Training, other_class, training_rows
-from certree.stats import NodeStats, counted
+from certree.stats import NodeStats
+from certree.stats.nodes import counted
 from certree.tree import Tree, threads
 from certree.tune import Candidate, GrownFold, Mixture, Objective, tune
-from certree.votes import Kind, Voting
+from certree.votes import Kind, Vote, Voting
 from certree.weights.node_weights import NodeWeights
 
 
@@ -136,6 +137,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     370
     """
 
+    stats_: NodeStats
+    vote_: Vote
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
         "grow_size": [Interval(Real, 0, 1, closed="neither")],

@@ -8,25 +8,25 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from certree._core import reach
-from certree.arrays import Float64, nonnegative
+from certree.arrays import nonnegative
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.fitted import reads_state
 from certree.stats import Stats, TargetStats
 from certree.tree import Tree
-from certree.votes import Ballots, Vote
+from certree.votes import DeferredVote, Vote, Voting, vote
 from certree.weights.node_weights import NodeWeights, reached
 
 # Sums of shares are right to a few units of rounding.
 _ROUNDING = 1e-12
 
 
-def cut_below(
-    tree: Tree, stats: Stats, weights: NodeWeights, score: Float64, ends: NDArray[np.bool_]
-) -> tuple[Tree, Stats, NodeWeights, Vote]:
-    """Cut a tree and its columns off below some nodes, (m,), at which prunings that pass them stop.
+Fitted = tuple[Tree, Stats, NodeWeights, Vote | DeferredVote]
 
-    score : (m, K), the votes that nodes have, at `ends` with those of all prunings that pass them.
-    """
+
+def cut_below(
+    tree: Tree, stats: Stats, weights: NodeWeights, ends: NDArray[np.bool_], voting: Voting
+) -> Fitted:
+    """Cut a tree off below some nodes, (m,), at which prunings that pass them stop; vote again."""
     ends = ends | tree.is_leaf
     kept = np.flatnonzero(reach(tree.left, np.where(ends, -np.inf, np.inf)) > 0)
     is_leaf = ends[kept]
@@ -39,30 +39,30 @@ def cut_below(
         np.where(is_leaf, 0.0, weights.chain_entropy[kept]),
         np.where(is_leaf, 0.0, weights.chain_mode[kept]),
     )
-    return tree.restricted(kept, is_leaf), stats.at(kept), law, Vote(score[kept])
+    smaller, own = tree.restricted(kept, is_leaf), stats.at(kept)
+    return smaller, own, law, vote(smaller, own, law, voting)
 
 
-def collapsed(
-    tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote
-) -> tuple[Tree, Stats, NodeWeights, Vote]:
+def collapsed(tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting) -> Fitted:
     """Cut a tree and its columns down to one pruning, given by weights 0 and 1."""
-    return cut_below(tree, stats, weights, ballot.score, weights.weight > 0)
+    return cut_below(tree, stats, weights, weights.weight > 0, voting)
 
 
 def compacted(
-    fitted: tuple[Tree, Stats, NodeWeights, Vote], ballots: Ballots, tolerance: float
-) -> tuple[Tree, Stats, NodeWeights, Vote]:
+    tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting, tolerance: float
+) -> Fitted:
     """Cut off all cells without which no outcome of the vote changes by more than a tolerance.
 
     A pruning that passes a leaf of the smaller tree stops there. So the outcome is that of a vote of
     prunings again, and keeps to slopes like theirs.
     """
-    tree, stats, weights, ballot = fitted
-    score = ballot.score
+    ballots = voting.ballots(tree, stats)
+    score = ballots.cast(tree, weights).score
     stopped = score.copy()  # the outcome where every pruning that comes this far stops
     mass = reached(tree, weights) - weights.weight
     inner = np.flatnonzero(~tree.is_leaf)
-    values = np.eye(ballots.n_values)[ballots.label] if ballots.values is None else ballots.values
+    label = ballots.label
+    values = voting.averages(tree, stats) if label is None else np.eye(score.shape[1])[label]
     stopped[inner] += mass[inner, None] * values[inner]
     low, high = score.copy(), score.copy()
     depth = tree.node_depth[inner]
@@ -72,7 +72,7 @@ def compacted(
         low[nodes] = np.minimum(low[left], low[right])
         high[nodes] = np.maximum(high[left], high[right])
     change = np.maximum(high - stopped, stopped - low).max(axis=1)
-    return cut_below(tree, stats, weights, stopped, change <= tolerance + _ROUNDING)
+    return cut_below(tree, stats, weights, change <= tolerance + _ROUNDING, voting)
 
 
 class CompactTree(TreeVoteEstimator):
@@ -117,8 +117,8 @@ class CompactTree(TreeVoteEstimator):
         most = nonnegative("tolerance", tolerance)
         if isinstance(self.stats_, TargetStats):
             most *= float(np.sqrt(self.stats_.sse[0] / self.stats_.rows[0]))
-        ballots = self._voting().ballots(self.tree_, self.stats_)
         smaller = copy(self)
-        fitted = self.tree_, self.stats_, self.weights_, self.vote_
-        smaller._set_fitted(*compacted(fitted, ballots, most))
+        smaller._set_fitted(
+            *compacted(self.tree_, self.stats_, self.weights_, self._voting(), most)
+        )
         return smaller

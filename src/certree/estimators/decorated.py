@@ -33,7 +33,7 @@ from certree.rows.training import Training, new_rows
 from certree.signatures import POSITIVE
 from certree.tree import LEAF, Tree, threads
 from certree.tune import Candidate, GrownFold, both_sides, tune
-from certree.votes import Voting, vote
+from certree.votes import Voting
 from certree.weights.family import JudgedVotes
 from certree.weights.node_weights import NodeWeights
 
@@ -176,8 +176,7 @@ class DecoratedTree(TreeVoteEstimator):
         self.temperatures_, self.shares_, self.laws_ = {}, [1.0], ["pruning"]
         pruning, models = self._pruned(grown, random_state)
         stats = self._summarise(tree, leaf, rows.y, rows.weight)
-        ballot = vote(tree, stats, pruning, self._voting())
-        self._set_fitted(*collapsed(tree, stats, pruning, ballot))
+        self._set_fitted(*collapsed(tree, stats, pruning, self._voting()))
         numbers = np.flatnonzero(pruning.weight)
         leaves = np.flatnonzero(self.tree_.is_leaf)
         # Nodes that stay keep their order.

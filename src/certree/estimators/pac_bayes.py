@@ -189,12 +189,12 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
         Share of each law in the vote; 1 for a single one.
     tree_ : Tree
         The tree.
-    stats_ : NodeStats
-        Class counts and labels of its nodes.
+    stats_ : NodeStats or SparseNodeStats
+        Class counts and labels of its nodes; the latter if there are more than 100 classes.
     weights_ : NodeWeights
         The law over its prunings.
-    vote_ : Vote
-        The outcome of the vote in every cell.
+    vote_ : Vote or DeferredVote
+        The outcome of the vote in every cell; the latter if there are more than 100 classes.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None
@@ -246,6 +246,8 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
         verbose: int = 0,
     ) -> None:
         self._store(locals())
+
+    _takes_sparse_stats = True
 
     def _voting(self) -> Voting:
         return voting_of(self.vote, self._slopes())

@@ -43,7 +43,7 @@ class PrunedVote(TreeVoteEstimator):
 
     def _vote(self, training: Training, tree: Tree, laws: Mixture) -> None:
         super()._vote(training, tree, laws)
-        self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self.vote_))
+        self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self._voting()))
 
 
 class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):

@@ -23,10 +23,13 @@ from certree.progress import progress
 from certree.rows.categories import Categories
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training, new_rows, one_row, training_rows
-from certree.stats import NodeStats, Stats, TargetStats, counted, measured
+from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
+from certree.stats.nodes import counted
+from certree.stats.sparse import MANY_CLASSES
+from certree.stats.targets import measured
 from certree.tree import LEAF, Tree, lacking_rows, threads
 from certree.tune import Candidate, GrownFold, Mixture, Objective, Search, choose, grow_fold
-from certree.votes import Vote, Voting, spread, vote
+from certree.votes import DeferredVote, Vote, Voting, spread, vote
 from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
 
@@ -222,7 +225,9 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         self.shares_ = laws.shares.tolist()
         self.laws_ = [*laws.families]
 
-    def _set_fitted(self, tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote) -> None:
+    def _set_fitted(
+        self, tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote | DeferredVote
+    ) -> None:
         self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, ballot
 
     # -- prediction --------------------------------------------------------------------------------
@@ -236,18 +241,15 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
         rows, n_threads = new_rows(self, X), threads(self.n_jobs)
         leaves = self.tree_.route(rows, n_threads)
         lacking = lacking_rows(rows)
-        if len(lacking) and not self.tree_.missing_both.any():
-            lacking = lacking[:0]
+        if not len(lacking) or not self.tree_.missing_both.any():
+            return leaves, lacking[:0], np.empty((0, 1 if score is None else score.shape[1]))
         score = self.vote_.score if score is None else score
-        blended = score[:0]
-        if len(lacking):
-            blended = self.tree_.blend(rows[lacking], self.stats_.n, score, n_threads)
-        return leaves, lacking, blended
+        return leaves, lacking, self.tree_.blend(rows[lacking], self.stats_.n, score, n_threads)
 
     def _outcomes(self, X: ArrayLike) -> Float64:
         """Votes in the leaves that rows belong to, (n, K)."""
         leaves, lacking, blended = self._votes(X)
-        found = self.vote_.score.take(leaves, axis=0)
+        found = self.vote_.outcomes(leaves)
         found[lacking] = blended
         return found
 
@@ -394,11 +396,18 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     }
 
     n_classes_: int
-    stats_: NodeStats
+    stats_: NodeStats | SparseNodeStats
+    _takes_sparse_stats: ClassVar[bool] = False
+
+    def _has_sparse_stats(self) -> bool:
+        """Whether classes are so many that most nodes hold few of them."""
+        return self._takes_sparse_stats and self.n_classes_ > MANY_CLASSES
 
     def _summarise(
         self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
-    ) -> NodeStats:
+    ) -> NodeStats | SparseNodeStats:
+        if self._has_sparse_stats():
+            return SparseNodeStats.count(tree, leaf, y, weight, self.n_classes_)
         # Counting takes two classes at least, so that one class is no special case later.
         return counted(tree, leaf, y, weight, max(2, self.n_classes_))
 

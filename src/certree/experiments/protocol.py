@@ -20,7 +20,8 @@ from certree.grow.partition import Partition
 from certree.progress import progress
 from certree.prunings.penalties import CostComplexity, DepthPenalised
 from certree.rows.folds import content_folds
-from certree.stats import count, counted
+from certree.stats import count
+from certree.stats.nodes import counted
 from certree.tune import Candidate, GrownFold, Objective, OneLaw, grow_fold, tune
 from certree.votes import Voting, vote
 from certree.weights.helmbold_schapire import helmbold_schapire_family

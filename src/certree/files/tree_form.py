@@ -12,15 +12,15 @@ from certree.certificates.certificate import restored_certificate
 from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator
 from certree.files.archive import Shapes
-from certree.stats import NodeStats, Stats, TargetStats
+from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.tree import Tree, threads
 from certree.tune import Mixture
-from certree.votes import Vote
+from certree.votes import Vote, vote
 from certree.weights.node_weights import NodeWeights
 
 _Columns = dict[str, tuple[str, str]]
 
-# Type and length of the columns of each part: m nodes, c categories in sets.
+# Type and length of the columns of each part: m nodes, c categories in sets, e counts beyond 0.
 _TREE: _Columns = {
     "feature": ("<i4", "m"),
     "threshold": ("<f8", "m"),
@@ -34,6 +34,12 @@ _TREE: _Columns = {
 _LAW = ("weight", "log_odds", "chain_entropy", "chain_mode")
 _WEIGHTS: _Columns = dict.fromkeys(_LAW, ("<f8", "m"))
 _CLASS_STATS: _Columns = {"counts": ("<f8", "m"), "label": ("<i4", "m")}
+_SPARSE_STATS: _Columns = {
+    "begin": ("<i8", "m + 1"),
+    "classes": ("<i4", "e"),
+    "weight": ("<f8", "e"),
+    "label": ("<i4", "m"),
+}
 _TARGET_STATS: _Columns = dict.fromkeys(("rows", "mean", "sse"), ("<f8", "m"))
 # These have a second axis: classes, of which two are counted at least, or the one number predicted.
 _TABLES = {"stats.counts", "vote.score"}
@@ -42,10 +48,13 @@ _TABLES = {"stats.counts", "vote.score"}
 _MOST_CERTIFICATES = 64
 
 
-def _columns(model: type) -> dict[str, _Columns]:
-    """The arrays of a model by its parts."""
-    stats = _CLASS_STATS if issubclass(model, TreeVoteClassifier) else _TARGET_STATS
-    return {"tree": _TREE, "weights": _WEIGHTS, "vote": {"score": ("<f8", "m")}, "stats": stats}
+def _columns(model: TreeVoteEstimator) -> dict[str, _Columns]:
+    """The arrays of a model by its parts; the number of classes is set."""
+    columns = {"tree": _TREE, "weights": _WEIGHTS}
+    if isinstance(model, TreeVoteClassifier) and model._has_sparse_stats():
+        return {**columns, "stats": _SPARSE_STATS}  # the vote is made of them
+    stats = _CLASS_STATS if isinstance(model, TreeVoteClassifier) else _TARGET_STATS
+    return {**columns, "vote": {"score": ("<f8", "m")}, "stats": stats}
 
 
 def entries_of_tree(model: type) -> frozenset[str]:
@@ -64,7 +73,7 @@ def shapes_of_tree(
     width = max(2, model.n_classes_) if isinstance(model, TreeVoteClassifier) else 1
     return {
         (full := f"{part}.{name}"): (dtype, (length, width) if full in _TABLES else (length,))
-        for part, columns in _columns(type(model)).items()
+        for part, columns in _columns(model).items()
         for name, (dtype, length) in columns.items()
     }
 
@@ -80,7 +89,7 @@ def parts_of_tree(model: TreeVoteEstimator) -> tuple[dict[str, Any], dict[str, N
     }
     arrays = {
         f"{part}.{name}": getattr(getattr(model, f"{part}_"), name)
-        for part, columns in _columns(type(model)).items()
+        for part, columns in _columns(model).items()
         for name in columns
     }
     if isinstance(model.stats_, TargetStats):
@@ -97,7 +106,7 @@ def restore_tree(
     """Check these parts and set the fitted attributes; number of features and classes are set."""
     parts = {
         part: [arrays[f"{part}.{name}"] for name in columns]
-        for part, columns in _columns(type(model)).items()
+        for part, columns in _columns(model).items()
     }
     tree = Tree(
         **dict(zip(_TREE, parts["tree"], strict=True)),
@@ -111,18 +120,30 @@ def restore_tree(
     leaves = push_down(tree.left, law.weight, None, np.ones((tree.n_nodes, 1)), 1)
     if not np.allclose(leaves[tree.is_leaf], 1):
         raise ValueError("weight must sum to 1 along every path of the tree")
-    ballot = Vote(*parts["vote"])
-    if isinstance(model, TreeVoteClassifier):
-        stats: Stats = NodeStats(*parts["stats"]).of(tree)
-        _expect_shares(model, ballot, tree.is_leaf)
+    stats = _stats_of(model, header, parts["stats"]).of(tree)
+    if isinstance(stats, SparseNodeStats):
+        ballot = vote(tree, stats, law, model._voting())
     else:
-        rows, mean, sse = parts["stats"]
-        stats = TargetStats(rows, mean, sse, _number(header["unit"])).of(tree)
+        ballot = Vote(*parts["vote"])
+    if isinstance(model, TreeVoteClassifier) and isinstance(ballot, Vote):
+        _expect_shares(model, ballot, tree.is_leaf)
     model._set_laws(_laws(model, header))
     model._set_fitted(tree, stats, law, ballot)
     _expect_usable(model)
     if isinstance(model, CertifiedTreeClassifier):
         _set_certificates(model, header["certificates"], header["deployed"])
+
+
+def _stats_of(
+    model: TreeVoteEstimator, header: dict[str, Any], columns: list[NDArray[Any]]
+) -> Stats:
+    if not isinstance(model, TreeVoteClassifier):
+        rows, mean, sse = columns
+        return TargetStats(rows, mean, sse, _number(header["unit"]))
+    if model._has_sparse_stats():
+        begin, classes, weight, label = columns
+        return SparseNodeStats(begin, classes, weight, label, model.n_classes_)
+    return NodeStats(*columns)
 
 
 def _number(value: Any) -> float:

@@ -17,7 +17,7 @@ from scipy.special import entr, log_softmax, logsumexp
 from certree._core import judged_votes, score_grid, weigh
 from certree.arrays import LARGEST, Float64, Int32, OfColumns, array_of, column
 from certree.signatures import checked
-from certree.stats import NodeStats, Stats
+from certree.stats import NodeStats, SparseNodeStats, Stats
 from certree.tree import LEAF, Tree
 from certree.weights.node_weights import NodeWeights
 
@@ -35,15 +35,15 @@ class JudgedVotes:
     ----------
     label : ndarray of int32, shape (m,), or None
         What nodes vote for, unless `values` are given.
-    values : ndarray of float64, shape (m, K), or None
+    values : ndarray of float64, shape (m, K), entries and smoothing, or None
         How nodes spread their votes, or the means that they predict.
-    judging : ndarray of float64, shape (m, K) or (m, 3)
-        The table of statistics of the judging rows in every node.
+    judging : ndarray of float64, shape (m, K) or (m, 3), or entries
+        What `Stats.table` says of the judging rows.
     """
 
     label: Int32 | None
-    values: Float64 | None
-    judging: Float64
+    values: Any
+    judging: Any
 
 
 class Tunable(Protocol):
@@ -263,7 +263,7 @@ def loss_family(
     """
     gains, root = stats.of(tree).terms(tree, n_terms, empty_leaves)
     if loss == "log_loss":
-        if not isinstance(stats, NodeStats):
+        if not isinstance(stats, NodeStats | SparseNodeStats):
             raise ValueError('a numeric target takes loss="error", got "log_loss"')
         nats = stats.log_loss
         gains = np.column_stack([gains_of(tree, nats), gains[:, 1:]])

@@ -46,12 +46,15 @@ void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
   }
 }
 
-void majority(Shape tree, Table<const double> counts, std::span<std::int32_t> label) {
+void majority(Shape tree, const Counts& counts, std::span<std::int32_t> label) {
   label[0] = 0;
-  for (const std::size_t v : turns(tree.size(), counts.width)) {
-    const double* row = counts.row(v);
-    const double* largest = std::max_element(row, row + counts.width);
-    if (*largest > 0.0) label[v] = static_cast<std::int32_t>(largest - row);
+  for (const std::size_t v : turns(tree.size(), counts.width())) {
+    double largest = 0.0;
+    counts.each(v, [&](std::int64_t k, double weight) {
+      if (weight <= largest) return;
+      largest = weight;
+      label[v] = static_cast<std::int32_t>(k);
+    });
     if (!tree.is_leaf(v)) label[tree.left(v)] = label[tree.left(v) + 1] = label[v];
   }
 }

@@ -3,7 +3,7 @@
 // A node without rows says what its parent does.
 #pragma once
 
-#include "tree.hpp"
+#include "counts.hpp"
 
 namespace certree {
 
@@ -21,14 +21,22 @@ struct RoutedRows {
 void count(Shape tree, const RoutedRows& rows, std::span<const std::int32_t> y,
            Table<double> counts);
 
+// The same for many classes, of which most nodes hold few: entries of each node by ascending class.
+struct CountedEntries {
+  std::vector<std::int64_t> begin;  // (m + 1,)
+  std::vector<std::int32_t> classes;
+  std::vector<double> weight;
+};
+CountedEntries count_entries(Shape tree, const RoutedRows& rows, std::span<const std::int32_t> y);
+
 // total, mean, squares: (m,) weight of the rows in each node, mean of their targets (n_rows,) and
 // weighted sum of squared distances from it.
 void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
              std::span<double> total, std::span<double> mean, std::span<double> squares);
 
 // label: (m,) the class with the largest count, ties to the lowest; a root without rows has class
-// 0. counts: (m, n_classes).
-void majority(Shape tree, Table<const double> counts, std::span<std::int32_t> label);
+// 0.
+void majority(Shape tree, const Counts& counts, std::span<std::int32_t> label);
 
 // frequency: (m, n_classes), shares of the classes among the rows of a node and `smoothing` more
 // that are like its parent's shares; the root's parent has uniform ones.

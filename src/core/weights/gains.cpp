@@ -27,16 +27,14 @@ void law_gains(Shape tree, bool empty_leaves_count, const RowsOf& rows_of,
 
 }  // namespace
 
-void error_gains(Shape tree, Table<const double> counts, std::span<const std::int32_t> label,
+void error_gains(Shape tree, const Counts& counts, std::span<const std::int32_t> label,
                  bool empty_leaves_count, Table<double> gains) {
-  const auto rows_of = [&](std::size_t v) {
-    return std::accumulate(counts.row(v), counts.row(v) + counts.width, 0.0);
-  };
-  const auto errors = [&](std::size_t v) { return rows_of(v) - counts.row(v)[label[v]]; };
+  const auto rows_of = [&](std::size_t v) { return counts.total(v); };
+  const auto errors = [&](std::size_t v) { return rows_of(v) - counts.of(v, label[v]); };
   const auto loss_gain = [&](std::size_t v, std::size_t l, std::size_t r) {
     return errors(l) + errors(r) - errors(v);
   };
-  law_gains(tree, empty_leaves_count, rows_of, loss_gain, counts.width, gains);
+  law_gains(tree, empty_leaves_count, rows_of, loss_gain, counts.width(), gains);
 }
 
 void squared_gains(Shape tree, std::span<const double> rows, std::span<const double> mean,

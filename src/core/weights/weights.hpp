@@ -1,7 +1,7 @@
 // Laws over the prunings of a tree: what its nodes are worth, and how likely each is to be a leaf.
 #pragma once
 
-#include "tree.hpp"
+#include "counts.hpp"
 
 namespace certree {
 
@@ -20,9 +20,9 @@ struct Terms {
   std::size_t n_terms() const { return static_cast<std::size_t>(gains.width); }
 };
 
-// gains, with terms (errors, sqrt of rows[, is a leaf]) for counts (m, n_classes) and labels (m,):
-// (m, n_terms), n_terms 2 or 3. The third term is 1 for nodes with rows, or for every node.
-void error_gains(Shape tree, Table<const double> counts, std::span<const std::int32_t> label,
+// gains, with terms (errors, sqrt of rows[, is a leaf]) for counts and labels (m,): (m, n_terms),
+// n_terms 2 or 3. The third term is 1 for nodes with rows, or for every node.
+void error_gains(Shape tree, const Counts& counts, std::span<const std::int32_t> label,
                  bool empty_leaves_count, Table<double> gains);
 
 // The same for moments (m,): the first term is the sum of squares over `unit`.

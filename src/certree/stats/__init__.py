@@ -1,0 +1,15 @@
+"""The statistics of every node: class counts and labels, or moments of a number."""
+
+from certree.stats.nodes import NodeStats, Stats, count
+from certree.stats.sparse import SparseNodeStats
+from certree.stats.targets import TargetStats, measure, noise_variance
+
+__all__ = [
+    "NodeStats",
+    "SparseNodeStats",
+    "Stats",
+    "TargetStats",
+    "count",
+    "measure",
+    "noise_variance",
+]

@@ -1,0 +1,158 @@
+"""What the weighing rows say about every node where there are many classes: counts without zeros."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import entr
+
+from certree._core import count_entries, error_gains, majority
+from certree.arrays import MOST_ROWS, Float64, Int32, Int64, OfColumns, class_number, codes
+from certree.stats.nodes import NodeStats, expect_nodes
+from certree.tree import Tree
+
+__all__ = ["SparseNodeStats"]
+
+# From here on estimators whose stages can do with entries do not make tables.
+MANY_CLASSES = 100
+
+# What the core takes instead of a table: begin, classes, weight and the number of classes.
+Entries = tuple[Int64, Int32, Float64, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseNodeStats(OfColumns):
+    """Class counts and a label for every node of a tree, of those classes that a node has rows of.
+
+    Parameters
+    ----------
+    begin : array-like of int, shape (m + 1,)
+        Entries ``begin[v] .. begin[v + 1] - 1`` are those of node v.
+    classes : array-like of int, shape (e,)
+        Class of each entry, ascending in a node.
+    weight : array-like of float, shape (e,)
+        Number (or weight) of the rows of that class in that node, which is positive.
+    label : array-like of int, shape (m,)
+        Class that each node predicts.
+    n_classes : int
+        Number of classes, K.
+
+    Raises
+    ------
+    TypeError
+        If a dtype does not convert without loss.
+    ValueError
+        If shapes do not go together, a class or a label is none, classes do not ascend, or weights
+        are not positive or sum to more than 1e280 in a node.
+    """
+
+    begin: Int64
+    classes: Int32
+    weight: Float64
+    label: Int32
+    n_classes: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_classes", class_number(self.n_classes))
+        self._check("int64", (None,), "begin")
+        self._check("float64", (None,), "weight")
+        m, n = len(self.begin) - 1, len(self.weight)
+        rises = m >= 0 and self.begin[0] == 0 and (np.diff(self.begin) >= 0).all()
+        if not rises or self.begin[-1] != n:
+            raise ValueError(f"begin must rise from 0 to the number of entries, {n}")
+        object.__setattr__(self, "classes", codes("classes", self.classes, n, self.n_classes))
+        object.__setattr__(self, "label", codes("label", self.label, m, self.n_classes))
+        if (np.diff(self._node * np.int64(self.n_classes) + self.classes) <= 0).any():
+            raise ValueError("classes must ascend in every node")
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not ((self.weight > 0).all() and (self.n <= MOST_ROWS).all()):
+                raise ValueError(
+                    f"weight must be positive, and sum to at most {MOST_ROWS:g} in a node"
+                )
+
+    @classmethod
+    def count(
+        cls, tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, n_classes: int
+    ) -> "SparseNodeStats":
+        """Count rows that have been checked and routed to their leaves."""
+        entries = count_entries(tree.left, leaf, y, weight)
+        return cls(*entries, majority(tree.left, (*entries, n_classes)), n_classes)
+
+    @property
+    def _node(self) -> NDArray[np.intp]:
+        """Node of each entry, (e,)."""
+        return np.repeat(np.arange(len(self.label)), np.diff(self.begin))
+
+    def _csr(self, values: Float64) -> csr_array:
+        return csr_array(
+            (values, self.classes, self.begin), shape=(len(self.label), self.n_classes)
+        )
+
+    def _sums(self, values: Float64) -> Float64:
+        """Sums over the entries of each node, (e,) -> (m,)."""
+        return np.asarray(self._csr(values).sum(axis=1), dtype=np.float64)
+
+    @property
+    def counts(self) -> Float64:
+        """The counts as a table, (m, K), which may take much memory."""
+        return self._csr(self.weight).toarray()
+
+    def dense(self) -> NodeStats:
+        """The same as `NodeStats`, for what works on tables."""
+        return NodeStats(self.counts, self.label)
+
+    @property
+    def n(self) -> Float64:
+        """Rows in each node, (m,)."""
+        return self._sums(self.weight)
+
+    @property
+    def errors(self) -> Float64:
+        """Rows in each node that its label gets wrong, (m,)."""
+        return self._sums(np.where(self.classes == self.label[self._node], 0.0, self.weight))
+
+    @property
+    def loss(self) -> Float64:
+        """The errors, (m,)."""
+        return self.errors
+
+    @property
+    def log_loss(self) -> Float64:
+        """Log loss of the rows of each node under its own frequencies (nats), (m,)."""
+        n = self.n
+        return n * self._sums(entr(self.weight / n[self._node]))
+
+    @property
+    def impurity(self) -> Float64:
+        """Rows of each node times its Gini index, (m,)."""
+        share = self.weight / self.n[self._node]
+        return self._sums(self.weight * (1.0 - share))
+
+    @property
+    def table(self) -> Entries:
+        """The entries as the core takes them."""
+        return self.begin, self.classes, self.weight, self.n_classes
+
+    def of(self, tree: Tree) -> Self:
+        """Check that the statistics belong to a tree of this size, and return them."""
+        expect_nodes(len(self.label), tree)
+        return self
+
+    def terms(self, tree: Tree, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
+        """Errors, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
+        gains = error_gains(tree.left, self.table, self.label, n_terms, empty_leaves)
+        n = self.weight[: self.begin[1]].sum()
+        wrong = self.weight[: self.begin[1]][self.classes[: self.begin[1]] != self.label[0]].sum()
+        return gains, np.array([wrong, np.sqrt(n), float(empty_leaves or n > 0)][:n_terms])
+
+    def averages(self, tree: Tree, smoothing: float) -> Float64:
+        """Shares of the classes in each node as a table, (m, K); see `counts`."""
+        return self.dense().averages(tree, smoothing)
+
+    def at(self, nodes: NDArray[np.intp]) -> "SparseNodeStats":
+        """The statistics of some nodes."""
+        part = self._csr(self.weight)[nodes]
+        begin = part.indptr.astype(np.int64)
+        return SparseNodeStats(begin, part.indices, part.data, self.label[nodes], self.n_classes)
