@@ -2,6 +2,7 @@
 // codes.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <stdexcept>
 #include <string>
@@ -23,43 +24,50 @@ auto ordered_bits(Real x) {
   return static_cast<Bits>(bits & sign ? ~bits : bits | sign);
 }
 
-// Sorts the rows of one feature into `list`, by radix: eleven bits at a time, passes in which all
-// rows agree left out. Stable, so equal values stand in the order of the rows.
+template <class Bits>
+struct Key {
+  Bits bits;
+  std::uint32_t row;
+};
+
+// Sorts n keys by radix, so many bits at a time, passes in which all keys agree left out. Stable,
+// so equal values stand in the order of the rows. `others` is scratch of the same length.
+template <int kDigit, class Bits>
+void sort_by_radix(Buffer<Key<Bits>>& keys, Buffer<Key<Bits>>& others, std::int64_t n) {
+  constexpr std::size_t kSize = std::size_t{1} << kDigit;
+  constexpr int kPasses = (8 * static_cast<int>(sizeof(Bits)) + kDigit - 1) / kDigit;
+  const auto digit = [](Bits bits, int pass) { return (bits >> (pass * kDigit)) & (kSize - 1); };
+  std::array<std::uint32_t, kSize * kPasses> starts{};
+  for (const auto part : stretches(keys.get(), keys.get() + n))
+    for (const Key<Bits>& key : part)
+      for (int pass = 0; pass < kPasses; ++pass)
+        ++starts[static_cast<std::size_t>(pass) * kSize + digit(key.bits, pass)];
+  for (int pass = 0; pass < kPasses; ++pass) {
+    std::uint32_t* start = starts.data() + static_cast<std::size_t>(pass) * kSize;
+    if (start[digit(keys[0].bits, pass)] == n) continue;
+    std::exclusive_scan(start, start + kSize, start, std::uint32_t{0});
+    for (const auto part : stretches(keys.get(), keys.get() + n))
+      for (const Key<Bits> key : part) others[start[digit(key.bits, pass)]++] = key;
+    std::swap(keys, others);
+  }
+}
+
+// Sorts the rows of one feature into `list`, equal values in the order of the rows.
 template <class Real>
 void sort_feature(const Table<const Real>& X, std::int64_t j, RankedRow* list) {
   using Bits = decltype(ordered_bits(Real{}));
-  struct Key {
-    Bits bits;
-    std::uint32_t row;
-  };
-  constexpr int kDigit = 11;
-  constexpr std::size_t kSize = std::size_t{1} << kDigit;
-  constexpr int kPasses = (8 * static_cast<int>(sizeof(Real)) + kDigit - 1) / kDigit;
   const std::int64_t n = X.n_rows;
-  auto keys = make_buffer<Key>(n), others = make_buffer<Key>(n);
+  auto keys = make_buffer<Key<Bits>>(n), others = make_buffer<Key<Bits>>(n);
   for (const std::size_t i : turns(n))
     keys[i] = {ordered_bits(X.row(i)[j]), static_cast<std::uint32_t>(i)};
-  if (n < 2048) {
-    std::sort(keys.get(), keys.get() + n, [](const Key& a, const Key& b) {
+  if (n < 128)
+    std::sort(keys.get(), keys.get() + n, [](const auto& a, const auto& b) {
       return a.bits < b.bits || (a.bits == b.bits && a.row < b.row);
     });
-  } else {
-    std::vector<std::uint32_t> starts(kSize * kPasses, 0);
-    for (const auto part : stretches(keys.get(), keys.get() + n))
-      for (const Key& key : part)
-        for (int pass = 0; pass < kPasses; ++pass)
-          ++starts[static_cast<std::size_t>(pass) * kSize +
-                   ((key.bits >> (pass * kDigit)) & (kSize - 1))];
-    for (int pass = 0; pass < kPasses; ++pass) {
-      std::uint32_t* start = starts.data() + static_cast<std::size_t>(pass) * kSize;
-      if (std::any_of(start, start + kSize, [&](std::uint32_t c) { return c == n; })) continue;
-      std::exclusive_scan(start, start + kSize, start, std::uint32_t{0});
-      for (const auto part : stretches(keys.get(), keys.get() + n))
-        for (const Key key : part)
-          others[start[(key.bits >> (pass * kDigit)) & (kSize - 1)]++] = key;
-      std::swap(keys, others);
-    }
-  }
+  else if (n < 16384)  // counting a digit takes as long as moving so many rows
+    sort_by_radix<8>(keys, others, n);
+  else
+    sort_by_radix<11>(keys, others, n);
   std::uint32_t rank = 0;
   for (const std::size_t i : turns(n)) {
     if (i > 0 && keys[i].bits != keys[i - 1].bits) ++rank;
