@@ -65,6 +65,7 @@ class Part {
         codes_(make_buffer<std::uint32_t>(m_, whole.codes.n_rows)),
         rows_{whole.X,
               whole.features,
+              whole.few,
               original_.get(),
               y_.get(),
               whole.weight ? weight_.get() : nullptr,
@@ -149,6 +150,18 @@ class OwnUnit {
   bool is_plain_ = true;
 };
 
+// The features of numbers that cells count by value. Not where weights or numbers are summed, whose
+// order shows in the last bits, or where cells look at few features.
+template <class Sweep, class Real, class Y>
+FewValues counted_features(const Table<const Real>& X, const Y* y, std::int32_t n_classes,
+                           const double* weight, const Greedy& greedy, int n_threads) {
+  constexpr std::int64_t kMostRows = std::int64_t{1} << 26;  // their squares are exact
+  if (std::is_same_v<Y, double> || weight || X.n_rows > kMostRows || greedy.random_cuts ||
+      greedy.max_features < X.width)
+    return {};
+  return {X, greedy.category, Sweep(y, weight, n_classes).width(), n_threads};
+}
+
 template <class Sweep, class Real, class Y>
 TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y* y,
                       std::int32_t n_classes, const Stopping& stopping, Greedy greedy,
@@ -156,7 +169,8 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y*
   const std::int64_t n = X.n_rows;
   const OwnUnit unit(stopping.weight);
   greedy.min_gain = std::ldexp(greedy.min_gain, -unit.exponent());
-  Features features(X.width, greedy.category);
+  const FewValues few = counted_features<Sweep>(X, y, n_classes, unit.weight(), greedy, n_threads);
+  Features features(X.width, greedy.category, few);
   const auto code_buffer = make_buffer<std::uint32_t>(n, features.n_sets());
   const auto list_buffer = make_buffer<RankedRow>(n, features.n_lists());
   const Table<std::uint32_t> codes{code_buffer.get(), features.n_sets(), n};
@@ -165,13 +179,12 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y*
   if (ranked.place.empty())
     rank_numbers(X, features, n_threads, lists);
   else
-    parallel_for(features.n_numbers(), n_threads,
-                 [&](std::int64_t i) { pick(ranked, i, n, lists.row(i)); });
-  if (features.n_sets() > 0)
+    pick_numbers(ranked, features, n_threads, lists);
+  if (features.has_others())
     for (const std::size_t i : turns(n))
       lists.row(features.n_numbers())[i] = {0, static_cast<std::uint32_t>(i)};
-  const CartRows<Real, Y> rows{X,         &features, nullptr, y, unit.weight(), unit.exponent(),
-                               n_classes, lists,     codes};
+  const CartRows<Real, Y> rows{
+      X, &features, &few, nullptr, y, unit.weight(), unit.exponent(), n_classes, lists, codes};
   return grow_presorted<Sweep>(rows, stopping, greedy, n_threads);
 }
 

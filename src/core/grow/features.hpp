@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "grow/few_values.hpp"
 #include "grow/grow.hpp"
 #include "parallel.hpp"
 
@@ -75,18 +76,28 @@ void sort_feature(const Table<const Real>& X, std::int64_t j, RankedRow* list) {
   }
 }
 
-// Which features are categories and which are numbers.
+// Which features are categories and which are numbers in an order; numbers with few values are
+// neither.
 struct Features {
-  std::vector<std::int64_t> numbers;  // their features, one list each
-  std::vector<std::int64_t> sets;     // the features of categories, one column of codes each
-  std::vector<std::int64_t> place;    // (p,) index in numbers, or the complement of that in sets
+  std::vector<std::int64_t> numbers;    // their features, one list each
+  std::vector<std::int64_t> ranked_at;  // which of the features without categories each of them is
+  std::vector<std::int64_t> sets;       // the features of categories, one column of codes each
+  std::vector<std::int64_t> place;      // (p,) index in numbers, or the complement of that in sets
   // The distinct categories of each feature of categories, ascending. A row's code is the index of
   // its category in them; a missing one has the code behind the last.
   std::vector<std::vector<std::int32_t>> categories;
 
-  Features(std::int64_t p, std::span<const std::uint8_t> is_categorical) {
+  Features(std::int64_t p, std::span<const std::uint8_t> is_categorical,
+           const FewValues& few = FewValues()) {
+    std::int64_t n_ranked = 0;
     for (std::int64_t j = 0; j < p; ++j) {
       const bool by_set = !is_categorical.empty() && is_categorical[static_cast<std::size_t>(j)];
+      if (few.holds(j)) {
+        place.push_back(0);
+        ++n_ranked;
+        continue;
+      }
+      if (!by_set) ranked_at.push_back(n_ranked++);
       auto& kind = by_set ? sets : numbers;
       const auto index = static_cast<std::int64_t>(kind.size());
       place.push_back(by_set ? ~index : index);
@@ -109,8 +120,9 @@ struct Features {
   }
   std::int64_t n_numbers() const { return static_cast<std::int64_t>(numbers.size()); }
   std::int64_t n_sets() const { return static_cast<std::int64_t>(sets.size()); }
-  // One per number and, if there are categories, one more that only says which rows a cell has.
-  std::int64_t n_lists() const { return n_numbers() + (sets.empty() ? 0 : 1); }
+  // One per number and, if there are other features, one more that only says which rows a cell has.
+  bool has_others() const { return numbers.size() < place.size(); }
+  std::int64_t n_lists() const { return n_numbers() + has_others(); }
 };
 
 inline constexpr std::uint32_t kMostCategories = 1u << 24;
@@ -178,8 +190,7 @@ void rank_numbers(const Table<const Real>& X, const Features& features, int n_th
   });
 }
 
-// The n rows of the grower in the order of the i-th feature of numbers, out of all that were
-// ranked.
+// The n rows of the grower in the order of the i-th feature that was ranked, out of all rows.
 inline void pick(const Ranked& ranked, std::int64_t i, std::int64_t n, RankedRow* list) {
   const std::int32_t* const place_of = ranked.place.data();
   const RankedRow* const end = ranked.order.row(i + 1);
@@ -193,6 +204,14 @@ inline void pick(const Ranked& ranked, std::int64_t i, std::int64_t n, RankedRow
     }
   }
   if (to != list + n) throw std::invalid_argument("order must hold every row once");
+}
+
+// The same for all lists. Numbers with few values have been ranked, too.
+inline void pick_numbers(const Ranked& ranked, const Features& features, int n_threads,
+                         const Table<RankedRow>& lists) {
+  parallel_for(features.n_numbers(), n_threads, [&](std::int64_t i) {
+    pick(ranked, features.ranked_at[static_cast<std::size_t>(i)], lists.width, lists.row(i));
+  });
 }
 
 }  // namespace certree
