@@ -874,6 +874,16 @@ def unit_rows(n_classes):
     return X, y % n_classes, rng.gamma(0.5, size=200)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_entropy_of_more_rows_than_are_looked_up_is_that_of_rows_that_weigh(n_classes):
+    n = 2**22 + 1000
+    rng = np.random.default_rng(n_classes)
+    X = rng.integers(0, 40, (n, 1)).astype(np.float32)
+    y = (rng.integers(0, 40 * n_classes, n) < X[:, 0]) + (X[:, 0] > 20) * (n_classes - 2)
+    counted = grow_cart(X, y, max_depth=2)
+    assert_same_tree(counted, grow_cart(X, y, max_depth=2, sample_weight=np.full(n, 2.0)))
+
+
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("criterion", CRITERIA)

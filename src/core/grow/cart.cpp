@@ -211,14 +211,18 @@ TreeColumns grow_cart(Table<const Real> X, const Ranked& ranked, const Response&
   if (binary)
     std::transform(y, y + X.n_rows, bits.get(),
                    [](std::int32_t k) { return static_cast<std::uint8_t>(k); });
+  const auto by_counted_entropy = [&]<class Part>(std::type_identity<Part>) {
+    return binary ? with(std::type_identity<BinaryEntropySweep<Part>>(), bits.get())
+                  : with(std::type_identity<CountedEntropySweep<Part>>(), y);
+  };
   switch (response.criterion) {
     case Criterion::squared:
       return with(std::type_identity<SquaredSweep<double>>(), response.target.data());
     case Criterion::entropy:
-      if (!stopping.weight.empty() || static_cast<double>(X.n_rows) > Information::kMost)
-        return with(std::type_identity<EntropySweep>(), y);
-      if (binary) return with(std::type_identity<BinaryEntropySweep>(), bits.get());
-      return with(std::type_identity<CountedEntropySweep>(), y);
+      if (!stopping.weight.empty()) return with(std::type_identity<EntropySweep>(), y);
+      if (static_cast<double>(X.n_rows) > Information::kMost)
+        return by_counted_entropy(std::type_identity<LookedUpOrNot>());
+      return by_counted_entropy(std::type_identity<LookedUp>());
     case Criterion::misclassification:
       return with(std::type_identity<MisclassificationSweep>(), y);
     default:
