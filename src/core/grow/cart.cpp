@@ -108,6 +108,7 @@ template <class Sweep, class Rows>
 TreeColumns grow_presorted(const Rows& rows, const Stopping& stopping, const Greedy& greedy,
                            int n_threads) {
   using Rule = CartRule<Rows, Sweep>;
+  using PartRule = CartRule<Rows, typename OfParts<Sweep>::type>;
   std::vector<std::int64_t> precedence(static_cast<std::size_t>(rows.X.width));
   std::iota(precedence.begin(), precedence.end(), std::int64_t{0});
   const Rule rule(rows, stopping, greedy, precedence, n_threads);
@@ -116,11 +117,11 @@ TreeColumns grow_presorted(const Rows& rows, const Stopping& stopping, const Gre
   const auto grow_part = [&](const CartCell& cell) {
     if (cell.is_leaf) return Growth<Rule>::whole(rule, cell);
     const Part<Rows> part(rows, cell, number.get());
-    const Rule part_rule(part.rows(), stopping, greedy, precedence, 1);
+    const PartRule part_rule(part.rows(), stopping, greedy, precedence, 1);
     CartCell part_cell = cell;
     part_cell.begin = 0;
     part_cell.end = part.rows().size();
-    return Growth<Rule>::whole(part_rule, part_cell);
+    return Growth<PartRule>::whole(part_rule, part_cell);
   };
   return Growth<Rule>::run(rule, rule.root(), n_threads, grow_part);
 }
@@ -219,7 +220,8 @@ TreeColumns grow_cart(Table<const Real> X, const Ranked& ranked, const Response&
     case Criterion::squared:
       return with(std::type_identity<SquaredSweep<double>>(), response.target.data());
     case Criterion::entropy:
-      if (!stopping.weight.empty()) return with(std::type_identity<EntropySweep>(), y);
+      if (!stopping.weight.empty() || static_cast<double>(X.n_rows / kParts) > Information::kMost)
+        return with(std::type_identity<EntropySweep>(), y);
       if (static_cast<double>(X.n_rows) > Information::kMost)
         return by_counted_entropy(std::type_identity<LookedUpOrNot>());
       return by_counted_entropy(std::type_identity<LookedUp>());

@@ -183,7 +183,7 @@ struct LookedUp {
   std::int64_t operator[](std::uint32_t n) const { return table[n]; }
 };
 
-// The same where cells may have more rows than the table holds.
+// The same where cells may have more rows than the table holds; parts of the tree do not.
 struct LookedUpOrNot {
   double scale = Information::kScale;
   const std::int64_t* table = nullptr;
@@ -337,6 +337,20 @@ struct BinaryEntropySweep {
   }
   bool is_ordered() const { return true; }
   double score(const double* sums) const { return sums[1] / sums[0]; }
+};
+
+// The sweep of the parts of a tree, of which none has more than 1 / kParts of the rows.
+template <class Sweep>
+struct OfParts {
+  using type = Sweep;
+};
+template <>
+struct OfParts<BinaryEntropySweep<LookedUpOrNot>> {
+  using type = BinaryEntropySweep<LookedUp>;
+};
+template <>
+struct OfParts<CountedEntropySweep<LookedUpOrNot>> {
+  using type = CountedEntropySweep<LookedUp>;
 };
 
 struct MisclassificationSweep : ClassSweep<MisclassificationSweep> {
