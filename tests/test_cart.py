@@ -44,7 +44,29 @@ def test_every_cut_is_the_best_of_all_cuts(X_y, criterion, weighted):
     X = np.where(abs(X) > 1e200, 17.0, X)
     weight = np.random.default_rng(len(X)).integers(1, 4, len(X)).astype(float)
     weight = weight if weighted else np.ones(len(X))
+    assert_every_cut_is_the_best(X, y * 1.5 if criterion == "squared" else y, weight, criterion)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@given(st.integers(0, 10**6))
+def test_every_cut_of_few_values_is_the_best_of_all_cuts(n_classes, criterion, seed):
+    X, y = few_values(seed, 60, n_classes)
     response = y * 1.5 if criterion == "squared" else y
+    assert_every_cut_is_the_best(X, response, np.ones(60), criterion)
+
+
+def few_values(seed, n, n_classes):
+    """Flags, counts, a constant and numbers, and classes that some of them decide."""
+    rng = np.random.default_rng(seed)
+    X = rng.poisson([0.05, 0.3, 0.7, 3, 0, 9], (n, 6)) * [1.0, -1.0, 0.1, 2.0, 1.0, 1.0]
+    X[:, 5] += rng.normal(size=n).round(1)
+    y = np.minimum((X[:, 0] - X[:, 1] + rng.random(n)).astype(int), n_classes - 1)
+    return X, y
+
+
+def assert_every_cut_is_the_best(X, response, weight, criterion):
+    weighted = (weight != 1).any()
     tree = grow_cart(X, response, criterion=criterion, sample_weight=weight)
     worth = np.full(X.shape[1], -np.inf)  # of each feature at the root
     for gain, j, *_ in reference.cart_cuts(X, response, weight, criterion):
@@ -343,6 +365,19 @@ def test_threads_do_not_change_a_bit(criterion):
     a = grow_cart(X, response, **switches)
     b = grow_cart(X, response, **switches, n_jobs=2)
     assert_same_tree(a, b)
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("criterion", CRITERIA[:3])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n", [50, 900, 40_000])
+def test_features_of_few_values_grow_like_those_in_an_order(n, n_classes, criterion):
+    X, y = few_values(n, n, n_classes)
+    counted = grow_cart(X, y, criterion=criterion)
+    assert_same_tree(counted, grow_cart(X, y, criterion=criterion, n_jobs=2))
+    # Rows that weigh are never counted by value.
+    ordered = grow_cart(X, y, criterion=criterion, sample_weight=np.full(n, 2.0))
+    assert_same_tree(counted, ordered)
 
 
 def test_large_trees_are_those_of_scikit_learn_up_to_ties():
@@ -837,6 +872,16 @@ def unit_rows(n_classes):
     X[:, 3] = rng.integers(0, 5, 200)
     y = (X[:, 0] > 0).astype(int) + (X[:, 1] * (n_classes > 2) > 0) + rng.integers(0, 2, 200)
     return X, y % n_classes, rng.gamma(0.5, size=200)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_entropy_of_more_rows_than_are_looked_up_is_that_of_rows_that_weigh(n_classes):
+    n = 2**22 + 1000
+    rng = np.random.default_rng(n_classes)
+    X = rng.integers(0, 40, (n, 1)).astype(np.float32)
+    y = (rng.integers(0, 40 * n_classes, n) < X[:, 0]) + (X[:, 0] > 20) * (n_classes - 2)
+    counted = grow_cart(X, y, max_depth=2)
+    assert_same_tree(counted, grow_cart(X, y, max_depth=2, sample_weight=np.full(n, 2.0)))
 
 
 @pytest.mark.parametrize("unit", UNITS)

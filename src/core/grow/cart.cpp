@@ -65,6 +65,7 @@ class Part {
         codes_(make_buffer<std::uint32_t>(m_, whole.codes.n_rows)),
         rows_{whole.X,
               whole.features,
+              whole.few,
               original_.get(),
               y_.get(),
               whole.weight ? weight_.get() : nullptr,
@@ -107,6 +108,7 @@ template <class Sweep, class Rows>
 TreeColumns grow_presorted(const Rows& rows, const Stopping& stopping, const Greedy& greedy,
                            int n_threads) {
   using Rule = CartRule<Rows, Sweep>;
+  using PartRule = CartRule<Rows, typename OfParts<Sweep>::type>;
   std::vector<std::int64_t> precedence(static_cast<std::size_t>(rows.X.width));
   std::iota(precedence.begin(), precedence.end(), std::int64_t{0});
   const Rule rule(rows, stopping, greedy, precedence, n_threads);
@@ -115,11 +117,11 @@ TreeColumns grow_presorted(const Rows& rows, const Stopping& stopping, const Gre
   const auto grow_part = [&](const CartCell& cell) {
     if (cell.is_leaf) return Growth<Rule>::whole(rule, cell);
     const Part<Rows> part(rows, cell, number.get());
-    const Rule part_rule(part.rows(), stopping, greedy, precedence, 1);
+    const PartRule part_rule(part.rows(), stopping, greedy, precedence, 1);
     CartCell part_cell = cell;
     part_cell.begin = 0;
     part_cell.end = part.rows().size();
-    return Growth<Rule>::whole(part_rule, part_cell);
+    return Growth<PartRule>::whole(part_rule, part_cell);
   };
   return Growth<Rule>::run(rule, rule.root(), n_threads, grow_part);
 }
@@ -149,6 +151,18 @@ class OwnUnit {
   bool is_plain_ = true;
 };
 
+// The features of numbers that cells count by value. Not where weights or numbers are summed, whose
+// order shows in the last bits, or where cells look at few features.
+template <class Sweep, class Real, class Y>
+FewValues counted_features(const Table<const Real>& X, const Y* y, std::int32_t n_classes,
+                           const double* weight, const Greedy& greedy, int n_threads) {
+  constexpr std::int64_t kMostRows = std::int64_t{1} << 26;  // their squares are exact
+  if (std::is_same_v<Y, double> || weight || X.n_rows > kMostRows || greedy.random_cuts ||
+      greedy.max_features < X.width)
+    return {};
+  return {X, greedy.category, Sweep(y, weight, n_classes).width(), n_threads};
+}
+
 template <class Sweep, class Real, class Y>
 TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y* y,
                       std::int32_t n_classes, const Stopping& stopping, Greedy greedy,
@@ -156,7 +170,8 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y*
   const std::int64_t n = X.n_rows;
   const OwnUnit unit(stopping.weight);
   greedy.min_gain = std::ldexp(greedy.min_gain, -unit.exponent());
-  Features features(X.width, greedy.category);
+  const FewValues few = counted_features<Sweep>(X, y, n_classes, unit.weight(), greedy, n_threads);
+  Features features(X.width, greedy.category, few);
   const auto code_buffer = make_buffer<std::uint32_t>(n, features.n_sets());
   const auto list_buffer = make_buffer<RankedRow>(n, features.n_lists());
   const Table<std::uint32_t> codes{code_buffer.get(), features.n_sets(), n};
@@ -165,13 +180,12 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y*
   if (ranked.place.empty())
     rank_numbers(X, features, n_threads, lists);
   else
-    parallel_for(features.n_numbers(), n_threads,
-                 [&](std::int64_t i) { pick(ranked, i, n, lists.row(i)); });
-  if (features.n_sets() > 0)
+    pick_numbers(ranked, features, n_threads, lists);
+  if (features.has_others())
     for (const std::size_t i : turns(n))
       lists.row(features.n_numbers())[i] = {0, static_cast<std::uint32_t>(i)};
-  const CartRows<Real, Y> rows{X,         &features, nullptr, y, unit.weight(), unit.exponent(),
-                               n_classes, lists,     codes};
+  const CartRows<Real, Y> rows{
+      X, &features, &few, nullptr, y, unit.weight(), unit.exponent(), n_classes, lists, codes};
   return grow_presorted<Sweep>(rows, stopping, greedy, n_threads);
 }
 
@@ -198,14 +212,19 @@ TreeColumns grow_cart(Table<const Real> X, const Ranked& ranked, const Response&
   if (binary)
     std::transform(y, y + X.n_rows, bits.get(),
                    [](std::int32_t k) { return static_cast<std::uint8_t>(k); });
+  const auto by_counted_entropy = [&]<class Part>(std::type_identity<Part>) {
+    return binary ? with(std::type_identity<BinaryEntropySweep<Part>>(), bits.get())
+                  : with(std::type_identity<CountedEntropySweep<Part>>(), y);
+  };
   switch (response.criterion) {
     case Criterion::squared:
       return with(std::type_identity<SquaredSweep<double>>(), response.target.data());
     case Criterion::entropy:
-      if (!stopping.weight.empty() || static_cast<double>(X.n_rows) > Information::kMost)
+      if (!stopping.weight.empty() || static_cast<double>(X.n_rows / kParts) > Information::kMost)
         return with(std::type_identity<EntropySweep>(), y);
-      if (binary) return with(std::type_identity<BinaryEntropySweep>(), bits.get());
-      return with(std::type_identity<CountedEntropySweep>(), y);
+      if (static_cast<double>(X.n_rows) > Information::kMost)
+        return by_counted_entropy(std::type_identity<LookedUpOrNot>());
+      return by_counted_entropy(std::type_identity<LookedUp>());
     case Criterion::misclassification:
       return with(std::type_identity<MisclassificationSweep>(), y);
     default:

@@ -40,6 +40,7 @@ struct CartRows {
 
   Table<const Real> X;
   const Features* features;
+  const FewValues* few;
   const std::uint32_t* original;  // (n,) row of X, null if it is the same
   const Y* y;                     // (n,)
   const double* weight;           // (n,) in units of 2^weight_unit; or null
@@ -61,14 +62,16 @@ struct CartRows {
     return part(lists.row(lists.n_rows - 1), cell);
   }
   const std::uint32_t* codes_of(std::int64_t j) const { return codes.row(features->index(j)); }
+  std::uint32_t row_of_X(const RankedRow& e) const { return original ? original[e.row] : e.row; }
   double x(const RankedRow& e, std::int64_t j) const {
-    return static_cast<double>(X.row(original ? original[e.row] : e.row)[j]);
+    return static_cast<double>(X.row(row_of_X(e))[j]);
   }
   // How many rows a row counts as.
   double weight_of(const RankedRow& e) const {
     return weight ? std::ldexp(weight[e.row], weight_unit) : 1.0;
   }
 
+  // Not asked of features with few values.
   bool varies(const Cell& cell, std::int64_t j) const {
     if (!features->is_categorical(j))
       return list(j, cell).front().rank != list(j, cell).back().rank;

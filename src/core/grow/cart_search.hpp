@@ -10,6 +10,7 @@
 
 #include <functional>
 
+#include "grow/cart_counts.hpp"
 #include "grow/cart_decide.hpp"
 #include "grow/chance.hpp"
 
@@ -43,7 +44,8 @@ class Search {
         greedy_(greedy),
         precedence_(precedence),
         n_threads_(n_threads),
-        workspace_(rows) {}
+        workspace_(rows),
+        counts_(rows, workspace_.sweep.width()) {}
 
   // The best cut of the cell: of equal ones, that of the feature with precedence, then the lowest.
   Cut best(const CartCell& cell) const {
@@ -70,8 +72,10 @@ class Search {
               std::vector<double>* worth = nullptr) const {
     spend(features.size());
     const auto members = rows_.members(cell);
+    counts_.count(cell, workspace_.sweep, n_threads_);
     Cut winner;
     bool heuristic = false;
+    if (worth) std::ranges::fill(*worth, -HUGE_VAL);
     const auto challenge = [&](std::int64_t j, Cut&& cut) {
       heuristic |= cut.heuristic;
       if (worth) (*worth)[static_cast<std::size_t>(j)] = cut.value;
@@ -83,25 +87,33 @@ class Search {
         Workspace<Sweep> workspace(rows_);
         workspace.sweep.start(members);
         const auto at = static_cast<std::size_t>(i);
-        cuts[at] = best_of_feature(workspace, cell, features[at], -HUGE_VAL);
+        if (varies(cell, features[at]))
+          cuts[at] = best_of_feature(workspace, cell, features[at], -HUGE_VAL);
       });
       for (std::size_t i = 0; i < cuts.size(); ++i) challenge(features[i], std::move(cuts[i]));
     } else {
       workspace_.sweep.start(members);
       for (const std::int64_t j : features)
-        challenge(j, best_of_feature(workspace_, cell, j, worth ? -HUGE_VAL : winner.value));
+        if (varies(cell, j))
+          challenge(j, best_of_feature(workspace_, cell, j, worth ? -HUGE_VAL : winner.value));
     }
     winner.heuristic = heuristic;
     return winner;
   }
 
-  // The best cut by a feature whose value is above `to_beat`; not made if there is none.
+  bool varies(const CartCell& cell, std::int64_t j) const {
+    return rows_.few->holds(j) ? counts_.varies(j) : rows_.varies(cell, j);
+  }
+
+  // The best cut by a feature that varies whose value is above `to_beat`; not made if there is
+  // none.
   Cut best_of_feature(Workspace<Sweep>& workspace, const CartCell& cell, std::int64_t j,
                       double to_beat) const {
     Cut cut;
     cut.value = to_beat;
-    if (!rows_.varies(cell, j)) return cut;
-    if (rows_.features->is_categorical(j)) {
+    if (rows_.few->holds(j)) {
+      sweep_values(workspace, cell, j, cut);
+    } else if (rows_.features->is_categorical(j)) {
       sum_categories(workspace, cell, j);
       if (greedy_.random_cuts)
         draw_set(workspace, cell, j, cut);
@@ -174,6 +186,20 @@ class Search {
     cut.n_left = edge - first;
     const double low = rows_.x(edge[-1], j);
     cut.threshold = edge == last ? low : between(low, rows_.x(*edge, j));
+  }
+
+  // The same where rows are counted by value; none is missing.
+  void sweep_values(Workspace<Sweep>& workspace, const CartCell& cell, std::int64_t j,
+                    Cut& cut) const {
+    Groups& groups = workspace.groups;
+    const std::vector<double>& values = rows_.few->feature(j).values;
+    counts_.collect(j, groups);
+    workspace.sweep.restart();
+    for (std::size_t right = 1; right < groups.size(); ++right) {
+      workspace.sweep.take(groups.sums(right - 1), 1.0);
+      if (consider(workspace.sweep, cell, j, cut))
+        cut.threshold = between(values[groups.code(right - 1)], values[groups.code(right)]);
+    }
   }
 
   // One threshold between the smallest and the largest value; where there is but one value, it is
@@ -315,6 +341,7 @@ class Search {
   std::vector<std::int64_t>& precedence_;
   int n_threads_;
   mutable Workspace<Sweep> workspace_;  // of cells that are searched by one thread
+  mutable Counts<Rows, Sweep> counts_;  // of the cell that is searched
 };
 
 }  // namespace

@@ -16,8 +16,9 @@ class Sender {
   std::int64_t mark(const Cell& cell, const Cut& cut, Split& split) const {
     split.feature = static_cast<std::int32_t>(cut.feature);
     split.heuristic = cut.heuristic;
-    return rows_.features->is_categorical(cut.feature) ? mark_by_set(cell, cut, split)
-                                                       : mark_by_value(cell, cut, split);
+    if (rows_.features->is_categorical(cut.feature)) return mark_by_set(cell, cut, split);
+    return rows_.few->holds(cut.feature) ? mark_by_threshold(cell, cut, split)
+                                         : mark_by_order(cell, cut, split);
   }
 
   // The list of members moves first: it is all that is asked of a leaf.
@@ -30,7 +31,7 @@ class Sender {
   }
 
  private:
-  std::int64_t mark_by_value(const Cell& cell, const Cut& cut, Split& split) const {
+  std::int64_t mark_by_order(const Cell& cell, const Cut& cut, Split& split) const {
     const auto list = rows_.list(cut.feature, cell);
     const RankedRow* const edge = list.data() + cut.n_left;
     std::int64_t n_missing = 0;
@@ -48,6 +49,30 @@ class Sender {
     return cut.n_left + (cut.missing_left ? n_missing : 0);
   }
 
+  // Of features that have no missing values.
+  std::int64_t mark_by_threshold(const Cell& cell, const Cut& cut, Split& split) const {
+    const auto [n_left, balance] = mark_members(
+        cell, [&](const RankedRow& e) { return rows_.x(e, cut.feature) <= cut.threshold; });
+    split.threshold = cut.threshold;
+    split.missing_left = balance > 0.0;
+    return n_left;
+  }
+
+  // Returns how many rows go left, and how much more all of them weigh than those that go right.
+  template <class IsLeft>
+  std::pair<std::int64_t, double> mark_members(const Cell& cell, const IsLeft& is_left) const {
+    std::int64_t n_left = 0;
+    double balance = 0.0;
+    for (const auto part : stretches(rows_.members(cell)))
+      for (const RankedRow& e : part) {
+        const bool left = is_left(e);
+        goes_left_[e.row] = left;
+        n_left += left;
+        balance += left ? rows_.weight_of(e) : -rows_.weight_of(e);
+      }
+    return {n_left, balance};
+  }
+
   std::int64_t mark_by_set(const Cell& cell, const Cut& cut, Split& split) const {
     const auto& categories = rows_.features->categories_of(cut.feature);
     const std::uint32_t missing = rows_.features->missing_code(cut.feature);
@@ -56,15 +81,8 @@ class Sender {
     if (in_left.size() <= missing) in_left.resize(missing + 1);
     for (const std::uint32_t code : cut.left) in_left[code] = 1;
     for (const std::uint32_t code : cut.right) in_left[code] = 0;
-    std::int64_t n_left = 0;
-    double balance = 0.0;
-    for (const auto part : stretches(rows_.members(cell)))
-      for (const RankedRow& e : part) {
-        const bool left = in_left[codes[e.row]];
-        goes_left_[e.row] = left;
-        n_left += left;
-        balance += left ? rows_.weight_of(e) : -rows_.weight_of(e);
-      }
+    const auto [n_left, balance] =
+        mark_members(cell, [&](const RankedRow& e) { return in_left[codes[e.row]] != 0; });
     if (cut.left.back() == missing || cut.right.back() == missing)
       split.missing_left = cut.left.back() == missing;
     else

@@ -166,9 +166,38 @@ class Information {
     while (values.size() <= n) values.push_back(of(static_cast<double>(values.size()), kScale));
     return values.data();
   }
+  // The largest scale at which the sums of a cell of weight w fit.
+  static double scale_of(double w, std::size_t n_classes) {
+    // Weights below 1 make n log n negative, but not below -1 / e for each class.
+    const double largest = w * std::log(std::max(w, 1.0)) + static_cast<double>(n_classes) + 1.0;
+    return w <= kMost ? kScale : std::ldexp(1.0, 60 - std::ilogb(largest));
+  }
 };
 
-// Cross entropy of rows that weigh, or are more than the table holds.
+// The same of whole rows of a cell, looked up.
+struct LookedUp {
+  static constexpr double scale = Information::kScale;
+  const std::int64_t* table = nullptr;
+
+  void start(std::uint32_t n, std::size_t) { table = Information::table(n); }
+  std::int64_t operator[](std::uint32_t n) const { return table[n]; }
+};
+
+// The same where cells may have more rows than the table holds; parts of the tree do not.
+struct LookedUpOrNot {
+  double scale = Information::kScale;
+  const std::int64_t* table = nullptr;
+
+  void start(std::uint32_t n, std::size_t n_classes) {
+    scale = Information::scale_of(n, n_classes);
+    table = n <= Information::kMost ? Information::table(n) : nullptr;
+  }
+  std::int64_t operator[](std::uint32_t n) const {
+    return table ? table[n] : Information::of(n, scale);
+  }
+};
+
+// Cross entropy of rows that weigh.
 struct EntropySweep : ClassSweep<EntropySweep> {
   using ClassSweep::ClassSweep;
   std::int64_t sum_left = 0, sum_right = 0, sum = 0;
@@ -176,10 +205,7 @@ struct EntropySweep : ClassSweep<EntropySweep> {
 
   std::int64_t part(double n) const { return Information::of(n, scale); }
   void reset() {
-    // Weights below 1 make n log n negative, but not below -1 / e for each class.
-    const double largest = w * std::log(std::max(w, 1.0)) + static_cast<double>(all.size()) + 1.0;
-    scale =
-        w <= Information::kMost ? Information::kScale : std::ldexp(1.0, 60 - std::ilogb(largest));
+    scale = Information::scale_of(w, all.size());
     sum = 0;
     for (const double n : all) sum += part(n);
     sum_left = 0;
@@ -197,10 +223,11 @@ struct EntropySweep : ClassSweep<EntropySweep> {
 };
 
 // Cross entropy of rows that count once each.
+template <class Part>
 struct CountedEntropySweep {
   const std::int32_t* y;
   std::vector<std::uint32_t> all, left;
-  const std::int64_t* part = nullptr;
+  Part part;
   std::uint32_t n = 0, n_left = 0;
   std::int64_t sum = 0, parts = 0;
   std::size_t n_present = 0, last_present = 0;  // classes in the cell
@@ -210,7 +237,7 @@ struct CountedEntropySweep {
 
   void start(std::span<const RankedRow> rows) {
     n = static_cast<std::uint32_t>(rows.size());
-    part = Information::table(n);
+    part.start(n, all.size());
     std::fill(all.begin(), all.end(), 0);
     for (const auto stretch : stretches(rows))
       for (const RankedRow& e : stretch) ++all[static_cast<std::size_t>(y[e.row])];
@@ -231,10 +258,10 @@ struct CountedEntropySweep {
   }
   void take(std::uint32_t row) { move(static_cast<std::size_t>(y[row]), 1); }
   double value() const {
-    return static_cast<double>(parts - part[n_left] - part[n - n_left]) / Information::kScale;
+    return static_cast<double>(parts - part[n_left] - part[n - n_left]) / part.scale;
   }
   double decrease(double value) const {
-    return value - static_cast<double>(sum - part[n]) / Information::kScale;
+    return value - static_cast<double>(sum - part[n]) / part.scale;
   }
   // Of two classes 0 and 1.
   double mean_left() const { return static_cast<double>(left.back()) / n_left; }
@@ -263,16 +290,19 @@ struct CountedEntropySweep {
 };
 
 // The same for two classes, which are 0 and 1: nothing is looked up between cuts.
+template <class Part>
 struct BinaryEntropySweep {
   const std::uint8_t* y;
-  const std::int64_t* part = nullptr;
+  std::size_t n_classes;
+  Part part;
   std::uint32_t n = 0, ones = 0, n_left = 0, ones_left = 0;
 
-  BinaryEntropySweep(const std::uint8_t* y_, const double*, std::int32_t) : y(y_) {}
+  BinaryEntropySweep(const std::uint8_t* y_, const double*, std::int32_t n_classes_)
+      : y(y_), n_classes(static_cast<std::size_t>(n_classes_)) {}
 
   void start(std::span<const RankedRow> rows) {
     n = static_cast<std::uint32_t>(rows.size());
-    part = Information::table(n);
+    part.start(n, n_classes);
     ones = 0;
     for (const auto stretch : stretches(rows))
       for (const RankedRow& e : stretch) ones += y[e.row];
@@ -288,10 +318,10 @@ struct BinaryEntropySweep {
   }
   double value() const {
     const std::int64_t total = side(n_left, ones_left) + side(n - n_left, ones - ones_left);
-    return static_cast<double>(total) / Information::kScale;
+    return static_cast<double>(total) / part.scale;
   }
   double decrease(double value) const {
-    return value - static_cast<double>(side(n, ones)) / Information::kScale;
+    return value - static_cast<double>(side(n, ones)) / part.scale;
   }
   double mean_left() const { return static_cast<double>(ones_left) / n_left; }
   double mean_right() const { return static_cast<double>(ones - ones_left) / (n - n_left); }
@@ -307,6 +337,20 @@ struct BinaryEntropySweep {
   }
   bool is_ordered() const { return true; }
   double score(const double* sums) const { return sums[1] / sums[0]; }
+};
+
+// The sweep of the parts of a tree, of which none has more than 1 / kParts of the rows.
+template <class Sweep>
+struct OfParts {
+  using type = Sweep;
+};
+template <>
+struct OfParts<BinaryEntropySweep<LookedUpOrNot>> {
+  using type = BinaryEntropySweep<LookedUp>;
+};
+template <>
+struct OfParts<CountedEntropySweep<LookedUpOrNot>> {
+  using type = CountedEntropySweep<LookedUp>;
 };
 
 struct MisclassificationSweep : ClassSweep<MisclassificationSweep> {

@@ -2,10 +2,12 @@
 // codes.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <stdexcept>
 #include <string>
 
+#include "grow/few_values.hpp"
 #include "grow/grow.hpp"
 #include "parallel.hpp"
 
@@ -23,43 +25,50 @@ auto ordered_bits(Real x) {
   return static_cast<Bits>(bits & sign ? ~bits : bits | sign);
 }
 
-// Sorts the rows of one feature into `list`, by radix: eleven bits at a time, passes in which all
-// rows agree left out. Stable, so equal values stand in the order of the rows.
+template <class Bits>
+struct Key {
+  Bits bits;
+  std::uint32_t row;
+};
+
+// Sorts n keys by radix, so many bits at a time, passes in which all keys agree left out. Stable,
+// so equal values stand in the order of the rows. `others` is scratch of the same length.
+template <int kDigit, class Bits>
+void sort_by_radix(Buffer<Key<Bits>>& keys, Buffer<Key<Bits>>& others, std::int64_t n) {
+  constexpr std::size_t kSize = std::size_t{1} << kDigit;
+  constexpr int kPasses = (8 * static_cast<int>(sizeof(Bits)) + kDigit - 1) / kDigit;
+  const auto digit = [](Bits bits, int pass) { return (bits >> (pass * kDigit)) & (kSize - 1); };
+  std::array<std::uint32_t, kSize * kPasses> starts{};
+  for (const auto part : stretches(keys.get(), keys.get() + n))
+    for (const Key<Bits>& key : part)
+      for (int pass = 0; pass < kPasses; ++pass)
+        ++starts[static_cast<std::size_t>(pass) * kSize + digit(key.bits, pass)];
+  for (int pass = 0; pass < kPasses; ++pass) {
+    std::uint32_t* start = starts.data() + static_cast<std::size_t>(pass) * kSize;
+    if (start[digit(keys[0].bits, pass)] == n) continue;
+    std::exclusive_scan(start, start + kSize, start, std::uint32_t{0});
+    for (const auto part : stretches(keys.get(), keys.get() + n))
+      for (const Key<Bits> key : part) others[start[digit(key.bits, pass)]++] = key;
+    std::swap(keys, others);
+  }
+}
+
+// Sorts the rows of one feature into `list`, equal values in the order of the rows.
 template <class Real>
 void sort_feature(const Table<const Real>& X, std::int64_t j, RankedRow* list) {
   using Bits = decltype(ordered_bits(Real{}));
-  struct Key {
-    Bits bits;
-    std::uint32_t row;
-  };
-  constexpr int kDigit = 11;
-  constexpr std::size_t kSize = std::size_t{1} << kDigit;
-  constexpr int kPasses = (8 * static_cast<int>(sizeof(Real)) + kDigit - 1) / kDigit;
   const std::int64_t n = X.n_rows;
-  auto keys = make_buffer<Key>(n), others = make_buffer<Key>(n);
+  auto keys = make_buffer<Key<Bits>>(n), others = make_buffer<Key<Bits>>(n);
   for (const std::size_t i : turns(n))
     keys[i] = {ordered_bits(X.row(i)[j]), static_cast<std::uint32_t>(i)};
-  if (n < 2048) {
-    std::sort(keys.get(), keys.get() + n, [](const Key& a, const Key& b) {
+  if (n < 128)
+    std::sort(keys.get(), keys.get() + n, [](const auto& a, const auto& b) {
       return a.bits < b.bits || (a.bits == b.bits && a.row < b.row);
     });
-  } else {
-    std::vector<std::uint32_t> starts(kSize * kPasses, 0);
-    for (const auto part : stretches(keys.get(), keys.get() + n))
-      for (const Key& key : part)
-        for (int pass = 0; pass < kPasses; ++pass)
-          ++starts[static_cast<std::size_t>(pass) * kSize +
-                   ((key.bits >> (pass * kDigit)) & (kSize - 1))];
-    for (int pass = 0; pass < kPasses; ++pass) {
-      std::uint32_t* start = starts.data() + static_cast<std::size_t>(pass) * kSize;
-      if (std::any_of(start, start + kSize, [&](std::uint32_t c) { return c == n; })) continue;
-      std::exclusive_scan(start, start + kSize, start, std::uint32_t{0});
-      for (const auto part : stretches(keys.get(), keys.get() + n))
-        for (const Key key : part)
-          others[start[(key.bits >> (pass * kDigit)) & (kSize - 1)]++] = key;
-      std::swap(keys, others);
-    }
-  }
+  else if (n < 16384)  // counting a digit takes as long as moving so many rows
+    sort_by_radix<8>(keys, others, n);
+  else
+    sort_by_radix<11>(keys, others, n);
   std::uint32_t rank = 0;
   for (const std::size_t i : turns(n)) {
     if (i > 0 && keys[i].bits != keys[i - 1].bits) ++rank;
@@ -67,18 +76,28 @@ void sort_feature(const Table<const Real>& X, std::int64_t j, RankedRow* list) {
   }
 }
 
-// Which features are categories and which are numbers.
+// Which features are categories and which are numbers in an order; numbers with few values are
+// neither.
 struct Features {
-  std::vector<std::int64_t> numbers;  // their features, one list each
-  std::vector<std::int64_t> sets;     // the features of categories, one column of codes each
-  std::vector<std::int64_t> place;    // (p,) index in numbers, or the complement of that in sets
+  std::vector<std::int64_t> numbers;    // their features, one list each
+  std::vector<std::int64_t> ranked_at;  // which of the features without categories each of them is
+  std::vector<std::int64_t> sets;       // the features of categories, one column of codes each
+  std::vector<std::int64_t> place;      // (p,) index in numbers, or the complement of that in sets
   // The distinct categories of each feature of categories, ascending. A row's code is the index of
   // its category in them; a missing one has the code behind the last.
   std::vector<std::vector<std::int32_t>> categories;
 
-  Features(std::int64_t p, std::span<const std::uint8_t> is_categorical) {
+  Features(std::int64_t p, std::span<const std::uint8_t> is_categorical,
+           const FewValues& few = FewValues()) {
+    std::int64_t n_ranked = 0;
     for (std::int64_t j = 0; j < p; ++j) {
       const bool by_set = !is_categorical.empty() && is_categorical[static_cast<std::size_t>(j)];
+      if (few.holds(j)) {
+        place.push_back(0);
+        ++n_ranked;
+        continue;
+      }
+      if (!by_set) ranked_at.push_back(n_ranked++);
       auto& kind = by_set ? sets : numbers;
       const auto index = static_cast<std::int64_t>(kind.size());
       place.push_back(by_set ? ~index : index);
@@ -101,8 +120,9 @@ struct Features {
   }
   std::int64_t n_numbers() const { return static_cast<std::int64_t>(numbers.size()); }
   std::int64_t n_sets() const { return static_cast<std::int64_t>(sets.size()); }
-  // One per number and, if there are categories, one more that only says which rows a cell has.
-  std::int64_t n_lists() const { return n_numbers() + (sets.empty() ? 0 : 1); }
+  // One per number and, if there are other features, one more that only says which rows a cell has.
+  bool has_others() const { return numbers.size() < place.size(); }
+  std::int64_t n_lists() const { return n_numbers() + has_others(); }
 };
 
 inline constexpr std::uint32_t kMostCategories = 1u << 24;
@@ -170,8 +190,7 @@ void rank_numbers(const Table<const Real>& X, const Features& features, int n_th
   });
 }
 
-// The n rows of the grower in the order of the i-th feature of numbers, out of all that were
-// ranked.
+// The n rows of the grower in the order of the i-th feature that was ranked, out of all rows.
 inline void pick(const Ranked& ranked, std::int64_t i, std::int64_t n, RankedRow* list) {
   const std::int32_t* const place_of = ranked.place.data();
   const RankedRow* const end = ranked.order.row(i + 1);
@@ -185,6 +204,14 @@ inline void pick(const Ranked& ranked, std::int64_t i, std::int64_t n, RankedRow
     }
   }
   if (to != list + n) throw std::invalid_argument("order must hold every row once");
+}
+
+// The same for all lists. Numbers with few values have been ranked, too.
+inline void pick_numbers(const Ranked& ranked, const Features& features, int n_threads,
+                         const Table<RankedRow>& lists) {
+  parallel_for(features.n_numbers(), n_threads, [&](std::int64_t i) {
+    pick(ranked, features.ranked_at[static_cast<std::size_t>(i)], lists.width, lists.row(i));
+  });
 }
 
 }  // namespace certree

@@ -125,6 +125,9 @@ class Nodes {
   bool heuristic_ = false;
 };
 
+// So many parts keep any sensible number of threads busy.
+inline constexpr std::int64_t kParts = 64;
+
 // Grows every cell, one below the other.
 //
 // Rule: a type Cell; bool split(const Cell& cell, Split& split, Cell& left, Cell& right), false for
@@ -145,9 +148,8 @@ class Growth {
   template <class GrowPart>
   static TreeColumns run(const Rule& rule, const Cell& root, int n_threads,
                          const GrowPart& grow_part) {
-    // Sixty-four parts keep any sensible number of threads busy; smaller parts than 4096 rows do
-    // not pay for their bookkeeping.
-    const std::int64_t grain = std::max<std::int64_t>(4096, (root.end - root.begin) / 64);
+    // Smaller parts than 4096 rows do not pay for their bookkeeping.
+    const std::int64_t grain = std::max<std::int64_t>(4096, (root.end - root.begin) / kParts);
     Growth top(rule, grain);
     top.grow(root);
     std::vector<Nodes> parts(top.pending_.size());

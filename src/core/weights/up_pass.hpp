@@ -14,6 +14,9 @@ namespace certree {
 // what all other prunings add. d holds whole numbers of errors, so nothing is lost when large terms
 // cancel on the way up. A pruning is the case c = 0: the same decisions, and nothing but them.
 //
+// Nodes are visited in postorder, so that c and d are kept for as many nodes as wait for a sibling
+// only, in a cache. The larger one of two siblings comes first: at most log2 m nodes wait.
+//
 // Lanes are laws with different theta. They do not touch each other, so a law has the same bits in
 // any lane.
 template <std::size_t kLanes>
@@ -21,17 +24,11 @@ class UpPass {
  public:
   explicit UpPass(const Terms& terms)
       : terms_(terms),
-        rest_(make_buffer<double>(terms.tree.size(), kLanes)),
-        total_(make_buffer<double>(terms.tree.size(), terms.n_terms(), kLanes)) {
-    const std::size_t n_terms = terms.n_terms();
-    for (const std::size_t v : turns_down(terms.tree.size(), n_terms * kLanes)) {
-      if (!terms.tree.is_leaf(v)) {
-        inner_.push_back(static_cast<std::int32_t>(v));
-        continue;
-      }
-      std::fill_n(rest_.get() + v * kLanes, kLanes, terms.stop[v]);
-      std::fill_n(total_.get() + v * n_terms * kLanes, n_terms * kLanes, 0.0);
-    }
+        steps_(terms.tree.size() / 2),
+        n_slots_(line_up()),
+        rest_(make_buffer<double>(n_slots_, kLanes)),
+        total_(make_buffer<double>(n_slots_, terms.n_terms(), kLanes)) {
+    put_leaf(0, 0);  // which is what a root without children needs
   }
 
   // theta: (n_terms, kLanes). odds: (m, kLanes) exp(-|x|) with the sign of x, see Odds;
@@ -72,29 +69,28 @@ class UpPass {
   CERTREE_INLINE void run_fixed(const double* theta, double* odds, double* log_odds) {
     const std::size_t n_terms = kTerms > 0 ? kTerms : terms_.n_terms();
     const double* const gains = terms_.gains.data;
-    double* const total = total_.get();
-    double* const rest = rest_.get();
-    for (const std::size_t i_node : turns(inner_.size(), n_terms * kLanes)) {
-      const auto v = static_cast<std::size_t>(inner_[i_node]);
-      const std::size_t l = terms_.tree.left(v);
+    for (const std::size_t step : turns(steps_.size(), n_terms * kLanes)) {
+      const auto v = static_cast<std::size_t>(steps_[step].node);
+      const auto slot = static_cast<std::size_t>(steps_[step].slot);
+      put_leaves(v, slot);
       const double* gain = gains + v * n_terms;
-      const double* d_left = total + l * n_terms * kLanes;
-      const double* d_right = d_left + n_terms * kLanes;
-      double* d = total + v * n_terms * kLanes;
+      double* const d = total_.get() + slot * n_terms * kLanes;
+      const double* const d_second = d + n_terms * kLanes;
       // What splitting v as the pruning below does is worth. Whole numbers times one come last, so
       // the sum up to them is exact and a single rounding follows: ties are seen as ties.
       double x[kLanes] = {};
       for (std::size_t f = n_terms; f-- > 0;) {
-        for (std::size_t i = 0; i < kLanes; ++i) {
-          const std::size_t at = f * kLanes + i;
-          d[at] = gain[f] + (d_left[at] + d_right[at]);
-          x[i] = std::fma(theta[at], d[at], x[i]);
-        }
+        double sum[kLanes];  // apart from d, which the compiler might think it overlaps
+        for (std::size_t i = 0; i < kLanes; ++i)
+          sum[i] = gain[f] + (d[f * kLanes + i] + d_second[f * kLanes + i]);
+        for (std::size_t i = 0; i < kLanes; ++i)
+          x[i] = std::fma(theta[f * kLanes + i], sum[i], x[i]);
+        std::copy_n(sum, kLanes, d + f * kLanes);
       }
       if constexpr (rule == Rule::prune)
         prune(x, odds + v * kLanes);
       else
-        average(v, x, rest + l * kLanes, rest + v * kLanes, odds + v * kLanes);
+        average(v, x, rest_.get() + slot * kLanes, odds + v * kLanes);
       for (std::size_t f = 0; f < n_terms; ++f)
         for (std::size_t i = 0; i < kLanes; ++i)
           d[f * kLanes + i] = x[i] > 0.0 ? d[f * kLanes + i] : 0.0;
@@ -109,23 +105,73 @@ class UpPass {
     }
   }
 
-  CERTREE_INLINE void average(std::size_t v, double* x, const double* rest_below, double* rest,
-                              double* odds) const {
+  // rest: of the two children, and then of the node in the place of the first.
+  CERTREE_INLINE void average(std::size_t v, double* x, double* rest, double* odds) const {
     const double stop = terms_.stop[v], split = terms_.split[v];
+    double below[kLanes], c[kLanes];
+    for (std::size_t i = 0; i < kLanes; ++i) below[i] = (rest[i] + rest[kLanes + i]) + split;
     for (std::size_t i = 0; i < kLanes; ++i) {
-      const double below = (rest_below[i] + rest_below[kLanes + i]) + split;
-      const double sum = x[i] + (below - stop);
-      x[i] = below == -kInfinity ? -kInfinity : sum;
+      const double sum = x[i] + (below[i] - stop);
+      x[i] = below[i] == -kInfinity ? -kInfinity : sum;
       const double e = exp_minus(std::abs(x[i]));
       odds[i] = std::copysign(e, x[i]);
-      rest[i] = (x[i] > 0.0 ? below : stop) + log_one_plus(e);
+      c[i] = (x[i] > 0.0 ? below[i] : stop) + log_one_plus(e);
     }
+    std::copy_n(c, kLanes, rest);
   }
 
+  // The leaves among the children of v, which nothing was computed for: a single one is smaller
+  // than its sibling, and so comes second.
+  CERTREE_INLINE void put_leaves(std::size_t v, std::size_t slot) {
+    const std::size_t l = terms_.tree.left(v);
+    const bool left = terms_.tree.is_leaf(l), right = terms_.tree.is_leaf(l + 1);
+    if (left && right) put_leaf(l, slot);
+    if (left || right) put_leaf(right ? l + 1 : l, slot + 1);
+  }
+
+  CERTREE_INLINE void put_leaf(std::size_t v, std::size_t slot) {
+    const std::size_t width = terms_.n_terms() * kLanes;
+    std::fill_n(rest_.get() + slot * kLanes, kLanes, terms_.stop[v]);
+    std::fill_n(total_.get() + slot * width, width, 0.0);
+  }
+
+  // Writes the steps, and returns how many slots they need. What the children of a node leave is in
+  // the slot of the node and in the next one.
+  std::int32_t line_up() {
+    const Shape tree = terms_.tree;
+    const std::size_t m = tree.size();
+    const auto n_inner = make_buffer<std::int32_t>(m);  // at the node or below it
+    for (const std::size_t v : turns_down(m))
+      n_inner[v] = tree.is_leaf(v) ? 0 : 1 + n_inner[tree.left(v)] + n_inner[tree.left(v) + 1];
+    const auto slot = make_buffer<std::int32_t>(m);
+    std::int32_t* const end = n_inner.get();  // of the steps below a node that has been reached
+    std::int32_t last = 0;
+    slot[0] = 0;
+    for (const std::size_t v : turns(m)) {
+      if (tree.is_leaf(v)) continue;
+      const std::size_t l = tree.left(v), second = n_inner[l] < n_inner[l + 1] ? l : l + 1;
+      const std::size_t first = 2 * l + 1 - second;
+      const std::int32_t at = end[v] - 1;
+      steps_[static_cast<std::size_t>(at)] = {static_cast<std::int32_t>(v), slot[v]};
+      end[first] = at - n_inner[second];
+      end[second] = at;
+      slot[first] = slot[v];
+      slot[second] = slot[v] + 1;
+      last = std::max(last, slot[second]);
+    }
+    return last + 1;
+  }
+
+  // A node that T0 splits, and the slot of what is known of it.
+  struct Step {
+    std::int32_t node, slot;
+  };
+
   const Terms& terms_;
-  std::vector<std::int32_t> inner_;  // nodes that T0 splits, children first
-  Buffer<double> rest_;              // (m, kLanes) c
-  Buffer<double> total_;             // (m, n_terms, kLanes) d
+  std::vector<Step> steps_;  // children first
+  std::int32_t n_slots_;
+  Buffer<double> rest_;   // (n_slots, kLanes) c
+  Buffer<double> total_;  // (n_slots, n_terms, kLanes) d
 };
 
 // A signed exp(-|x|) holds both probabilities of a decision to full precision.
