@@ -872,6 +872,103 @@ def between(low, high):
     return middle if low <= middle < high else low
 
 
+# -- growing from sums ------------------------------------------------------------------------------
+
+
+def in_units(values, rows, n):
+    """Whole multiples of a power of two, ties to even, by number of row; and its exponent."""
+    largest = max(abs(values[i]) for i in rows)
+    exponent = math.frexp(largest)[1] - min(40, 62 - (n - 1).bit_length())
+    unit = Fraction(2) ** exponent
+    return {i: round(Fraction(float(values[i])) / unit) for i in rows}, exponent
+
+
+def scaled(value, exponent):
+    """A float times a power of two, which may be infinite."""
+    try:
+        return math.ldexp(value, exponent)
+    except OverflowError:
+        return math.inf
+
+
+class GradientSums:
+    """Whole sums of gradients and Hessians of rows, and what cells and cuts are worth by them."""
+
+    def __init__(self, gradient, hessian, rows, l2=0.0, min_hessian=0.0, min_gain=0.0):
+        self.g, self.g_unit = in_units(gradient, rows, len(rows))
+        self.h, self.h_unit = in_units(hessian, rows, len(rows))
+        self.l2, self.min_hessian = scaled(l2, -self.h_unit), scaled(min_hessian, -self.h_unit)
+        self.min_gain = scaled(min_gain, self.h_unit - 2 * self.g_unit)
+
+    def sums(self, rows):
+        return sum(self.g[i] for i in rows), sum(self.h[i] for i in rows)
+
+    def value(self, rows):
+        g, h = (float(one) for one in self.sums(rows))
+        return g * g / (h + self.l2) if h + self.l2 > 0 else 0.0
+
+    def enough(self, rows):
+        h = float(self.sums(rows)[1])
+        return h >= self.min_hessian and h + self.l2 > 0
+
+    def numbers(self, rows):
+        g, h = self.sums(rows)
+        return scaled(float(g), self.g_unit), scaled(float(h), self.h_unit), float(len(rows))
+
+
+def counted_cuts(X, cell, target, features, min_rows):
+    """Every cut of a cell by its bins, in order: (value, feature, threshold, missing_left, left)."""
+    for j in features:
+        column = {i: float(X[i, j]) for i in cell}
+        values = sorted({v for v in column.values() if not math.isnan(v)})
+        lacking = [i for i in cell if math.isnan(column[i])]
+        for missing_left in [False, True] if lacking else [False]:
+            for low, high in pairwise([*values, math.inf]):
+                left = [i for i in cell if column[i] <= low or (i in lacking and missing_left)]
+                right = [i for i in cell if i not in left]
+                if min(len(left), len(right)) < max(min_rows, 1):
+                    continue
+                if not (target.enough(left) and target.enough(right)):
+                    continue
+                value = target.value(left) + target.value(right)
+                side = missing_left if lacking else 2 * len(left) >= len(cell)
+                yield value, j, between(low, high), side, left
+
+
+def grow_counted(
+    X, target, rows, features, max_leaves, max_depth=None, min_rows=1, best_first=True
+):
+    """Nested cells as a dictionary by node: feature, threshold, missing_left, left child, rows."""
+
+    def best_cut(cell, depth):
+        if depth == max_depth:
+            return None
+        best = None
+        for cut in counted_cuts(X, cell, target, features, min_rows):
+            if best is None or cut[0] > best[0]:
+                best = cut
+        if best is None:
+            return None
+        gain = best[0] - target.value(cell)
+        return (gain, *best) if gain > 2.0**-46 * best[0] and gain >= target.min_gain else None
+
+    nodes = [{"rows": list(rows), "depth": 0}]
+    waiting = {0: best_cut(nodes[0]["rows"], 0)}
+    for _ in range(max_leaves - 1):
+        waiting = {v: cut for v, cut in waiting.items() if cut is not None}
+        if not waiting:
+            break
+        v = min(waiting, key=lambda v: (-waiting[v][0] if best_first else 0, v))
+        _, _, j, threshold, missing_left, left = waiting.pop(v)
+        cell, depth = nodes[v]["rows"], nodes[v]["depth"] + 1
+        nodes[v] |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
+        nodes[v]["left"] = len(nodes)
+        for part in (left, [i for i in cell if i not in left]):
+            nodes.append({"rows": part, "depth": depth})
+            waiting[len(nodes) - 1] = best_cut(part, depth)
+    return nodes
+
+
 # -- naive Bayes -----------------------------------------------------------------------------------
 
 

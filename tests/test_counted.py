@@ -1,0 +1,348 @@
+"""The grower that counts: bins, and trees from whole sums over them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import reference
+from certree import Tree, grow_cart
+from certree.grow import Bins, CountedGrower
+
+COLUMNS = [name for name in Tree.__dataclass_fields__ if name != "optimal_splits"]
+
+
+def drawn(seed, n=40, p=3, missing=0.2, n_values=8):
+    """Rows of few values, some missing, with gradients and Hessians."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, n_values, size=(n, p)) / 4.0
+    X[rng.random((n, p)) < missing] = np.nan
+    g = np.nan_to_num(X[:, 0]) - (X[:, -1] > 1) + rng.normal(size=n).round(1)
+    return X, g, rng.integers(0, 9, size=n) / 8.0
+
+
+def expect_same(a, b):
+    for name in COLUMNS:
+        assert np.array_equal(getattr(a.tree, name), getattr(b.tree, name)), name
+    assert np.array_equal(a.sums, b.sums)
+
+
+def expect_twin(grown, nodes, numbers):
+    tree = grown.tree
+    assert tree.n_nodes == len(nodes)
+    for v, node in enumerate(nodes):
+        assert tree.left[v] == node.get("left", -1)
+        if "left" in node:
+            assert tree.feature[v] == node["feature"]
+            assert tree.category_set(v).tolist() == node.get("categories", [])
+            assert tree.threshold[v] == node.get("threshold", 0.0)
+            assert tree.missing_left[v] == node["missing_left"]
+        assert tuple(grown.sums[v]) == numbers(node["rows"])
+        if tree.left[v] < 0:
+            assert (grown.leaf[node["rows"]] == v).all()
+
+
+# -- bins
+
+
+def codes_of(x, bins, j=0):
+    """Codes by the values that bins span."""
+    low, high = bins.low[j, : bins.n_bins[j]], bins.high[j, : bins.n_bins[j]]
+    inside = (low <= x[:, None]) & (x[:, None] <= high)
+    assert (inside.sum(axis=1) == ~np.isnan(x)).all()
+    return np.where(np.isnan(x), 255, inside.argmax(axis=1))
+
+
+@pytest.mark.parametrize("n_values", [1, 2, 255, 256, 3000])
+def test_bins_ascend_and_hold_what_they_span(n_values):
+    rng = np.random.default_rng(n_values)
+    X = rng.choice(np.append(rng.normal(size=n_values), np.nan), size=(4000, 2))
+    bins = Bins.of(X)
+    for j in range(2):
+        k = bins.n_bins[j]
+        n_distinct = len(np.unique(X[~np.isnan(X[:, j]), j]))
+        assert min(n_distinct, 200) <= k <= min(n_distinct, 255)
+        assert (bins.low[j, :k] <= bins.high[j, :k]).all()
+        assert (bins.high[j, : k - 1] < bins.low[j, 1:k]).all()
+        assert np.array_equal(codes_of(X[:, j], bins, j), bins.codes[j])
+        if n_values > 1000:
+            assert np.bincount(bins.codes[j])[:k].max() < 3 * len(X) / 255
+
+
+def test_a_frequent_value_has_a_bin_of_its_own():
+    x = np.append(np.zeros(5000), np.random.default_rng(0).normal(size=5000))[:, None]
+    bins = Bins.of(x)
+    zero = bins.codes[0, 0]
+    assert bins.n_bins[0] > 200
+    assert np.bincount(bins.codes[0])[zero] < 5000 + 100
+
+
+def test_bins_of_many_rows_depend_on_no_order():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(140_000, 2))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    order = rng.permutation(len(X))
+    whole, permuted = Bins.of(X), Bins.of(X[order], n_jobs=2)
+    assert np.array_equal(whole.codes[:, order], permuted.codes)
+    assert np.array_equal(whole.low, permuted.low)
+    assert np.array_equal(whole.high, permuted.high)
+    smallest = np.argsort([reference.row_hash(row) for row in X[:300]])
+    assert len(smallest) == 300
+    counts = np.bincount(whole.codes[0], minlength=256)[:255]
+    assert counts.min() > 0.5 * len(X) / 255
+
+
+def test_features_without_values_have_no_bins():
+    bins = Bins.of([[np.nan, 1.0], [np.nan, 2.0]])
+    assert bins.n_bins.tolist() == [0, 2]
+    assert bins.codes.tolist() == [[255, 255], [0, 1]]
+
+
+def test_zeros_have_no_sign():
+    assert not np.signbit(Bins.of([[-0.0], [0.0], [1.0]]).low).any()
+
+
+# -- against the twin
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_trees_are_those_of_the_twin(seed):
+    rng = np.random.default_rng(seed)
+    X, g, h = drawn(seed, missing=0.3 * (seed % 3 > 0))
+    switches = {
+        "max_leaves": int(rng.integers(1, 12)),
+        "max_depth": None if seed % 4 else 2,
+        "min_samples_leaf": int(rng.integers(1, 4)),
+        "best_first": bool(seed % 2),
+    }
+    limits = {
+        "l2": rng.choice([0.0, 1.0]),
+        "min_hessian": rng.choice([0.0, 0.5]),
+        "min_gain": rng.choice([0.0, 0.3]),
+    }
+    rows = np.sort(rng.permutation(len(X))[:30]) if seed % 5 else np.arange(len(X))
+    features = [0, 2] if seed % 7 == 0 else [0, 1, 2]
+    grower = CountedGrower(Bins.of(X), **switches, **limits)
+    grown = grower.grow_gradients(g, h, rows=rows, features=features)
+    target = reference.GradientSums(g, h, rows.tolist(), **limits)
+    nodes = reference.grow_counted(
+        X,
+        target,
+        rows.tolist(),
+        features,
+        switches["max_leaves"],
+        switches["max_depth"],
+        switches["min_samples_leaf"],
+        switches["best_first"],
+    )
+    expect_twin(grown, nodes, target.numbers)
+    assert np.array_equal(grown.tree.apply(X), grown.leaf)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_first_cut_is_that_of_the_exact_grower(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 250, size=(300, 3)).astype(float)
+    X[rng.random(X.shape) < 0.1 * (seed % 2)] = np.nan
+    y = np.nan_to_num(X[:, 0]) * 0.01 + rng.normal(size=300)
+    grown = CountedGrower(Bins.of(X), max_leaves=None).grow_gradients(y.mean() - y, np.ones(300))
+    exact = grow_cart(X, y)
+    for name in ("feature", "threshold", "missing_left"):
+        assert getattr(grown.tree, name)[0] == getattr(exact, name)[0]
+
+
+# -- what must hold for any rows
+
+
+@st.composite
+def tasks(draw, max_rows=60):
+    n, p = draw(st.integers(1, max_rows)), draw(st.integers(1, 3))
+    some = st.one_of(
+        st.integers(-3, 3).map(float),
+        st.floats(-10, 10, allow_subnormal=False),
+        st.sampled_from([np.nan, 1e300, -1e300, 1e-300]),
+    )
+    X = draw(hnp.arrays(np.float64, (n, p), elements=some))
+    scale = 10.0 ** draw(st.sampled_from([-300, -9, 0, 0, 9, 290]))
+    g = draw(hnp.arrays(np.float64, n, elements=st.floats(-10, 10))) * scale
+    h = draw(hnp.arrays(np.float64, n, elements=st.floats(0, 10)))
+    rows = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=n, unique=True))
+    return X, g, h, np.array(rows, dtype=np.int32)
+
+
+@given(tasks(), st.integers(1, 20), st.booleans(), st.sampled_from([0.0, 1.0]))
+def test_the_leaf_of_every_row_is_where_the_tree_sends_it(task, max_leaves, best_first, l2):
+    X, g, h, rows = task
+    grower = CountedGrower(Bins.of(X), max_leaves=max_leaves, best_first=best_first, l2=l2)
+    tree, leaf, sums = grower.grow_gradients(g, h, rows=rows)
+    assert np.array_equal(tree.apply(X), leaf)
+    assert tree.n_leaves <= max_leaves
+    inner = np.flatnonzero(~tree.is_leaf)
+    children = sums[tree.left[inner]] + sums[tree.left[inner] + 1]
+    assert np.allclose(sums[inner], children, rtol=1e-12, atol=1e-9 * np.abs(sums[0]).max())
+    assert np.array_equal(
+        np.bincount(leaf[rows], minlength=tree.n_nodes)[tree.is_leaf], sums[tree.is_leaf, 2]
+    )
+    for v in inner:
+        values = X[rows, tree.feature[v]]
+        assert (values == tree.threshold[v]).any() or not np.isin(values, tree.threshold[v]).any()
+
+
+@given(tasks(), st.randoms(use_true_random=False))
+def test_trees_depend_on_no_order_of_rows(task, random):
+    X, g, h, rows = task
+    order = list(range(len(X)))
+    random.shuffle(order)
+    place = np.argsort(order)
+    grown = CountedGrower(Bins.of(X), max_leaves=8).grow_gradients(g, h, rows=rows)
+    mixed = place[rows]
+    random.shuffle(mixed)
+    other = CountedGrower(Bins.of(X[order]), max_leaves=8, n_jobs=2)
+    again = other.grow_gradients(g[order], h[order], rows=mixed)
+    expect_same(grown, again)
+    assert np.array_equal(grown.leaf[order], again.leaf)
+
+
+@pytest.mark.threads
+def test_trees_depend_on_no_number_of_threads():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 9))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    g, h = np.nan_to_num(X[:, 0]) + rng.normal(size=len(X)), rng.random(len(X))
+    rows = np.sort(rng.permutation(len(X))[:20_000])
+    bins = Bins.of(X)
+    alone = CountedGrower(bins).grow_gradients(g, h, rows=rows)
+    for n_jobs in (2, 3, 16):
+        together = CountedGrower(Bins.of(X, n_jobs=n_jobs), n_jobs=n_jobs)
+        grown = together.grow_gradients(g, h, rows=rows)
+        expect_same(alone, grown)
+        assert np.array_equal(alone.leaf, grown.leaf)
+    assert np.array_equal(alone.tree.apply(X), alone.leaf)
+
+
+def test_large_cells_are_added_up_block_by_block():
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 3, size=(9000, 2)).astype(float)
+    g, h = rng.integers(-9, 9, size=9000).astype(float), np.ones(9000)
+    grown = CountedGrower(Bins.of(X), max_leaves=None).grow_gradients(g, h)
+    for v in np.flatnonzero(grown.tree.is_leaf):
+        rows = grown.leaf == v
+        assert grown.sums[v].tolist() == [g[rows].sum(), rows.sum(), rows.sum()]
+
+
+def test_rounding_is_below_what_is_promised():
+    rng = np.random.default_rng(2)
+    g, h = rng.normal(size=4000) * 10.0 ** rng.integers(-9, 3, size=4000), rng.random(4000)
+    grown = CountedGrower(Bins.of(np.arange(4000.0)[:, None]), max_leaves=1).grow_gradients(g, h)
+    assert abs(grown.sums[0, 0] - g.sum()) < 4000 * 2.0**-40 * np.abs(g).max()
+    assert abs(grown.sums[0, 1] - h.sum()) < 4000 * 2.0**-40
+
+
+# -- ends
+
+
+def leaves(X, g, h, **options):
+    return CountedGrower(Bins.of(X), **options).grow_gradients(g, h).tree.n_leaves
+
+
+def test_what_cannot_be_cut_is_a_leaf():
+    assert leaves([[1.0]], [1.0], [1.0]) == 1
+    assert leaves(np.ones((5, 2)), np.arange(5.0), np.ones(5)) == 1
+    assert leaves(np.full((5, 1), np.nan), np.arange(5.0), np.ones(5)) == 1
+    assert leaves(np.arange(50.0)[:, None], np.full(50, 0.3), np.ones(50)) == 1
+    assert leaves(np.arange(5.0)[:, None], np.zeros(5), np.ones(5)) == 1
+    assert leaves(np.arange(5.0)[:, None], np.arange(5.0), np.zeros(5)) == 1
+    assert leaves(np.arange(5.0)[:, None], np.arange(5.0), np.ones(5), max_depth=0) == 1
+    assert leaves(np.arange(5.0)[:, None], np.arange(-2.0, 3.0), np.zeros(5), l2=1.0) > 1
+
+
+def test_features_that_may_not_be_compared_are_not():
+    X, g, h = drawn(0)
+    grower = CountedGrower(Bins.of(X))
+    tree = grower.grow_gradients(g, h, features=[1]).tree
+    assert set(tree.feature[~tree.is_leaf]) == {1}
+    assert grower.grow_gradients(g, h, features=np.zeros(0, dtype=int)).tree.n_leaves == 1
+
+
+def test_rows_that_are_not_given_have_no_leaf():
+    X, g, h = drawn(1)
+    leaf = CountedGrower(Bins.of(X)).grow_gradients(g, h, rows=[0, 1, 5, 9], others=[2]).leaf
+    assert (np.flatnonzero(leaf >= 0) == [0, 1, 2, 5, 9]).all()
+
+
+def test_a_row_that_is_given_twice_counts_twice():
+    X, g, h = drawn(2)
+    rows = np.arange(len(X)).repeat(2)
+    grown = CountedGrower(Bins.of(X), max_leaves=5).grow_gradients(g, h, rows=rows)
+    once = CountedGrower(Bins.of(X), max_leaves=5).grow_gradients(g, h)
+    assert np.array_equal(grown.tree.left, once.tree.left)
+    assert np.array_equal(grown.sums, 2 * once.sums)
+
+
+def test_the_scale_of_gradients_does_not_matter():
+    X, g, h = drawn(3)
+    plain = CountedGrower(Bins.of(X)).grow_gradients(g, h)
+    for exponent in (-1000, -900, 900, 1000):
+        grown = CountedGrower(Bins.of(X)).grow_gradients(np.ldexp(g, exponent), h)
+        assert np.array_equal(grown.tree.threshold, plain.tree.threshold)
+        grown = CountedGrower(Bins.of(X)).grow_gradients(g, np.ldexp(h, exponent))
+        assert np.array_equal(grown.tree.threshold, plain.tree.threshold)
+
+
+def test_other_rows_may_have_any_gradients():
+    X, g, h = drawn(4)
+    g[3], h[5] = np.nan, -1.0
+    rows = np.setdiff1d(np.arange(len(X)), [3, 5])
+    grown = CountedGrower(Bins.of(X)).grow_gradients(g, h, rows=rows)
+    assert np.array_equal(grown.tree.apply(X), grown.leaf)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"gradient": [0.0, np.nan, 1.0]}, "gradients must be finite, got nan"),
+        ({"gradient": [0.0, np.inf, 1.0]}, "gradients must be finite, got inf"),
+        ({"hessian": [1.0, -np.inf, 1.0]}, "Hessians must be finite"),
+        ({"hessian": [1.0, -1.0, 1.0]}, "Hessians must not be negative"),
+        ({"gradient": [0.0, 1.0]}, r"gradient must have shape \(3,\), got \(2,\)"),
+        ({"rows": []}, "rows must hold at least one row"),
+        ({"rows": [3]}, r"rows must lie in 0 \.\. 2"),
+        ({"others": [-1]}, r"others must lie in 0 \.\. 2"),
+        ({"features": [1]}, r"features must lie in 0 \.\. 0"),
+        ({"rows": [[0]]}, r"rows must have shape \(any,\)"),
+    ],
+)
+def test_bad_rows_are_refused(changes, words):
+    given = {"gradient": [1.0, 2.0, 3.0], "hessian": [1.0, 1.0, 1.0], **changes}
+    with pytest.raises(ValueError, match=words):
+        CountedGrower(Bins.of([[0.0], [1.0], [2.0]])).grow_gradients(**given)
+
+
+def test_wrong_types_are_refused():
+    grower = CountedGrower(Bins.of([[0.0], [1.0]]))
+    with pytest.raises(TypeError, match="rows must hold whole numbers"):
+        grower.grow_gradients([0.0, 1.0], [1.0, 1.0], rows=[0.5])
+    with pytest.raises(TypeError, match="gradient must hold numbers"):
+        grower.grow_gradients(["a", "b"], [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_leaves": 0}, "max_leaves must be a whole number >= 1, got 0"),
+        ({"max_depth": -1}, "max_depth must be a whole number >= 0"),
+        ({"min_samples_leaf": 0.5}, "min_samples_leaf must be a whole number"),
+        ({"l2": -1.0}, "l2 must be a finite number"),
+        ({"min_hessian": np.nan}, "min_hessian must be a finite number"),
+        ({"min_gain": np.inf}, "min_gain must be a finite number"),
+    ],
+)
+def test_bad_options_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        CountedGrower(Bins.of([[0.0]]), **options)
+
+
+def test_tables_without_rows_are_refused():
+    with pytest.raises(ValueError, match="at least one row and one feature"):
+        Bins.of(np.zeros((0, 2)))
