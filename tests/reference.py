@@ -911,61 +911,142 @@ class GradientSums:
         h = float(self.sums(rows)[1])
         return h >= self.min_hessian and h + self.l2 > 0
 
+    def response(self, rows):
+        g, h = (float(one) for one in self.sums(rows))
+        return -g / (h + self.l2) if h + self.l2 > 0 else 0.0
+
+    def scores(self, groups, cell):
+        own = self.l2 * -self.response(cell)
+        sums = [self.sums(rows) for rows in groups]
+        return [(float(g) + own) / (float(max(h, 1)) + self.l2) for g, h in sums]
+
+    def beyond_chance(self, groups, cell, free=6, deviations=3):
+        (g, h), n, d = self.sums(cell), len(cell), len(groups) - free
+        sums = [(one, max(weight, 1)) for one, weight in map(self.sums, groups)]
+        h = sum(weight for _, weight in sums)
+        spread = sum((one - weight * Fraction(g, h)) ** 2 / weight for one, weight in sums)
+        variation = sum(self.g[i] ** 2 for i in cell) - Fraction(g * g, n)
+        unit = variation * Fraction(n, (n - 1) * h)
+        return spread > (d + deviations * math.sqrt(2 * d)) * unit * Fraction(1 + 1e-9)
+
     def numbers(self, rows):
         g, h = self.sums(rows)
         return scaled(float(g), self.g_unit), scaled(float(h), self.h_unit), float(len(rows))
 
 
-def counted_cuts(X, cell, target, features, min_rows):
-    """Every cut of a cell by its bins, in order: (value, feature, threshold, missing_left, left)."""
-    for j in features:
-        column = {i: float(X[i, j]) for i in cell}
-        values = sorted({v for v in column.values() if not math.isnan(v)})
-        lacking = [i for i in cell if math.isnan(column[i])]
-        for missing_left in [False, True] if lacking else [False]:
-            for low, high in pairwise([*values, math.inf]):
-                left = [i for i in cell if column[i] <= low or (i in lacking and missing_left)]
-                right = [i for i in cell if i not in left]
-                if min(len(left), len(right)) < max(min_rows, 1):
-                    continue
-                if not (target.enough(left) and target.enough(right)):
-                    continue
-                value = target.value(left) + target.value(right)
-                side = missing_left if lacking else 2 * len(left) >= len(cell)
-                yield value, j, between(low, high), side, left
+def threshold_cuts(X, cell, j):
+    """Cuts of a cell between values: (feature, threshold, missing_left, rows left, categories)."""
+    column = {i: float(X[i, j]) for i in cell}
+    values = sorted({v for v in column.values() if not math.isnan(v)})
+    lacking = {i for i in cell if math.isnan(column[i])}
+    for missing_left in [False, True] if lacking else [False]:
+        for low, high in pairwise([*values, math.inf]):
+            left = [i for i in cell if column[i] <= low or (i in lacking and missing_left)]
+            side = missing_left if lacking else 2 * len(left) >= len(cell)
+            yield j, between(low, high), side, left, []
 
 
-def grow_counted(
-    X, target, rows, features, max_leaves, max_depth=None, min_rows=1, best_first=True
-):
-    """Nested cells as a dictionary by node: feature, threshold, missing_left, left child, rows."""
+def category_cuts(X, cell, target, j):
+    """The same for sets, where the categories differ by more than chance explains."""
+    column = {i: math.inf if math.isnan(X[i, j]) else float(X[i, j]) for i in cell}
+    levels = sorted(set(column.values()))
+    groups = [[i for i in cell if column[i] == level] for level in levels]
+    if len(groups) > 6 and not target.beyond_chance(groups, cell):
+        return
+    scores = target.scores(groups, cell)
+    order = sorted(range(len(groups)), key=lambda k: (scores[k], k))
+    for n_left in range(1, len(order)):
+        on_left = {levels[k] for k in order[:n_left]}
+        left = [i for i in cell if column[i] in on_left]
+        side = math.inf in on_left if math.inf in levels else 2 * len(left) >= len(cell)
+        opposite = [v for v in levels if v != math.inf and (v in on_left) != side]
+        yield j, 0.0, side, left, opposite
 
-    def best_cut(cell, depth):
-        if depth == max_depth:
+
+def counted_cuts(X, cell, target, options):
+    """Every cut of a cell that is allowed, in order, its value first."""
+    for j in options["features"]:
+        if options["groups"] and not any(j in group for group in cell["groups"]):
+            continue
+        sets = j in options["categorical"]
+        cuts = (
+            category_cuts(X, cell["rows"], target, j)
+            if sets
+            else threshold_cuts(X, cell["rows"], j)
+        )
+        for cut in cuts:
+            left, right = cut[3], [i for i in cell["rows"] if i not in cut[3]]
+            if min(len(left), len(right)) < max(options["min_rows"], 1):
+                continue
+            if not (target.enough(left) and target.enough(right)):
+                continue
+            responses = target.response(left), target.response(right)
+            slope = options["slopes"][j]
+            if options["constrained"] and not (
+                min(responses) >= cell["lower"]
+                and max(responses) <= cell["upper"]
+                and slope * (responses[1] - responses[0]) >= 0
+            ):
+                continue
+            yield target.value(left) + target.value(right), *cut
+
+
+def counted_children(cell, target, cut, options):
+    """The two cells that a cut makes of one."""
+    _, j, _, _, left, _ = cut
+    right = [i for i in cell["rows"] if i not in left]
+    groups = [group for group in cell["groups"] if j in group]
+    bounds = [(cell["lower"], cell["upper"])] * 2
+    slope = options["slopes"][j]
+    if slope != 0:
+        middle = (target.response(left) + target.response(right)) / 2
+        below, above = (cell["lower"], middle), (middle, cell["upper"])
+        bounds = [below, above] if slope > 0 else [above, below]
+    for rows, (lower, upper) in zip((left, right), bounds, strict=True):
+        yield {
+            "rows": rows,
+            "depth": cell["depth"] + 1,
+            "groups": groups,
+            "lower": lower,
+            "upper": upper,
+        }
+
+
+def grow_counted(X, target, rows, max_leaves, max_depth=None, best_first=True, **given):
+    """Nested cells as a dictionary by node: what it compares, its left child, its rows."""
+    p = X.shape[1]
+    options = {"features": range(p), "min_rows": 1, "categorical": [], "groups": [], **given}
+    options["constrained"] = "slopes" in given
+    options.setdefault("slopes", [0] * p)
+
+    def best_cut(cell):
+        if cell["depth"] == max_depth:
             return None
         best = None
-        for cut in counted_cuts(X, cell, target, features, min_rows):
+        for cut in counted_cuts(X, cell, target, options):
             if best is None or cut[0] > best[0]:
                 best = cut
         if best is None:
             return None
-        gain = best[0] - target.value(cell)
-        return (gain, *best) if gain > 2.0**-46 * best[0] and gain >= target.min_gain else None
+        gain = best[0] - target.value(cell["rows"])
+        return (gain, best) if gain > 2.0**-46 * best[0] and gain >= target.min_gain else None
 
-    nodes = [{"rows": list(rows), "depth": 0}]
-    waiting = {0: best_cut(nodes[0]["rows"], 0)}
+    root = {"rows": list(rows), "depth": 0, "groups": options["groups"]}
+    nodes = [root | {"lower": -math.inf, "upper": math.inf}]
+    waiting = {0: best_cut(nodes[0])}
     for _ in range(max_leaves - 1):
         waiting = {v: cut for v, cut in waiting.items() if cut is not None}
         if not waiting:
             break
         v = min(waiting, key=lambda v: (-waiting[v][0] if best_first else 0, v))
-        _, _, j, threshold, missing_left, left = waiting.pop(v)
-        cell, depth = nodes[v]["rows"], nodes[v]["depth"] + 1
+        _, cut = waiting.pop(v)
+        children = list(counted_children(nodes[v], target, cut, options))
+        _, j, threshold, missing_left, _, categories = cut
         nodes[v] |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
-        nodes[v]["left"] = len(nodes)
-        for part in (left, [i for i in cell if i not in left]):
-            nodes.append({"rows": part, "depth": depth})
-            waiting[len(nodes) - 1] = best_cut(part, depth)
+        nodes[v] |= {"left": len(nodes), "categories": categories}
+        for cell in children:
+            nodes.append(cell)
+            waiting[len(nodes) - 1] = best_cut(cell)
     return nodes
 
 

@@ -126,18 +126,119 @@ def test_trees_are_those_of_the_twin(seed):
     grower = CountedGrower(Bins.of(X), **switches, **limits)
     grown = grower.grow_gradients(g, h, rows=rows, features=features)
     target = reference.GradientSums(g, h, rows.tolist(), **limits)
-    nodes = reference.grow_counted(
-        X,
-        target,
-        rows.tolist(),
-        features,
-        switches["max_leaves"],
-        switches["max_depth"],
-        switches["min_samples_leaf"],
-        switches["best_first"],
-    )
+    switches["min_rows"] = switches.pop("min_samples_leaf")
+    nodes = reference.grow_counted(X, target, rows.tolist(), features=features, **switches)
     expect_twin(grown, nodes, target.numbers)
     assert np.array_equal(grown.tree.apply(X), grown.leaf)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_constrained_trees_are_those_of_the_twin(seed):
+    rng = np.random.default_rng(100 + seed)
+    X, g, h = drawn(seed, n=60, p=4, n_values=[4, 9, 12][seed % 3])
+    X *= 4.0
+    categorical = [0, 2][: seed % 3]
+    if seed % 3:
+        g = g + 2.0 * np.isin(X[:, 0], [1, 3, 4])
+    slopes = rng.integers(-1, 2, size=4) if seed % 2 else np.zeros(4, dtype=int)
+    slopes[categorical] = 0
+    groups = [[0, 1], [1, 2]] if seed % 4 > 1 else None
+    limits = {"l2": [0.0, 0.7][seed % 2], "min_hessian": 0.2}
+    rows = np.sort(rng.permutation(len(X))[:50])
+    grower = CountedGrower(
+        Bins.of(X, categorical),
+        max_leaves=9,
+        monotonic_cst=slopes,
+        interaction_cst=groups,
+        **limits,
+    )
+    grown = grower.grow_gradients(g, h, rows=rows)
+    target = reference.GradientSums(g, h, rows.tolist(), **limits)
+    given = {"categorical": categorical, "groups": [] if groups is None else [*groups, [3]]}
+    if slopes.any():
+        given["slopes"] = slopes
+    nodes = reference.grow_counted(X, target, rows.tolist(), 9, **given)
+    expect_twin(grown, nodes, target.numbers)
+    assert np.array_equal(grown.tree.apply(X), grown.leaf)
+    assert grown.tree.n_leaves > 1
+
+
+def test_steps_of_a_monotonic_tree_are_in_order():
+    rng = np.random.default_rng(0)
+    X = rng.random((2000, 3))
+    g = np.sin(9 * X[:, 0]) - X[:, 1] + rng.normal(size=2000)
+    grower = CountedGrower(Bins.of(X), max_leaves=60, monotonic_cst=[1, 0, 0])
+    tree, _, sums = grower.grow_gradients(g, np.ones(2000))
+    step = -sums[:, 0] / sums[:, 1]
+    grid = np.linspace(0, 1, 50)
+    for _ in range(20):
+        line = np.repeat(rng.random((1, 3)), 50, axis=0)
+        line[:, 0] = grid
+        assert (np.diff(step[tree.apply(line)]) >= 0).all()
+
+
+def test_features_of_different_groups_never_meet():
+    rng = np.random.default_rng(1)
+    X = rng.random((500, 4))
+    g = X[:, 0] * X[:, 2] + X[:, 1] * X[:, 3] + rng.normal(size=500) / 9
+    grower = CountedGrower(Bins.of(X), max_leaves=40, interaction_cst=[{0, 1}, {1, 2}])
+    tree = grower.grow_gradients(g - g.mean(), np.ones(500)).tree
+    for leaf in np.flatnonzero(tree.is_leaf):
+        above = {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
+        assert any(above <= group for group in ({0, 1}, {1, 2}, {3}))
+
+
+# -- categories
+
+
+def test_rare_levels_share_a_bin():
+    x = np.repeat(np.arange(400.0), 1 + np.arange(400) % 3)
+    bins = Bins.of(x[:, None], [0])
+    assert bins.n_bins[0] == 255
+    n_rows = np.bincount(x.astype(int))
+    own = sorted(range(400), key=lambda level: (-n_rows[level], level))[:254]
+    expected = np.full(400, 254)
+    expected[sorted(own)] = np.arange(254)
+    assert np.array_equal(bins.codes[0], expected[x.astype(int)])
+    assert bins.levels.tolist() == list(range(400))
+    assert np.array_equal(bins.level_bin, expected)
+
+
+@pytest.mark.parametrize("n_levels", [5, 254, 255, 600])
+def test_sets_send_rows_of_any_level_where_they_belong(n_levels):
+    rng = np.random.default_rng(n_levels)
+    level = rng.integers(0, n_levels, size=6000)
+    X = np.column_stack([level, rng.normal(size=6000)]).astype(float)
+    X[rng.random(6000) < 0.05, 0] = np.nan
+    g = np.where(level % 3 == 0, 1.0, -1.0) + rng.normal(size=6000)
+    grower = CountedGrower(Bins.of(X, [0]), max_leaves=20)
+    grown = grower.grow_gradients(g, np.ones(6000), rows=rng.permutation(6000)[:4000])
+    assert np.array_equal(grown.tree.apply(X), grown.leaf)
+    assert len(grown.tree.categories) > 0
+
+
+def test_levels_of_chance_are_passed_over():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 200, size=(2000, 1)).astype(float)
+    grower = CountedGrower(Bins.of(X, [0]))
+    assert grower.grow_gradients(rng.normal(size=2000), rng.random(2000)).tree.n_leaves == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_set_is_that_of_the_exact_grower(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 30, size=(400, 1)).astype(float)
+    X[rng.random(400) < 0.1 * (seed % 2)] = np.nan
+    y = rng.normal(size=30)[np.nan_to_num(X[:, 0]).astype(int)] + rng.normal(size=400)
+    grown = CountedGrower(Bins.of(X, [0])).grow_gradients(y.mean() - y, np.ones(400))
+    exact = grow_cart(X, y, categorical_features=[0])
+    sides = [np.array([reference.goes_left(tree, 0, x) for x in X]) for tree in (grown.tree, exact)]
+    assert np.array_equal(*sides) or np.array_equal(sides[0], ~sides[1])
+
+
+def test_levels_must_be_whole_numbers():
+    with pytest.raises(ValueError, match=r"whole numbers 0, 1, \.\.\., got 0\.5"):
+        Bins.of([[0.5], [1.0]], [0])
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -336,6 +437,8 @@ def test_wrong_types_are_refused():
         ({"l2": -1.0}, "l2 must be a finite number"),
         ({"min_hessian": np.nan}, "min_hessian must be a finite number"),
         ({"min_gain": np.inf}, "min_gain must be a finite number"),
+        ({"monotonic_cst": [1, 1]}, r"monotonic_cst must have shape \(1,\)"),
+        ({"interaction_cst": [[1]]}, r"a group of interaction_cst must lie in 0 \.\. 0"),
     ],
 )
 def test_bad_options_are_refused(options, words):

@@ -1,6 +1,8 @@
 """Growth from sums over bins: the grower of ensembles, which grow many trees over the same rows."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -9,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree._core import grow_gradients
 from certree.arrays import Float64, Int32, array_of, nonnegative, plain
-from certree.grow.bins import Bins
-from certree.grow.growing import DEEPEST
+from certree.grow.bins import Bins, UInt8
+from certree.grow.growing import DEEPEST, Slopes, slopes_of
 from certree.tree import Tree, threads
 
 _MOST_LEAVES = 2**31 - 1
@@ -34,7 +36,7 @@ class CountedTree(NamedTuple):
     sums: Float64
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CountedGrower:
     """Grows trees from sums over bins, one after the other over the same rows.
 
@@ -46,6 +48,12 @@ class CountedGrower:
     growing rows on its sides; where a bin of other rows reaches across the middle, it is the middle
     of the gap behind that bin. Missing values are tried on both sides where growing rows of the cell
     lack the value, else they go to the side with more growing rows, to the left on ties.
+
+    Categories stand in the order of their mean gradients (of the cell's own with a weight of `l2`), a
+    missing value among them, and are cut like numbers. A feature that has more than six of them in a
+    cell is passed over there unless their means differ by three standard deviations more than if the
+    gradients were dealt to the rows at random. Categories that a cut has not seen go where it sends
+    missing values.
 
     Sums are whole numbers: gradients and Hessians are rounded to multiples of a power of two each,
     by less than 2^-40 of the largest one for up to 2^22 rows. So a tree has the same bits in
@@ -70,6 +78,12 @@ class CountedGrower:
     best_first : bool, default=True
         Whether the leaf whose cut gains most is divided next, of equal ones the first that was
         made; else one level after the other, from the left.
+    monotonic_cst : array-like of int, shape (p,), or None, default=None
+        1 where the step -G / (H + l2) must not fall along a feature, -1 where it must not rise, 0
+        elsewhere. It holds for the steps of the cells of every pruning.
+    interaction_cst : sequence of collections of int, or None, default=None
+        Features that may act together: a cell is cut by features only that share a group with all
+        those compared above it. Those that are in no group are one more. None: all may.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all.
 
@@ -91,10 +105,12 @@ class CountedGrower:
     l2: float = 0.0
     min_gain: float = 0.0
     best_first: bool = True
+    monotonic_cst: ArrayLike | None = None
+    interaction_cst: Sequence[Collection[int]] | None = None
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
-        _ = self._limits, threads(self.n_jobs)
+        _ = self._options
 
     def grow_gradients(
         self,
@@ -137,27 +153,28 @@ class CountedGrower:
             self._features(features),
             *given,
             *target,
-            self._limits,
-            None,
-            None,
-            threads(self.n_jobs),
+            *self._options,
         )
         return CountedTree(Tree.of(columns, self.bins.n_features), leaf, sums)
 
-    @property
-    def _limits(self) -> tuple[Any, ...]:
-        """Checked limits of growth, as the core takes them."""
-        return (
-            _MOST_LEAVES if self.max_leaves is None else _whole("max_leaves", self.max_leaves, 1),
-            DEEPEST
-            if self.max_depth is None
-            else min(DEEPEST, _whole("max_depth", self.max_depth, 0)),
+    @cached_property
+    def _options(self) -> tuple[Any, ...]:
+        """Checked options, as the core takes them."""
+        leaves, depth, p = self.max_leaves, self.max_depth, self.bins.n_features
+        limits = (
+            _MOST_LEAVES if leaves is None else _whole("max_leaves", leaves, 1),
+            DEEPEST if depth is None else min(DEEPEST, _whole("max_depth", depth, 0)),
             _whole("min_samples_leaf", self.min_samples_leaf, 1),
             nonnegative("min_hessian", self.min_hessian),
             nonnegative("l2", self.l2),
             nonnegative("min_gain", self.min_gain),
             bool(self.best_first),
         )
+        slopes: Slopes = slopes_of(self.monotonic_cst, p, None)
+        if slopes is not None and slopes[self.bins.category != 0].any():
+            raise ValueError("monotonic_cst must be 0 for features of categories")
+        groups = _groups(self.interaction_cst, p)
+        return limits, slopes, groups, threads(self.n_jobs)
 
     def _rows(self, rows: ArrayLike | None, others: ArrayLike | None) -> tuple[Int32, Int32]:
         n = self.bins.n_rows
@@ -177,6 +194,21 @@ class CountedGrower:
         if features is None:
             return np.arange(p, dtype=np.int32)
         return np.unique(_indices("features", features, p))
+
+
+def _groups(interaction_cst: Any, p: int) -> UInt8 | None:
+    """Which features each group holds, (k, p), those of no other in the last; None: no groups."""
+    if interaction_cst is None:
+        return None
+    if isinstance(interaction_cst, str) or not isinstance(interaction_cst, Sequence):
+        raise TypeError(
+            f"interaction_cst must be None or a sequence of groups of features, got {interaction_cst!r}"
+        )
+    holds = np.zeros((len(interaction_cst) + 1, p), dtype=np.uint8)
+    for group, members in zip(holds, interaction_cst, strict=False):
+        group[_indices("a group of interaction_cst", list(members), p)] = 1
+    holds[-1] = ~holds[:-1].any(axis=0)
+    return holds
 
 
 def _whole(name: str, value: Any, least: int) -> int:

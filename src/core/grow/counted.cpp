@@ -6,6 +6,8 @@
 
 #include "grow/counted.hpp"
 
+#include <functional>
+
 #include "grow/counted_search.hpp"
 #include "grow/growth.hpp"
 
@@ -36,7 +38,7 @@ class CountedGrowth {
         counting_(counting),
         target_(target),
         layout_(counting.features, table.n_bins, target.n_lanes()),
-        search_(target, layout_, counting),
+        search_(target, layout_, counting, table.category),
         memory_(memory) {
     memory_.pool.restart(layout_.size());
     copy(rows.growing, memory_.growing);
@@ -53,6 +55,8 @@ class CountedGrowth {
     cell.lower = -kInfinity;
     cell.upper = kInfinity;
     cell.sums = target_.total(memory_.growing, memory_.items.data());
+    if (has_categories()) cell.squares = target_.squares(memory_.growing, memory_.items.data());
+    cell.groups.assign(static_cast<std::size_t>(counting_.groups.n_rows), 1);
     note(cell);
     return cell;
   }
@@ -66,6 +70,7 @@ class CountedGrowth {
     } else if (may_be_cut(cell)) {
       std::vector<std::int32_t> all(layout_.n_features());
       std::iota(all.begin(), all.end(), 0);
+      keep_allowed(cell, all);
       cells_[0] = cell;
       tasks_ = {};
       add_up(0);
@@ -76,7 +81,7 @@ class CountedGrowth {
   }
 
   void divide(const Cell& cell, const Cut& cut, Split& split, Cell& left, Cell& right) {
-    const std::array<std::uint8_t, 256> goes_left = sides_of(cell, cut, split);
+    const GoesLeft goes_left = sides_of(cell, cut, split);
     const std::uint8_t* const code = table_.codes.row(split.feature);
     left = right = cell;
     left.depth = right.depth = cell.depth + 1;
@@ -86,9 +91,14 @@ class CountedGrowth {
     left.others_end = right.others_begin =
         send(memory_.others, cell.others_begin, cell.others_end, code, goes_left);
     left.sums = cut.sums;
+    left.squares = right.squares = cut.squares;  // until they are searched
     for (std::size_t l = 0; l < left.sums.size(); ++l) right.sums[l] -= left.sums[l];
+    keep_bounds(cell, cut, left, right);
+    keep_groups(split.feature, left);
+    right.groups = left.groups;
     above_ = cut.place;
     features_ = cut.varying;
+    keep_allowed(left, features_);
     cells_ = {left, right};
     note(left);
     note(right);
@@ -158,28 +168,86 @@ class CountedGrowth {
 
   // -- sending rows on
 
-  // How rows go, by code, and the cut as the tree has it.
-  std::array<std::uint8_t, 256> sides_of(const Cell& cell, const Cut& cut, Split& split) const {
+  using GoesLeft = std::array<std::uint8_t, 256>;  // by code
+
+  // How rows go, and the cut as the tree has it.
+  GoesLeft sides_of(const Cell& cell, const Cut& cut, Split& split) const {
     const auto f = static_cast<std::size_t>(cut.feature);
     split.feature = counting_.features[f];
     split.missing_left = cut.has_missing ? cut.missing_left : 2 * cut.sums.back() >= cell.size();
-    std::array<std::uint8_t, 256> goes_left{};
+    GoesLeft goes_left{};
+    goes_left[kMissingBin] = split.missing_left;
+    if (cut.sides.empty())
+      set_threshold(cut, layout_.n_bins(f), split, goes_left);
+    else
+      collect_levels(cut, layout_.n_bins(f), split, goes_left);
+    return goes_left;
+  }
+
+  void set_threshold(const Cut& cut, std::size_t n_bins, Split& split, GoesLeft& goes_left) const {
     const double* const low = table_.low.row(split.feature);
     const double* const high = table_.high.row(split.feature);
     std::size_t bin = cut.bin;  // the last one that goes left
     split.threshold = cut.next > bin ? between(high[bin], low[cut.next]) : high[bin];
-    while (bin + 1 < layout_.n_bins(f) && low[bin + 1] <= split.threshold) ++bin;
+    while (bin + 1 < n_bins && low[bin + 1] <= split.threshold) ++bin;
     // Rows that do not grow may lie in a bin within the gap, which must not be cut in two.
     if (high[bin] > split.threshold) split.threshold = between(high[bin], low[bin + 1]);
     std::fill_n(goes_left.begin(), bin + 1, std::uint8_t{1});
-    goes_left[kMissingBin] = split.missing_left;
-    return goes_left;
+  }
+
+  // The set of a node goes against missing values; categories that the cell has not seen go along.
+  void collect_levels(const Cut& cut, std::size_t n_bins, Split& split, GoesLeft& goes_left) const {
+    const Side missing = split.missing_left ? Side::left : Side::right;
+    for (std::size_t b = 0; b < n_bins; ++b)
+      goes_left[b] = (cut.sides[b] == Side::unseen ? missing : cut.sides[b]) == Side::left;
+    const auto start = [&](std::int64_t j) {
+      return static_cast<std::size_t>(table_.level_start[static_cast<std::size_t>(j)]);
+    };
+    for (std::size_t i = start(split.feature); i < start(split.feature + 1); ++i)
+      if (goes_left[table_.level_bin[i]] != goes_left[kMissingBin])
+        split.categories.push_back(table_.levels[i]);
+  }
+
+  // -- what the cells below may do
+
+  // All responses below the left child stay on one side of the middle, those below the right child
+  // on the other.
+  void keep_bounds(const Cell& cell, const Cut& cut, Cell& left, Cell& right) const {
+    if (counting_.monotonic.empty()) return;
+    const int slope = counting_.monotonic[static_cast<std::size_t>(
+        counting_.features[static_cast<std::size_t>(cut.feature)])];
+    if (slope == 0) return;
+    const auto [a, b] = search_.responses(cell, cut.sums);
+    (slope > 0 ? left.upper : left.lower) = (a + b) / 2.0;
+    (slope > 0 ? right.lower : right.upper) = (a + b) / 2.0;
+  }
+
+  // Only groups that hold all features compared above count.
+  void keep_groups(std::int32_t feature, Cell& cell) const {
+    for (std::size_t k = 0; k < cell.groups.size(); ++k)
+      cell.groups[k] &= counting_.groups.row(k)[feature];
+  }
+
+  void keep_allowed(const Cell& cell, std::vector<std::int32_t>& features) const {
+    if (cell.groups.empty()) return;
+    std::erase_if(features, [&](std::int32_t f) {
+      const std::int32_t j = counting_.features[static_cast<std::size_t>(f)];
+      for (std::size_t k = 0; k < cell.groups.size(); ++k)
+        if (cell.groups[k] && counting_.groups.row(k)[j]) return false;
+      return true;
+    });
+  }
+
+  bool has_categories() const {
+    return std::ranges::any_of(counting_.features, [&](std::int32_t j) {
+      return table_.category[static_cast<std::size_t>(j)] != 0;
+    });
   }
 
   // Rows that go left move to the front; both sides keep their order. Returns where the right side
   // begins.
   std::int64_t send(std::vector<std::int32_t>& rows, std::int64_t begin, std::int64_t end,
-                    const std::uint8_t* code, const std::array<std::uint8_t, 256>& goes_left) {
+                    const std::uint8_t* code, const GoesLeft& goes_left) {
     std::int32_t* const first = rows.data() + begin;
     std::int32_t* to_left = first;
     std::int32_t* to_right = memory_.right.data();
@@ -207,10 +275,12 @@ class CountedGrowth {
     tasks_[large].subtract = subtract;
     if (may[small] || subtract) add_up(small);
     if (may[large] && !subtract) add_up(large);
-    if (may[0] || may[1])
-      search_cells(features_);
-    else
-      drop(cuts_[large]);
+    if (!may[0] && !may[1]) return drop(cuts_[large]);
+    if (has_categories()) {
+      cells_[small].squares = target_.squares(rows_of(cells_[small]), memory_.items.data());
+      cells_[large].squares -= cells_[small].squares;
+    }
+    search_cells(features_);
   }
 
   // Prepares to add up the rows of a cell.
@@ -237,6 +307,7 @@ class CountedGrowth {
     });
     for (const std::size_t which : {0, 1}) {
       Cut& cut = cuts_[which];
+      cut.squares = cells_[which].squares;
       for (auto& part : found) cut.challenge(std::move(part[which]));
       const bool keeps = tasks_[which].search &&
                          search_.settle(cells_[which], memory_.pool.at(cut.place), cut) &&

@@ -7,6 +7,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "grow/chance.hpp"
 #include "grow/counted.hpp"
 #include "grow/whole_numbers.hpp"
 
@@ -173,6 +174,42 @@ class Gradients {
     const double h = static_cast<double>(sums[1]) + limits_.l2;
     return h > 0.0 ? -static_cast<double>(sums[0]) / h : 0.0;
   }
+
+  // -- categories
+
+  // Numbers that describe a category: weight and responses.
+  std::size_t n_of_group() const { return 2; }
+  void describe(const std::int64_t* sums, double* numbers) const {
+    numbers[0] = static_cast<double>(std::max<std::int64_t>(sums[1], 1));
+    numbers[1] = static_cast<double>(sums[0]);
+  }
+  // Sum of the squared gradients of rows, in units of 2^40 squares.
+  static std::int64_t squares(std::span<const std::int32_t> rows, const Item* items) {
+    std::int64_t sum = 0;
+    for (const auto part : stretches(rows))
+      for (const std::int32_t row : part) {
+        const auto g = static_cast<double>((items[row].gradient_and_row - 1) / (1 << kRowBits));
+        sum += static_cast<std::int64_t>(g * g * 0x1p-40);
+      }
+    return sum;
+  }
+  // Gradients dealt to the rows at random have a sum in k rows whose square is about k times their
+  // variance, whatever the Hessians are.
+  Scatter scatter(const std::int64_t* sums, std::int64_t squares) const {
+    const auto g = static_cast<double>(sums[0]), n = static_cast<double>(sums[2]);
+    const auto h = static_cast<double>(std::max<std::int64_t>(sums[1], 1));
+    const double variation = static_cast<double>(squares) * 0x1p40 - g * g / n;
+    return {h / n, std::max(variation, 0.0) * (n / h)};
+  }
+  // Means of the gradients, with so much of the cell's own as l2 says.
+  std::vector<double> scores(const Groups& groups, const std::int64_t* sums) const {
+    std::vector<double> score(groups.size());
+    const double own = limits_.l2 * -response(sums);
+    for (std::size_t i = 0; i < score.size(); ++i)
+      score[i] = (groups.sums(i)[1] + own) / (groups.sums(i)[0] + limits_.l2);
+    return score;
+  }
+
   void add_numbers(const std::int64_t* sums, std::vector<double>& numbers) const {
     numbers.push_back(gradient_.number(sums[0]));
     numbers.push_back(hessian_.number(sums[1]));
