@@ -934,6 +934,49 @@ class GradientSums:
         return scaled(float(g), self.g_unit), scaled(float(h), self.h_unit), float(len(rows))
 
 
+class ClassSums:
+    """The same for whole weights of classes."""
+
+    def __init__(self, y, n_classes, weight, rows, criterion="gini", min_weight=0.0):
+        self.y, self.n_classes, self.criterion = y, n_classes, criterion
+        weight = np.ones(len(y)) if weight is None else weight
+        self.w, self.unit = in_units(weight, rows, len(rows))
+        self.min_weight, self.min_gain = scaled(min_weight, -self.unit), 0.0
+
+    def sums(self, rows):
+        return [sum(self.w[i] for i in rows if self.y[i] == k) for k in range(self.n_classes)]
+
+    def value(self, rows):
+        parts = [float(one) for one in self.sums(rows)]
+        total = sum(parts)
+        if self.criterion == "gini":
+            return sum(one * one for one in parts) / (total or 1.0)
+        logs = sum(one * math.log(one / total) for one in parts if one)
+        return total * math.log(self.n_classes) + logs
+
+    def enough(self, rows):
+        total = sum(self.sums(rows))
+        return total > 0 and total >= self.min_weight
+
+    def response(self, rows):
+        return float(self.sums(rows)[-1]) / (float(sum(self.sums(rows))) or 1.0)
+
+    def scores(self, groups, _):
+        """Shares of the last class."""
+        return [
+            float(self.sums(rows)[-1]) / max(float(sum(self.sums(rows))), 1.0) for rows in groups
+        ]
+
+    def beyond_chance(self, groups, _):
+        x = np.array([k for k, rows in enumerate(groups) for _ in rows], dtype=float)
+        return beyond_chance(
+            x, np.array([self.y[i] for rows in groups for i in rows]), np.ones(len(x))
+        )
+
+    def numbers(self, rows):
+        return *(scaled(float(one), self.unit) for one in self.sums(rows)), float(len(rows))
+
+
 def threshold_cuts(X, cell, j):
     """Cuts of a cell between values: (feature, threshold, missing_left, rows left, categories)."""
     column = {i: float(X[i, j]) for i in cell}

@@ -43,6 +43,22 @@ def expect_twin(grown, nodes, numbers):
             assert (grown.leaf[node["rows"]] == v).all()
 
 
+@st.composite
+def tasks(draw, max_rows=60):
+    n, p = draw(st.integers(1, max_rows)), draw(st.integers(1, 3))
+    some = st.one_of(
+        st.integers(-3, 3).map(float),
+        st.floats(-10, 10, allow_subnormal=False),
+        st.sampled_from([np.nan, 1e300, -1e300, 1e-300]),
+    )
+    X = draw(hnp.arrays(np.float64, (n, p), elements=some))
+    scale = 10.0 ** draw(st.sampled_from([-300, -9, 0, 0, 9, 290]))
+    g = draw(hnp.arrays(np.float64, n, elements=st.floats(-10, 10))) * scale
+    h = draw(hnp.arrays(np.float64, n, elements=st.floats(0, 10)))
+    rows = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=n, unique=True))
+    return X, g, h, np.array(rows, dtype=np.int32)
+
+
 # -- bins
 
 
@@ -163,6 +179,117 @@ def test_constrained_trees_are_those_of_the_twin(seed):
     assert grown.tree.n_leaves > 1
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_trees_on_classes_are_those_of_the_twin(seed):
+    rng = np.random.default_rng(seed)
+    X, g, _ = drawn(seed, n=50, n_values=[4, 10][seed % 2])
+    n_classes = [2, 3, 1][seed % 3]
+    y = np.clip((g + 1).astype(int), 0, n_classes - 1)
+    weight = rng.integers(0, 4, size=50) * 0.5 if seed % 4 == 1 else None
+    categorical, X = ([0], X * 4.0) if n_classes == 2 and weight is None else ([], X)
+    slopes = [0, 1, -1] if n_classes == 2 and seed % 4 > 1 else [0, 0, 0]
+    rows = np.sort(rng.permutation(50)[:40])
+    grower = CountedGrower(
+        Bins.of(X, categorical), max_leaves=7, min_hessian=1.5, monotonic_cst=slopes
+    )
+    given = {"criterion": "gini", "sample_weight": weight, "rows": rows}
+    grown = grower.grow_classes(y, n_classes, **given)
+    target = reference.ClassSums(y, n_classes, weight, rows.tolist(), min_weight=1.5)
+    given = {"slopes": slopes} if any(slopes) else {}
+    nodes = reference.grow_counted(X, target, rows.tolist(), 7, categorical=categorical, **given)
+    expect_twin(grown, nodes, target.numbers)
+    assert np.array_equal(grown.tree.apply(X), grown.leaf)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_cuts_by_entropy_are_the_best(seed):
+    X, g, h = drawn(seed, n=50)
+    y = np.clip((g + 1).astype(int), 0, 2)
+    weight = h + 0.5 if seed % 2 else None
+    grown = CountedGrower(Bins.of(X), max_leaves=None).grow_classes(y, 3, sample_weight=weight)
+    target = reference.ClassSums(y, 3, weight, range(50), "entropy")
+    inside = [[] for _ in range(grown.tree.n_nodes)]
+    for i, leaf in enumerate(grown.leaf):
+        for v in reference.path(grown.tree, leaf):
+            inside[v].append(i)
+    options = {"features": range(3), "groups": [], "categorical": [], "min_rows": 1}
+    options |= {"slopes": [0] * 3, "constrained": False}
+    for v, rows in enumerate(inside):
+        values = [cut[0] for cut in reference.counted_cuts(X, {"rows": rows}, target, options)]
+        most = max(values, default=0.0)
+        left = grown.tree.left[v]
+        made = inside[left : left + 2] if left >= 0 else [rows]
+        assert sum(map(target.value, made)) == pytest.approx(max(most, target.value(rows)))
+        assert tuple(grown.sums[v]) == target.numbers(rows)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_first_cut_on_classes_is_that_of_the_exact_grower(seed, criterion):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 250, size=(400, 3)).astype(float)
+    y = np.clip((X[:, 0] / 90 + rng.normal(size=400)).astype(int), 0, 1 + seed % 2)
+    given = {"n_classes": 2 + seed % 2, "criterion": criterion}
+    tree = CountedGrower(Bins.of(X)).grow_classes(y, **given).tree
+    exact = grow_cart(X, y, criterion=criterion)
+    assert tree.feature[0] == exact.feature[0]
+    assert tree.threshold[0] == exact.threshold[0]
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+def test_whole_weights_are_copies_of_rows(criterion):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 30, size=(5000, 4)).astype(float)
+    y = (X[:, 0] * X[:, 1] > 200).astype(int) + (X[:, 2] > 20)
+    weight = rng.integers(1, 4, size=5000)
+    X[:, 3] %= 12
+    grower = CountedGrower(Bins.of(X, [3]), max_leaves=20)
+    given = {"n_classes": 3, "criterion": criterion}
+    weighed = grower.grow_classes(y, sample_weight=weight, **given)
+    copied = grower.grow_classes(y, rows=np.arange(5000).repeat(weight), **given)
+    assert np.array_equal(weighed.sums[:, :3], copied.sums[:, :3])
+    assert np.array_equal(weighed.tree.threshold, copied.tree.threshold)
+    assert np.array_equal(weighed.leaf, copied.leaf)
+    assert np.array_equal(weighed.tree.apply(X), weighed.leaf)
+
+
+def test_sets_for_many_classes_part_them():
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 20, size=3000)
+    y = (level * 7) % 5
+    grower = CountedGrower(Bins.of(level[:, None].astype(float), [0]), max_leaves=None)
+    tree, leaf, _ = grower.grow_classes(y, 5)
+    for v in np.flatnonzero(tree.is_leaf):
+        assert len(set(y[leaf == v])) == 1
+
+
+@given(tasks(), st.integers(1, 4), st.sampled_from(["gini", "entropy"]))
+def test_leaves_of_trees_on_classes_are_where_rows_go(task, n_classes, criterion):
+    X, _, h, rows = task
+    y = np.random.default_rng(len(X)).integers(0, n_classes, size=len(X))
+    grower = CountedGrower(Bins.of(X), max_leaves=12)
+    given = {"rows": rows, "criterion": criterion, "sample_weight": h}
+    tree, leaf, sums = grower.grow_classes(y, n_classes, **given)
+    assert np.array_equal(tree.apply(X), leaf)
+    inner = np.flatnonzero(~tree.is_leaf)
+    assert np.allclose(sums[inner], sums[tree.left[inner]] + sums[tree.left[inner] + 1])
+
+
+def test_bad_classes_are_refused():
+    grower = CountedGrower(Bins.of([[0.0], [1.0]]), l2=1.0)
+    with pytest.raises(ValueError, match="l2 must be 0 for classes"):
+        grower.grow_classes([0, 1], 2)
+    grower = CountedGrower(Bins.of([[0.0], [1.0]]), monotonic_cst=[1])
+    with pytest.raises(ValueError, match="at most two classes, got 3"):
+        grower.grow_classes([0, 1], 3)
+    with pytest.raises(ValueError, match=r"y must lie in 0 \.\. 1"):
+        grower.grow_classes([0, 2], 2)
+    with pytest.raises(ValueError, match='criterion must be "entropy" or "gini"'):
+        grower.grow_classes([0, 1], 2, criterion="squared")
+    with pytest.raises(ValueError, match="sample_weight must be finite"):
+        grower.grow_classes([0, 1], 2, sample_weight=[1.0, np.nan])
+
+
 def test_steps_of_a_monotonic_tree_are_in_order():
     rng = np.random.default_rng(0)
     X = rng.random((2000, 3))
@@ -254,22 +381,6 @@ def test_the_first_cut_is_that_of_the_exact_grower(seed):
 
 
 # -- what must hold for any rows
-
-
-@st.composite
-def tasks(draw, max_rows=60):
-    n, p = draw(st.integers(1, max_rows)), draw(st.integers(1, 3))
-    some = st.one_of(
-        st.integers(-3, 3).map(float),
-        st.floats(-10, 10, allow_subnormal=False),
-        st.sampled_from([np.nan, 1e300, -1e300, 1e-300]),
-    )
-    X = draw(hnp.arrays(np.float64, (n, p), elements=some))
-    scale = 10.0 ** draw(st.sampled_from([-300, -9, 0, 0, 9, 290]))
-    g = draw(hnp.arrays(np.float64, n, elements=st.floats(-10, 10))) * scale
-    h = draw(hnp.arrays(np.float64, n, elements=st.floats(0, 10)))
-    rows = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=n, unique=True))
-    return X, g, h, np.array(rows, dtype=np.int32)
 
 
 @given(tasks(), st.integers(1, 20), st.booleans(), st.sampled_from([0.0, 1.0]))

@@ -106,6 +106,28 @@ auto grow_gradients(const Codes& codes, const Kept& kept, const Ints& features, 
   });
 }
 
+Criterion criterion_of(const std::string& name) {
+  if (name == "gini") return Criterion::gini;
+  if (name == "entropy") return Criterion::entropy;
+  throw std::invalid_argument("criterion must be \"gini\" or \"entropy\", got \"" + name + "\"");
+}
+
+auto grow_classes(const Codes& codes, const Kept& kept, const Ints& features, const Ints& growing,
+                  const Ints& others, const Ints& y, std::int32_t n_classes,
+                  const std::optional<Doubles>& weight, const std::string& criterion,
+                  const Limits& limits, const Slopes& monotonic, const std::optional<Codes>& groups,
+                  int n_threads) {
+  const BinnedTable table = binned(codes, kept);
+  const Counting asked = counting(features, limits, monotonic, groups, codes.shape(0), n_threads);
+  if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
+  const ClassResponse response{sized("y", y, codes.shape(1)), n_classes,
+                               sized("weight", weight, codes.shape(1)), criterion_of(criterion)};
+  expect_codes("y", response.y, n_classes);
+  return grown(codes, growing, others, [&](const CountedRows& rows, std::span<std::int32_t> leaf) {
+    return certree::grow_classes(table, rows, asked, response, leaf);
+  });
+}
+
 }  // namespace
 
 void bind_counted(nb::module_& core) {
@@ -115,6 +137,11 @@ void bind_counted(nb::module_& core) {
            "growing"_array, "others"_array, "gradient"_array, "hessian"_array, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "n_threads"_a,
            "Columns of a tree grown from sums of gradients and Hessians, its sums, and leaves.");
+  core.def("grow_classes", &grow_classes, "codes"_array, "kept"_a, "features"_array,
+           "growing"_array, "others"_array, "y"_array, "n_classes"_a, "weight"_array_or_none,
+           "criterion"_a, "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none,
+           "n_threads"_a,
+           "Columns of a tree grown from weights of classes, its sums, and the leaf of each row.");
 }
 
 }  // namespace certree::door

@@ -4,13 +4,22 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import grow_gradients
-from certree.arrays import Float64, Int32, array_of, nonnegative, plain
+from certree._core import grow_classes, grow_gradients
+from certree.arrays import (
+    Float64,
+    Int32,
+    array_of,
+    class_number,
+    codes,
+    nonnegative,
+    plain,
+    row_weights,
+)
 from certree.grow.bins import Bins, UInt8
 from certree.grow.growing import DEEPEST, Slopes, slopes_of
 from certree.tree import Tree, threads
@@ -27,8 +36,9 @@ class CountedTree(NamedTuple):
         The tree.
     leaf : ndarray of int32, shape (n,)
         Leaf of each row that grew the tree or was sent along; -1 for all others.
-    sums : ndarray of float64, shape (m, 3)
-        Of the growing rows of each node: sum of gradients, sum of Hessians, number.
+    sums : ndarray of float64, shape (m, 3) or (m, n_classes + 1)
+        Of the growing rows of each node: sum of gradients and sum of Hessians, or weight of each
+        class; in the last column their number.
     """
 
     tree: Tree
@@ -144,14 +154,75 @@ class CountedGrower:
         TypeError, ValueError
             If an array has a wrong dtype, shape or range, or no row grows the tree.
         """
-        given = self._rows(rows, others)
         n = self.bins.n_rows
         target = _numbers("gradient", gradient, n), _numbers("hessian", hessian, n)
-        columns, sums, leaf = grow_gradients(
+        return self._grow(grow_gradients, target, rows, others, features)
+
+    def grow_classes(
+        self,
+        y: ArrayLike,
+        n_classes: int,
+        *,
+        criterion: Literal["entropy", "gini"] = "entropy",
+        sample_weight: ArrayLike | None = None,
+        rows: ArrayLike | None = None,
+        others: ArrayLike | None = None,
+        features: ArrayLike | None = None,
+    ) -> CountedTree:
+        """Grow a tree on classes: cells are cut where their impurity, times their weight, falls most.
+
+        The categories of a feature stand in the order of their shares of the last of two classes; of
+        more classes, along the first principal component of the shares. `min_hessian` bounds weights
+        here, and slopes are those of the share of class 1 of two.
+
+        Parameters
+        ----------
+        y : array-like of int, shape (n,)
+            Class of each row, 0, 1, ....
+        n_classes : int
+            Number of classes.
+        criterion : {"entropy", "gini"}
+            Impurity of a cell: cross entropy (nats) or Gini index.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as; whole weights below 2^40 are added up exactly.
+        rows, others, features
+            As in `grow_gradients`.
+
+        Returns
+        -------
+        CountedTree
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array has a wrong dtype, shape or range, no row grows the tree, `l2` is not 0, or
+            slopes are given for more than two classes.
+        """
+        n_classes = class_number(n_classes)
+        if self.l2 != 0:
+            raise ValueError(f"l2 must be 0 for classes, got {self.l2!r}")
+        if n_classes > 2 and self._options[1] is not None:
+            raise ValueError(f"monotonic_cst takes at most two classes, got {n_classes}")
+        if criterion not in ("entropy", "gini"):
+            raise ValueError(f'criterion must be "entropy" or "gini", got {criterion!r}')
+        n = self.bins.n_rows
+        classes = codes("y", y, n, n_classes)
+        target = classes, n_classes, row_weights(sample_weight, n), criterion
+        return self._grow(grow_classes, target, rows, others, features)
+
+    def _grow(
+        self,
+        grow: Any,
+        target: tuple[Any, ...],
+        rows: ArrayLike | None,
+        others: ArrayLike | None,
+        features: ArrayLike | None,
+    ) -> CountedTree:
+        columns, sums, leaf = grow(
             self.bins.codes,
             self.bins.kept,
             self._features(features),
-            *given,
+            *self._rows(rows, others),
             *target,
             *self._options,
         )

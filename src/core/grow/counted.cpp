@@ -8,7 +8,9 @@
 
 #include <functional>
 
+#include "grow/class_weights.hpp"
 #include "grow/counted_search.hpp"
+#include "grow/gradients.hpp"
 #include "grow/growth.hpp"
 
 namespace certree {
@@ -422,6 +424,12 @@ CountedTree grow_gradients(const BinnedTable& table, const CountedRows& rows,
                            std::span<const double> hessian, std::span<std::int32_t> leaf) {
   const Gradients target(gradient, hessian, rows.growing, counting);
   return grow(table, rows, counting, target, leaf);
+}
+
+CountedTree grow_classes(const BinnedTable& table, const CountedRows& rows,
+                         const Counting& counting, const ClassResponse& response,
+                         std::span<std::int32_t> leaf) {
+  return grow(table, rows, counting, ClassWeights(response, rows.growing, counting), leaf);
 }
 
 }  // namespace certree

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "grow/bins.hpp"
-#include "tree.hpp"
+#include "grow/grow.hpp"
 
 namespace certree {
 
@@ -40,12 +40,26 @@ struct Counting {
 
 struct CountedTree {
   TreeColumns columns;
-  std::vector<double> sums;  // (m, 3) of gradients, of Hessians, and number of growing rows
+  // (m, any) Of the growing rows of each node: gradients and Hessians, or classes; number.
+  std::vector<double> sums;
+};
+
+// Classes with weights; an empty one: each row counts once.
+struct ClassResponse {
+  std::span<const std::int32_t> y;  // (n,) in 0 .. n_classes - 1
+  std::int32_t n_classes;
+  std::span<const double> weight;  // (n,)
+  Criterion criterion;             // gini or entropy
 };
 
 // leaf: (n,) of the rows that are given; others stay as they are.
 CountedTree grow_gradients(const BinnedTable& table, const CountedRows& rows,
                            const Counting& counting, std::span<const double> gradient,
                            std::span<const double> hessian, std::span<std::int32_t> leaf);
+
+// Hessians stand for weights.
+CountedTree grow_classes(const BinnedTable& table, const CountedRows& rows,
+                         const Counting& counting, const ClassResponse& response,
+                         std::span<std::int32_t> leaf);
 
 }  // namespace certree

@@ -6,7 +6,10 @@
 // explains; then they are cut like numbers.
 #pragma once
 
-#include "grow/gradients.hpp"
+#include <array>
+
+#include "grow/chance.hpp"
+#include "grow/counted.hpp"
 #include "grow/sums.hpp"
 
 namespace certree {
@@ -203,13 +206,16 @@ class CountedSearch {
     if (!(most > best.value)) return false;
     const std::span<const double> values(own.value.data(), n_bins);
     std::size_t bin = n_bins;
-    if (counting_.monotonic.empty())
+    if (counting_.monotonic.empty()) {
       bin = static_cast<std::size_t>(std::ranges::find(values, most) - values.begin());
-    else
+    } else {
+      // Below the first value missing ones would go left alone; that they go right has been tried.
+      const std::int64_t* const rows = own.prefix.data() + (layout_.n_lanes() - 1) * width;
       for (std::size_t b = 0; b < n_bins; ++b)
-        if (values[b] > (bin < n_bins ? values[bin] : best.value) &&
+        if (rows[b] > 0 && values[b] > (bin < n_bins ? values[bin] : best.value) &&
             is_allowed(cell, f, sums_left(own, width, b)))
           bin = b;
+    }
     if (bin == n_bins) return false;
     best.value = values[bin];
     best.bin = bin;
