@@ -515,8 +515,8 @@ def test_other_rows_may_have_any_gradients():
     [
         ({"gradient": [0.0, np.nan, 1.0]}, "gradients must be finite, got nan"),
         ({"gradient": [0.0, np.inf, 1.0]}, "gradients must be finite, got inf"),
-        ({"hessian": [1.0, -np.inf, 1.0]}, "Hessians must be finite"),
-        ({"hessian": [1.0, -1.0, 1.0]}, "Hessians must not be negative"),
+        ({"hessian": [1.0, -np.inf, 1.0]}, "Hessians must be finite and not negative, got -inf"),
+        ({"hessian": [1.0, -1.0, 1.0]}, "Hessians must be finite and not negative, got -1"),
         ({"gradient": [0.0, 1.0]}, r"gradient must have shape \(3,\), got \(2,\)"),
         ({"rows": []}, "rows must hold at least one row"),
         ({"rows": [3]}, r"rows must lie in 0 \.\. 2"),

@@ -75,7 +75,7 @@ auto grown(const Codes& codes, const Ints& growing, const Ints& others, const Gr
   if (codes.shape(1) > 2147483647u)
     throw std::invalid_argument("codes have more than 2147483647 rows");
   if (growing.size() == 0) throw std::invalid_argument("no row grows the tree");
-  expect_codes("growing", view(growing), n);
+  expect_codes("rows", view(growing), n);
   expect_codes("others", view(others), n);
   CountedTree tree;
   const auto loop = [&](std::span<std::int32_t> leaf) {

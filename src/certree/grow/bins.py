@@ -94,7 +94,9 @@ class Bins:
                 f"X must have at least one row and one feature, got shape {rows.shape}"
             )
         mask = categorical_mask(categorical, rows.shape[1], names)
-        category = (np.zeros(rows.shape[1], dtype=bool) if mask is None else mask).view(np.uint8)
+        category = np.zeros(rows.shape[1], dtype=np.uint8)
+        category[:] = False if mask is None else mask
+        category.setflags(write=False)
         made: Any = bin_features(rows, _sample(rows), category, threads(n_jobs))
         codes, n_bins, low, high, *levels = made
         return cls(codes, n_bins, low, high, category, *levels)

@@ -337,12 +337,14 @@ class CountedGrowth {
   // Block by block, so that the items of a block are read from the cache for all features but one.
   void tally(std::size_t which, std::span<const std::int32_t> features) const {
     const auto rows = rows_of(cells_[which]);
+    const std::size_t n_groups = (features.size() + Target::kTogether - 1) / Target::kTogether;
     for (std::size_t first = 0; first < rows.size(); first += Target::kBlock) {
       const auto block = rows.subspan(first, std::min(Target::kBlock, rows.size() - first));
       spend(block.size() * features.size());
-      for (std::size_t i = 0; i < features.size(); i += Target::kTogether) {
-        const std::size_t n = std::min(Target::kTogether, features.size() - i);
-        tally_block(which, block, first, features.subspan(i, n));
+      for (std::size_t i = 0; i < n_groups; ++i) {
+        const std::size_t begin = features.size() * i / n_groups;
+        const std::size_t end = features.size() * (i + 1) / n_groups;
+        tally_block(which, block, first, features.subspan(begin, end - begin));
       }
     }
   }
@@ -350,9 +352,9 @@ class CountedGrowth {
   // By a few features.
   void tally_block(std::size_t which, std::span<const std::int32_t> block, std::size_t first,
                    std::span<const std::int32_t> features) const {
-    std::array<const std::uint8_t*, Target::kTogether> codes;
-    std::array<std::size_t, Target::kTogether> n_bins;
-    std::array<std::int64_t*, Target::kTogether> lanes;
+    std::array<const std::uint8_t*, Target::kTogether> codes{};
+    std::array<std::size_t, Target::kTogether> n_bins{};
+    std::array<std::int64_t*, Target::kTogether> lanes{};
     for (std::size_t i = 0; i < features.size(); ++i) {
       const auto f = static_cast<std::size_t>(features[i]);
       codes[i] = table_.codes.row(counting_.features[f]);

@@ -99,19 +99,7 @@ class Gradients {
 
   Gradients(std::span<const double> gradient, std::span<const double> hessian,
             std::span<const std::int32_t> rows, const Counting& counting)
-      : gradient_(largest("gradients", gradient, rows), std::ssize(rows)),
-        hessian_(largest("Hessians", hessian, rows), std::ssize(rows)),
-        limits_{std::ldexp(counting.l2, -hessian_.unit()),
-                std::ldexp(counting.min_hessian, -hessian_.unit()),
-                std::max<std::int64_t>(counting.min_rows, 1)},
-        min_gain_(std::ldexp(counting.min_gain, hessian_.unit() - 2 * gradient_.unit())),
-        gradients_(gradient),
-        hessians_(hessian) {
-    for (const auto part : stretches(rows))
-      for (const std::int32_t i : part)
-        if (hessian[static_cast<std::size_t>(i)] < 0.0)
-          throw std::invalid_argument("Hessians must not be negative, got " +
-                                      std::to_string(hessian[static_cast<std::size_t>(i)]));
+      : Gradients(gradient, hessian, largest(gradient, hessian, rows), std::ssize(rows), counting) {
   }
 
   std::size_t n_lanes() const { return kLanes; }
@@ -134,12 +122,15 @@ class Gradients {
                     const Item* items, const std::size_t* n_bins, bool first,
                     std::int64_t* const* lanes) {
     std::array<BlockSums, kTogether> sums;
-    std::fill_n(sums.begin(), codes.size(), BlockSums{});
-    if (codes.size() == kTogether)
-      add_items(codes.data(), rows, items, sums.data(), std::make_index_sequence<kTogether>());
-    else
-      for (std::size_t f = 0; f < codes.size(); ++f)
-        add_items(&codes[f], rows, items, &sums[f], std::index_sequence<0>());
+    for (std::size_t f = 0; f < codes.size(); ++f) sums[f].fill({0, 0});
+    const auto add = [&]<std::size_t... f>(std::index_sequence<f...> together) {
+      add_items(codes.data(), rows, items, sums.data(), together);
+    };
+    static_assert(kTogether == 4);
+    if (codes.size() == 4) add(std::make_index_sequence<4>());
+    if (codes.size() == 3) add(std::make_index_sequence<3>());
+    if (codes.size() == 2) add(std::make_index_sequence<2>());
+    if (codes.size() == 1) add(std::make_index_sequence<1>());
     for (std::size_t f = 0; f < codes.size(); ++f)
       if (first)
         unpack<false>(sums[f].data(), n_bins[f], lanes[f]);
@@ -217,18 +208,39 @@ class Gradients {
   }
 
  private:
-  static double largest(const char* name, std::span<const double> values,
-                        std::span<const std::int32_t> rows) {
-    double most = 0.0;
+  struct Largest {
+    double gradient = 0.0, hessian = 0.0;
+  };
+
+  Gradients(std::span<const double> gradient, std::span<const double> hessian,
+            const Largest& largest, std::int64_t n, const Counting& counting)
+      : gradient_(largest.gradient, n),
+        hessian_(largest.hessian, n),
+        limits_{std::ldexp(counting.l2, -hessian_.unit()),
+                std::ldexp(counting.min_hessian, -hessian_.unit()),
+                std::max<std::int64_t>(counting.min_rows, 1)},
+        min_gain_(std::ldexp(counting.min_gain, hessian_.unit() - 2 * gradient_.unit())),
+        gradients_(gradient),
+        hessians_(hessian) {}
+
+  static Largest largest(std::span<const double> gradient, std::span<const double> hessian,
+                         std::span<const std::int32_t> rows) {
+    Largest most;
     for (const auto part : stretches(rows))
-      for (const std::int32_t i : part) {
-        const double size = std::abs(values[static_cast<std::size_t>(i)]);
-        if (!(size < kInfinity))
-          throw std::invalid_argument(std::string(name) + " must be finite, got " +
-                                      std::to_string(values[static_cast<std::size_t>(i)]));
-        most = size > most ? size : most;
+      for (const std::int32_t row : part) {
+        const auto i = static_cast<std::size_t>(row);
+        const double g = std::abs(gradient[i]), h = hessian[i];
+        if (!((g < kInfinity) & (h < kInfinity) & (h >= 0.0))) refuse(gradient[i], h);
+        most.gradient = g > most.gradient ? g : most.gradient;
+        most.hessian = h > most.hessian ? h : most.hessian;
       }
     return most;
+  }
+  [[noreturn]] static void refuse(double gradient, double hessian) {
+    if (!std::isfinite(gradient))
+      throw std::invalid_argument("gradients must be finite, got " + std::to_string(gradient));
+    throw std::invalid_argument("Hessians must be finite and not negative, got " +
+                                std::to_string(hessian));
   }
 
   FixedPoint gradient_, hessian_;
