@@ -175,6 +175,7 @@ class CountedSearch {
       target_.describe(entry.data(), numbers.data());
       groups.add(static_cast<std::uint32_t>(b), numbers.data());
     }
+    if (groups.size() < 2) return false;
     if (groups.size() > kFreeCategories &&
         !beyond_chance(groups, groups.total(), target_.scatter(cell.sums.data(), cell.squares)))
       return false;
