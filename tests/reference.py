@@ -872,6 +872,227 @@ def between(low, high):
     return middle if low <= middle < high else low
 
 
+# -- growing from sums ------------------------------------------------------------------------------
+
+
+def in_units(values, rows, n):
+    """Whole multiples of a power of two, ties to even, by number of row; and its exponent."""
+    largest = max(abs(values[i]) for i in rows)
+    exponent = math.frexp(largest)[1] - min(40, 62 - (n - 1).bit_length())
+    unit = Fraction(2) ** exponent
+    return {i: round(Fraction(float(values[i])) / unit) for i in rows}, exponent
+
+
+def scaled(value, exponent):
+    """A float times a power of two, which may be infinite."""
+    try:
+        return math.ldexp(value, exponent)
+    except OverflowError:
+        return math.inf
+
+
+class GradientSums:
+    """Whole sums of gradients and Hessians of rows, and what cells and cuts are worth by them."""
+
+    def __init__(self, gradient, hessian, rows, l2=0.0, min_hessian=0.0, min_gain=0.0):
+        self.g, self.g_unit = in_units(gradient, rows, len(rows))
+        self.h, self.h_unit = in_units(hessian, rows, len(rows))
+        self.l2, self.min_hessian = scaled(l2, -self.h_unit), scaled(min_hessian, -self.h_unit)
+        self.min_gain = scaled(min_gain, self.h_unit - 2 * self.g_unit)
+
+    def sums(self, rows):
+        return sum(self.g[i] for i in rows), sum(self.h[i] for i in rows)
+
+    def value(self, rows):
+        g, h = (float(one) for one in self.sums(rows))
+        return g * g / (h + self.l2) if h + self.l2 > 0 else 0.0
+
+    def enough(self, rows):
+        h = float(self.sums(rows)[1])
+        return h >= self.min_hessian and h + self.l2 > 0
+
+    def response(self, rows):
+        g, h = (float(one) for one in self.sums(rows))
+        return -g / (h + self.l2) if h + self.l2 > 0 else 0.0
+
+    def scores(self, groups, cell):
+        own = self.l2 * -self.response(cell)
+        sums = [self.sums(rows) for rows in groups]
+        return [(float(g) + own) / (float(max(h, 1)) + self.l2) for g, h in sums]
+
+    def beyond_chance(self, groups, cell, free=6, deviations=3):
+        (g, h), n, d = self.sums(cell), len(cell), len(groups) - free
+        sums = [(one, max(weight, 1)) for one, weight in map(self.sums, groups)]
+        h = sum(weight for _, weight in sums)
+        spread = sum((one - weight * Fraction(g, h)) ** 2 / weight for one, weight in sums)
+        variation = sum(self.g[i] ** 2 for i in cell) - Fraction(g * g, n)
+        unit = variation * Fraction(n, (n - 1) * h)
+        return spread > (d + deviations * math.sqrt(2 * d)) * unit * Fraction(1 + 1e-9)
+
+    def numbers(self, rows):
+        g, h = self.sums(rows)
+        return scaled(float(g), self.g_unit), scaled(float(h), self.h_unit), float(len(rows))
+
+
+class ClassSums:
+    """The same for whole weights of classes."""
+
+    def __init__(self, y, n_classes, weight, rows, criterion="gini", min_weight=0.0):
+        self.y, self.n_classes, self.criterion = y, n_classes, criterion
+        weight = np.ones(len(y)) if weight is None else weight
+        self.w, self.unit = in_units(weight, rows, len(rows))
+        self.min_weight, self.min_gain = scaled(min_weight, -self.unit), 0.0
+
+    def sums(self, rows):
+        return [sum(self.w[i] for i in rows if self.y[i] == k) for k in range(self.n_classes)]
+
+    def value(self, rows):
+        parts = [float(one) for one in self.sums(rows)]
+        total = sum(parts)
+        if self.criterion == "gini":
+            return sum(one * one for one in parts) / (total or 1.0)
+        logs = sum(one * math.log(one / total) for one in parts if one)
+        return total * math.log(self.n_classes) + logs
+
+    def enough(self, rows):
+        total = sum(self.sums(rows))
+        return total > 0 and total >= self.min_weight
+
+    def response(self, rows):
+        return float(self.sums(rows)[-1]) / (float(sum(self.sums(rows))) or 1.0)
+
+    def scores(self, groups, _):
+        """Shares of the last class."""
+        return [
+            float(self.sums(rows)[-1]) / max(float(sum(self.sums(rows))), 1.0) for rows in groups
+        ]
+
+    def beyond_chance(self, groups, _):
+        x = np.array([k for k, rows in enumerate(groups) for _ in rows], dtype=float)
+        return beyond_chance(
+            x, np.array([self.y[i] for rows in groups for i in rows]), np.ones(len(x))
+        )
+
+    def numbers(self, rows):
+        return *(scaled(float(one), self.unit) for one in self.sums(rows)), float(len(rows))
+
+
+def threshold_cuts(X, cell, j):
+    """Cuts of a cell between values: (feature, threshold, missing_left, rows left, categories)."""
+    column = {i: float(X[i, j]) for i in cell}
+    values = sorted({v for v in column.values() if not math.isnan(v)})
+    lacking = {i for i in cell if math.isnan(column[i])}
+    for missing_left in [False, True] if lacking else [False]:
+        for low, high in pairwise([*values, math.inf]):
+            left = [i for i in cell if column[i] <= low or (i in lacking and missing_left)]
+            side = missing_left if lacking else 2 * len(left) >= len(cell)
+            yield j, between(low, high), side, left, []
+
+
+def category_cuts(X, cell, target, j):
+    """The same for sets, where the categories differ by more than chance explains."""
+    column = {i: math.inf if math.isnan(X[i, j]) else float(X[i, j]) for i in cell}
+    levels = sorted(set(column.values()))
+    groups = [[i for i in cell if column[i] == level] for level in levels]
+    if len(groups) > 6 and not target.beyond_chance(groups, cell):
+        return
+    scores = target.scores(groups, cell)
+    order = sorted(range(len(groups)), key=lambda k: (scores[k], k))
+    for n_left in range(1, len(order)):
+        on_left = {levels[k] for k in order[:n_left]}
+        left = [i for i in cell if column[i] in on_left]
+        side = math.inf in on_left if math.inf in levels else 2 * len(left) >= len(cell)
+        opposite = [v for v in levels if v != math.inf and (v in on_left) != side]
+        yield j, 0.0, side, left, opposite
+
+
+def counted_cuts(X, cell, target, options):
+    """Every cut of a cell that is allowed, in order, its value first."""
+    for j in options["features"]:
+        if options["groups"] and not any(j in group for group in cell["groups"]):
+            continue
+        sets = j in options["categorical"]
+        cuts = (
+            category_cuts(X, cell["rows"], target, j)
+            if sets
+            else threshold_cuts(X, cell["rows"], j)
+        )
+        for cut in cuts:
+            left, right = cut[3], [i for i in cell["rows"] if i not in cut[3]]
+            if min(len(left), len(right)) < max(options["min_rows"], 1):
+                continue
+            if not (target.enough(left) and target.enough(right)):
+                continue
+            responses = target.response(left), target.response(right)
+            slope = options["slopes"][j]
+            if options["constrained"] and not (
+                min(responses) >= cell["lower"]
+                and max(responses) <= cell["upper"]
+                and slope * (responses[1] - responses[0]) >= 0
+            ):
+                continue
+            yield target.value(left) + target.value(right), *cut
+
+
+def counted_children(cell, target, cut, options):
+    """The two cells that a cut makes of one."""
+    _, j, _, _, left, _ = cut
+    right = [i for i in cell["rows"] if i not in left]
+    groups = [group for group in cell["groups"] if j in group]
+    bounds = [(cell["lower"], cell["upper"])] * 2
+    slope = options["slopes"][j]
+    if slope != 0:
+        middle = (target.response(left) + target.response(right)) / 2
+        below, above = (cell["lower"], middle), (middle, cell["upper"])
+        bounds = [below, above] if slope > 0 else [above, below]
+    for rows, (lower, upper) in zip((left, right), bounds, strict=True):
+        yield {
+            "rows": rows,
+            "depth": cell["depth"] + 1,
+            "groups": groups,
+            "lower": lower,
+            "upper": upper,
+        }
+
+
+def grow_counted(X, target, rows, max_leaves, max_depth=None, best_first=True, **given):
+    """Nested cells as a dictionary by node: what it compares, its left child, its rows."""
+    p = X.shape[1]
+    options = {"features": range(p), "min_rows": 1, "categorical": [], "groups": [], **given}
+    options["constrained"] = "slopes" in given
+    options.setdefault("slopes", [0] * p)
+
+    def best_cut(cell):
+        if cell["depth"] == max_depth:
+            return None
+        best = None
+        for cut in counted_cuts(X, cell, target, options):
+            if best is None or cut[0] > best[0]:
+                best = cut
+        if best is None:
+            return None
+        gain = best[0] - target.value(cell["rows"])
+        return (gain, best) if gain > 2.0**-46 * best[0] and gain >= target.min_gain else None
+
+    root = {"rows": list(rows), "depth": 0, "groups": options["groups"]}
+    nodes = [root | {"lower": -math.inf, "upper": math.inf}]
+    waiting = {0: best_cut(nodes[0])}
+    for _ in range(max_leaves - 1):
+        waiting = {v: cut for v, cut in waiting.items() if cut is not None}
+        if not waiting:
+            break
+        v = min(waiting, key=lambda v: (-waiting[v][0] if best_first else 0, v))
+        _, cut = waiting.pop(v)
+        children = list(counted_children(nodes[v], target, cut, options))
+        _, j, threshold, missing_left, _, categories = cut
+        nodes[v] |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
+        nodes[v] |= {"left": len(nodes), "categories": categories}
+        for cell in children:
+            nodes.append(cell)
+            waiting[len(nodes) - 1] = best_cut(cell)
+    return nodes
+
+
 # -- naive Bayes -----------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from certree import PACBayesTreeClassifier, _core, grow_cart, grow_dyadic, grow_kd
+from certree.grow import Bins, CountedGrower
 
 SIZES = (20_000, 200_000)
 
@@ -47,6 +48,8 @@ class Laws:
         self.cost = np.ascontiguousarray(self.gains[:, 0])
         self.splits = (self.left >= 0).astype(float)
         self.target = self.y.astype(float)
+        self.counted = CountedGrower(Bins.of(self.X), max_leaves=8)
+        self.steps = np.ones(n)
         priors = (np.zeros((1, len(self.left))), np.zeros((1, len(self.left))))
         self.priors = (*priors, np.zeros((1, len(self.left), 2)))
 
@@ -60,6 +63,10 @@ LOOPS = {
     "categories": lambda s: grow_cart(
         np.abs(s.X * 1e3).astype(int), s.y, max_depth=2, categorical_features=range(4)
     ),
+    "bins": lambda s: Bins.of(s.X),
+    "bins of categories": lambda s: Bins.of(np.abs(s.X * 1e3).astype(int), range(4)),
+    "counted": lambda s: s.counted.grow_gradients(0.5 - s.target, s.steps),
+    "counted classes": lambda s: s.counted.grow_classes(s.y, 2),
     "kd": lambda s: grow_kd(s.X, max_depth=4),
     "kd, spread": lambda s: grow_kd(s.X, axis="spread", max_depth=4),
     "dyadic": lambda s: grow_dyadic(s.X, max_depth=4),
@@ -139,8 +146,15 @@ def stop(*_):
     raise StopError
 
 
+def grow_counted(X, y, n_jobs):
+    grower = CountedGrower(Bins.of(X), max_leaves=None, n_jobs=n_jobs)
+    for _ in range(99):
+        grower.grow_gradients(y - 0.5, np.ones(len(y)))
+
+
 LONG = {
     "cart": grow_cart,
+    "counted": grow_counted,
     "kd": lambda X, _, n_jobs: [grow_kd(X, axis="spread", n_jobs=n_jobs) for _ in range(99)],
     "dyadic": lambda X, _, n_jobs: [grow_dyadic(X, n_jobs=n_jobs) for _ in range(99)],
 }

@@ -1,0 +1,126 @@
+"""Bins: the values of a feature as codes of one byte."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certree._core import bin_features
+from certree.arrays import Float64, Int32, Int64, matrix
+from certree.rows.categories import categorical_mask
+from certree.rows.hashes import row_hashes
+from certree.tree import threads
+
+UInt8 = NDArray[np.uint8]
+
+MISSING = 255
+# Edges of bins are told from so many rows.
+_SAMPLED = 2**17
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """The rows of a table as codes of one byte each.
+
+    The values of a feature of numbers lie in at most 255 bins, which ascend: a bin for each value if
+    there are at most 255, else about as many rows in each. Edges lie between neighbouring values of
+    the 2^17 rows with the smallest hashes, so that they depend neither on the order of the rows nor
+    on how they are divided among machines. A level of a feature of categories has a bin of its own;
+    of more than 254, those 254 that most rows have, and all others share one.
+
+    Parameters
+    ----------
+    codes : ndarray of uint8, shape (p, n)
+        Bin of each value, 255 where it is missing.
+    n_bins : ndarray of int32, shape (p,)
+        Number of bins of each feature.
+    low, high : ndarray of float64, shape (p, 255)
+        Smallest and largest value in each bin of a feature of numbers.
+    category : ndarray of uint8, shape (p,)
+        Whether a feature holds categories.
+    level_start : ndarray of int64, shape (p + 1,)
+        Where the levels of each feature start.
+    levels : ndarray of int32, shape (any,)
+        Levels that occur, ascending within a feature.
+    level_bin : ndarray of uint8, shape (any,)
+        Bin of each level.
+
+    Examples
+    --------
+    >>> from certree.grow import Bins
+    >>> bins = Bins.of([[0.5, 2.0], [0.1, float("nan")], [0.5, 1.0]])
+    >>> bins.codes.tolist(), bins.n_bins.tolist()
+    ([[1, 0, 1], [1, 255, 0]], [2, 2])
+    """
+
+    codes: UInt8
+    n_bins: Int32
+    low: Float64
+    high: Float64
+    category: UInt8
+    level_start: Int64
+    levels: Int32
+    level_bin: UInt8
+
+    @classmethod
+    def of(
+        cls, X: ArrayLike, categorical: ArrayLike | None = None, *, n_jobs: int | None = None
+    ) -> "Bins":
+        """Put the values of a table into bins.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows. NaN is missing.
+        categorical : array-like of bool, int or str, or None
+            Features that hold categories 0, 1, ..., as a mask, indices, or names if X has some.
+        n_jobs : int or None
+            Number of threads; None is one, -1 all. The bins do not depend on it.
+
+        Returns
+        -------
+        Bins
+
+        Raises
+        ------
+        TypeError, ValueError
+            If X is no table of numbers, or categories are not whole numbers >= 0.
+        """
+        names = [*X.columns] if hasattr(X, "columns") else None
+        rows = np.asarray(matrix(X), dtype=np.float64, order="C")
+        if 0 in rows.shape:
+            raise ValueError(
+                f"X must have at least one row and one feature, got shape {rows.shape}"
+            )
+        mask = categorical_mask(categorical, rows.shape[1], names)
+        category = np.zeros(rows.shape[1], dtype=np.uint8)
+        category[:] = False if mask is None else mask
+        category.setflags(write=False)
+        made: Any = bin_features(rows, _sample(rows), category, threads(n_jobs))
+        codes, n_bins, low, high, *levels = made
+        return cls(codes, n_bins, low, high, category, *levels)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return len(self.codes)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, n."""
+        return self.codes.shape[1]
+
+    @property
+    def kept(self) -> tuple[Any, ...]:
+        """All but the codes, as the core takes it."""
+        numbers = (self.n_bins, self.low, self.high)
+        return (*numbers, self.category, self.level_start, self.levels, self.level_bin)
+
+
+def _sample(rows: Float64) -> Int32:
+    """Numbers of the rows with the smallest hashes; rows that are equal can stand for each other."""
+    if len(rows) <= _SAMPLED:
+        return np.arange(len(rows), dtype=np.int32)
+    smallest = np.argpartition(row_hashes(rows), _SAMPLED)[:_SAMPLED]
+    return smallest.astype(np.int32)

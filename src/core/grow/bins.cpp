@@ -1,0 +1,211 @@
+#include "grow/bins.hpp"
+
+#include <array>
+#include <stdexcept>
+#include <string>
+
+#include "grow/growth.hpp"
+#include "parallel.hpp"
+
+namespace certree {
+namespace {
+
+// The bins of one feature.
+struct FeatureBins {
+  std::vector<double> low, high;
+  std::vector<std::int32_t> levels;
+  std::vector<std::uint8_t> level_bin;
+  std::size_t n_bins = 0;
+};
+
+constexpr auto kMost = static_cast<std::size_t>(kMostBins);
+
+// The values of a feature; zeros without a sign, so that what is kept depends on no order.
+Buffer<double> column_of(const Table<const double>& X, std::int64_t j) {
+  auto column = make_buffer<double>(X.n_rows);
+  for (const std::size_t i : turns(X.n_rows)) column[i] = X.row(i)[j] + 0.0;
+  return column;
+}
+
+// The distinct values, ascending, if there are at most 255; false if there are more.
+bool few_values(std::span<const double> column, std::vector<double>& values) {
+  for (const auto part : stretches(column))
+    for (const double x : part) {
+      if (std::isnan(x)) continue;
+      const auto at = std::ranges::lower_bound(values, x);
+      if (at != values.end() && *at == x) continue;
+      if (values.size() == kMost) return false;
+      values.insert(at, x);
+    }
+  return true;
+}
+
+// How often each of ascending values occurs.
+std::vector<std::pair<double, std::size_t>> runs_of(const std::vector<double>& values) {
+  std::vector<std::pair<double, std::size_t>> runs;
+  for (const auto part : stretches(std::span(values)))
+    for (const double x : part) {
+      if (runs.empty() || runs.back().first != x) runs.emplace_back(x, 0);
+      ++runs.back().second;
+    }
+  return runs;
+}
+
+// The bounds of bins with about as many of the ascending values each. A bin is closed where it is
+// nearest to its share of what was left when it was opened, so that a frequent value takes no room
+// from others.
+std::vector<double> balanced_bounds(const std::vector<double>& values) {
+  const auto runs = runs_of(values);
+  std::vector<double> bounds;
+  std::size_t n_left = values.size(), n = 0;  // behind the bins that are closed; in this one
+  for (const std::size_t i : turns(runs.size())) {
+    n += runs[i].second;
+    const std::size_t n_bins = kMost - bounds.size();
+    if (i + 1 == runs.size() || n_bins == 1) break;
+    if ((2 * n + runs[i + 1].second) * n_bins < 2 * n_left) continue;
+    bounds.push_back(between(runs[i].first, runs[i + 1].first));
+    n_left -= std::exchange(n, 0);
+  }
+  return bounds;
+}
+
+std::vector<double> sampled_values(std::span<const double> column,
+                                   std::span<const std::int32_t> sample) {
+  std::vector<double> values;
+  for (const auto part : stretches(sample))
+    for (const std::int32_t i : part) {
+      const double x = column[static_cast<std::size_t>(i)];
+      if (!std::isnan(x)) values.push_back(x);
+    }
+  looking(values.size(), std::less<>(), [&](const auto& f) { std::ranges::sort(values, f); });
+  return values;
+}
+
+// Codes by the number of bounds below a value; bins begin and end with values that occur.
+void encode(std::span<const double> column, const std::vector<double>& bounds, std::uint8_t* code,
+            FeatureBins& bins) {
+  std::array<double, kMost> padded;
+  padded.fill(kInfinity);
+  std::ranges::copy(bounds, padded.begin());
+  bins.low.assign(bounds.size() + 1, kInfinity);
+  bins.high.assign(bounds.size() + 1, -kInfinity);
+  for (const auto part : stretches(column))
+    for (const double x : part) {
+      std::size_t bin = 0;
+      for (std::size_t step = 128; step > 0; step /= 2)
+        bin += padded[bin + step - 1] < x ? step : 0;
+      const bool missing = std::isnan(x);
+      *code++ = missing ? kMissingBin : static_cast<std::uint8_t>(bin);
+      if (missing) continue;
+      bins.low[bin] = std::min(bins.low[bin], x);
+      bins.high[bin] = std::max(bins.high[bin], x);
+    }
+  bins.n_bins = bins.low.size();
+}
+
+FeatureBins bin_numbers(std::span<const double> column, std::span<const std::int32_t> sample,
+                        std::uint8_t* code) {
+  FeatureBins bins;
+  std::vector<double> values;
+  if (!few_values(column, values)) {
+    encode(column, balanced_bounds(sampled_values(column, sample)), code, bins);
+  } else if (values.empty()) {
+    std::fill_n(code, column.size(), kMissingBin);
+  } else {
+    values.pop_back();
+    encode(column, values, code, bins);
+  }
+  return bins;
+}
+
+std::int32_t level_of(double x) {
+  if (!(x >= 0.0 && x < 0x1p31 && x == std::floor(x)))
+    throw std::invalid_argument("categories must be whole numbers 0, 1, ..., got " +
+                                std::to_string(x));
+  return static_cast<std::int32_t>(x);
+}
+
+// Rows of each level, ascending by level.
+using LevelCount = std::pair<std::int32_t, std::int64_t>;
+std::vector<LevelCount> count_levels(std::span<const double> column) {
+  std::vector<std::int32_t> levels;
+  for (const auto part : stretches(column))
+    for (const double x : part)
+      if (!std::isnan(x)) levels.push_back(level_of(x));
+  looking(levels.size(), std::less<>(), [&](const auto& f) { std::ranges::sort(levels, f); });
+  std::vector<LevelCount> counts;
+  for (const auto part : stretches(std::span(std::as_const(levels))))
+    for (const std::int32_t level : part) {
+      if (counts.empty() || counts.back().first != level) counts.emplace_back(level, 0);
+      ++counts.back().second;
+    }
+  return counts;
+}
+
+// Whether each level has a bin of its own.
+std::vector<std::uint8_t> frequent_levels(const std::vector<LevelCount>& counts) {
+  std::vector<std::uint8_t> own(counts.size(), 1);
+  if (counts.size() < kMost) return own;
+  std::vector<std::size_t> order(counts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto is_before = [&](std::size_t a, std::size_t b) {
+    return counts[a].second > counts[b].second || (counts[a].second == counts[b].second && a < b);
+  };
+  looking(order.size(), is_before, [&](const auto& f) { std::ranges::sort(order, f); });
+  for (std::size_t i = kMost - 1; i < order.size(); ++i) own[order[i]] = 0;
+  return own;
+}
+
+FeatureBins bin_categories(std::span<const double> column, std::uint8_t* code) {
+  FeatureBins bins;
+  const std::vector<LevelCount> counts = count_levels(column);
+  const std::vector<std::uint8_t> own = frequent_levels(counts);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    bins.levels.push_back(counts[i].first);
+    const std::size_t bin = own[i] ? bins.n_bins++ : kMost - 1;
+    bins.level_bin.push_back(static_cast<std::uint8_t>(bin));
+  }
+  if (counts.size() >= kMost) bins.n_bins = kMost;
+  for (const auto part : stretches(column))
+    for (const double x : part) {
+      *code++ =
+          std::isnan(x)
+              ? kMissingBin
+              : bins.level_bin[static_cast<std::size_t>(
+                    std::ranges::lower_bound(bins.levels, level_of(x)) - bins.levels.begin())];
+    }
+  return bins;
+}
+
+void append(const FeatureBins& bins, BinColumns& columns) {
+  columns.n_bins.push_back(static_cast<std::int32_t>(bins.n_bins));
+  const std::size_t end = columns.n_bins.size() * kMost;
+  columns.low.insert(columns.low.end(), bins.low.begin(), bins.low.end());
+  columns.high.insert(columns.high.end(), bins.high.begin(), bins.high.end());
+  columns.low.resize(end);
+  columns.high.resize(end);
+  columns.levels.insert(columns.levels.end(), bins.levels.begin(), bins.levels.end());
+  columns.level_bin.insert(columns.level_bin.end(), bins.level_bin.begin(), bins.level_bin.end());
+  columns.level_start.push_back(static_cast<std::int64_t>(columns.levels.size()));
+}
+
+}  // namespace
+
+BinColumns bin_features(Table<const double> X, std::span<const std::int32_t> sample,
+                        std::span<const std::uint8_t> category, int n_threads,
+                        Table<std::uint8_t> codes) {
+  std::vector<FeatureBins> bins(static_cast<std::size_t>(X.width));
+  parallel_for(X.width, n_threads, [&](std::int64_t j) {
+    const auto at = static_cast<std::size_t>(j);
+    const auto memory = column_of(X, j);
+    const std::span<const double> column(memory.get(), static_cast<std::size_t>(X.n_rows));
+    bins[at] = !category.empty() && category[at] ? bin_categories(column, codes.row(j))
+                                                 : bin_numbers(column, sample, codes.row(j));
+  });
+  BinColumns columns;
+  columns.level_start.push_back(0);
+  for (const FeatureBins& one : bins) append(one, columns);
+  return columns;
+}
+
+}  // namespace certree

@@ -1,0 +1,31 @@
+// Bins: the values of a feature as codes of one byte.
+#pragma once
+
+#include "arrays.hpp"
+
+namespace certree {
+
+inline constexpr std::int32_t kMostBins = 255;
+inline constexpr std::uint8_t kMissingBin = 255;  // no bin has this code
+
+// What is kept of the bins beside the codes. A value of a feature of categories is a level.
+struct BinColumns {
+  std::vector<std::int32_t> n_bins;       // (p,)
+  std::vector<double> low;                // (p * 255,) smallest value in each bin of numbers
+  std::vector<double> high;               // (p * 255,) largest value in each bin of numbers
+  std::vector<std::int64_t> level_start;  // (p + 1,) where the levels of each feature start
+  std::vector<std::int32_t> levels;       // levels that occur, ascending within a feature
+  std::vector<std::uint8_t> level_bin;    // bin of each level
+};
+
+// Every bin of numbers holds some value, and bins ascend with the values. At most 255 distinct
+// values have a bin each; of more, edges lie between neighbouring values of the sampled rows, so
+// that bins hold about as many of these. At most 254 levels have a bin each; of more, those 254
+// that most rows have, of equally many the smaller ones, and all others share the last bin.
+//
+// sample: rows whose values decide the edges. category: (p,) or empty. codes: (p, n).
+BinColumns bin_features(Table<const double> X, std::span<const std::int32_t> sample,
+                        std::span<const std::uint8_t> category, int n_threads,
+                        Table<std::uint8_t> codes);
+
+}  // namespace certree

@@ -1,0 +1,253 @@
+// Gradients and Hessians of a loss as a target of growth from sums.
+//
+// Belongs to counted.cpp alone. A target has the lanes of its sums, the last of which counts rows;
+// an Item for each row, that which is added up; the value of a cut and the response of a cell.
+#pragma once
+
+#include <array>
+#include <stdexcept>
+
+#include "grow/chance.hpp"
+#include "grow/counted.hpp"
+#include "grow/whole_numbers.hpp"
+
+namespace certree {
+namespace {
+
+// What is asked of both sides of a cut, in the units of the sums.
+struct GradientLimits {
+  double l2, min_hessian;
+  std::int64_t min_rows;
+};
+
+// A row's gradient, times 2^12, and one row below it, so that one addition does for both; and its
+// Hessian.
+struct GradientItem {
+  std::int64_t gradient_and_row, hessian;
+};
+inline constexpr int kRowBits = 12;
+// So many gradients of 2^40 and their rows fit into one number.
+inline constexpr std::size_t kRowsOfBlock = 2047;
+
+// By bin, of one feature.
+using BlockSums = std::array<GradientItem, 256>;
+
+// Adds the items of rows, at most a block of them, to those of their bins, by several features at a
+// time: what one waits for is done for the others.
+template <std::size_t... f>
+void add_items(const std::uint8_t* const* codes, std::span<const std::int32_t> rows,
+               const GradientItem* item, BlockSums* sums, std::index_sequence<f...>) {
+  const std::array<const std::uint8_t*, sizeof...(f)> code{codes[f]...};
+  const auto add = [](GradientItem& sum, const GradientItem& one) {
+    sum.gradient_and_row += one.gradient_and_row;
+    sum.hessian += one.hessian;
+  };
+  for (const std::int32_t row : rows) {
+    const GradientItem one = *item++;
+    (add(sums[f][code[f][row]], one), ...);
+  }
+}
+
+// Writes the sums of a block by lanes; `add`: to what is there.
+template <bool add>
+CERTREE_INLINE void unpack(const GradientItem* sums, std::size_t n_bins, std::int64_t* lanes) {
+  const std::size_t width = n_bins + 1;
+  for (std::size_t b = 0; b < width; ++b) {
+    const GradientItem sum = sums[b < n_bins ? b : kMissingBin];
+    const std::int64_t n = sum.gradient_and_row & ((1 << kRowBits) - 1);
+    const std::int64_t g = (sum.gradient_and_row - n) / (1 << kRowBits);
+    lanes[b] = (add ? lanes[b] : 0) + g;
+    lanes[width + b] = (add ? lanes[width + b] : 0) + sum.hessian;
+    lanes[2 * width + b] = (add ? lanes[2 * width + b] : 0) + n;
+  }
+}
+
+// The values of the cuts behind each bin: G^2 / (H + l2) of both sides; below 0 where a side has
+// too little. Returns the largest. prefix: (3, width) sums up to each bin, to which `shift` is
+// added.
+CERTREE_WIDE double value_gradient_cuts(const std::int64_t* prefix, std::size_t width,
+                                        std::size_t n_bins, const std::int64_t* shift,
+                                        const std::int64_t* total, const GradientLimits& limits,
+                                        double* value) {
+  const std::int64_t *const g = prefix, *const h = g + width, *const n = h + width;
+  const std::int64_t g_shift = shift[0], h_shift = shift[1], n_shift = shift[2];
+  const std::int64_t g_all = total[0], h_all = total[1], n_all = total[2];
+  const auto [l2, min_hessian, min_rows] = limits;
+  // As whole numbers, bits of numbers that are not negative are in the order of these, and those of
+  // others are below.
+  auto most = std::numeric_limits<std::int64_t>::min();
+  for (std::size_t b = 0; b < n_bins; ++b) {
+    const std::int64_t n_left = n[b] + n_shift, n_right = n_all - n_left;
+    const double g_left = to_double(g[b] + g_shift), g_right = to_double(g_all - g[b] - g_shift);
+    const double h_left = to_double(h[b] + h_shift), h_right = to_double(h_all - h[b] - h_shift);
+    const double left = h_left + l2, right = h_right + l2;
+    const bool enough = (n_left >= min_rows) & (n_right >= min_rows) & (h_left >= min_hessian) &
+                        (h_right >= min_hessian) & (left > 0.0) & (right > 0.0);
+    const double both = g_left * g_left / left + g_right * g_right / right;
+    value[b] = enough ? both : -1.0;
+    most = std::max(most, std::bit_cast<std::int64_t>(value[b]));
+  }
+  return most < 0 ? -1.0 : std::bit_cast<double>(most);
+}
+
+class Gradients {
+ public:
+  using Item = GradientItem;
+  static constexpr std::size_t kLanes = 3;  // gradients, Hessians, rows
+  static constexpr std::size_t kBlock = kRowsOfBlock;
+  static constexpr std::size_t kTogether = 4;  // features by which rows are added up at a time
+
+  Gradients(std::span<const double> gradient, std::span<const double> hessian,
+            std::span<const std::int32_t> rows, const Counting& counting)
+      : Gradients(gradient, hessian, largest(gradient, hessian, rows), std::ssize(rows), counting) {
+  }
+
+  std::size_t n_lanes() const { return kLanes; }
+  const GradientLimits& limits() const { return limits_; }
+  double min_gain() const { return min_gain_; }
+
+  // The items of rows, by number of row.
+  void itemise(std::span<const std::int32_t> rows, Item* items) const {
+    for (const auto part : stretches(rows))
+      for (const std::int32_t row : part) {
+        const auto i = static_cast<std::size_t>(row);
+        items[i] = {gradient_.whole(gradients_[i]) * (1 << kRowBits) + 1,
+                    hessian_.whole(hessians_[i])};
+      }
+  }
+
+  // Adds up a block of rows by the bins of some features, to what is there unless it is the first.
+  // lanes: of each feature, those of n_bins + 1 entries.
+  static void tally(std::span<const std::uint8_t* const> codes, std::span<const std::int32_t> rows,
+                    const Item* items, const std::size_t* n_bins, bool first,
+                    std::int64_t* const* lanes) {
+    std::array<BlockSums, kTogether> sums;
+    for (std::size_t f = 0; f < codes.size(); ++f) sums[f].fill({0, 0});
+    const auto add = [&]<std::size_t... f>(std::index_sequence<f...> together) {
+      add_items(codes.data(), rows, items, sums.data(), together);
+    };
+    static_assert(kTogether == 4);
+    if (codes.size() == 4) add(std::make_index_sequence<4>());
+    if (codes.size() == 3) add(std::make_index_sequence<3>());
+    if (codes.size() == 2) add(std::make_index_sequence<2>());
+    if (codes.size() == 1) add(std::make_index_sequence<1>());
+    for (std::size_t f = 0; f < codes.size(); ++f)
+      if (first)
+        unpack<false>(sums[f].data(), n_bins[f], lanes[f]);
+      else
+        unpack<true>(sums[f].data(), n_bins[f], lanes[f]);
+  }
+
+  // The sums of rows in each lane.
+  std::vector<std::int64_t> total(std::span<const std::int32_t> rows, const Item* items) const {
+    std::vector<std::int64_t> sums(kLanes);
+    for (const auto part : stretches(rows))
+      for (const std::int32_t row : part) {
+        sums[0] += (items[row].gradient_and_row - 1) / (1 << kRowBits);
+        sums[1] += items[row].hessian;
+      }
+    sums[2] = std::ssize(rows);
+    return sums;
+  }
+
+  double value_cuts(const std::int64_t* prefix, std::size_t width, std::size_t n_bins,
+                    const std::int64_t* shift, const std::int64_t* all, double* value) const {
+    return value_gradient_cuts(prefix, width, n_bins, shift, all, limits_, value);
+  }
+
+  // The value of a cell that is not cut.
+  double value(const std::int64_t* sums) const {
+    const double g = static_cast<double>(sums[0]), h = static_cast<double>(sums[1]) + limits_.l2;
+    return h > 0.0 ? g * g / h : 0.0;
+  }
+  // What monotonic slopes are about: the step that lowers the loss most.
+  double response(const std::int64_t* sums) const {
+    const double h = static_cast<double>(sums[1]) + limits_.l2;
+    return h > 0.0 ? -static_cast<double>(sums[0]) / h : 0.0;
+  }
+
+  // -- categories
+
+  // Numbers that describe a category: weight and responses.
+  std::size_t n_of_group() const { return 2; }
+  void describe(const std::int64_t* sums, double* numbers) const {
+    numbers[0] = static_cast<double>(std::max<std::int64_t>(sums[1], 1));
+    numbers[1] = static_cast<double>(sums[0]);
+  }
+  // Sum of the squared gradients of rows, in units of 2^40 squares.
+  static std::int64_t squares(std::span<const std::int32_t> rows, const Item* items) {
+    std::int64_t sum = 0;
+    for (const auto part : stretches(rows))
+      for (const std::int32_t row : part) {
+        const auto g = static_cast<double>((items[row].gradient_and_row - 1) / (1 << kRowBits));
+        sum += static_cast<std::int64_t>(g * g * 0x1p-40);
+      }
+    return sum;
+  }
+  // Gradients dealt to the rows at random have a sum in k rows whose square is about k times their
+  // variance, whatever the Hessians are.
+  Scatter scatter(const std::int64_t* sums, std::int64_t squares) const {
+    const auto g = static_cast<double>(sums[0]), n = static_cast<double>(sums[2]);
+    const auto h = static_cast<double>(std::max<std::int64_t>(sums[1], 1));
+    const double variation = static_cast<double>(squares) * 0x1p40 - g * g / n;
+    return {h / n, std::max(variation, 0.0) * (n / h)};
+  }
+  // Means of the gradients, with so much of the cell's own as l2 says.
+  std::vector<double> scores(const Groups& groups, const std::int64_t* sums) const {
+    std::vector<double> score(groups.size());
+    const double own = limits_.l2 * -response(sums);
+    for (std::size_t i = 0; i < score.size(); ++i)
+      score[i] = (groups.sums(i)[1] + own) / (groups.sums(i)[0] + limits_.l2);
+    return score;
+  }
+
+  void add_numbers(const std::int64_t* sums, std::vector<double>& numbers) const {
+    numbers.push_back(gradient_.number(sums[0]));
+    numbers.push_back(hessian_.number(sums[1]));
+    numbers.push_back(static_cast<double>(sums[2]));
+  }
+
+ private:
+  struct Largest {
+    double gradient = 0.0, hessian = 0.0;
+  };
+
+  Gradients(std::span<const double> gradient, std::span<const double> hessian,
+            const Largest& largest, std::int64_t n, const Counting& counting)
+      : gradient_(largest.gradient, n),
+        hessian_(largest.hessian, n),
+        limits_{std::ldexp(counting.l2, -hessian_.unit()),
+                std::ldexp(counting.min_hessian, -hessian_.unit()),
+                std::max<std::int64_t>(counting.min_rows, 1)},
+        min_gain_(std::ldexp(counting.min_gain, hessian_.unit() - 2 * gradient_.unit())),
+        gradients_(gradient),
+        hessians_(hessian) {}
+
+  static Largest largest(std::span<const double> gradient, std::span<const double> hessian,
+                         std::span<const std::int32_t> rows) {
+    Largest most;
+    for (const auto part : stretches(rows))
+      for (const std::int32_t row : part) {
+        const auto i = static_cast<std::size_t>(row);
+        const double g = std::abs(gradient[i]), h = hessian[i];
+        if (!((g < kInfinity) & (h < kInfinity) & (h >= 0.0))) refuse(gradient[i], h);
+        most.gradient = g > most.gradient ? g : most.gradient;
+        most.hessian = h > most.hessian ? h : most.hessian;
+      }
+    return most;
+  }
+  [[noreturn]] static void refuse(double gradient, double hessian) {
+    if (!std::isfinite(gradient))
+      throw std::invalid_argument("gradients must be finite, got " + std::to_string(gradient));
+    throw std::invalid_argument("Hessians must be finite and not negative, got " +
+                                std::to_string(hessian));
+  }
+
+  FixedPoint gradient_, hessian_;
+  GradientLimits limits_;
+  double min_gain_;
+  std::span<const double> gradients_, hessians_;
+};
+
+}  // namespace
+}  // namespace certree

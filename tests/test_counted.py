@@ -1,0 +1,563 @@
+"""The grower that counts: bins, and trees from whole sums over them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import reference
+from certree import Tree, grow_cart
+from certree.grow import Bins, CountedGrower
+from certree.rows.hashes import row_hashes
+
+COLUMNS = [name for name in Tree.__dataclass_fields__ if name != "optimal_splits"]
+
+
+def drawn(seed, n=40, p=3, missing=0.2, n_values=8):
+    """Rows of few values, some missing, with gradients and Hessians."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, n_values, size=(n, p)) / 4.0
+    X[rng.random((n, p)) < missing] = np.nan
+    g = np.nan_to_num(X[:, 0]) - (X[:, -1] > 1) + rng.normal(size=n).round(1)
+    return X, g, rng.integers(0, 9, size=n) / 8.0
+
+
+def expect_same(a, b):
+    for name in COLUMNS:
+        assert np.array_equal(getattr(a.tree, name), getattr(b.tree, name)), name
+    assert np.array_equal(a.sums, b.sums)
+
+
+def expect_twin(grown, nodes, numbers):
+    tree = grown.tree
+    assert tree.n_nodes == len(nodes)
+    for v, node in enumerate(nodes):
+        assert tree.left[v] == node.get("left", -1)
+        if "left" in node:
+            assert tree.feature[v] == node["feature"]
+            assert tree.category_set(v).tolist() == node.get("categories", [])
+            assert tree.threshold[v] == node.get("threshold", 0.0)
+            assert tree.missing_left[v] == node["missing_left"]
+        assert tuple(grown.sums[v]) == numbers(node["rows"])
+        if tree.left[v] < 0:
+            assert (grown.leaf[node["rows"]] == v).all()
+
+
+@st.composite
+def tasks(draw, max_rows=60):
+    n, p = draw(st.integers(1, max_rows)), draw(st.integers(1, 3))
+    some = st.one_of(
+        st.integers(-3, 3).map(float),
+        st.floats(-10, 10, allow_subnormal=False),
+        st.sampled_from([np.nan, 1e300, -1e300, 1e-300]),
+    )
+    X = draw(hnp.arrays(np.float64, (n, p), elements=some))
+    scale = 10.0 ** draw(st.sampled_from([-300, -9, 0, 0, 9, 290]))
+    g = draw(hnp.arrays(np.float64, n, elements=st.floats(-10, 10))) * scale
+    h = draw(hnp.arrays(np.float64, n, elements=st.floats(0, 10)))
+    rows = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=n, unique=True))
+    return X, g, h, np.array(rows, dtype=np.int32)
+
+
+# -- bins
+
+
+def codes_of(x, bins, j=0):
+    """Codes by the values that bins span."""
+    low, high = bins.low[j, : bins.n_bins[j]], bins.high[j, : bins.n_bins[j]]
+    inside = (low <= x[:, None]) & (x[:, None] <= high)
+    assert (inside.sum(axis=1) == ~np.isnan(x)).all()
+    return np.where(np.isnan(x), 255, inside.argmax(axis=1))
+
+
+@pytest.mark.parametrize("n_values", [1, 2, 255, 256, 3000])
+def test_bins_ascend_and_hold_what_they_span(n_values):
+    rng = np.random.default_rng(n_values)
+    X = rng.choice(np.append(rng.normal(size=n_values), np.nan), size=(4000, 2))
+    bins = Bins.of(X)
+    for j in range(2):
+        k = bins.n_bins[j]
+        n_distinct = len(np.unique(X[~np.isnan(X[:, j]), j]))
+        assert min(n_distinct, 200) <= k <= min(n_distinct, 255)
+        assert (bins.low[j, :k] <= bins.high[j, :k]).all()
+        assert (bins.high[j, : k - 1] < bins.low[j, 1:k]).all()
+        assert np.array_equal(codes_of(X[:, j], bins, j), bins.codes[j])
+        if n_values > 1000:
+            assert np.bincount(bins.codes[j])[:k].max() < 3 * len(X) / 255
+
+
+def test_a_frequent_value_has_a_bin_of_its_own():
+    x = np.append(np.zeros(5000), np.random.default_rng(0).normal(size=5000))[:, None]
+    bins = Bins.of(x)
+    zero = bins.codes[0, 0]
+    assert bins.n_bins[0] > 200
+    assert np.bincount(bins.codes[0])[zero] < 5000 + 100
+
+
+def test_bins_of_many_rows_depend_on_no_order():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(140_000, 2))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    order = rng.permutation(len(X))
+    whole, permuted = Bins.of(X), Bins.of(X[order], n_jobs=2)
+    assert np.array_equal(whole.codes[:, order], permuted.codes)
+    assert np.array_equal(whole.low, permuted.low)
+    assert np.array_equal(whole.high, permuted.high)
+    sample = np.argsort(row_hashes(X))[: 2**17]
+    assert np.array_equal(Bins.of(X[sample]).codes, whole.codes[:, sample])
+    counts = np.bincount(whole.codes[0], minlength=256)[:255]
+    assert counts.min() > 0.5 * len(X) / 255
+
+
+def test_features_without_values_have_no_bins():
+    bins = Bins.of([[np.nan, 1.0], [np.nan, 2.0]])
+    assert bins.n_bins.tolist() == [0, 2]
+    assert bins.codes.tolist() == [[255, 255], [0, 1]]
+
+
+def test_zeros_have_no_sign():
+    assert not np.signbit(Bins.of([[-0.0], [0.0], [1.0]]).low).any()
+
+
+# -- against the twin
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_trees_are_those_of_the_twin(seed):
+    rng = np.random.default_rng(seed)
+    X, g, h = drawn(seed, missing=0.3 * (seed % 3 > 0))
+    switches = {
+        "max_leaves": int(rng.integers(1, 12)),
+        "max_depth": None if seed % 4 else 2,
+        "min_samples_leaf": int(rng.integers(1, 4)),
+        "best_first": bool(seed % 2),
+    }
+    limits = {
+        "l2": rng.choice([0.0, 1.0]),
+        "min_hessian": rng.choice([0.0, 0.5]),
+        "min_gain": rng.choice([0.0, 0.3]),
+    }
+    rows = np.sort(rng.permutation(len(X))[:30]) if seed % 5 else np.arange(len(X))
+    features = [0, 2] if seed % 7 == 0 else [0, 1, 2]
+    grower = CountedGrower(Bins.of(X), **switches, **limits)
+    grown = grower.grow_gradients(g, h, rows=rows, features=features)
+    target = reference.GradientSums(g, h, rows.tolist(), **limits)
+    switches["min_rows"] = switches.pop("min_samples_leaf")
+    nodes = reference.grow_counted(X, target, rows.tolist(), features=features, **switches)
+    expect_twin(grown, nodes, target.numbers)
+    assert np.array_equal(grown.tree.apply(X), grown.leaf)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_constrained_trees_are_those_of_the_twin(seed):
+    rng = np.random.default_rng(100 + seed)
+    X, g, h = drawn(seed, n=60, p=4, n_values=[4, 9, 12][seed % 3])
+    X *= 4.0
+    categorical = [0, 2][: seed % 3]
+    if seed % 3:
+        g = g + 2.0 * np.isin(X[:, 0], [1, 3, 4])
+    slopes = rng.integers(-1, 2, size=4) if seed % 2 else np.zeros(4, dtype=int)
+    slopes[categorical] = 0
+    groups = [[0, 1], [1, 2]] if seed % 4 > 1 else None
+    limits = {"l2": [0.0, 0.7][seed % 2], "min_hessian": 0.2}
+    rows = np.sort(rng.permutation(len(X))[:50])
+    grower = CountedGrower(
+        Bins.of(X, categorical),
+        max_leaves=9,
+        monotonic_cst=slopes,
+        interaction_cst=groups,
+        **limits,
+    )
+    grown = grower.grow_gradients(g, h, rows=rows)
+    target = reference.GradientSums(g, h, rows.tolist(), **limits)
+    given = {"categorical": categorical, "groups": [] if groups is None else [*groups, [3]]}
+    if slopes.any():
+        given["slopes"] = slopes
+    nodes = reference.grow_counted(X, target, rows.tolist(), 9, **given)
+    expect_twin(grown, nodes, target.numbers)
+    assert np.array_equal(grown.tree.apply(X), grown.leaf)
+    assert grown.tree.n_leaves > 1
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_trees_on_classes_are_those_of_the_twin(seed):
+    rng = np.random.default_rng(seed)
+    X, g, _ = drawn(seed, n=50, n_values=[4, 10][seed % 2])
+    n_classes = [2, 3, 1][seed % 3]
+    y = np.clip((g + 1).astype(int), 0, n_classes - 1)
+    weight = rng.integers(0, 4, size=50) * 0.5 if seed % 4 == 1 else None
+    categorical, X = ([0], X * 4.0) if n_classes == 2 and weight is None else ([], X)
+    slopes = [0, 1, -1] if n_classes == 2 and seed % 4 > 1 else [0, 0, 0]
+    rows = np.sort(rng.permutation(50)[:40])
+    grower = CountedGrower(
+        Bins.of(X, categorical), max_leaves=7, min_hessian=1.5, monotonic_cst=slopes
+    )
+    given = {"criterion": "gini", "sample_weight": weight, "rows": rows}
+    grown = grower.grow_classes(y, n_classes, **given)
+    target = reference.ClassSums(y, n_classes, weight, rows.tolist(), min_weight=1.5)
+    given = {"slopes": slopes} if any(slopes) else {}
+    nodes = reference.grow_counted(X, target, rows.tolist(), 7, categorical=categorical, **given)
+    expect_twin(grown, nodes, target.numbers)
+    assert np.array_equal(grown.tree.apply(X), grown.leaf)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_cuts_by_entropy_are_the_best(seed):
+    X, g, h = drawn(seed, n=50)
+    y = np.clip((g + 1).astype(int), 0, 2)
+    weight = h + 0.5 if seed % 2 else None
+    grown = CountedGrower(Bins.of(X), max_leaves=None).grow_classes(y, 3, sample_weight=weight)
+    target = reference.ClassSums(y, 3, weight, range(50), "entropy")
+    inside = [[] for _ in range(grown.tree.n_nodes)]
+    for i, leaf in enumerate(grown.leaf):
+        for v in reference.path(grown.tree, leaf):
+            inside[v].append(i)
+    options = {"features": range(3), "groups": [], "categorical": [], "min_rows": 1}
+    options |= {"slopes": [0] * 3, "constrained": False}
+    for v, rows in enumerate(inside):
+        values = [cut[0] for cut in reference.counted_cuts(X, {"rows": rows}, target, options)]
+        most = max(values, default=0.0)
+        left = grown.tree.left[v]
+        made = inside[left : left + 2] if left >= 0 else [rows]
+        assert sum(map(target.value, made)) == pytest.approx(max(most, target.value(rows)))
+        assert tuple(grown.sums[v]) == target.numbers(rows)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_first_cut_on_classes_is_that_of_the_exact_grower(seed, criterion):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 250, size=(400, 3)).astype(float)
+    y = np.clip((X[:, 0] / 90 + rng.normal(size=400)).astype(int), 0, 1 + seed % 2)
+    given = {"n_classes": 2 + seed % 2, "criterion": criterion}
+    tree = CountedGrower(Bins.of(X)).grow_classes(y, **given).tree
+    exact = grow_cart(X, y, criterion=criterion)
+    assert tree.feature[0] == exact.feature[0]
+    assert tree.threshold[0] == exact.threshold[0]
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+def test_whole_weights_are_copies_of_rows(criterion):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 30, size=(5000, 4)).astype(float)
+    y = (X[:, 0] * X[:, 1] > 200).astype(int) + (X[:, 2] > 20)
+    weight = rng.integers(1, 4, size=5000)
+    X[:, 3] %= 12
+    grower = CountedGrower(Bins.of(X, [3]), max_leaves=20)
+    given = {"n_classes": 3, "criterion": criterion}
+    weighed = grower.grow_classes(y, sample_weight=weight, **given)
+    copied = grower.grow_classes(y, rows=np.arange(5000).repeat(weight), **given)
+    assert np.array_equal(weighed.sums[:, :3], copied.sums[:, :3])
+    assert np.array_equal(weighed.tree.threshold, copied.tree.threshold)
+    assert np.array_equal(weighed.leaf, copied.leaf)
+    assert np.array_equal(weighed.tree.apply(X), weighed.leaf)
+
+
+def test_sets_for_many_classes_part_them():
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 20, size=3000)
+    y = (level * 7) % 5
+    grower = CountedGrower(Bins.of(level[:, None].astype(float), [0]), max_leaves=None)
+    tree, leaf, _ = grower.grow_classes(y, 5)
+    for v in np.flatnonzero(tree.is_leaf):
+        assert len(set(y[leaf == v])) == 1
+
+
+@given(tasks(), st.integers(1, 4), st.sampled_from(["gini", "entropy"]))
+def test_leaves_of_trees_on_classes_are_where_rows_go(task, n_classes, criterion):
+    X, _, h, rows = task
+    y = np.random.default_rng(len(X)).integers(0, n_classes, size=len(X))
+    grower = CountedGrower(Bins.of(X), max_leaves=12)
+    given = {"rows": rows, "criterion": criterion, "sample_weight": h}
+    tree, leaf, sums = grower.grow_classes(y, n_classes, **given)
+    assert np.array_equal(tree.apply(X), leaf)
+    inner = np.flatnonzero(~tree.is_leaf)
+    assert np.allclose(sums[inner], sums[tree.left[inner]] + sums[tree.left[inner] + 1])
+
+
+def test_bad_classes_are_refused():
+    grower = CountedGrower(Bins.of([[0.0], [1.0]]), l2=1.0)
+    with pytest.raises(ValueError, match="l2 must be 0 for classes"):
+        grower.grow_classes([0, 1], 2)
+    grower = CountedGrower(Bins.of([[0.0], [1.0]]), monotonic_cst=[1])
+    with pytest.raises(ValueError, match="at most two classes, got 3"):
+        grower.grow_classes([0, 1], 3)
+    with pytest.raises(ValueError, match=r"y must lie in 0 \.\. 1"):
+        grower.grow_classes([0, 2], 2)
+    with pytest.raises(ValueError, match='criterion must be "entropy" or "gini"'):
+        grower.grow_classes([0, 1], 2, criterion="squared")
+    with pytest.raises(ValueError, match="sample_weight must be finite"):
+        grower.grow_classes([0, 1], 2, sample_weight=[1.0, np.nan])
+
+
+def test_steps_of_a_monotonic_tree_are_in_order():
+    rng = np.random.default_rng(0)
+    X = rng.random((2000, 3))
+    g = np.sin(9 * X[:, 0]) - X[:, 1] + rng.normal(size=2000)
+    grower = CountedGrower(Bins.of(X), max_leaves=60, monotonic_cst=[1, 0, 0])
+    tree, _, sums = grower.grow_gradients(g, np.ones(2000))
+    step = -sums[:, 0] / sums[:, 1]
+    grid = np.linspace(0, 1, 50)
+    for _ in range(20):
+        line = np.repeat(rng.random((1, 3)), 50, axis=0)
+        line[:, 0] = grid
+        assert (np.diff(step[tree.apply(line)]) >= 0).all()
+
+
+def test_features_of_different_groups_never_meet():
+    rng = np.random.default_rng(1)
+    X = rng.random((500, 4))
+    g = X[:, 0] * X[:, 2] + X[:, 1] * X[:, 3] + rng.normal(size=500) / 9
+    grower = CountedGrower(Bins.of(X), max_leaves=40, interaction_cst=[{0, 1}, {1, 2}])
+    tree = grower.grow_gradients(g - g.mean(), np.ones(500)).tree
+    for leaf in np.flatnonzero(tree.is_leaf):
+        above = {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
+        assert any(above <= group for group in ({0, 1}, {1, 2}, {3}))
+
+
+# -- categories
+
+
+def test_rare_levels_share_a_bin():
+    x = np.repeat(np.arange(400.0), 1 + np.arange(400) % 3)
+    bins = Bins.of(x[:, None], [0])
+    assert bins.n_bins[0] == 255
+    n_rows = np.bincount(x.astype(int))
+    own = sorted(range(400), key=lambda level: (-n_rows[level], level))[:254]
+    expected = np.full(400, 254)
+    expected[sorted(own)] = np.arange(254)
+    assert np.array_equal(bins.codes[0], expected[x.astype(int)])
+    assert bins.levels.tolist() == list(range(400))
+    assert np.array_equal(bins.level_bin, expected)
+
+
+@pytest.mark.parametrize("n_levels", [5, 254, 255, 600])
+def test_sets_send_rows_of_any_level_where_they_belong(n_levels):
+    rng = np.random.default_rng(n_levels)
+    level = rng.integers(0, n_levels, size=6000)
+    X = np.column_stack([level, rng.normal(size=6000)]).astype(float)
+    X[rng.random(6000) < 0.05, 0] = np.nan
+    g = np.where(level % 3 == 0, 1.0, -1.0) + rng.normal(size=6000)
+    grower = CountedGrower(Bins.of(X, [0]), max_leaves=20)
+    grown = grower.grow_gradients(g, np.ones(6000), rows=rng.permutation(6000)[:4000])
+    assert np.array_equal(grown.tree.apply(X), grown.leaf)
+    assert len(grown.tree.categories) > 0
+
+
+def test_levels_of_chance_are_passed_over():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 200, size=(2000, 1)).astype(float)
+    grower = CountedGrower(Bins.of(X, [0]))
+    assert grower.grow_gradients(rng.normal(size=2000), rng.random(2000)).tree.n_leaves == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_set_is_that_of_the_exact_grower(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 30, size=(400, 1)).astype(float)
+    X[rng.random(400) < 0.1 * (seed % 2)] = np.nan
+    y = rng.normal(size=30)[np.nan_to_num(X[:, 0]).astype(int)] + rng.normal(size=400)
+    grown = CountedGrower(Bins.of(X, [0])).grow_gradients(y.mean() - y, np.ones(400))
+    exact = grow_cart(X, y, categorical_features=[0])
+    sides = [np.array([reference.goes_left(tree, 0, x) for x in X]) for tree in (grown.tree, exact)]
+    assert np.array_equal(*sides) or np.array_equal(sides[0], ~sides[1])
+
+
+def test_levels_must_be_whole_numbers():
+    with pytest.raises(ValueError, match=r"whole numbers 0, 1, \.\.\., got 0\.5"):
+        Bins.of([[0.5], [1.0]], [0])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_first_cut_is_that_of_the_exact_grower(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 250, size=(300, 3)).astype(float)
+    X[rng.random(X.shape) < 0.1 * (seed % 2)] = np.nan
+    y = np.nan_to_num(X[:, 0]) * 0.01 + rng.normal(size=300)
+    grown = CountedGrower(Bins.of(X), max_leaves=None).grow_gradients(y.mean() - y, np.ones(300))
+    exact = grow_cart(X, y)
+    for name in ("feature", "threshold", "missing_left"):
+        assert getattr(grown.tree, name)[0] == getattr(exact, name)[0]
+
+
+# -- what must hold for any rows
+
+
+@given(tasks(), st.integers(1, 20), st.booleans(), st.sampled_from([0.0, 1.0]))
+def test_the_leaf_of_every_row_is_where_the_tree_sends_it(task, max_leaves, best_first, l2):
+    X, g, h, rows = task
+    grower = CountedGrower(Bins.of(X), max_leaves=max_leaves, best_first=best_first, l2=l2)
+    tree, leaf, sums = grower.grow_gradients(g, h, rows=rows)
+    assert np.array_equal(tree.apply(X), leaf)
+    assert tree.n_leaves <= max_leaves
+    inner = np.flatnonzero(~tree.is_leaf)
+    children = sums[tree.left[inner]] + sums[tree.left[inner] + 1]
+    assert np.allclose(sums[inner], children, rtol=1e-12, atol=1e-9 * np.abs(sums[0]).max())
+    assert np.array_equal(
+        np.bincount(leaf[rows], minlength=tree.n_nodes)[tree.is_leaf], sums[tree.is_leaf, 2]
+    )
+    for v in inner:
+        values = X[rows, tree.feature[v]]
+        assert (values == tree.threshold[v]).any() or not np.isin(values, tree.threshold[v]).any()
+
+
+@given(tasks(), st.randoms(use_true_random=False))
+def test_trees_depend_on_no_order_of_rows(task, random):
+    X, g, h, rows = task
+    order = list(range(len(X)))
+    random.shuffle(order)
+    place = np.argsort(order)
+    grown = CountedGrower(Bins.of(X), max_leaves=8).grow_gradients(g, h, rows=rows)
+    mixed = place[rows]
+    random.shuffle(mixed)
+    other = CountedGrower(Bins.of(X[order]), max_leaves=8, n_jobs=2)
+    again = other.grow_gradients(g[order], h[order], rows=mixed)
+    expect_same(grown, again)
+    assert np.array_equal(grown.leaf[order], again.leaf)
+
+
+@pytest.mark.threads
+def test_trees_depend_on_no_number_of_threads():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 9))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    g, h = np.nan_to_num(X[:, 0]) + rng.normal(size=len(X)), rng.random(len(X))
+    rows = np.sort(rng.permutation(len(X))[:20_000])
+    bins = Bins.of(X)
+    alone = CountedGrower(bins).grow_gradients(g, h, rows=rows)
+    for n_jobs in (2, 3, 16):
+        together = CountedGrower(Bins.of(X, n_jobs=n_jobs), n_jobs=n_jobs)
+        grown = together.grow_gradients(g, h, rows=rows)
+        expect_same(alone, grown)
+        assert np.array_equal(alone.leaf, grown.leaf)
+    assert np.array_equal(alone.tree.apply(X), alone.leaf)
+
+
+def test_large_cells_are_added_up_block_by_block():
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 3, size=(9000, 2)).astype(float)
+    g, h = rng.integers(-9, 9, size=9000).astype(float), np.ones(9000)
+    grown = CountedGrower(Bins.of(X), max_leaves=None).grow_gradients(g, h)
+    for v in np.flatnonzero(grown.tree.is_leaf):
+        rows = grown.leaf == v
+        assert grown.sums[v].tolist() == [g[rows].sum(), rows.sum(), rows.sum()]
+
+
+def test_rounding_is_below_what_is_promised():
+    rng = np.random.default_rng(2)
+    g, h = rng.normal(size=4000) * 10.0 ** rng.integers(-9, 3, size=4000), rng.random(4000)
+    grown = CountedGrower(Bins.of(np.arange(4000.0)[:, None]), max_leaves=1).grow_gradients(g, h)
+    assert abs(grown.sums[0, 0] - g.sum()) < 4000 * 2.0**-40 * np.abs(g).max()
+    assert abs(grown.sums[0, 1] - h.sum()) < 4000 * 2.0**-40
+
+
+# -- ends
+
+
+def leaves(X, g, h, **options):
+    return CountedGrower(Bins.of(X), **options).grow_gradients(g, h).tree.n_leaves
+
+
+def test_what_cannot_be_cut_is_a_leaf():
+    assert leaves([[1.0]], [1.0], [1.0]) == 1
+    assert leaves(np.ones((5, 2)), np.arange(5.0), np.ones(5)) == 1
+    assert leaves(np.full((5, 1), np.nan), np.arange(5.0), np.ones(5)) == 1
+    assert leaves(np.arange(50.0)[:, None], np.full(50, 0.3), np.ones(50)) == 1
+    assert leaves(np.arange(5.0)[:, None], np.zeros(5), np.ones(5)) == 1
+    assert leaves(np.arange(5.0)[:, None], np.arange(5.0), np.zeros(5)) == 1
+    assert leaves(np.arange(5.0)[:, None], np.arange(5.0), np.ones(5), max_depth=0) == 1
+    assert leaves(np.arange(5.0)[:, None], np.arange(-2.0, 3.0), np.zeros(5), l2=1.0) > 1
+
+
+def test_features_that_may_not_be_compared_are_not():
+    X, g, h = drawn(0)
+    grower = CountedGrower(Bins.of(X))
+    tree = grower.grow_gradients(g, h, features=[1]).tree
+    assert set(tree.feature[~tree.is_leaf]) == {1}
+    assert grower.grow_gradients(g, h, features=np.zeros(0, dtype=int)).tree.n_leaves == 1
+
+
+def test_rows_that_are_not_given_have_no_leaf():
+    X, g, h = drawn(1)
+    leaf = CountedGrower(Bins.of(X)).grow_gradients(g, h, rows=[0, 1, 5, 9], others=[2]).leaf
+    assert (np.flatnonzero(leaf >= 0) == [0, 1, 2, 5, 9]).all()
+
+
+def test_a_row_that_is_given_twice_counts_twice():
+    X, g, h = drawn(2)
+    rows = np.arange(len(X)).repeat(2)
+    grown = CountedGrower(Bins.of(X), max_leaves=5).grow_gradients(g, h, rows=rows)
+    once = CountedGrower(Bins.of(X), max_leaves=5).grow_gradients(g, h)
+    assert np.array_equal(grown.tree.left, once.tree.left)
+    assert np.array_equal(grown.sums, 2 * once.sums)
+
+
+def test_the_scale_of_gradients_does_not_matter():
+    X, g, h = drawn(3)
+    plain = CountedGrower(Bins.of(X)).grow_gradients(g, h)
+    for exponent in (-1000, -900, 900, 1000):
+        grown = CountedGrower(Bins.of(X)).grow_gradients(np.ldexp(g, exponent), h)
+        assert np.array_equal(grown.tree.threshold, plain.tree.threshold)
+        grown = CountedGrower(Bins.of(X)).grow_gradients(g, np.ldexp(h, exponent))
+        assert np.array_equal(grown.tree.threshold, plain.tree.threshold)
+
+
+def test_other_rows_may_have_any_gradients():
+    X, g, h = drawn(4)
+    g[3], h[5] = np.nan, -1.0
+    rows = np.setdiff1d(np.arange(len(X)), [3, 5])
+    grown = CountedGrower(Bins.of(X)).grow_gradients(g, h, rows=rows)
+    assert np.array_equal(grown.tree.apply(X), grown.leaf)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"gradient": [0.0, np.nan, 1.0]}, "gradients must be finite, got nan"),
+        ({"gradient": [0.0, np.inf, 1.0]}, "gradients must be finite, got inf"),
+        ({"hessian": [1.0, -np.inf, 1.0]}, "Hessians must be finite and not negative, got -inf"),
+        ({"hessian": [1.0, -1.0, 1.0]}, "Hessians must be finite and not negative, got -1"),
+        ({"gradient": [0.0, 1.0]}, r"gradient must have shape \(3,\), got \(2,\)"),
+        ({"rows": []}, "rows must hold at least one row"),
+        ({"rows": [3]}, r"rows must lie in 0 \.\. 2"),
+        ({"others": [-1]}, r"others must lie in 0 \.\. 2"),
+        ({"features": [1]}, r"features must lie in 0 \.\. 0"),
+        ({"rows": [[0]]}, r"rows must have shape \(any,\)"),
+    ],
+)
+def test_bad_rows_are_refused(changes, words):
+    given = {"gradient": [1.0, 2.0, 3.0], "hessian": [1.0, 1.0, 1.0], **changes}
+    with pytest.raises(ValueError, match=words):
+        CountedGrower(Bins.of([[0.0], [1.0], [2.0]])).grow_gradients(**given)
+
+
+def test_wrong_types_are_refused():
+    grower = CountedGrower(Bins.of([[0.0], [1.0]]))
+    with pytest.raises(TypeError, match="rows must hold whole numbers"):
+        grower.grow_gradients([0.0, 1.0], [1.0, 1.0], rows=[0.5])
+    with pytest.raises(TypeError, match="gradient must hold numbers"):
+        grower.grow_gradients(["a", "b"], [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_leaves": 0}, "max_leaves must be a whole number >= 1, got 0"),
+        ({"max_depth": -1}, "max_depth must be a whole number >= 0"),
+        ({"min_samples_leaf": 0.5}, "min_samples_leaf must be a whole number"),
+        ({"l2": -1.0}, "l2 must be a finite number"),
+        ({"min_hessian": np.nan}, "min_hessian must be a finite number"),
+        ({"min_gain": np.inf}, "min_gain must be a finite number"),
+        ({"monotonic_cst": [1, 1]}, r"monotonic_cst must have shape \(1,\)"),
+        ({"interaction_cst": [[1]]}, r"a group of interaction_cst must lie in 0 \.\. 0"),
+    ],
+)
+def test_bad_options_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        CountedGrower(Bins.of([[0.0]]), **options)
+
+
+def test_tables_without_rows_are_refused():
+    with pytest.raises(ValueError, match="at least one row and one feature"):
+        Bins.of(np.zeros((0, 2)))
