@@ -1156,6 +1156,49 @@ def log_losses(counts):
     return np.array([sum(-c * np.log(c / sum(row)) for c in row if c > 0) for row in counts], float)
 
 
+# -- boosting --------------------------------------------------------------------------------------
+
+
+def newton_steps(tree, leaf, gradient, hessian, shrinkage):
+    """Step of each node by its rows, drawn to that of its parent."""
+    steps = []
+    for v in range(tree.n_nodes):
+        inside = [v in path(tree, u) for u in leaf]
+        g, h = gradient[inside].sum(), hessian[inside].sum()
+        if v == 0:
+            steps.append(-g / h if h > 0 else 0.0)
+            continue
+        above = steps[path(tree, v)[-2]]
+        total = h + shrinkage
+        steps.append((shrinkage * above - g) / total if total > 0 else above)
+    return np.array(steps)
+
+
+def boosting_round(tree, leaf, grew, gradient, hessian, shrinkage, temperature, curvature, stops):
+    """Average step of every leaf over all prunings, {leaf: (n_outputs,)}, and their log evidence."""
+    every = [tuple(v for v, _ in pruning) for pruning in prunings(tree)]
+    pairs = list(zip(gradient, hessian, strict=True))
+    grown = [newton_steps(tree, leaf[grew], g[grew], h[grew], shrinkage) for g, h in pairs]
+    steps = [newton_steps(tree, leaf, g, h, shrinkage) for g, h in pairs]
+    own = np.zeros(tree.n_nodes)
+    for v in range(tree.n_nodes):
+        judges = [i for i in range(len(leaf)) if not grew[i] and v in path(tree, leaf[i])]
+        for (g, h), step in zip(pairs, grown, strict=True):
+            change = sum(g[i] * step[v] + 0.5 * curvature * h[i] * step[v] ** 2 for i in judges)
+            own[v] -= temperature * change
+    weight = np.zeros(len(every))
+    for number, pruning in enumerate(every):
+        inner = len({u for v in pruning for u in path(tree, v)[:-1]})
+        early = sum(tree.left[v] != LEAF for v in pruning)
+        prior = np.mean([(1 - stop) ** inner * stop**early for stop in stops])
+        weight[number] = prior * np.exp(own[list(pruning)].sum())
+    found = {}
+    for u in np.flatnonzero(tree.left == LEAF):
+        cells = [next(v for v in pruning if v in path(tree, u)) for pruning in every]
+        found[int(u)] = [float(weight @ step[cells] / weight.sum()) for step in steps]
+    return found, float(np.log(weight.sum()))
+
+
 # -- smaller trees ---------------------------------------------------------------------------------
 
 

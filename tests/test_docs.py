@@ -42,6 +42,7 @@ ROOMS = [
     certree.prunings,
     certree.votes,
     certree.certificates,
+    certree.ensembles,
 ]
 
 

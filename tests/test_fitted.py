@@ -3,6 +3,7 @@
 import inspect
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 import certree
 from certree import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
     CertifiedTreeClassifier,
     DecoratedTreeClassifier,
     DecoratedTreeRegressor,
@@ -26,6 +29,8 @@ from certree.weights import map_pruning
 
 SOURCE = str(Path(certree.__file__).parent)
 MODELS = [
+    BoostedTreesClassifier(max_iter=5, random_state=0),
+    BoostedTreesRegressor(max_iter=5, random_state=0),
     PACBayesTreeClassifier(random_state=0),
     PACBayesTreeRegressor(random_state=0),
     PrunedTreeClassifier(random_state=0),
@@ -104,6 +109,8 @@ def as_text(answer):
     """Everything in an answer, written out."""
     if hasattr(answer, "toarray"):
         answer = answer.toarray()
+    if isinstance(answer, Iterator):
+        answer = [*answer]
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         if hasattr(answer, "pruning"):  # a draw: its weights are arrays
             return repr((answer.certificate, answer.pruning.weight))

@@ -12,6 +12,8 @@ from scipy import sparse
 
 import certree
 from certree import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
     CertifiedTreeClassifier,
     DecoratedTreeClassifier,
     DecoratedTreeRegressor,
@@ -301,6 +303,8 @@ ESTIMATORS = [
     (DecoratedTreeClassifier, {"min_model_rows": 10}),
     (DecoratedTreeRegressor, {"min_model_rows": 10}),
     (NaiveBayesClassifier, {}),
+    (BoostedTreesClassifier, {"max_iter": 4}),
+    (BoostedTreesRegressor, {"max_iter": 4}),
 ]
 
 

@@ -47,6 +47,8 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from certree import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
     CertifiedTreeClassifier,
     DecoratedTreeClassifier,
     DecoratedTreeRegressor,
@@ -228,6 +230,8 @@ def test_judging_by_folds_weighs_every_row(judge):
         (DecoratedTreeClassifier(min_model_rows=10), Y),
         (NaiveBayesClassifier(), Y),
         (PACBayesTreeRegressor(), TARGET),
+        (BoostedTreesClassifier(max_iter=4), Y),
+        (BoostedTreesRegressor(max_iter=4), TARGET),
         (PrunedTreeRegressor(), TARGET),
         (DecoratedTreeRegressor(min_model_rows=10), TARGET),
     ],

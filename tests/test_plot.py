@@ -9,12 +9,18 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 import certree
-from certree import HelmboldSchapireTreeClassifier, PACBayesTreeClassifier, PrunedTreeClassifier
+from certree import (
+    BoostedTreesClassifier,
+    HelmboldSchapireTreeClassifier,
+    PACBayesTreeClassifier,
+    PrunedTreeClassifier,
+)
 from certree.experiments.figure2 import Curve
 from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
 from certree.experiments.rates import RULES, Rate, shrinking
 from certree.experiments.table2 import PAPER, Line, Mean
 from certree.show.curves import COLOURS, plot_figure2, plot_rates, plot_table2
+from certree.show.loss import plot_loss
 from certree.show.tree_picture import plot_tree
 
 X, Y = load_iris(return_X_y=True, as_frame=True)
@@ -334,3 +340,17 @@ def test_a_regression_tree_is_coloured_by_its_numbers():
     assert len(boxes) == 3
     assert len(set(boxes)) == 3
     assert "20 rows: 9" in "".join(text.get_text() for text in figure.axes[0].texts)
+
+
+def test_the_loss_is_drawn_by_round():
+    model = BoostedTreesClassifier(max_iter=15, random_state=0).fit(X[::2], Y[::2])
+    with pytest.raises(ValueError, match="fitted without X_val and y_val"):
+        plot_loss(model)
+    model.fit(X[::2], Y[::2], X_val=X[1::2], y_val=Y[1::2])
+    figure = plot_loss(model)
+    assert isinstance(figure, Figure)
+    (axes,) = figure.axes
+    best = int(model.validation_score_.argmax()) + 1
+    assert f"smallest after {best} of 15 rounds" in axes.get_title()
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), -model.validation_score_)
+    assert plot_loss(model, ax=Figure().add_subplot()).axes

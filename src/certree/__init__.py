@@ -13,10 +13,12 @@ prunings down to the leaves (`Vote`). One pruning is the case in which those pro
 
 The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireTreeClassifier`,
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
+`BoostedTreesClassifier` and `BoostedTreesRegressor` add up many small trees, whose prunings vote, too.
 `NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
 """
 
 from certree.certificates import certify
+from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.estimators import (
     CertifiedTreeClassifier,
     DecoratedTreeClassifier,
@@ -41,11 +43,38 @@ __version__ = "0.1.0"
 
 # fmt: off
 __all__ = [
-    "KD", "Cart", "CertifiedTreeClassifier", "DecoratedTreeClassifier", "DecoratedTreeRegressor",
-    "Dyadic", "Grid", "HelmboldSchapireTreeClassifier", "NaiveBayesClassifier", "NodeStats",
-    "NodeWeights", "PACBayesLaws", "PACBayesTreeClassifier", "PACBayesTreeRegressor",
-    "PrunedTreeClassifier", "PrunedTreeRegressor", "TargetStats", "Tree", "Vote", "Voting",
-    "certify", "count", "grow_cart", "grow_dyadic", "grow_kd", "load", "measure", "pac_bayes",
-    "prune", "save", "vote",
+    "KD",
+    "BoostedTreesClassifier",
+    "BoostedTreesRegressor",
+    "Cart",
+    "CertifiedTreeClassifier",
+    "DecoratedTreeClassifier",
+    "DecoratedTreeRegressor",
+    "Dyadic",
+    "Grid",
+    "HelmboldSchapireTreeClassifier",
+    "NaiveBayesClassifier",
+    "NodeStats",
+    "NodeWeights",
+    "PACBayesLaws",
+    "PACBayesTreeClassifier",
+    "PACBayesTreeRegressor",
+    "PrunedTreeClassifier",
+    "PrunedTreeRegressor",
+    "TargetStats",
+    "Tree",
+    "Vote",
+    "Voting",
+    "certify",
+    "count",
+    "grow_cart",
+    "grow_dyadic",
+    "grow_kd",
+    "load",
+    "measure",
+    "pac_bayes",
+    "prune",
+    "save",
+    "vote",
 ]
 # fmt: on

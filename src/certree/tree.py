@@ -1,6 +1,6 @@
 """T0 as columns: which cell a row lies in."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -139,11 +139,19 @@ class Tree(OfColumns):
 
     @classmethod
     def of(cls, columns: Columns, p: int) -> "Tree":
-        """Make a tree of the columns that a grower of the core returns."""
+        """Make a tree of the columns that a grower of the core returns, which are not checked again."""
         feature, threshold, left, chain, missing_left, category_start, categories, optimal = columns
-        sets: Any = category_start if len(category_start) else None
+        m = len(left)
+        if not len(category_start):
+            category_start = np.frombuffer(bytes(8 * (m + 1)), dtype=np.int64)
+        neither = np.frombuffer(bytes(m), dtype=np.bool_)
         goes_left = missing_left.view(np.bool_)
-        return cls(feature, threshold, left, chain, p, goes_left, sets, categories, optimal)
+        nodes = feature, threshold, left, chain
+        values = *nodes, p, goes_left, category_start, categories, optimal, neither
+        tree = object.__new__(cls)
+        for field, value in zip(fields(cls), values, strict=True):
+            object.__setattr__(tree, field.name, value)
+        return tree
 
     def category_set(self, node: int) -> Int32:
         """Categories that a node compares, ascending; empty if it compares its threshold."""

@@ -32,4 +32,5 @@ NB_MODULE(_core, core) {
   certree::door::bind_votes(core);
   certree::door::bind_tune(core);
   certree::door::bind_certificates(core);
+  certree::door::bind_ensembles(core);
 }

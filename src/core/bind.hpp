@@ -39,6 +39,7 @@ void bind_prunings(nb::module_& core);
 void bind_votes(nb::module_& core);
 void bind_tune(nb::module_& core);
 void bind_certificates(nb::module_& core);
+void bind_ensembles(nb::module_& core);
 
 // -- what comes in
 
@@ -107,6 +108,24 @@ inline Shape shape(const Ints& left) {
                                   " is neither -1 nor a node after its parent with a sibling");
   }
   return {view(left)};
+}
+
+using Flags = In<std::uint8_t, 1>;
+
+// Single rows must be fast, so the columns are not looked through here: Tree has done it.
+// category_start is empty where no node compares categories.
+inline TreeView tree_of(const Ints& feature, const Doubles& threshold, const Ints& left,
+                        const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+                        const Ints& categories) {
+  const std::size_t m = left.size();
+  TreeView tree{sized("feature", feature, m),
+                sized("threshold", threshold, m),
+                view(left),
+                sized("missing_left", missing_left, m),
+                {},
+                view(categories)};
+  if (categories.size() > 0) tree.category_start = sized("category_start", category_start, m + 1);
+  return tree;
 }
 
 // X, whose rows are numbered in int32.

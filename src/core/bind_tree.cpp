@@ -4,24 +4,6 @@
 namespace certree::door {
 namespace {
 
-using Flags = In<std::uint8_t, 1>;
-
-// Single rows must be fast, so the columns are not looked through here: Tree has done it.
-// category_start is empty where no node compares categories.
-TreeView tree_of(const Ints& feature, const Doubles& threshold, const Ints& left,
-                 const Flags& missing_left, const In<std::int64_t, 1>& category_start,
-                 const Ints& categories) {
-  const std::size_t m = left.size();
-  TreeView tree{sized("feature", feature, m),
-                sized("threshold", threshold, m),
-                view(left),
-                sized("missing_left", missing_left, m),
-                {},
-                view(categories)};
-  if (categories.size() > 0) tree.category_start = sized("category_start", category_start, m + 1);
-  return tree;
-}
-
 template <class Real>
 auto apply(const Ints& feature, const Doubles& threshold, const Ints& left,
            const Flags& missing_left, const In<std::int64_t, 1>& category_start,

@@ -18,6 +18,8 @@ ESTIMATORS = [
     certree.PACBayesTreeRegressor,
     certree.PrunedTreeClassifier,
     certree.PrunedTreeRegressor,
+    certree.BoostedTreesClassifier,
+    certree.BoostedTreesRegressor,
     certree.HelmboldSchapireTreeClassifier,
     certree.CertifiedTreeClassifier,
     certree.NaiveBayesClassifier,
@@ -25,10 +27,11 @@ ESTIMATORS = [
     certree.DecoratedTreeRegressor,
 ]
 # Fits of a model in each node take long.
-_CHANCES = [6, 6, 6, 6, 6, 6, 6, 1, 1]
+_CHANCES = [6, 6, 6, 6, 2, 2, 6, 6, 6, 1, 1]
 _ASKED = [
     *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_spread"),
     *("explain", "export_text", "report", "selective_certificates", "score", "certify"),
+    *("contributions", "decision_function"),
 ]
 
 
@@ -60,6 +63,14 @@ def _plausible(random: Random, name: str, parameter: str, world: World) -> Any:
         "min_model_rows": [2, 10],
         "smoothing": [0.0, 1.0],
         "temperature": [None, 0.0, 2.0],
+        "loss": ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"],
+        "prunings": ["vote", "none"],
+        "max_iter": [1, 3],
+        "max_features": ["auto", 0.1, 1.0],
+        "max_leaf_nodes": [None, 2, 7],
+        "interaction_cst": [None, [[0]]],
+        "l2_regularization": [0.0, 5.0],
+        "learning_rate": [0.1, 1.0],
         "n_jobs": [None, 1, 2],
         "random_state": [0, 1],
         "monotonic_cst": [None, [1] + [0] * (world.p - 1)],

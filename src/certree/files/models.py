@@ -23,12 +23,19 @@ from sklearn.tree import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.decorated import DecoratedTree
 from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
 from certree.files.archive import Shapes, expect_shapes, opened, write_archive
+from certree.files.boosting_form import (
+    ENTRIES_OF_BOOSTING,
+    parts_of_boosting,
+    restore_boosting,
+    shapes_of_boosting,
+)
 from certree.files.naive_bayes_form import (
     ENTRIES,
     parts_of_naive_bayes,
@@ -95,6 +102,12 @@ _FORMS: dict[str, _Form] = {
             model, parts_of_tree, entries_of_tree(model), shapes_of_tree, restore_tree
         )
         for model in _TREES
+    },
+    **{
+        model.__name__: _Form(
+            model, parts_of_boosting, ENTRIES_OF_BOOSTING, shapes_of_boosting, restore_boosting
+        )
+        for model in (BoostedTreesClassifier, BoostedTreesRegressor)
     },
     NaiveBayesClassifier.__name__: _Form(
         NaiveBayesClassifier,

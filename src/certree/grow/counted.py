@@ -277,6 +277,8 @@ def _groups(interaction_cst: Any, p: int) -> UInt8 | None:
         )
     holds = np.zeros((len(interaction_cst) + 1, p), dtype=np.uint8)
     for group, members in zip(holds, interaction_cst, strict=False):
+        if isinstance(members, str) or not isinstance(members, Collection):
+            raise TypeError(f"a group of interaction_cst must hold features, got {members!r}")
         group[_indices("a group of interaction_cst", list(members), p)] = 1
     holds[-1] = ~holds[:-1].any(axis=0)
     return holds

@@ -40,6 +40,14 @@ def row_hashes(X: NDArray[Any]) -> UInt64:
     return hashes
 
 
+def row_keys(keys: UInt64, number: UInt64 | np.uint64) -> UInt64:
+    """Mix numbers into keys: others for each number, by splitmix64."""
+    mixed = keys ^ (np.atleast_1d(number).astype(np.uint64) * _STEP + _STEP)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
+    return mixed ^ (mixed >> np.uint64(31))
+
+
 def distinct(*hashes: UInt64) -> UInt64:
     """All of some hashes once each, ascending."""
     # np.unique takes forty times as long.

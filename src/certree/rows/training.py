@@ -76,9 +76,9 @@ class Training:
     groups: NDArray[Any] | None = None
     n_given: int | None = None
 
-    def at(self, indices: Indices) -> "Training":
-        """Some of these rows, by themselves."""
-        weight = None if self.weight is None else self.weight[indices]
+    def at(self, indices: Indices, weighted: bool = True) -> "Training":
+        """Some of these rows, by themselves, with their weights or without."""
+        weight = self.weight[indices] if weighted and self.weight is not None else None
         X, y = np.ascontiguousarray(self.X[indices]), self.y[indices]
         return Training(X, y, weight, Sides.all_grow(len(y)))
 

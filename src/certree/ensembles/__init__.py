@@ -1,0 +1,6 @@
+"""Ensembles: many trees, whose prunings vote, together."""
+
+from certree.ensembles.boosting import BoostedTreesClassifier, BoostedTreesRegressor
+from certree.ensembles.trees import Trees
+
+__all__ = ["BoostedTreesClassifier", "BoostedTreesRegressor", "Trees"]

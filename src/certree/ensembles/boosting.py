@@ -1,0 +1,639 @@
+"""Boosted trees whose prunings vote, behind scikit-learn's interface."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from certree.arrays import Float64, places_among
+from certree.ensembles.losses import (
+    GammaLoss,
+    HuberLoss,
+    LogLoss,
+    Loss,
+    PoissonLoss,
+    QuantileLoss,
+    SoftmaxLoss,
+    SquaredLoss,
+)
+from certree.ensembles.rounds import Rounds, Settings, started
+from certree.ensembles.stopping import JudgedRounds, best_rounds
+from certree.ensembles.trees import Trees
+from certree.fitted import reads_state, replaces_state
+from certree.grow.growing import MonotonicCst, Slopes, slopes_of
+from certree.progress import progress
+from certree.rows.folds import Fold
+from certree.rows.training import Training, new_rows, training_rows
+from certree.signatures import NONNEGATIVE, POSITIVE
+from certree.tree import threads
+
+# Below so many rows four folds choose the number of rounds, below so many one of them does: it is
+# known well enough then, and others cost time. Beyond, more rounds than needed do little harm.
+_FEW_ROWS, _SOME_ROWS = 3000, 30_000
+_FOLDS, _MOST_ROUNDS, _ROUNDS = 4, 1600, 800
+
+# So many rounds are a slip of the hand.
+_ENDLESS = 100_000
+
+_COUNT = Interval(Integral, 1, None, closed="left")
+_SHARE = Interval(Real, 0, 1, closed="right")
+
+LossName = Literal["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"]
+
+
+def _constant(scores: Float64, n: int) -> Float64:
+    """The same scores (n_outputs,) for all rows, (n_outputs, n)."""
+    return np.repeat(scores[:, None], n, axis=1)
+
+
+class BoostedTrees(BaseEstimator):
+    """What boosted trees share, whatever the target is."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learning_rate": [POSITIVE],
+        "max_iter": [Interval(Integral, 1, _ENDLESS, closed="both"), StrOptions({"auto"})],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "max_depth": [_COUNT, None],
+        "min_samples_leaf": [_COUNT],
+        "l2_regularization": [NONNEGATIVE],
+        "max_features": [_SHARE, StrOptions({"auto"})],
+        "grow_size": [_SHARE],
+        "prunings": [StrOptions({"vote", "none"})],
+        "monotonic_cst": ["array-like", dict, None],
+        "interaction_cst": [list, tuple, None],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    trees_: Trees
+    start_: Float64
+    n_iter_: int
+    categories_: Any
+    n_features_in_: int
+    _seed: int
+    _importances: Float64
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Keep what a constructor was given, ``locals()``, each parameter under its own name."""
+        for name, value in parameters.items():
+            if name != "self":
+                setattr(self, name, value)
+
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """What is lowered."""
+
+    @abstractmethod
+    def _targets(self, y: Any) -> NDArray[Any]:
+        """Targets of rows that judge, as the loss takes them."""
+
+    def _feature_shares(self) -> tuple[float, ...]:
+        """Shares of the features that rounds look at in turn."""
+        return (1.0,)
+
+    # -- fit ---------------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @replaces_state
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Grow trees, each of which lowers the loss of what those before it say.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN stands for a missing value.
+        y : array-like of shape (n,)
+            Class of each row, or a number.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as. A row of weight zero is as if absent, rows of whole
+            weights are like copies, up to ten for each row on average.
+        X_val, y_val : array-like of shape (n_val, p) and (n_val,), or None
+            Rows on which the loss is taken after each round; they have no part in the fit.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        before = getattr(self, "trees_", None) if self.warm_start else None
+        training = _copied(training_rows(self, X, y, sample_weight, reset=before is None))
+        loss = self._loss()
+        loss.expect_domain(training.y)
+        if before is None:
+            self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        run, start = self._started(training, loss)
+        n_rounds, first = self._n_rounds(training, loss), 0
+        if before is not None:
+            first, start = self.n_iter_, self.start_
+            if n_rounds < first:
+                raise ValueError(
+                    f"max_iter={n_rounds} must be at least n_iter_={first} with warm_start=True"
+                )
+            scores = _constant(start, len(training.y))
+            run.scores = before.add(scores, training.X, threads(self.n_jobs))
+            run.importances += self._importances
+        with progress(self.verbose > 0, n_rounds - first, type(self).__name__) as advance:
+            for number in range(first, n_rounds):
+                run.advance(number)
+                advance()
+        self.start_, self.n_iter_, self._importances = start, n_rounds, run.importances
+        self.trees_ = run.since(0) if before is None else before.plus(run.since(0))
+        self._judge(X_val, y_val)
+        return self
+
+    def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
+        mask = None if self.categories_ is None else self.categories_.mask
+        return started(loss, self._settings(), training.X, training.y, training.weight, mask)
+
+    def _settings(self) -> Settings:
+        shares = self._feature_shares() if self.max_features == "auto" else (self.max_features,)
+        return Settings(
+            learning_rate=float(self.learning_rate),
+            max_leaf_nodes=self.max_leaf_nodes,
+            max_depth=self.max_depth,
+            min_samples_leaf=self.min_samples_leaf,
+            l2_regularization=float(self.l2_regularization),
+            feature_shares=shares,
+            grow_size=float(self.grow_size),
+            votes=self.prunings == "vote",
+            slopes=self._slopes(),
+            interaction_cst=self.interaction_cst,
+            seed=self._seed,
+            n_jobs=self.n_jobs,
+        )
+
+    def _slopes(self) -> Slopes:
+        names = getattr(self, "feature_names_in_", None)
+        return slopes_of(self.monotonic_cst, self.n_features_in_, names)
+
+    def _n_rounds(self, training: Training, loss: Loss) -> int:
+        """How many rounds there are; by cross-validation where rows are few."""
+        n = len(training.y)
+        if self.max_iter != "auto":
+            return int(self.max_iter)
+        slower = round(0.1 / self.learning_rate) if self.learning_rate < 0.1 else 1
+        if n >= _SOME_ROWS:
+            return _ROUNDS * slower
+        if n < 2:
+            return 1
+        folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
+        folds = folds if n < _FEW_ROWS else folds[:1]
+        runs = [self._judged(training, loss, fold) for fold in folds]
+        return best_rounds(runs, _MOST_ROUNDS * slower, threads(self.n_jobs))
+
+    def _judged(self, training: Training, loss: Loss, fold: Fold) -> JudgedRounds:
+        """A run on the growing rows of a fold, judged by the others."""
+        run, start = self._started(replace(training.at(fold.grow), weight=fold.grow_weight), loss)
+        judge = training.at(fold.judge)
+        scores = _constant(start, len(judge.y))
+        return JudgedRounds(run, scores, judge.X, judge.y, fold.judge_weight)
+
+    def _judge(self, X_val: Any, y_val: Any) -> None:
+        """Take the loss of an evaluation set after each round."""
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val must be given together")
+        if X_val is None:
+            self.__dict__.pop("validation_score_", None)
+            return
+        loss, rows, y = self._loss(), new_rows(self, X_val), self._targets(y_val)
+        check_consistent_length(rows, y)
+        loss.expect_domain(y)
+        losses = [loss.of_rows(y, scores).mean() for scores in self._staged(rows)]
+        self.validation_score_ = -np.array(losses)
+
+    # -- prediction --------------------------------------------------------------------------------
+
+    def _scores(self, X: Any) -> Float64:
+        """What all trees say, (n_outputs, n)."""
+        rows = new_rows(self, X)
+        return self.trees_.add(_constant(self.start_, len(rows)), rows, threads(self.n_jobs))
+
+    def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
+        """The scores after each round."""
+        scores = _constant(self.start_, len(rows))
+        for number in range(self.n_iter_):
+            scores = self.trees_.add(scores, rows, threads(self.n_jobs), number, number + 1)
+            yield scores
+
+    @abstractmethod
+    def _answers(self, scores: Float64) -> NDArray[Any]:
+        """What scores predict."""
+
+    @reads_state
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of each row, ties to the first in `classes_`, or its number.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Classes, or numbers in units of the target.
+        """
+        return self._answers(self._scores(X))
+
+    @reads_state
+    def staged_predict(self, X: ArrayLike) -> Iterator[NDArray[Any]]:
+        """Predict after each round.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n,)
+            What `predict` says of the trees so far.
+        """
+        return map(self._answers, self._staged(new_rows(self, X)))
+
+    # -- inspection --------------------------------------------------------------------------------
+
+    @reads_state
+    def contributions(self, X: ArrayLike) -> Float64:
+        """Say how much each feature has added to the scores of rows.
+
+        Along the path of a row through a tree each cut changes what is predicted, weighed by the
+        probability that a pruning makes it; the change belongs to the feature that is compared. These
+        sums of changes are exact and cheap, but they are no Shapley values: a feature that acts
+        through another one which is compared first gets less.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, p + 1) or (n, K, p + 1)
+            Contributions, the last of which is the same for all rows; they sum to the score: the log
+            odds of the second class, K scores whose softmax are probabilities, or a number. Losses
+            "poisson" and "gamma" have the log of the prediction.
+        """
+        rows = new_rows(self, X)
+        parts = self.trees_.contributions(rows, threads(self.n_jobs))
+        begun = np.zeros(parts.shape[1:])
+        begun[:, -1] = self.start_
+        parts = parts + begun
+        return parts[:, 0] if len(self.start_) == 1 else parts
+
+    @property
+    @reads_state
+    def feature_importances_(self) -> Float64:
+        """Share of each feature in how far steps of the trees move rows, squared, (p,)."""
+        check_is_fitted(self)
+        total = self._importances.sum()
+        return self._importances / (total if total > 0 else 1.0)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _copied(training: Training) -> Training:
+    """Rows of whole weights as copies, where these are not too many: so a copy is drawn by itself."""
+    weight, n = training.weight, len(training.y)
+    if weight is None or (weight % 1 != 0).any() or weight.sum() > 10 * n:
+        return training
+    return training.at(np.repeat(np.arange(n), weight.astype(np.intp)), weighted=False)
+
+
+class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
+    """Boosted trees for classes, in which every pruning of every tree votes.
+
+    Each round draws rows, grows a tree on the gradients of their log loss, and lets the other rows
+    weigh all prunings of the tree: its step is the average of what the prunings say. So a tree that
+    tells noise apart hardly moves, and there is no validation set, no early stopping and nothing to
+    tune.
+
+    Parameters
+    ----------
+    learning_rate : float, default=0.1
+        Factor of each tree's steps.
+    max_iter : int or "auto", default="auto"
+        Number of rounds, of a tree each. "auto": by four-fold cross-validation below 3000 rows, by one
+        of the folds below 30,000, else 800; more at a smaller `learning_rate` than .1.
+    max_leaf_nodes : int or None, default=63
+        So many leaves a tree at most; those whose cut gains most are divided first.
+    max_depth : int or None, default=None
+        Depth at which cells are leaves.
+    min_samples_leaf : int, default=5
+        Growing rows in each leaf.
+    l2_regularization : float, default=5
+        Sum of Hessians by which the step of a cell is drawn to that of its parent.
+    max_features : float or "auto", default="auto"
+        Share of the features that a round looks at. "auto": 30 % and all of them in turn.
+    grow_size : float, default=0.7
+        Share of the rows that grow the trees of a round; the others weigh their prunings.
+    prunings : {"vote", "none"}, default="vote"
+        "none": the whole trees step, for comparison.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories; see `PACBayesTreeClassifier`.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For every feature, or by its name, 1 if the probability of the second of two classes must not
+        fall where it rises, -1 if it must not rise, 0 otherwise.
+    interaction_cst : list of collections of int, or None, default=None
+        Groups of features that may act together in a tree. Features of no group are one more.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn.
+    warm_start : bool, default=False
+        Whether a fit adds rounds, up to `max_iter`, to those of the fit before.
+    random_state : int, RandomState or None, default=None
+        Decides rows and features of the rounds. The model depends neither on the order of the rows
+        nor on the number of threads.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 all.
+    verbose : int, default=0
+        Whether a progress bar is shown.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes.
+    n_iter_ : int
+        Number of rounds.
+    trees_ : Trees
+        The trees, one for each round.
+    start_ : ndarray of shape (1,) or (K,)
+        The scores before the first round.
+    feature_importances_ : ndarray of shape (p,)
+        Share of each feature in how far the steps move rows.
+    validation_score_ : ndarray of shape (n_iter_,)
+        Negative log loss of the evaluation set after each round, if there was one.
+    row_hashes_ : ndarray of uint64
+        Hashes of the rows of the fit.
+    n_features_in_ : int
+        Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+
+    References
+    ----------
+    Friedman, "Greedy function approximation: a gradient boosting machine", 2001, for boosting; Nguyen
+    and Kpotufe, "PAC-Bayes Tree: weighted subtrees with guarantees", NeurIPS 2018, for the vote of
+    prunings; the vote in every round is ours.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from certree.ensembles import BoostedTreesClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = BoostedTreesClassifier(max_iter=50, random_state=0).fit(X, y)
+    >>> model.predict(X[:2])
+    array([0, 0])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BoostedTrees._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    classes_: NDArray[Any]
+    n_classes_: int
+
+    def __init__(
+        self,
+        *,
+        learning_rate: float = 0.1,
+        max_iter: int | Literal["auto"] = "auto",
+        max_leaf_nodes: int | None = 63,
+        max_depth: int | None = None,
+        min_samples_leaf: int = 5,
+        l2_regularization: float = 5.0,
+        max_features: float | Literal["auto"] = "auto",
+        grow_size: float = 0.7,
+        prunings: Literal["vote", "none"] = "vote",
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: MonotonicCst = None,
+        interaction_cst: Any = None,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def _loss(self) -> Loss:
+        return LogLoss() if self.n_classes_ <= 2 else SoftmaxLoss(self.n_classes_)
+
+    def _feature_shares(self) -> tuple[float, ...]:
+        # Few columns tell more trees apart; all are needed where few matter or act together.
+        return (0.3, 1.0)
+
+    def _slopes(self) -> Slopes:
+        slopes = super()._slopes()
+        if slopes is not None and self.n_classes_ > 2:
+            raise ValueError(
+                f"monotonic_cst takes numbers or two classes, got {self.n_classes_} classes"
+            )
+        return slopes
+
+    def _targets(self, y: Any) -> NDArray[Any]:
+        given = column_or_1d(y)
+        places, known = places_among(self.classes_, given)
+        if not known.all():
+            raise ValueError(
+                f"y_val must hold classes among {self.classes_}, got {np.unique(given[~known])}"
+            )
+        return places
+
+    def _shares(self, scores: Float64) -> Float64:
+        if self.n_classes_ == 1:
+            return np.ones((scores.shape[1], 1))
+        if self.n_classes_ == 2:
+            return np.column_stack([expit(-scores[0]), expit(scores[0])])
+        shares: Float64 = softmax(scores, axis=0).T
+        return shares
+
+    def _answers(self, scores: Float64) -> NDArray[Any]:
+        if self.n_classes_ <= 2:
+            best = (scores[0] > 0).astype(np.intp) if self.n_classes_ == 2 else 0
+            return self.classes_.take(np.broadcast_to(best, scores.shape[1]))
+        return self.classes_.take(scores.argmax(axis=0))
+
+    @reads_state
+    def decision_function(self, X: ArrayLike) -> Float64:
+        """Give the scores of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, K)
+            Log odds of the second of two classes, or scores whose softmax are the probabilities.
+        """
+        scores = self._scores(X)
+        return scores[0] if len(scores) == 1 else scores.T
+
+    @reads_state
+    def predict_proba(self, X: ArrayLike) -> Float64:
+        """Predict the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Probabilities in the order of `classes_`.
+        """
+        return self._shares(self._scores(X))
+
+    @reads_state
+    def staged_predict_proba(self, X: ArrayLike) -> Iterator[Float64]:
+        """Predict the probabilities of the classes after each round.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n, K)
+            What `predict_proba` says of the trees so far.
+        """
+        return map(self._shares, self._staged(new_rows(self, X)))
+
+
+class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
+    """Boosted trees for numbers, in which every pruning of every tree votes.
+
+    See `BoostedTreesClassifier`, whose attributes it has but for those that speak of classes.
+
+    Parameters
+    ----------
+    loss : str, default="squared_error"
+        "squared_error"; "absolute_error", whose best prediction is the median; "quantile"; "huber",
+        which is squared for the nine tenths of the rows that lie nearest; "poisson" and "gamma", half
+        of the deviances, for counts and for positive targets: trees then add up to the log of the
+        prediction.
+    quantile : float or None, default=None
+        Of the loss "quantile", between 0 and 1; None: the median.
+    learning_rate : float, default=0.05
+        Factor of each tree's steps.
+    max_iter : int or "auto", default="auto"
+        Number of rounds; see `BoostedTreesClassifier`.
+    max_leaf_nodes : int or None, default=63
+        So many leaves a tree at most.
+    max_depth : int or None, default=None
+        Depth at which cells are leaves.
+    min_samples_leaf : int, default=5
+        Growing rows in each leaf.
+    l2_regularization : float, default=5
+        Sum of Hessians by which the step of a cell is drawn to that of its parent; a row of
+        "squared_error" has 1.
+    max_features : float or "auto", default="auto"
+        Share of the features that a round looks at. "auto": all of them.
+    grow_size : float, default=0.7
+        Share of the rows that grow the tree of a round; the others weigh its prunings.
+    prunings : {"vote", "none"}, default="vote"
+        "none": the whole trees step, for comparison.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories; see `PACBayesTreeClassifier`.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
+        must not rise, 0 otherwise.
+    interaction_cst : list of collections of int, or None, default=None
+        Groups of features that may act together in a tree.
+    warm_start : bool, default=False
+        Whether a fit adds rounds, up to `max_iter`, to those of the fit before.
+    random_state : int, RandomState or None, default=None
+        Decides rows and features of the rounds.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 all.
+    verbose : int, default=0
+        Whether a progress bar is shown.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from certree.ensembles import BoostedTreesRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BoostedTreesRegressor(max_iter=50, random_state=0).fit(X, y)
+    >>> model.predict(X[:2]).shape
+    (2,)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BoostedTrees._parameter_constraints,
+        "loss": [
+            StrOptions({"squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"})
+        ],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        loss: LossName = "squared_error",
+        *,
+        quantile: float | None = None,
+        learning_rate: float = 0.05,
+        max_iter: int | Literal["auto"] = "auto",
+        max_leaf_nodes: int | None = 63,
+        max_depth: int | None = None,
+        min_samples_leaf: int = 5,
+        l2_regularization: float = 5.0,
+        max_features: float | Literal["auto"] = "auto",
+        grow_size: float = 0.7,
+        prunings: Literal["vote", "none"] = "vote",
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: MonotonicCst = None,
+        interaction_cst: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def _loss(self) -> Any:
+        if self.quantile is not None and self.loss != "quantile":
+            raise ValueError(f'quantile={self.quantile!r} takes loss="quantile", got {self.loss!r}')
+        if self.loss == "quantile":
+            return QuantileLoss(0.5 if self.quantile is None else float(self.quantile))
+        return {
+            "squared_error": SquaredLoss,
+            "absolute_error": QuantileLoss,
+            "huber": HuberLoss,
+            "poisson": PoissonLoss,
+            "gamma": GammaLoss,
+        }[self.loss]()
+
+    def _targets(self, y: Any) -> NDArray[Any]:
+        return np.asarray(column_or_1d(y), dtype=np.float64)
+
+    def _answers(self, scores: Float64) -> NDArray[Any]:
+        return np.exp(scores[0]) if self._loss().is_log else scores[0]

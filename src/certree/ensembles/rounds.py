@@ -1,0 +1,205 @@
+"""Boosting round by round: some rows grow a tree, the others weigh its prunings, all set its steps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree._core import round_steps
+from certree.arrays import Float64
+from certree.ensembles.losses import Loss
+from certree.ensembles.trees import Trees
+from certree.grow.bins import Bins
+from certree.grow.counted import CountedGrower
+from certree.grow.growing import Slopes
+from certree.rows.hashes import UInt64, row_hashes, row_keys
+from certree.tree import Tree
+
+# Stop probabilities of the branching priors that a round mixes.
+STOPS = (0.02, 0.1, 0.5)
+# Rows that weigh have shaped the scores that they weigh, so their Hessians count half.
+CURVATURE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What rounds are made with; see `BoostedTreesClassifier`."""
+
+    learning_rate: float
+    max_leaf_nodes: int | None
+    max_depth: int | None
+    min_samples_leaf: int
+    l2_regularization: float
+    feature_shares: Sequence[float]  # one after the other, and again
+    grow_size: float
+    votes: bool
+    slopes: Slopes
+    interaction_cst: Any
+    seed: int
+    n_jobs: int | None
+
+
+@dataclass(slots=True)
+class Rounds:
+    """A run of boosting on the rows of one table.
+
+    Parameters
+    ----------
+    loss : Loss
+        What is lowered.
+    settings : Settings
+        How.
+    grower : CountedGrower
+        Grows trees on the rows.
+    y : ndarray of shape (n,)
+        Targets, or codes of classes.
+    weight : ndarray of shape (n,), or None
+        Weights of the rows.
+    keys : ndarray of uint64, shape (n,)
+        Numbers by which rows are drawn, wherever they stand.
+    scores : ndarray of shape (n_outputs, n)
+        What the trees so far say.
+    """
+
+    loss: Loss
+    settings: Settings
+    grower: CountedGrower
+    y: NDArray[Any]
+    weight: Float64 | None
+    keys: UInt64
+    scores: Float64
+    trees: list[Tree] = field(default_factory=list)
+    values: list[Float64] = field(default_factory=list)
+    importances: Float64 = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.importances = np.zeros(self.grower.bins.n_features)
+
+    def advance(self, number: int) -> None:
+        """Make round `number`."""
+        random = np.random.default_rng((self.settings.seed, number))
+        rows, others = self._drawn(random)
+        features = self._features(random, number)
+        gradient, hessian = self.loss.slopes(self.y, self.scores)
+        if self.weight is not None:
+            gradient, hessian = gradient * self.weight, hessian * self.weight
+        tree, leaf, sums = self.grower.grow_gradients(
+            *_mixed(random, gradient, hessian), rows=rows, others=others, features=features
+        )
+        grew = np.zeros(len(self.y), dtype=np.uint8)
+        grew[rows] = 1
+        steps, _, _ = round_steps(
+            tree.left,
+            leaf,
+            grew,
+            gradient,
+            hessian,
+            self.settings.l2_regularization,
+            1.0 / self.loss.dispersion(self.y, self.scores, self.weight),
+            CURVATURE,
+            np.array(STOPS if self.settings.votes else ()),
+            tree.feature,
+            self.settings.slopes,
+        )
+        value = self.settings.learning_rate * steps
+        self.scores = self.scores + value[leaf].T
+        self.trees.append(tree)
+        self.values.append(value)
+        self._weigh_features(tree, value, sums[:, 2])
+
+    def since(self, first: int) -> Trees:
+        """The trees from one on."""
+        part = slice(first, None)
+        p, n_outputs = self.grower.bins.n_features, len(self.scores)
+        return Trees.of(self.trees[part], self.values[part], p, n_outputs)
+
+    def _weigh_features(self, tree: Tree, value: Float64, rows: Float64) -> None:
+        """Add how far the cuts of a tree move rows, of which there are so many in each node."""
+        inner = np.flatnonzero(~tree.is_leaf)
+        for child in (tree.left[inner], tree.left[inner] + 1):
+            moved = rows[child] * ((value[child] - value[inner]) ** 2).sum(axis=1)
+            np.add.at(self.importances, tree.feature[inner], moved)
+
+    def _drawn(self, random: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Rows that grow the tree of a round, and those that weigh it."""
+        share = self.settings.grow_size
+        # Keys are mixed already: a product with an odd number deals them anew.
+        mixed = self.keys * (random.integers(2**64, dtype=np.uint64) | np.uint64(1))
+        grows = mixed < np.uint64(share * 2.0**64) if share < 1 else np.ones(len(mixed), dtype=bool)
+        if not grows.any():
+            grows[mixed.argmin()] = True
+        return np.flatnonzero(grows).astype(np.int32), np.flatnonzero(~grows).astype(np.int32)
+
+    def _features(self, random: np.random.Generator, number: int) -> NDArray[np.int32] | None:
+        """The features that the trees of a round may compare; None: all."""
+        shares = self.settings.feature_shares
+        p = self.grower.bins.n_features
+        n_drawn = max(1, round(shares[number % len(shares)] * p))
+        if n_drawn == p:
+            return None
+        return np.sort(random.choice(p, n_drawn, replace=False)).astype(np.int32)
+
+
+def _mixed(
+    random: np.random.Generator, gradient: Float64, hessian: Float64
+) -> tuple[Float64, Float64]:
+    """Gradients and Hessians (n,) of a random direction among the outputs, which one tree serves.
+
+    A random projection of the gradients is enough to find cuts that serve all of them (Iosipoi and
+    Vakhrushev, "SketchBoost", NeurIPS 2022). Added output by output, so that the order of rows does
+    not change a bit.
+    """
+    if len(gradient) == 1:
+        return gradient[0], hessian[0]
+    mixture = random.normal(size=len(gradient))
+    mixed = np.zeros_like(gradient[0]), np.zeros_like(hessian[0])
+    for factor, g, h in zip(mixture, gradient, hessian, strict=True):
+        mixed[0][:] += factor * g
+        mixed[1][:] += factor**2 * h
+    return mixed
+
+
+def started(
+    loss: Loss,
+    settings: Settings,
+    X: NDArray[np.floating],
+    y: NDArray[Any],
+    weight: Float64 | None,
+    categorical: NDArray[np.bool_] | None,
+) -> tuple[Rounds, Float64]:
+    """A run before its first round, and the scores (n_outputs,) that it starts from."""
+    bins = Bins.of(X, categorical, n_jobs=settings.n_jobs)
+    grower = CountedGrower(
+        bins,
+        max_leaves=settings.max_leaf_nodes,
+        max_depth=settings.max_depth,
+        min_samples_leaf=settings.min_samples_leaf,
+        monotonic_cst=settings.slopes,
+        interaction_cst=settings.interaction_cst,
+        n_jobs=settings.n_jobs,
+    )
+    if weight is not None:
+        # Their unit means nothing, and large ones would overflow; summed in whatever order they come.
+        weight = weight / weight.max()
+        weight = weight * (len(y) / fsum(weight))
+    start = loss.start(y, weight)
+    scores = np.repeat(start[:, None], len(y), axis=1)
+    columns = [X, y[:, None]] if weight is None else [X, y[:, None], weight[:, None]]
+    keys = content_keys(np.column_stack(columns))
+    return Rounds(loss, settings, grower, y, weight, keys, scores), start
+
+
+def content_keys(table: NDArray[np.floating]) -> UInt64:
+    """A number for each row by what it holds; of equal rows, by which of them it is."""
+    hashes = row_hashes(table)
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    place = np.arange(len(order))
+    first = np.append(True, ordered[1:] != ordered[:-1])
+    copy = place - np.maximum.accumulate(np.where(first, place, 0))
+    keys = np.empty_like(hashes)
+    keys[order] = row_keys(ordered, copy.astype(np.uint64))
+    return keys

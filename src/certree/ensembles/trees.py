@@ -1,0 +1,171 @@
+"""Many trees as one set of columns, and what they say together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree._core import add_trees, attribute
+from certree.arrays import Float64, Int32, Int64, OfColumns
+from certree.tree import LEAF, Tree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trees(OfColumns):
+    """Trees whose nodes stand one after the other.
+
+    Parameters
+    ----------
+    feature, threshold, left, missing_left, category_start, categories
+        As those of `Tree`, of all nodes, M; children are numbered among all of them.
+    root : ndarray of int64, shape (T,)
+        First node of each tree.
+    value : ndarray of float64, shape (M, n_outputs)
+        What a tree adds to the scores at each leaf. At other nodes the part of it that is known there:
+        what a child has more is due to the feature that its parent compares.
+    n_features : int
+        Number of features, p.
+
+    Raises
+    ------
+    TypeError
+        If a column's dtype does not convert without loss.
+    ValueError
+        If the columns are not those of trees.
+    """
+
+    feature: Int32
+    threshold: Float64
+    left: Int32
+    missing_left: NDArray[np.bool_]
+    category_start: Int64
+    categories: Int32
+    root: Int64
+    value: Float64
+    n_features: int
+
+    def __post_init__(self) -> None:
+        m, t = len(self.feature), len(self.root)
+        self._check("int32", (m,), "feature", "left")
+        self._check("float64", (m,), "threshold")
+        self._check("float64", (m, None), "value")
+        self._check("bool", (m,), "missing_left")
+        self._check("int64", (m + 1,), "category_start")
+        self._check("int32", (None,), "categories")
+        self._check("int64", (t,), "root")
+        self._expect_trees()
+
+    def _expect_trees(self) -> None:
+        m, left = len(self.feature), self.left
+        sizes = np.diff(np.append(self.root, m))
+        if (len(self) and self.root[0] != 0) or (sizes < 1).any() or (m and not len(self)):
+            raise ValueError("root must ascend from 0, and every tree have a node")
+        inner = np.flatnonzero(left != LEAF)
+        end = np.repeat(np.append(self.root, m)[1:], sizes)[inner]
+        if (left[inner] <= inner).any() or (left[inner] >= end - 1).any():
+            raise ValueError("left must be -1 or a node after its parent that has a sibling")
+        if inner.size and (
+            self.feature[inner].min() < 0 or self.feature[inner].max() >= self.n_features
+        ):
+            raise ValueError(f"feature must lie in 0 .. {self.n_features - 1}")
+        if np.isnan(self.threshold[inner]).any() or not np.isfinite(self.value).all():
+            raise ValueError("threshold must be no NaN, and value be finite")
+        start = self.category_start
+        if start[0] != 0 or start[-1] != len(self.categories) or (np.diff(start) < 0).any():
+            raise ValueError("category_start must ascend from 0 to the number of categories")
+
+    @classmethod
+    def of(
+        cls, trees: Sequence[Tree], values: Sequence[Float64], p: int, n_outputs: int
+    ) -> "Trees":
+        """Put trees of p features together, with their values, (m, n_outputs) each."""
+        sizes = np.array([tree.n_nodes for tree in trees], dtype=np.int64)
+        root = np.append(0, np.cumsum(sizes))[: len(sizes)]
+        start = [tree.category_start for tree in trees]
+        before = np.append(0, np.cumsum([one[-1] for one in start])).astype(np.int64)
+
+        def joined(name: str, dtype: str) -> NDArray[Any]:
+            columns = [getattr(tree, name) for tree in trees]
+            return np.concatenate([np.zeros(0, dtype), *columns]).astype(dtype, copy=False)
+
+        left = joined("left", "int32")
+        shifted = np.where(left == LEAF, LEAF, left + np.repeat(root, sizes)).astype(np.int32)
+        starts = [one[:-1] + shift for one, shift in zip(start, before, strict=False)]
+        return cls(
+            joined("feature", "int32"),
+            joined("threshold", "float64"),
+            shifted,
+            joined("missing_left", "bool"),
+            np.concatenate([*starts, before[-1:]]),
+            joined("categories", "int32"),
+            root,
+            np.concatenate([np.zeros((0, n_outputs)), *values]),
+            p,
+        )
+
+    def __len__(self) -> int:
+        return len(self.root)
+
+    def tree(self, number: int) -> tuple[Tree, Float64]:
+        """One of the trees, and the values of its nodes (m, n_outputs)."""
+        number = range(len(self))[number]
+        first, last = [*self.root, len(self.feature)][number : number + 2]
+        start = self.category_start[first : last + 1]
+        left = self.left[first:last]
+        tree = Tree(
+            self.feature[first:last],
+            self.threshold[first:last],
+            np.where(left == LEAF, LEAF, left - first),
+            np.ones(last - first, dtype=np.int32),
+            self.n_features,
+            self.missing_left[first:last],
+            start - start[0],
+            self.categories[start[0] : start[-1]],
+        )
+        return tree, self.value[first:last]
+
+    def plus(self, others: "Trees") -> "Trees":
+        """These trees, and behind them others."""
+        m = len(self.feature)
+        left = np.where(others.left == LEAF, LEAF, others.left + m).astype(np.int32)
+        start = others.category_start + self.category_start[-1]
+        return Trees(
+            np.append(self.feature, others.feature),
+            np.append(self.threshold, others.threshold),
+            np.append(self.left, left),
+            np.append(self.missing_left, others.missing_left),
+            np.append(self.category_start[:-1], start),
+            np.append(self.categories, others.categories),
+            np.append(self.root, others.root + m),
+            np.concatenate([self.value, others.value]),
+            self.n_features,
+        )
+
+    def add(
+        self,
+        scores: Float64,
+        X: NDArray[Any],
+        n_threads: int,
+        first: int = 0,
+        last: int | None = None,
+    ) -> Float64:
+        """Scores (n_outputs, n) of rows, with what trees first .. last - 1 say added in turn."""
+        last = len(self) if last is None else last
+        added: Any = add_trees  # whose overloads mypy does not tell apart behind a star
+        total: Float64 = added(*self._columns, first, last, X, scores, n_threads)
+        return total
+
+    def contributions(self, X: NDArray[Any], n_threads: int) -> Float64:
+        """What each feature adds to the scores of rows, and last the roots, (n, n_outputs, p + 1)."""
+        attributed: Any = attribute
+        part: Float64 = attributed(*self._columns, X, n_threads)
+        return part.reshape(len(X), self.value.shape[1], self.n_features + 1)
+
+    @property
+    def _columns(self) -> tuple[Any, ...]:
+        """The columns as the core takes them."""
+        missing_left = self.missing_left.view(np.uint8)
+        nodes = self.feature, self.threshold, self.left, missing_left
+        return (*nodes, self.category_start, self.categories, self.root, self.value)

@@ -1,0 +1,69 @@
+"""What a model file holds of boosted trees."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from certree.ensembles.boosting import BoostedTrees
+from certree.ensembles.trees import Trees
+from certree.files.archive import Shapes
+
+_Arrays = dict[str, NDArray[Any]]
+
+# Type and length of the columns: M nodes of all trees, T trees, c categories in sets.
+_COLUMNS = {
+    "feature": ("<i4", "M"),
+    "threshold": ("<f8", "M"),
+    "left": ("<i4", "M"),
+    "missing_left": ("|b1", "M"),
+    "category_start": ("<i8", "M + 1"),
+    "categories": ("<i4", "c"),
+    "root": ("<i8", "T"),
+}
+
+# What the header has of boosted trees.
+ENTRIES_OF_BOOSTING = frozenset({"n_rounds", "seed"})
+
+
+def _n_outputs(model: BoostedTrees) -> int:
+    return int(model.n_classes_) if is_classifier(model) and model.n_classes_ > 2 else 1
+
+
+def shapes_of_boosting(
+    model: BoostedTrees,
+    header: dict[str, Any],  # noqa: ARG001 -- naive Bayes has a part of its shapes there
+) -> Shapes:
+    """Types and shapes of the arrays; number of features and classes are set."""
+    return {
+        **{f"trees.{name}": (dtype, (length,)) for name, (dtype, length) in _COLUMNS.items()},
+        "trees.value": ("<f8", ("M", _n_outputs(model))),
+        "start": ("<f8", (_n_outputs(model),)),
+        "importances": ("<f8", (model.n_features_in_,)),
+    }
+
+
+def parts_of_boosting(model: BoostedTrees) -> tuple[dict[str, Any], _Arrays]:
+    """Take a fitted model apart: what goes into the header, and arrays by their names."""
+    header = {"n_rounds": model.n_iter_, "seed": model._seed}
+    columns = {f"trees.{name}": getattr(model.trees_, name) for name in (*_COLUMNS, "value")}
+    return header, {**columns, "start": model.start_, "importances": model._importances}
+
+
+def restore_boosting(model: BoostedTrees, header: dict[str, Any], arrays: _Arrays) -> None:
+    """Check these parts and set the fitted attributes; number of features and classes are set."""
+    columns = {name: arrays[f"trees.{name}"] for name in (*_COLUMNS, "value")}
+    model.trees_ = Trees(**columns, n_features=model.n_features_in_)
+    for name in ("n_rounds", "seed"):
+        if type(header[name]) is not int or header[name] < 0:
+            raise ValueError(f"{name} must be a whole number >= 0, got {header[name]!r}")
+    model.n_iter_, model._seed = header["n_rounds"], header["seed"]
+    if len(model.trees_) != model.n_iter_:
+        raise ValueError(f"expected {model.n_iter_} trees, got {len(model.trees_)}")
+    model.start_, model._importances = arrays["start"], arrays["importances"]
+    if not np.isfinite(model.start_).all():
+        raise ValueError("start must be finite")
+    if not (np.isfinite(model._importances).all() and (model._importances >= 0).all()):
+        raise ValueError("importances must be finite and non-negative")
+    model._settings(), model._loss()

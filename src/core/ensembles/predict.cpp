@@ -1,0 +1,109 @@
+// Trees walk over blocks of rows, so that a block stays in the cache while all trees pass.
+#include "ensembles/predict.hpp"
+
+#include "parallel.hpp"
+#include "walk.hpp"
+
+namespace certree {
+namespace {
+
+constexpr std::int64_t kBlock = 512;
+// Packing all nodes takes as long as many rows walk.
+constexpr std::int64_t kFew = 64;
+
+template <class Real, class Steps>
+class Adding {
+ public:
+  Adding(const TreesView& trees, const Steps& steps, const Table<const Real>& X,
+         Table<double> total)
+      : trees_(trees), steps_(steps), X_(X), total_(total) {}
+
+  void add_row(std::size_t t, std::int64_t i, Tally& tally) const {
+    add(i, walk(trees_.nodes, steps_, X_.row(i), root(t), tally));
+  }
+
+  void add_rows(const Step* packed, std::size_t t, std::int64_t begin, std::int64_t end,
+                Tally& tally) const {
+    for (std::int64_t i = begin; i < end; i += kGroup) {
+      const std::int64_t width = std::min(kGroup, end - i);
+      std::int32_t node[kGroup];
+      std::fill_n(node, width, root(t));
+      walk_group(packed, steps_, X_, i, width, node, tally);
+      for (std::int64_t w = 0; w < width; ++w) add(i + w, node[w]);
+    }
+  }
+
+ private:
+  std::int32_t root(std::size_t t) const { return static_cast<std::int32_t>(trees_.root[t]); }
+
+  CERTREE_INLINE void add(std::int64_t i, std::int32_t leaf) const {
+    const double* const value = trees_.value.row(leaf);
+    for (std::int64_t k = 0; k < trees_.value.width; ++k) total_.row(k)[i] += value[k];
+  }
+
+  const TreesView& trees_;
+  const Steps& steps_;
+  const Table<const Real>& X_;
+  Table<double> total_;
+};
+
+}  // namespace
+
+template <class Real>
+void add_trees(const TreesView& trees, std::size_t first, std::size_t last, Table<const Real> X,
+               int n_threads, Table<double> total) {
+  with_steps(trees.nodes, [&](const auto& steps) {
+    const Adding adding(trees, steps, X, total);
+    if (X.n_rows < kFew) {
+      Tally tally;
+      for (std::size_t t = first; t < last; ++t)
+        for (std::int64_t i = 0; i < X.n_rows; ++i) adding.add_row(t, i, tally);
+      tally.pay();
+      return;
+    }
+    const std::size_t m = trees.nodes.left.size();
+    const auto packed = make_buffer<Step>(m);
+    for (const std::size_t v : turns(m)) packed[v] = {trees.nodes, v};
+    parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
+      Tally tally;
+      const std::int64_t begin = block * kBlock, end = std::min(X.n_rows, begin + kBlock);
+      for (std::size_t t = first; t < last; ++t)
+        adding.add_rows(packed.get(), t, begin, end, tally);
+      tally.pay();
+    });
+  });
+}
+
+template <class Real>
+void attribute(const TreesView& trees, Table<const Real> X, int n_threads, Table<double> part) {
+  const TreeView& nodes = trees.nodes;
+  fill(part.values(), 0.0);
+  const std::int64_t n_outputs = trees.value.width, stride = X.width + 1;
+  with_steps(nodes, [&](const auto& steps) {
+    parallel_for(X.n_rows, n_threads, [&](std::int64_t i) {
+      double* const to = part.row(i);
+      for (const std::size_t t : turns(trees.root.size(), 32 * n_outputs)) {
+        auto v = static_cast<std::int32_t>(trees.root[t]);
+        for (std::int64_t k = 0; k < n_outputs; ++k)
+          to[k * stride + X.width] += trees.value.row(v)[k];
+        while (nodes.left[static_cast<std::size_t>(v)] != kLeaf) {
+          const Step step(nodes, static_cast<std::size_t>(v));
+          const std::int32_t next = steps.next(step, v, X.row(i));
+          double* const own = to + nodes.feature[static_cast<std::size_t>(v)];
+          for (std::int64_t k = 0; k < n_outputs; ++k)
+            own[k * stride] += trees.value.row(next)[k] - trees.value.row(v)[k];
+          v = next;
+        }
+      }
+    });
+  });
+}
+
+template void attribute(const TreesView&, Table<const float>, int, Table<double>);
+template void attribute(const TreesView&, Table<const double>, int, Table<double>);
+template void add_trees(const TreesView&, std::size_t, std::size_t, Table<const float>, int,
+                        Table<double>);
+template void add_trees(const TreesView&, std::size_t, std::size_t, Table<const double>, int,
+                        Table<double>);
+
+}  // namespace certree

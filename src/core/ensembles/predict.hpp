@@ -1,0 +1,27 @@
+// What many trees say together.
+#pragma once
+
+#include "tree.hpp"
+
+namespace certree {
+
+// Trees whose nodes stand one after the other: children are numbered among all nodes.
+struct TreesView {
+  TreeView nodes;
+  std::span<const std::int64_t> root;  // (n_trees,) first node of each tree
+  Table<const double> value;           // (all nodes, n_outputs)
+};
+
+// total: (n_outputs, n_rows) to which what the trees first, ..., last - 1 say is added, one tree
+// after the other.
+template <class Real>
+void add_trees(const TreesView& trees, std::size_t first, std::size_t last, Table<const Real> X,
+               int n_threads, Table<double> total);
+
+// part: (n_rows, n_outputs * (p + 1)) of each row and output, what its values change along the
+// paths by the feature that is compared there, and in the last column what the
+// roots say.
+template <class Real>
+void attribute(const TreesView& trees, Table<const Real> X, int n_threads, Table<double> part);
+
+}  // namespace certree

@@ -1,0 +1,162 @@
+// Sums of the rows go up the tree, steps that are drawn to their parents' go down, laws over the
+// prunings go up and down as for single trees.
+#include "ensembles/round.hpp"
+
+#include "grow/whole_numbers.hpp"
+#include "votes.hpp"
+#include "weights/weights.hpp"
+
+namespace certree {
+namespace {
+
+// Gradients and Hessians of one side of the rows of each node, of one output.
+struct Sums {
+  double gradient, hessian;
+};
+
+double largest_of(Table<const double> table) {
+  double largest = 0.0;
+  for (const double x : table.values()) largest = std::max(largest, std::abs(x));
+  return largest;
+}
+
+// The sums (2 * m,) of an output over the rows that grew the tree and over those that weigh it, as
+// whole numbers: neither the order of the rows nor how they are divided changes a bit.
+class SidesOf {
+ public:
+  SidesOf(Shape tree, const RoundRows& rows)
+      : tree_(tree),
+        rows_(rows),
+        gradient_(largest_of(rows.gradient), std::ssize(rows.leaf)),
+        hessian_(largest_of(rows.hessian), std::ssize(rows.leaf)),
+        whole_(4 * tree.size()),
+        sums_(2 * tree.size()) {}
+
+  // sums[2 * v] are those of the rows that grew the tree in node v, sums[2 * v + 1] of the others.
+  std::span<const Sums> sum(std::int64_t output) {
+    std::ranges::fill(whole_, 0);
+    const double* const g = rows_.gradient.row(output);
+    const double* const h = rows_.hessian.row(output);
+    for (const std::size_t i : turns(rows_.leaf.size(), 2)) {
+      if (rows_.leaf[i] < 0) continue;
+      std::int64_t* const at =
+          whole_.data() + 4 * static_cast<std::size_t>(rows_.leaf[i]) + (rows_.grew[i] ? 0 : 2);
+      at[0] += gradient_.whole(g[i]);
+      at[1] += hessian_.whole(h[i]);
+    }
+    for (const std::size_t v : turns_down(tree_.size(), 4)) {
+      std::int64_t* const at = whole_.data() + 4 * v;
+      if (!tree_.is_leaf(v)) {
+        const std::int64_t* const below = whole_.data() + 4 * tree_.left(v);
+        for (std::size_t i = 0; i < 4; ++i) at[i] = below[i] + below[i + 4];
+      }
+      for (std::size_t side = 0; side < 2; ++side)
+        sums_[2 * v + side] = {gradient_.number(at[2 * side]), hessian_.number(at[2 * side + 1])};
+    }
+    return sums_;
+  }
+
+ private:
+  Shape tree_;
+  const RoundRows& rows_;
+  FixedPoint gradient_, hessian_;
+  std::vector<std::int64_t> whole_;
+  std::vector<Sums> sums_;
+};
+
+// value: (m,) Newton steps by sums_of(v), drawn to those of the parents, that keep to the slopes.
+template <class SumsOf>
+void shrunk(Shape tree, const RoundVote& vote, const SumsOf& sums_of, std::span<double> value) {
+  value[0] = 0.0;
+  for (const std::size_t v : turns(tree.size())) {
+    const double above = value[v];
+    const Sums own = sums_of(v);
+    const double drawn = v == 0 ? 0.0 : vote.shrinkage;
+    const double hessian = own.hessian + drawn;
+    if (hessian > 0.0) value[v] = (drawn * above - own.gradient) / hessian;
+    if (!tree.is_leaf(v)) value[tree.left(v)] = value[tree.left(v) + 1] = value[v];
+  }
+  if (vote.slope.empty()) return;
+  const std::vector<double> free(value.begin(), value.end());
+  make_monotone(tree, vote.feature, vote.slope, free, value);
+}
+
+// weight: (m,) mixture of laws of the branching prior, by their evidence. own: (m,) log weights.
+double mix_priors(Shape tree, std::span<const double> own, std::span<const double> stop,
+                  std::span<double> weight) {
+  const std::size_t m = tree.size(), n_laws = stop.size();
+  std::vector<double> gains(m, 0.0), log_stop(m, 0.0), log_split(m, 0.0), log_odds(m);
+  for (std::size_t v = 0; v < m; ++v)
+    if (!tree.is_leaf(v)) gains[v] = own[tree.left(v)] + own[tree.left(v) + 1] - own[v];
+  const Terms law{tree, {gains.data(), static_cast<std::int64_t>(m), 1}, log_stop, log_split};
+  std::vector<double> evidence(n_laws), part(n_laws * m);
+  const double theta = 1.0;
+  for (std::size_t j = 0; j < n_laws; ++j) {
+    for (std::size_t v = 0; v < m; ++v) {
+      if (tree.is_leaf(v)) continue;
+      log_stop[v] = std::log(stop[j]);
+      log_split[v] = std::log1p(-stop[j]);
+    }
+    const std::span weights(part.data() + j * m, m);
+    evidence[j] = weigh(law, {&theta, 1}, {own.data(), 1}, Rule::average, weights, log_odds);
+  }
+  const double best = std::ranges::max(evidence);
+  double total = 0.0;
+  for (double& e : evidence) total += e = std::exp(e - best);
+  std::ranges::fill(weight, 0.0);
+  for (std::size_t j = 0; j < n_laws; ++j)
+    for (std::size_t v = 0; v < m; ++v) weight[v] += evidence[j] / total * part[j * m + v];
+  return best + std::log(total / static_cast<double>(n_laws));
+}
+
+// step: (m, n_outputs) the value of the root and the changes of the values down to each node, each
+// by the probability that a pruning goes that far: at leaves the average over the prunings.
+void add_changes(Shape tree, Table<const double> value, std::span<const double> weight,
+                 Table<double> step) {
+  std::vector<double> reached(tree.size(), 1.0);
+  std::copy_n(value.data, value.width, step.data);
+  for (std::size_t v = 0; v < tree.size(); ++v) {
+    if (tree.is_leaf(v)) continue;
+    for (const std::size_t child : {tree.left(v), tree.left(v) + 1}) {
+      reached[child] = std::max(reached[v] - weight[v], 0.0);
+      for (std::int64_t k = 0; k < value.width; ++k)
+        step.row(child)[k] =
+            step.row(v)[k] + reached[child] * (value.row(child)[k] - value.row(v)[k]);
+    }
+  }
+}
+
+}  // namespace
+
+double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Table<double> step,
+                   std::span<double> weight) {
+  const std::size_t m = tree.size();
+  const std::int64_t n_outputs = step.width;
+  SidesOf sides(tree, rows);
+  std::vector<double> own(m, 0.0), grown(m), refilled(m);
+  const auto values = make_buffer<double>(m, n_outputs);
+  for (std::int64_t k = 0; k < n_outputs; ++k) {
+    const std::span<const Sums> sums = sides.sum(k);
+    shrunk(tree, vote, [&](std::size_t v) { return sums[2 * v]; }, grown);
+    const auto of_both = [&](std::size_t v) {
+      const Sums &a = sums[2 * v], &b = sums[2 * v + 1];
+      return Sums{a.gradient + b.gradient, a.hessian + b.hessian};
+    };
+    shrunk(tree, vote, of_both, refilled);
+    for (std::size_t v = 0; v < m; ++v) {
+      const auto& [gradient, hessian] = sums[2 * v + 1];
+      const double half = 0.5 * vote.curvature * hessian * grown[v];
+      own[v] -= vote.temperature * (gradient + half) * grown[v];
+      values[v * static_cast<std::size_t>(n_outputs) + static_cast<std::size_t>(k)] = refilled[v];
+    }
+  }
+  double evidence = 0.0;
+  if (vote.stop.empty())
+    for (std::size_t v = 0; v < m; ++v) weight[v] = tree.is_leaf(v) ? 1.0 : 0.0;
+  else
+    evidence = mix_priors(tree, own, vote.stop, weight);
+  add_changes(tree, {values.get(), static_cast<std::int64_t>(m), n_outputs}, weight, step);
+  return evidence;
+}
+
+}  // namespace certree

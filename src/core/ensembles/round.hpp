@@ -1,0 +1,36 @@
+// One round of boosting: what a tree that some rows have grown predicts once all its prunings have
+// been weighed on the others.
+#pragma once
+
+#include "tree.hpp"
+
+namespace certree {
+
+// The rows of a round.
+struct RoundRows {
+  std::span<const std::int32_t> leaf;  // (n,) the leaf that each reaches; -1: it has no part
+  std::span<const std::uint8_t> grew;  // (n,) whether it has grown the tree; else it weighs it
+  Table<const double> gradient;        // (n_outputs, n) of the loss by the scores
+  Table<const double> hessian;         // (n_outputs, n)
+};
+
+// How prunings are weighed.
+struct RoundVote {
+  double shrinkage;              // Hessian of rows like its parent's that every cell is given
+  double temperature;            // of the loss of the rows that weigh
+  double curvature;              // share of their Hessians that counts
+  std::span<const double> stop;  // probabilities of a cell to be a leaf, equally likely; or empty
+  std::span<const std::int32_t> feature;  // (m,) that nodes compare
+  std::span<const std::int8_t> slope;     // (p,) sign along each feature, 0: any; or empty
+};
+
+// step: (m, n_outputs) at leaves the average over the prunings of what each predicts: a leaf the
+// Newton step of all its rows, drawn to that of its parent. At other nodes the part of it that is
+// known there: what a child has more, or less, is due to the cut above it.
+// Prunings weigh by their prior and by the loss, to second order, that the steps of the rows that
+// grew the tree cost the other rows. Without probabilities the whole tree is the only one.
+// weight: (m,) probability that a node is a leaf. Returns the log of the evidence.
+double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Table<double> step,
+                   std::span<double> weight);
+
+}  // namespace certree

@@ -1,0 +1,507 @@
+"""Boosted trees whose prunings vote: rounds, losses, and what users rely on."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import reference
+from certree import BoostedTreesClassifier, BoostedTreesRegressor, _core, load, save
+from certree.ensembles import Trees
+from certree.ensembles.losses import (
+    GammaLoss,
+    HuberLoss,
+    LogLoss,
+    PoissonLoss,
+    QuantileLoss,
+    SoftmaxLoss,
+    SquaredLoss,
+    weighted_quantile,
+)
+from strategies import trees
+
+SHORT = {"max_iter": 12, "random_state": 0}
+LOSSES = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"]
+
+
+def noisy(n=600, p=5, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, p))
+    y = (X[:, 0] * X[:, 1] + X[:, 2] + random.normal(size=n) > 0).astype(int)
+    return X, y
+
+
+# -- one round -------------------------------------------------------------------------------------
+
+
+@given(
+    trees(max_inner=4, max_chain=1),
+    st.integers(1, 2),
+    st.integers(0, 12),
+    st.sampled_from([0.0, 0.5, 5.0]),
+    st.sampled_from([0.0, 0.5, 1.0]),
+    st.sampled_from([(0.5,), (0.02, 0.1, 0.5)]),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_round_averages_over_all_prunings(tree, n_outputs, n, shrinkage, curvature, stops, seed):
+    random = np.random.default_rng(seed)
+    leaf = random.choice(np.flatnonzero(tree.is_leaf), n).astype(np.int32)
+    grew = random.random(n) < 0.6
+    gradient, hessian = random.normal(size=(n_outputs, n)), 0.1 + random.random((n_outputs, n))
+    settings = (shrinkage, 0.7, curvature)
+    steps, weight, evidence = _core.round_steps(
+        tree.left,
+        leaf,
+        grew.astype(np.uint8),
+        gradient,
+        hessian,
+        *settings,
+        np.array(stops),
+        tree.feature,
+        None,
+    )
+    expected, log_evidence = reference.boosting_round(
+        tree, leaf, grew, gradient, hessian, *settings, stops
+    )
+    for u, value in expected.items():
+        np.testing.assert_allclose(steps[u], value, rtol=1e-8, atol=1e-8)
+        assert weight[reference.path(tree, u)].sum() == pytest.approx(1)
+    assert evidence == pytest.approx(log_evidence, abs=1e-8)
+
+
+@given(trees(max_inner=4, max_chain=1), st.integers(0, 30), st.integers(0, 2**32 - 1))
+def test_a_round_does_not_depend_on_the_order_of_rows(tree, n, seed):
+    random = np.random.default_rng(seed)
+    leaf = random.choice(np.flatnonzero(tree.is_leaf), n).astype(np.int32)
+    grew = (random.random(n) < 0.6).astype(np.uint8)
+    gradient, hessian = random.normal(size=(1, n)) * 1e3, random.random((1, n))
+    order = random.permutation(n)
+    rest = (1.0, 1.0, 0.5, np.array([0.1]), tree.feature, None)
+    first = _core.round_steps(tree.left, leaf, grew, gradient, hessian, *rest)
+    turned = np.ascontiguousarray(gradient[:, order]), np.ascontiguousarray(hessian[:, order])
+    second = _core.round_steps(tree.left, leaf[order], grew[order], *turned, *rest)
+    for one, other in zip(first[:2], second[:2], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_without_a_vote_the_whole_tree_steps():
+    left, feature = np.array([1, -1, -1], dtype=np.int32), np.zeros(3, dtype=np.int32)
+    leaf, grew = np.array([1, 2, 2, -1], dtype=np.int32), np.ones(4, dtype=np.uint8)
+    gradient = np.array([[1.0, -2.0, -4.0, 100.0]])
+    steps, weight, _ = _core.round_steps(
+        left, leaf, grew, gradient, np.ones((1, 4)), 0.0, 1.0, 0.5, np.zeros(0), feature, None
+    )
+    np.testing.assert_allclose(steps[1:, 0], [-1.0, 3.0])
+    assert weight.tolist() == [0.0, 1.0, 1.0]
+
+
+def test_the_door_of_rounds_checks():
+    left = np.array([1, -1, -1], dtype=np.int32)
+    leaf, grew = np.array([1, 2], dtype=np.int32), np.ones(2, dtype=np.uint8)
+    ones = np.ones((1, 2))
+    for leaves, stops, message in (
+        (leaf + np.int32(1), [0.5], r"leaf must lie in -1 \.\. 2"),
+        (leaf, [0.0], "stop must lie between 0 and 1"),
+        (leaf[:1], [0.5], "length 2, expected 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _core.round_steps(
+                left, leaves, grew, ones, ones, 1.0, 1.0, 1.0, np.array(stops), left, None
+            )
+
+
+# -- many trees ------------------------------------------------------------------------------------
+
+
+@given(st.lists(trees(max_chain=1, sets=True), max_size=4), st.integers(0, 2**32 - 1), st.data())
+def test_trees_say_together_what_they_say_one_by_one(several, seed, data):
+    random = np.random.default_rng(seed)
+    values = [random.normal(size=(tree.n_nodes, 2)) for tree in several]
+    together = Trees.of(several, values, 3, 2)
+    n = data.draw(st.sampled_from([1, 7, 100]))
+    X = random.integers(-3, 5, (n, 3)).astype(data.draw(st.sampled_from([np.float32, np.float64])))
+    X[random.random(X.shape) < 0.2] = np.nan
+    start = random.normal(size=(2, n))
+    expected = start.copy()
+    for tree, value in zip(several, values, strict=True):
+        expected += value[tree.apply(X)].T
+    np.testing.assert_array_equal(together.add(start, X, 2), expected)
+    half = together.add(start, X, 1, 0, len(several) // 2)
+    np.testing.assert_array_equal(together.add(half, X, 1, len(several) // 2), expected)
+    parts = together.contributions(X, 1)
+    np.testing.assert_allclose(start + parts.sum(axis=2).T, expected, atol=1e-12)
+    joined = Trees.of(several[:1], values[:1], 3, 2).plus(Trees.of(several[1:], values[1:], 3, 2))
+    for number, (tree, value) in enumerate(zip(several, values, strict=True)):
+        for found in (together, joined):
+            one, own = found.tree(number)
+            np.testing.assert_array_equal(one.apply(X), tree.apply(X))
+            np.testing.assert_array_equal(own, value)
+    again = pickle.loads(pickle.dumps(joined))
+    np.testing.assert_array_equal(again.add(start, X, 1), expected)
+
+
+# -- losses ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind"),
+    [
+        (LogLoss(), "classes"),
+        (SoftmaxLoss(4), "classes"),
+        (SquaredLoss(), "numbers"),
+        (PoissonLoss(), "positive"),
+        (GammaLoss(), "positive"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
+)
+def test_slopes_are_derivatives(loss, kind):
+    random = np.random.default_rng(0)
+    n, k = 40, loss.n_outputs
+    y = {
+        "classes": random.integers(0, max(k, 2), n),
+        "numbers": random.normal(size=n),
+        "positive": random.gamma(2.0, size=n),
+    }[kind]
+    scores = random.normal(size=(k, n))
+    gradient, hessian = loss.slopes(y, scores)
+    step = 1e-4
+    for output in range(k):
+        moved = [scores.copy(), scores.copy()]
+        moved[0][output] += step
+        moved[1][output] -= step
+        up, down = (loss.of_rows(y, one) for one in moved)
+        np.testing.assert_allclose(gradient[output], (up - down) / (2 * step), atol=1e-6)
+        second = (up - 2 * loss.of_rows(y, scores) + down) / step**2
+        factor = 4 / 3 if isinstance(loss, SoftmaxLoss) else 1.0
+        np.testing.assert_allclose(hessian[output], factor * second, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])
+def test_parabolas_of_the_pinball_loss_lie_above_it(quantile):
+    random = np.random.default_rng(0)
+    y, scores = random.standard_cauchy(200), random.normal(size=(1, 200))
+    loss = QuantileLoss(quantile)
+    gradient, hessian = loss.slopes(y, scores)
+    unit = 2 * np.abs(y - scores).mean()
+    far = np.abs(y - scores[0]) > 0.1 * unit / 2
+    for step in (-3.0, -0.1, 0.2, 2.0):
+        parabola = loss.of_rows(y, scores) + (gradient[0] + hessian[0] * step / 2) * step / unit
+        assert (loss.of_rows(y, scores + step)[far] <= parabola[far] + 1e-9).all()
+
+
+def test_parabolas_of_the_huber_loss_lie_above_it():
+    random = np.random.default_rng(0)
+    y, scores = random.standard_cauchy(200), random.normal(size=(1, 200))
+    loss = HuberLoss()
+    gradient, hessian = loss.slopes(y, scores)
+    bend = np.quantile(np.abs(y - scores), 0.9)
+
+    def of(distance):
+        near = np.minimum(np.abs(distance), bend)
+        return near * (np.abs(distance) - near / 2)
+
+    np.testing.assert_allclose(loss.of_rows(y, scores), of(y - scores[0]))
+    for step in (-3.0, -0.1, 0.2, 2.0):
+        parabola = of(y - scores[0]) + (gradient[0] + hessian[0] * step / 2) * step
+        assert (of(y - scores[0] - step) <= parabola + 1e-9).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "kind"),
+    [
+        (LogLoss(), "classes"),
+        (SoftmaxLoss(3), "classes"),
+        (SquaredLoss(), "numbers"),
+        (QuantileLoss(0.3), "numbers"),
+        (PoissonLoss(), "positive"),
+        (GammaLoss(), "positive"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
+)
+def test_boosting_starts_from_the_best_constant(loss, kind, weighted):
+    random = np.random.default_rng(0)
+    n = 2001
+    y = {
+        "classes": random.integers(0, max(loss.n_outputs, 2), n),
+        "numbers": random.normal(size=n),
+        "positive": random.gamma(2.0, size=n),
+    }[kind]
+    weight = random.integers(1, 4, n).astype(float) if weighted else None
+
+    def mean_loss(start):
+        scores = np.repeat(start[:, None], n, axis=1)
+        return np.average(loss.of_rows(y, scores), weights=weight)
+
+    start = loss.start(y, weight)
+    best = mean_loss(start)
+    for shift in (-0.05, 0.05):
+        moved = start.copy()
+        moved[0] += shift
+        assert best < mean_loss(moved)
+
+
+def test_a_weighted_quantile_is_that_of_copies():
+    random = np.random.default_rng(0)
+    y, weight = random.normal(size=50), random.integers(1, 4, 50)
+    for share in (0.01, 0.3, 0.5, 0.99):
+        expected = np.quantile(np.repeat(y, weight), share, method="inverted_cdf")
+        assert weighted_quantile(y, share, weight.astype(float)) == expected
+
+
+# -- estimators ------------------------------------------------------------------------------------
+
+
+@parametrize_with_checks([BoostedTreesClassifier(max_iter=20), BoostedTreesRegressor(max_iter=20)])
+def test_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+def test_the_order_of_rows_and_threads_do_not_matter():
+    X, y = noisy()
+    X[::7, 1] = np.nan
+    order = np.random.default_rng(1).permutation(len(y))
+    model = BoostedTreesClassifier(**SHORT).fit(X, y)
+    shuffled = BoostedTreesClassifier(**SHORT, n_jobs=2).fit(X[order], y[order])
+    np.testing.assert_array_equal(model.predict_proba(X), shuffled.predict_proba(X))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_order_of_rows_of_numbers_does_not_matter(loss):
+    X, _ = noisy(200)
+    y = np.exp(X[:, 0]).round(3)
+    order = np.random.default_rng(1).permutation(len(y))
+    model = BoostedTreesRegressor(loss, **SHORT).fit(X, y)
+    shuffled = BoostedTreesRegressor(loss, **SHORT).fit(X[order], y[order])
+    np.testing.assert_array_equal(model.predict(X), shuffled.predict(X))
+
+
+def test_a_warm_start_goes_on_where_a_fit_ended():
+    X, y = noisy()
+    whole = BoostedTreesClassifier(**SHORT).fit(X, y)
+    model = BoostedTreesClassifier(max_iter=5, random_state=0, warm_start=True).fit(X, y)
+    model.set_params(max_iter=12).fit(X, y)
+    assert model.n_iter_ == 12
+    np.testing.assert_array_equal(model.predict_proba(X), whole.predict_proba(X))
+    np.testing.assert_allclose(model.feature_importances_, whole.feature_importances_)
+    with pytest.raises(ValueError, match="max_iter=3 must be at least n_iter_=12"):
+        model.set_params(max_iter=3).fit(X, y)
+
+
+def test_rows_of_weight_zero_are_as_if_absent():
+    X, y = noisy(300)
+    weight = np.ones(300)
+    weight[::5] = 0
+    model = BoostedTreesClassifier(**SHORT).fit(X, y, weight)
+    alone = BoostedTreesClassifier(**SHORT).fit(X[weight > 0], y[weight > 0], weight[weight > 0])
+    np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
+
+
+def test_the_unit_of_weights_does_not_matter():
+    X, y = noisy(300)
+    weight = np.random.default_rng(0).random(300) + 0.5
+    first = BoostedTreesClassifier(**SHORT).fit(X, y, weight)
+    second = BoostedTreesClassifier(**SHORT).fit(X, y, weight * 2.0**900)
+    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+
+
+def test_the_vote_keeps_noise_out():
+    X, y = noisy(800)
+    X_new, y_new = noisy(4000, seed=1)
+    losses = {}
+    for prunings in ("vote", "none"):
+        model = BoostedTreesClassifier(max_iter=150, prunings=prunings, random_state=0).fit(X, y)
+        losses[prunings] = log_loss(y_new, model.predict_proba(X_new))
+    assert losses["vote"] < 0.95 * losses["none"]
+    assert losses["vote"] < 0.55
+
+
+def test_stages_end_in_the_prediction():
+    X, y = load_iris(return_X_y=True)
+    model = BoostedTreesClassifier(**SHORT).fit(X, y, X_val=X[::3], y_val=y[::3])
+    stages = [*model.staged_predict_proba(X)]
+    assert len(stages) == model.n_iter_ == 12
+    np.testing.assert_array_equal(stages[-1], model.predict_proba(X))
+    np.testing.assert_array_equal([*model.staged_predict(X)][-1], model.predict(X))
+    losses = [-log_loss(y[::3], shares[::3]) for shares in stages]
+    np.testing.assert_allclose(model.validation_score_, losses)
+    np.testing.assert_allclose(stages[-1].sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_contributions_sum_to_the_scores(k):
+    X, y = make_classification(300, 6, n_informative=4, n_classes=k, random_state=0)
+    model = BoostedTreesClassifier(**SHORT).fit(X, y)
+    parts = model.contributions(X)
+    scores = model.decision_function(X)
+    assert parts.shape == ((300, 7) if k == 2 else (300, 3, 7))
+    np.testing.assert_allclose(parts.sum(axis=-1), scores, atol=1e-12)
+    if k == 2:
+        np.testing.assert_allclose(model.predict_proba(X)[:, 1], expit(scores))
+
+
+def test_importances_name_the_columns_that_matter():
+    X, y = noisy(1000)
+    importances = BoostedTreesClassifier(max_iter=50, random_state=0).fit(X, y).feature_importances_
+    assert importances.sum() == pytest.approx(1)
+    assert importances[3:].sum() < 0.1
+
+
+def test_slopes_are_kept():
+    random = np.random.default_rng(0)
+    X = random.uniform(size=(400, 2))
+    y = X[:, 0] + 0.3 * random.normal(size=400)
+    model = BoostedTreesRegressor(max_iter=60, monotonic_cst=[1, 0], random_state=0).fit(X, y)
+    grid = np.column_stack([np.linspace(0, 1, 200), np.full(200, 0.5)])
+    assert (np.diff(model.predict(grid)) >= -1e-12).all()
+    free = BoostedTreesRegressor(max_iter=60, random_state=0).fit(X, y)
+    assert (np.diff(free.predict(grid)) < -1e-12).any()
+
+
+def test_features_that_may_not_act_together_do_not():
+    X, y = noisy(600)
+    model = BoostedTreesClassifier(
+        max_iter=30, interaction_cst=[[0], [1], [2, 3, 4]], random_state=0
+    ).fit(X, y)
+    for number in range(30):
+        tree, _ = model.trees_.tree(number)
+        for leaf in np.flatnonzero(tree.is_leaf):
+            above = {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
+            assert above <= {0} or above <= {1} or above <= {2, 3, 4}
+
+
+def test_few_rows_choose_their_rounds():
+    X, _ = noisy(150)
+    noise = np.random.default_rng(0).integers(0, 2, 150)
+    assert BoostedTreesClassifier(random_state=0).fit(X, noise).n_iter_ <= 24
+    assert BoostedTreesClassifier(random_state=0).fit(X, X[:, 0] > 0).n_iter_ >= 24
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_few_rows_are_enough(rows):
+    X, y = load_diabetes(return_X_y=True)
+    model = BoostedTreesRegressor(random_state=0).fit(X[:rows], y[:rows])
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_one_class_is_certain():
+    X, _ = noisy(30)
+    model = BoostedTreesClassifier(**SHORT).fit(X, np.full(30, "a"))
+    assert (model.predict(X) == "a").all()
+    assert model.predict_proba(X).tolist() == [[1.0]] * 30
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_constant_target_is_predicted(loss):
+    X, _ = noisy(60)
+    model = BoostedTreesRegressor(loss, **SHORT).fit(X, np.full(60, 2.5))
+    np.testing.assert_allclose(model.predict(X), 2.5)
+
+
+def test_all_rows_may_grow_the_trees():
+    X, y = noisy(200)
+    model = BoostedTreesClassifier(grow_size=1.0, **SHORT).fit(X, y)
+    assert log_loss(y, model.predict_proba(X)) < 0.69
+
+
+@pytest.mark.parametrize(
+    ("parameters", "y", "message"),
+    [
+        ({"loss": "poisson"}, [1.0, -1.0], "takes y >= 0"),
+        ({"loss": "poisson"}, [0.0, 0.0], "positive sum"),
+        ({"loss": "gamma"}, [1.0, 0.0], "takes y > 0"),
+        ({}, [1e200, 0.0], "y must be in a unit in which its squares are float64"),
+        ({}, [1e-200, 0.0], "y must be in a unit in which its squares are float64"),
+        ({"quantile": 0.3}, [1.0, 2.0], "quantile.*loss"),
+        ({"learning_rate": 0}, [1.0, 2.0], "learning_rate"),
+        ({"max_iter": 0}, [1.0, 2.0], "max_iter"),
+        ({"loss": "square"}, [1.0, 2.0], "loss"),
+        ({"interaction_cst": [[5]]}, [1.0, 2.0], "interaction_cst"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(parameters, y, message):
+    with pytest.raises(ValueError, match=message):
+        BoostedTreesRegressor(**parameters).fit([[0.0], [1.0]], y)
+
+
+def test_an_evaluation_set_has_rows_and_targets():
+    X, y = noisy(50)
+    model = BoostedTreesClassifier(**SHORT)
+    with pytest.raises(ValueError, match="X_val and y_val"):
+        model.fit(X, y, X_val=X)
+    with pytest.raises(ValueError, match="y_val"):
+        model.fit(X, y, X_val=X, y_val=y + 5)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_a_model_is_cloned_and_pickled():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = BoostedTreesClassifier(**SHORT).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize("target", ["two", "three", "text", "numbers", "log"])
+def test_a_model_file_predicts_what_was_saved(target, tmp_path):
+    X, y = noisy(300)
+    X[::9, 2] = np.nan
+    model = BoostedTreesClassifier(**SHORT)
+    if target == "three":
+        y = y + (X[:, 0] > 1)
+    elif target == "text":
+        y = np.where(y == 1, "yes", "no")
+    elif target == "numbers":
+        model, y = BoostedTreesRegressor("huber", monotonic_cst=[1, 0, 0, 0, 0], **SHORT), X[:, 0]
+    elif target == "log":
+        model, y = BoostedTreesRegressor("gamma", **SHORT), np.exp(X[:, 0])
+    model.fit(X, y)
+    save(model, tmp_path / "model.certree")
+    again = load(tmp_path / "model.certree")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.contributions(X), model.contributions(X))
+    np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)
+    more = clone(model).set_params(max_iter=20).fit(X, y)
+    again.set_params(warm_start=True, max_iter=20).fit(X, y)
+    np.testing.assert_array_equal(again.predict(X), more.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"left": [1, -1, 1]}, "left must be -1 or a node after its parent"),
+        ({"left": [2, -1, -1]}, "left must be -1 or a node after its parent"),
+        ({"feature": [3, 0, 0]}, r"feature must lie in 0 \.\. 2"),
+        ({"root": [1]}, "root must ascend from 0"),
+        ({"root": [0, 0]}, "every tree have a node"),
+        ({"root": []}, "every tree have a node"),
+        ({"threshold": [np.nan, 0.0, 0.0]}, "threshold must be no NaN"),
+        ({"value": [[np.inf], [0.0], [0.0]]}, "value be finite"),
+        ({"value": [[0.0], [0.0]]}, "value must have shape"),
+        ({"category_start": [0, 1, 0, 0]}, "category_start must ascend"),
+    ],
+)
+def test_columns_that_are_no_trees_are_refused(changes, message):
+    plain = {
+        "feature": [2, 0, 0],
+        "threshold": [0.5, 0.0, 0.0],
+        "left": [1, -1, -1],
+        "missing_left": np.zeros(3, dtype=bool),
+        "category_start": [0, 0, 0, 0],
+        "categories": np.zeros(0, dtype=np.int32),
+        "root": [0],
+        "value": [[0.0], [-1.0], [1.0]],
+        "n_features": 3,
+    }
+    assert Trees(**plain).add(np.zeros((1, 1)), np.ones((1, 3)), 1).tolist() == [[1.0]]
+    with pytest.raises(ValueError, match=message):
+        Trees(**(plain | changes))
