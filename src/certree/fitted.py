@@ -15,6 +15,16 @@ Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
 
+class KeepsParameters:
+    """Estimators whose constructors keep what they are given."""
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Keep ``locals()`` of a constructor, each parameter under its own name."""
+        for name, value in parameters.items():
+            if name != "self":
+                setattr(self, name, value)
+
+
 def _twin(model: Model, state: dict[str, Any]) -> Model:
     twin = object.__new__(type(model))
     twin.__dict__ = state

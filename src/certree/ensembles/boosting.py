@@ -28,7 +28,7 @@ from certree.ensembles.losses import (
 from certree.ensembles.rounds import Rounds, Settings, started
 from certree.ensembles.stopping import JudgedRounds, best_rounds
 from certree.ensembles.trees import Trees
-from certree.fitted import reads_state, replaces_state
+from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.growing import MonotonicCst, Slopes, slopes_of
 from certree.progress import progress
 from certree.rows.folds import Fold
@@ -55,7 +55,7 @@ def _constant(scores: Float64, n: int) -> Float64:
     return np.repeat(scores[:, None], n, axis=1)
 
 
-class BoostedTrees(BaseEstimator):
+class BoostedTrees(KeepsParameters, BaseEstimator):
     """What boosted trees share, whatever the target is."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -83,12 +83,6 @@ class BoostedTrees(BaseEstimator):
     n_features_in_: int
     _seed: int
     _importances: Float64
-
-    def _store(self, parameters: dict[str, Any]) -> None:
-        """Keep what a constructor was given, ``locals()``, each parameter under its own name."""
-        for name, value in parameters.items():
-            if name != "self":
-                setattr(self, name, value)
 
     @abstractmethod
     def _loss(self) -> Loss:

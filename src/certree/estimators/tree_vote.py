@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64, Int32
 from certree.explain import ExplainedCell, Explainer
-from certree.fitted import reads_state, replaces_state
+from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.growing import GrowingRows, Slopes, slopes_of
 from certree.grow.partition import PARTITIONS, Partition, partition_of
 from certree.progress import progress
@@ -34,7 +34,7 @@ from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
 
 
-class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
+class TreeVoteEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
     """A tree grows, temperatures are chosen, its prunings vote.
 
     What the target is decides over `_summarise`; the method over `_candidates` and its temperatures.
@@ -59,12 +59,6 @@ class TreeVoteEstimator(BaseEstimator, metaclass=ABCMeta):
     monotonic_cst: Any = None
     n_features_in_: int
     categories_: Categories | None
-
-    def _store(self, parameters: dict[str, Any]) -> None:
-        """Keep what a constructor was given, ``locals()``, each parameter under its own name."""
-        for name, value in parameters.items():
-            if name != "self":
-                setattr(self, name, value)
 
     @abstractmethod
     def _candidates(self) -> dict[str, Candidate]:

@@ -29,29 +29,28 @@ struct ClassParts {
   std::array<double, 256> left, right, left_part, right_part;
 };
 
-// prefix: (n,) of one class. Weights are multiplied by `scale`.
-CERTREE_WIDE void add_squares(const std::int64_t* prefix, std::size_t n, std::int64_t shift,
-                              std::int64_t all, double scale, ClassParts& parts) {
+// prefix: (n,) of one class. Weights are multiplied by `scale`; part(weight) is added up, too.
+template <class Part>
+CERTREE_INLINE void add_parts(const std::int64_t* prefix, std::size_t n, std::int64_t shift,
+                              std::int64_t all, double scale, ClassParts& parts, const Part& part) {
   for (std::size_t b = 0; b < n; ++b) {
     const double left = to_double(prefix[b] + shift) * scale;
     const double right = to_double(all - prefix[b] - shift) * scale;
     parts.left[b] += left;
     parts.right[b] += right;
-    parts.left_part[b] += left * left;
-    parts.right_part[b] += right * right;
+    parts.left_part[b] += part(left);
+    parts.right_part[b] += part(right);
   }
+}
+
+CERTREE_WIDE void add_squares(const std::int64_t* prefix, std::size_t n, std::int64_t shift,
+                              std::int64_t all, double scale, ClassParts& parts) {
+  add_parts(prefix, n, shift, all, scale, parts, [](double x) { return x * x; });
 }
 
 CERTREE_WIDE void add_logs(const std::int64_t* prefix, std::size_t n, std::int64_t shift,
                            std::int64_t all, double scale, ClassParts& parts) {
-  for (std::size_t b = 0; b < n; ++b) {
-    const double left = to_double(prefix[b] + shift) * scale;
-    const double right = to_double(all - prefix[b] - shift) * scale;
-    parts.left[b] += left;
-    parts.right[b] += right;
-    parts.left_part[b] += times_log(left);
-    parts.right_part[b] += times_log(right);
-  }
+  add_parts(prefix, n, shift, all, scale, parts, [](double x) { return times_log(x); });
 }
 
 // The weight times the sum of squared shares.
