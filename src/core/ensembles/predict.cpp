@@ -61,9 +61,14 @@ void add_trees(const TreesView& trees, std::size_t first, std::size_t last, Tabl
       tally.pay();
       return;
     }
+    // Of all nodes those of other trees are never touched.
     const std::size_t m = trees.nodes.left.size();
     const auto packed = make_buffer<Step>(m);
-    for (const std::size_t v : turns(m)) packed[v] = {trees.nodes, v};
+    const auto root = [&](std::size_t t) {
+      return t < trees.root.size() ? static_cast<std::size_t>(trees.root[t]) : m;
+    };
+    const std::size_t from = root(first);
+    for (const std::size_t i : turns(root(last) - from)) packed[from + i] = {trees.nodes, from + i};
     parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
       Tally tally;
       const std::int64_t begin = block * kBlock, end = std::min(X.n_rows, begin + kBlock);
