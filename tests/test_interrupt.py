@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from certree import PACBayesTreeClassifier, _core, grow_cart, grow_dyadic, grow_kd
+from certree.ensembles import Trees
 from certree.grow import Bins, CountedGrower
 
 SIZES = (20_000, 200_000)
@@ -50,6 +51,7 @@ class Laws:
         self.target = self.y.astype(float)
         self.counted = CountedGrower(Bins.of(self.X), max_leaves=8)
         self.steps = np.ones(n)
+        self.trees = Trees.of([self.tree], [self.ones[:, None]], self.X.shape[1], 1)
         priors = (np.zeros((1, len(self.left))), np.zeros((1, len(self.left))))
         self.priors = (*priors, np.zeros((1, len(self.left), 2)))
 
@@ -100,6 +102,16 @@ LOOPS = {
     ),
     "score grid": lambda s: _core.score_grid(*s.law, *s.judged(), "log_loss", 1),
     "judged votes": lambda s: _core.judged_votes(*s.law, *s.judged(), "log_loss", 1),
+    "boosting round": lambda s: _core.round_steps(
+        s.left,
+        s.leaf,
+        np.ones(len(s.leaf), dtype=np.uint8),
+        s.target[None],
+        np.ones((1, len(s.leaf))),
+        *(1.0, 1.0, 0.5, np.array([0.5]), s.tree.feature, None),
+    ),
+    "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, 1),
+    "contributions": lambda s: s.trees.contributions(s.X, 1),
     "mix": lambda s: _core.mix(s.ones, np.full((len(s.ones), 2), 0.5), 3),
     "masses": lambda s: _core.log_masses(s.left, s.label, *s.priors),
 }
