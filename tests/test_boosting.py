@@ -249,6 +249,21 @@ def test_boosting_starts_from_the_best_constant(loss, kind, weighted):
         assert best < mean_loss(moved)
 
 
+def test_losses_are_divided_by_the_most_likely_scale():
+    random = np.random.default_rng(0)
+    y, scores = random.normal(size=300), random.normal(size=(1, 300))
+    weight = random.integers(1, 4, 300).astype(float)
+    distance = np.abs(y - scores[0])
+    squared = SquaredLoss().dispersion(y, scores, weight)
+    assert squared == pytest.approx(np.average(distance**2, weights=weight))
+    # Slopes of the pinball loss are in units of the mean distance.
+    assert QuantileLoss().dispersion(y, scores, None) == pytest.approx(distance.mean() ** 2)
+    huber = HuberLoss()
+    assert huber.dispersion(y, scores, None) == pytest.approx(2 * huber.of_rows(y, scores).mean())
+    for loss in (LogLoss(), SoftmaxLoss(3), PoissonLoss(), GammaLoss()):
+        assert loss.dispersion(np.ones(300, dtype=int), scores, None) == 1
+
+
 def test_a_weighted_quantile_is_that_of_copies():
     random = np.random.default_rng(0)
     y, weight = random.normal(size=50), random.integers(1, 4, 50)

@@ -15,7 +15,7 @@ from certree.ensembles.trees import Trees
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
 from certree.grow.growing import Slopes
-from certree.rows.hashes import UInt64, row_hashes, row_keys
+from certree.rows.hashes import UInt64, content_keys
 from certree.tree import Tree
 
 # Stop probabilities of the branching priors that a round mixes.
@@ -190,16 +190,3 @@ def started(
     columns = [X, y[:, None]] if weight is None else [X, y[:, None], weight[:, None]]
     keys = content_keys(np.column_stack(columns))
     return Rounds(loss, settings, grower, y, weight, keys, scores), start
-
-
-def content_keys(table: NDArray[np.floating]) -> UInt64:
-    """A number for each row by what it holds; of equal rows, by which of them it is."""
-    hashes = row_hashes(table)
-    order = np.argsort(hashes, kind="stable")
-    ordered = hashes[order]
-    place = np.arange(len(order))
-    first = np.append(True, ordered[1:] != ordered[:-1])
-    copy = place - np.maximum.accumulate(np.where(first, place, 0))
-    keys = np.empty_like(hashes)
-    keys[order] = row_keys(ordered, copy.astype(np.uint64))
-    return keys

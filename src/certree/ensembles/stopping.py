@@ -1,6 +1,6 @@
 """How many rounds serve rows that have no part in them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,6 @@ def best_rounds(
     runs: Sequence[JudgedRounds],
     most: int,
     n_threads: int,
-    advance: Callable[[], None] = lambda: None,
 ) -> int:
     """The number of rounds after which the loss of all runs is smallest, at most so many.
 
@@ -66,5 +65,4 @@ def best_rounds(
         if loss < least:
             best, least, since = look, loss, 0
         done, look = look, round(look * _FACTOR)
-        advance()
     return best

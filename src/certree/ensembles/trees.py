@@ -11,6 +11,9 @@ from certree._core import add_trees, attribute
 from certree.arrays import Float64, Int32, Int64, OfColumns
 from certree.tree import LEAF, Tree
 
+# Columns of nodes, in the order of the fields of `Trees`.
+_Nodes = tuple[Int32, Float64, Int32, NDArray[np.bool_], Int64, Int32]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees(OfColumns):
@@ -81,29 +84,8 @@ class Trees(OfColumns):
         cls, trees: Sequence[Tree], values: Sequence[Float64], p: int, n_outputs: int
     ) -> "Trees":
         """Put trees of p features together, with their values, (m, n_outputs) each."""
-        sizes = np.array([tree.n_nodes for tree in trees], dtype=np.int64)
-        root = np.append(0, np.cumsum(sizes))[: len(sizes)]
-        start = [tree.category_start for tree in trees]
-        before = np.append(0, np.cumsum([one[-1] for one in start])).astype(np.int64)
-
-        def joined(name: str, dtype: str) -> NDArray[Any]:
-            columns = [getattr(tree, name) for tree in trees]
-            return np.concatenate([np.zeros(0, dtype), *columns]).astype(dtype, copy=False)
-
-        left = joined("left", "int32")
-        shifted = np.where(left == LEAF, LEAF, left + np.repeat(root, sizes)).astype(np.int32)
-        starts = [one[:-1] + shift for one, shift in zip(start, before, strict=False)]
-        return cls(
-            joined("feature", "int32"),
-            joined("threshold", "float64"),
-            shifted,
-            joined("missing_left", "bool"),
-            np.concatenate([*starts, before[-1:]]),
-            joined("categories", "int32"),
-            root,
-            np.concatenate([np.zeros((0, n_outputs)), *values]),
-            p,
-        )
+        columns, root = _joined(trees)
+        return cls(*columns, root, np.concatenate([np.zeros((0, n_outputs)), *values]), p)
 
     def __len__(self) -> int:
         return len(self.root)
@@ -128,20 +110,10 @@ class Trees(OfColumns):
 
     def plus(self, others: "Trees") -> "Trees":
         """These trees, and behind them others."""
-        m = len(self.feature)
-        left = np.where(others.left == LEAF, LEAF, others.left + m).astype(np.int32)
-        start = others.category_start + self.category_start[-1]
-        return Trees(
-            np.append(self.feature, others.feature),
-            np.append(self.threshold, others.threshold),
-            np.append(self.left, left),
-            np.append(self.missing_left, others.missing_left),
-            np.append(self.category_start[:-1], start),
-            np.append(self.categories, others.categories),
-            np.append(self.root, others.root + m),
-            np.concatenate([self.value, others.value]),
-            self.n_features,
-        )
+        columns, begin = _joined([self, others])
+        root = np.append(self.root, others.root + begin[1])
+        value = np.concatenate([self.value, others.value])
+        return Trees(*columns, root, value, self.n_features)
 
     def add(
         self,
@@ -169,3 +141,25 @@ class Trees(OfColumns):
         missing_left = self.missing_left.view(np.uint8)
         nodes = self.feature, self.threshold, self.left, missing_left
         return (*nodes, self.category_start, self.categories, self.root, self.value)
+
+
+def _joined(parts: Sequence[Tree | Trees]) -> tuple[_Nodes, Int64]:
+    """The columns of nodes one behind the other, and where the nodes of each part begin."""
+
+    def joined(columns: Sequence[NDArray[Any]], dtype: str) -> NDArray[Any]:
+        return np.concatenate([np.zeros(0, dtype), *columns])
+
+    sizes = np.array([len(one.feature) for one in parts], dtype=np.int64)
+    begin = np.cumsum(sizes) - sizes
+    sets = np.append(0, np.cumsum([len(one.categories) for one in parts])).astype(np.int64)
+    left = joined([one.left for one in parts], "int32")
+    starts = [one.category_start[:-1] + n for one, n in zip(parts, sets, strict=False)]
+    columns = (
+        joined([one.feature for one in parts], "int32"),
+        joined([one.threshold for one in parts], "float64"),
+        np.where(left == LEAF, LEAF, left + np.repeat(begin, sizes)).astype(np.int32),
+        joined([one.missing_left for one in parts], "bool"),
+        joined([*starts, sets[-1:]], "int64"),
+        joined([one.categories for one in parts], "int32"),
+    )
+    return columns, begin

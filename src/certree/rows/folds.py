@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.arrays import Float64, Int32
+from certree.rows.hashes import copy_numbers, mix
 
 Indices = NDArray[np.intp]
 
@@ -75,7 +76,7 @@ def content_folds(
     numeric = np.issubdtype(y.dtype, np.floating)
     hashes = _hashes(X, rng)
     if numeric:
-        hashes = _mix(hashes + _hashes(y[:, None], rng))
+        hashes = mix(hashes + _hashes(y[:, None], rng))
     classes = np.zeros(len(y), dtype=np.int32) if numeric else y
     row, dealt = _deal(hashes, classes, n_folds, sample_weight)
     for k in range(n_folds):
@@ -108,8 +109,7 @@ def _deal(
     position = np.arange(len(row))
     starts = np.ones(len(row), dtype=bool)
     starts[1:] = (content[1:] != content[:-1]) | (y[row][1:] != y[row][:-1])
-    occurrence = position - np.maximum.accumulate(np.where(starts, position, 0))
-    mixed = _mix(content + occurrence.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    mixed = mix(content + copy_numbers(starts) * np.uint64(0x9E3779B97F4A7C15))
     fold = np.empty(len(row), dtype=np.intp)
     fold[np.lexsort((mixed, y[row]))] = position % n_folds
     return row, fold
@@ -130,10 +130,3 @@ def _hashes(X: NDArray[Any], rng: np.random.RandomState) -> NDArray[np.uint64]:
         halves = words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)
         hashes[block] = (halves[0] * odd[0] + halves[1] * odd[1]).sum(axis=1, dtype=np.uint64)
     return hashes
-
-
-def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spread every bit of a word over all of it (Stafford's variant 13 of MurmurHash3's finisher)."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))

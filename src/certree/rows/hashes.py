@@ -40,12 +40,29 @@ def row_hashes(X: NDArray[Any]) -> UInt64:
     return hashes
 
 
-def row_keys(keys: UInt64, number: UInt64 | np.uint64) -> UInt64:
-    """Mix numbers into keys: others for each number, by splitmix64."""
-    mixed = keys ^ (np.atleast_1d(number).astype(np.uint64) * _STEP + _STEP)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
-    return mixed ^ (mixed >> np.uint64(31))
+def mix(words: UInt64) -> UInt64:
+    """Spread every bit of a word over all of it (Stafford's variant 13 of MurmurHash3's finisher)."""
+    words = (words ^ (words >> np.uint64(30))) * _FIRST
+    words = (words ^ (words >> np.uint64(27))) * _SECOND
+    return words ^ (words >> np.uint64(31))
+
+
+def copy_numbers(starts: NDArray[np.bool_]) -> UInt64:
+    """Which copy each of some ordered rows is, 0, 1, ..., where new rows start is marked."""
+    place = np.arange(len(starts))
+    first = np.maximum.accumulate(np.where(starts, place, 0))
+    return (place - first).astype(np.uint64)
+
+
+def content_keys(table: NDArray[Any]) -> UInt64:
+    """A number for each row by what it holds; of equal rows, by which of them it is."""
+    hashes = row_hashes(table)
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    copies = copy_numbers(np.append(True, ordered[1:] != ordered[:-1]))
+    keys = np.empty_like(hashes)
+    keys[order] = mix(ordered ^ (copies * _STEP + _STEP))
+    return keys
 
 
 def distinct(*hashes: UInt64) -> UInt64:
