@@ -891,6 +891,36 @@ def scaled(value, exponent):
         return math.inf
 
 
+def splitmix(x):
+    """The mixing function of splitmix64."""
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+    return x ^ (x >> 31)
+
+
+GOLDEN_GAMMA = 0x9E3779B97F4A7C15
+
+
+def uniforms(key, i):
+    """The numbers of the i-th of those that descend from a key."""
+    state = splitmix(splitmix((key + GOLDEN_GAMMA) % 2**64) + (i + 1) * GOLDEN_GAMMA & (2**64 - 1))
+    while True:
+        state = (state + GOLDEN_GAMMA) % 2**64
+        yield (splitmix(state) >> 11) / 2**53
+
+
+def coarser_bins(n_bins, n_edges, key, feature):
+    """For each of the bins of a feature of numbers, the one that it becomes a part of."""
+    if n_bins <= max(32, n_edges + 1):
+        return list(range(n_bins))
+    draws, into, left = uniforms(key, feature), [0], n_edges
+    for n_behind in range(n_bins - 1, 0, -1):  # Knuth's algorithm S
+        edge = int(next(draws) * n_behind) < left
+        left -= edge
+        into.append(into[-1] + edge)
+    return into
+
+
 class GradientSums:
     """Whole sums of gradients and Hessians of rows, and what cells and cuts are worth by them."""
 

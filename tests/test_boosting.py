@@ -333,10 +333,31 @@ def test_the_vote_keeps_noise_out():
     X_new, y_new = noisy(4000, seed=1)
     losses = {}
     for prunings in ("vote", "none"):
-        model = BoostedTreesClassifier(max_iter=150, prunings=prunings, random_state=0).fit(X, y)
+        model = BoostedTreesClassifier(max_iter=400, prunings=prunings, random_state=0).fit(X, y)
         losses[prunings] = log_loss(y_new, model.predict_proba(X_new))
     assert losses["vote"] < 0.95 * losses["none"]
     assert losses["vote"] < 0.55
+
+
+def test_few_thresholds_serve_smooth_targets_and_all_serve_steps():
+    random = np.random.default_rng(0)
+    X = random.random((600, 4))
+    smooth = np.sin(5 * X[:, 0]) + X[:, 1] * X[:, 2]
+    steps = np.floor(6 * X[:, 0]) % 3 + (X[:, 1] > 0.37)
+    model = BoostedTreesRegressor(random_state=0).fit(X, smooth + random.normal(0, 0.1, 600))
+    assert model.thresholds_ == (6,)
+    model = BoostedTreesRegressor(random_state=0).fit(X, steps)
+    assert None in model.thresholds_
+
+
+def test_thresholds_are_chosen_once():
+    X, y = noisy(300)
+    model = BoostedTreesClassifier(max_thresholds=3, max_iter=4, warm_start=True, random_state=0)
+    assert model.fit(X, y).thresholds_ == (3,)
+    assert model.set_params(max_iter=8, max_thresholds="auto").fit(X, y).thresholds_ == (3,)
+    for thresholds in (0, "few", 1.5):
+        with pytest.raises(ValueError, match="The 'max_thresholds' parameter"):
+            BoostedTreesClassifier(max_thresholds=thresholds).fit(X, y)
 
 
 def test_stages_end_in_the_prediction():

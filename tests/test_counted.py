@@ -120,6 +120,60 @@ def test_zeros_have_no_sign():
     assert not np.signbit(Bins.of([[-0.0], [0.0], [1.0]]).low).any()
 
 
+@pytest.mark.parametrize("n_values", [20, 33, 200, 3000])
+@pytest.mark.parametrize("n_edges", [1, 6, 254])
+def test_coarser_bins_join_neighbours(n_values, n_edges):
+    rng = np.random.default_rng(n_values)
+    X = rng.choice(np.append(rng.normal(size=n_values), np.nan), size=(4000, 3))
+    X[:, 2] = rng.integers(0, 50, size=4000)
+    key = int(rng.integers(2**64, dtype=np.uint64))
+    bins = Bins.of(X, [2])
+    coarser = bins.coarser(n_edges, key)
+    for j in range(2):
+        into = reference.coarser_bins(bins.n_bins[j], n_edges, key, j)
+        assert coarser.n_bins[j] == into[-1] + 1 == len(set(into))
+        expected = np.where(bins.codes[j] == 255, 255, np.append(into, [255] * 256)[bins.codes[j]])
+        np.testing.assert_array_equal(coarser.codes[j], expected)
+        assert np.array_equal(codes_of(X[:, j], coarser, j), coarser.codes[j])
+    assert np.array_equal(coarser.codes[2], bins.codes[2])
+    assert coarser.n_bins[2] == bins.n_bins[2]
+    assert not np.array_equal(coarser.codes, bins.codes) or coarser.n_bins.tolist() == [
+        *bins.n_bins
+    ]
+
+
+def test_edges_of_coarser_bins_are_drawn_evenly():
+    bins = Bins.of(np.arange(200.0)[:, None])
+    drawn = np.zeros(199)
+    for key in range(4000):
+        drawn[np.flatnonzero(np.diff(bins.coarser(5, key).codes[0]))] += 1
+    assert drawn.sum() == 5 * 4000
+    # 199 edges, each drawn with probability 5 / 199: five deviations.
+    share = 5 / 199
+    assert abs(drawn - 4000 * share).max() < 5 * np.sqrt(4000 * share * (1 - share))
+
+
+def test_trees_cut_coarser_bins_at_their_edges():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    g = rng.normal(size=3000) - X[:, 0] * X[:, 1]
+    grower = CountedGrower(Bins.of(X), max_leaves=40)
+    coarser = grower.bins.coarser(4, 1)
+    one = grower.grow_gradients(g, np.ones(3000), bins=coarser)
+    expect_same(one, CountedGrower(coarser, max_leaves=40).grow_gradients(g, np.ones(3000)))
+    inner = ~one.tree.is_leaf
+    for j in range(2):
+        thresholds = one.tree.threshold[inner & (one.tree.feature == j)]
+        between = np.searchsorted(coarser.low[j, : coarser.n_bins[j]], thresholds)
+        assert set(between) <= {1, 2, 3, 4}
+        assert (coarser.high[j, between - 1] <= thresholds).all()
+    assert np.array_equal(one.tree.apply(X), one.leaf)
+    with pytest.raises(ValueError, match=r"bins must have shape \(2, 3000\), got \(2, 5\)"):
+        grower.grow_gradients(g, np.ones(3000), bins=Bins.of(X[:5]))
+    with pytest.raises(ValueError, match="n_edges must be at least 1"):
+        grower.bins.coarser(0, 1)
+
+
 # -- against the twin
 
 

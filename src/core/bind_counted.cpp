@@ -46,6 +46,21 @@ BinnedTable binned(const Codes& codes, const Kept& kept) {
           sized("level_bin", level_bin, levels.size())};
 }
 
+auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::uint64_t key) {
+  const BinnedTable table = binned(codes, kept);
+  const std::size_t p = codes.shape(0);
+  if (n_edges < 1) throw std::invalid_argument("n_edges must be at least 1");
+  CoarserBins bins;
+  const auto loop = [&](Table<std::uint8_t> coarser) {
+    bins = certree::coarsen(table.codes, table.n_bins, table.low, table.high, table.category,
+                            n_edges, key, coarser);
+  };
+  auto coarser = run(loop, Rows<std::uint8_t>(p, codes.shape(1)));
+  return std::tuple(coarser, owned(std::move(bins.n_bins)),
+                    owned(std::move(bins.low), p, kMostBins),
+                    owned(std::move(bins.high), p, kMostBins));
+}
+
 // max_leaves, max_depth, min_rows, min_hessian, l2, min_gain, best_first.
 using Limits = std::tuple<std::int64_t, std::int32_t, std::int64_t, double, double, double, bool>;
 
@@ -133,6 +148,8 @@ auto grow_classes(const Codes& codes, const Kept& kept, const Ints& features, co
 void bind_counted(nb::module_& core) {
   core.def("bin_features", &bin_features, "X"_array, "sample"_array, "category"_array_or_none,
            "n_threads"_a, "Codes of the values of each feature, and what is kept of the bins.");
+  core.def("coarsen", &coarsen, "codes"_array, "kept"_a, "n_edges"_a, "key"_a,
+           "Codes, numbers, and ends of bins that are joined but at some edges drawn by a key.");
   core.def("grow_gradients", &grow_gradients, "codes"_array, "kept"_a, "features"_array,
            "growing"_array, "others"_array, "gradient"_array, "hessian"_array, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "n_threads"_a,

@@ -41,6 +41,9 @@ from certree.tree import threads
 _FEW_ROWS, _SOME_ROWS = 3000, 30_000
 _FOLDS, _MOST_ROUNDS, _ROUNDS = 4, 1600, 800
 
+# A tree that looks at few thresholds differs from others; more rows tell more of them apart.
+_FEW_THRESHOLDS, _ROWS_OF_THRESHOLD = 6, 500
+
 # So many rounds are a slip of the hand.
 _ENDLESS = 100_000
 
@@ -66,6 +69,7 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
         "min_samples_leaf": [_COUNT],
         "l2_regularization": [NONNEGATIVE],
         "max_features": [_SHARE, StrOptions({"auto"})],
+        "max_thresholds": [_COUNT, StrOptions({"auto"}), None],
         "grow_size": [_SHARE],
         "prunings": [StrOptions({"vote", "none"})],
         "monotonic_cst": ["array-like", dict, None],
@@ -79,6 +83,7 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
     trees_: Trees
     start_: Float64
     n_iter_: int
+    thresholds_: tuple[int | None, ...]
     categories_: Any
     n_features_in_: int
     _seed: int
@@ -134,8 +139,9 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
         loss.expect_domain(training.y)
         if before is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        run, start = self._started(training, loss)
-        n_rounds, first = self._n_rounds(training, loss), 0
+            self.thresholds_ = self._kinds_of_thresholds(len(training.y))[0]
+        n_rounds, first = self._n_rounds(training, loss, before is None), 0
+        run, start = self._started(training, loss, self.thresholds_)
         if before is not None:
             first, start = self.n_iter_, self.start_
             if n_rounds < first:
@@ -154,11 +160,14 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
         self._judge(X_val, y_val)
         return self
 
-    def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
+    def _started(
+        self, training: Training, loss: Loss, thresholds: tuple[int | None, ...]
+    ) -> tuple[Rounds, Float64]:
         mask = None if self.categories_ is None else self.categories_.mask
-        return started(loss, self._settings(), training.X, training.y, training.weight, mask)
+        settings = self._settings(thresholds)
+        return started(loss, settings, training.X, training.y, training.weight, mask)
 
-    def _settings(self) -> Settings:
+    def _settings(self, thresholds: tuple[int | None, ...]) -> Settings:
         shares = self._feature_shares() if self.max_features == "auto" else (self.max_features,)
         return Settings(
             learning_rate=float(self.learning_rate),
@@ -167,6 +176,7 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
             min_samples_leaf=self.min_samples_leaf,
             l2_regularization=float(self.l2_regularization),
             feature_shares=shares,
+            thresholds=thresholds,
             grow_size=float(self.grow_size),
             votes=self.prunings == "vote",
             slopes=self._slopes(),
@@ -179,8 +189,15 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return slopes_of(self.monotonic_cst, self.n_features_in_, names)
 
-    def _n_rounds(self, training: Training, loss: Loss) -> int:
-        """How many rounds there are; by cross-validation where rows are few."""
+    def _kinds_of_thresholds(self, n: int) -> list[tuple[int | None, ...]]:
+        """Numbers of thresholds that rounds may take in turn; the first serves everywhere."""
+        if self.max_thresholds != "auto":
+            return [(self.max_thresholds,)]
+        few = max(_FEW_THRESHOLDS, n // _ROWS_OF_THRESHOLD)
+        return [(few, None), (few,), (None,)]
+
+    def _n_rounds(self, training: Training, loss: Loss, choose: bool) -> int:
+        """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
         n = len(training.y)
         if self.max_iter != "auto":
             return int(self.max_iter)
@@ -191,12 +208,18 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
             return 1
         folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
         folds = folds if n < _FEW_ROWS else folds[:1]
-        runs = [self._judged(training, loss, fold) for fold in folds]
-        return best_rounds(runs, _MOST_ROUNDS * slower, threads(self.n_jobs))
+        kinds = self._kinds_of_thresholds(n) if choose else [self.thresholds_]
+        runs = [[self._judged(training, loss, fold, kind) for fold in folds] for kind in kinds]
+        best, n_rounds = best_rounds(runs, _MOST_ROUNDS * slower, threads(self.n_jobs))
+        self.thresholds_ = kinds[best]
+        return n_rounds
 
-    def _judged(self, training: Training, loss: Loss, fold: Fold) -> JudgedRounds:
+    def _judged(
+        self, training: Training, loss: Loss, fold: Fold, thresholds: tuple[int | None, ...]
+    ) -> JudgedRounds:
         """A run on the growing rows of a fold, judged by the others."""
-        run, start = self._started(replace(training.at(fold.grow), weight=fold.grow_weight), loss)
+        grow = replace(training.at(fold.grow), weight=fold.grow_weight)
+        run, start = self._started(grow, loss, thresholds)
         judge = training.at(fold.judge)
         scores = _constant(start, len(judge.y))
         return JudgedRounds(run, scores, judge.X, judge.y, fold.judge_weight)
@@ -341,6 +364,10 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         Sum of Hessians by which the step of a cell is drawn to that of its parent.
     max_features : float or "auto", default="auto"
         Share of the features that a round looks at. "auto": 30 % and all of them in turn.
+    max_thresholds : int, "auto" or None, default="auto"
+        So many thresholds of each feature that has more than 32 values are drawn for each tree, which
+        makes no other cuts; None: all. "auto": few, all, or few and all in turn, whichever is best in
+        the cross-validation of `max_iter`; in turn where there is none.
     grow_size : float, default=0.7
         Share of the rows that grow the trees of a round; the others weigh their prunings.
     prunings : {"vote", "none"}, default="vote"
@@ -370,6 +397,8 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         The classes.
     n_iter_ : int
         Number of rounds.
+    thresholds_ : tuple of int or None
+        Numbers of thresholds of a feature that rounds have drawn in turn; None: all.
     trees_ : Trees
         The trees, one for each round.
     start_ : ndarray of shape (1,) or (K,)
@@ -421,6 +450,7 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         min_samples_leaf: int = 5,
         l2_regularization: float = 5.0,
         max_features: float | Literal["auto"] = "auto",
+        max_thresholds: int | Literal["auto"] | None = "auto",
         grow_size: float = 0.7,
         prunings: Literal["vote", "none"] = "vote",
         categorical_features: Any = "from_dtype",
@@ -536,11 +566,11 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         prediction.
     quantile : float or None, default=None
         Of the loss "quantile", between 0 and 1; None: the median.
-    learning_rate : float, default=0.05
+    learning_rate : float, default=0.07
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
         Number of rounds; see `BoostedTreesClassifier`.
-    max_leaf_nodes : int or None, default=63
+    max_leaf_nodes : int or None, default=31
         So many leaves a tree at most.
     max_depth : int or None, default=None
         Depth at which cells are leaves.
@@ -551,6 +581,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         "squared_error" has 1.
     max_features : float or "auto", default="auto"
         Share of the features that a round looks at. "auto": all of them.
+    max_thresholds : int, "auto" or None, default="auto"
+        So many thresholds of each feature that has more than 32 values are drawn for each tree, which
+        makes no other cuts; None: all. "auto": see `BoostedTreesClassifier`.
     grow_size : float, default=0.7
         Share of the rows that grow the tree of a round; the others weigh its prunings.
     prunings : {"vote", "none"}, default="vote"
@@ -594,13 +627,14 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         loss: LossName = "squared_error",
         *,
         quantile: float | None = None,
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.07,
         max_iter: int | Literal["auto"] = "auto",
-        max_leaf_nodes: int | None = 63,
+        max_leaf_nodes: int | None = 31,
         max_depth: int | None = None,
         min_samples_leaf: int = 5,
         l2_regularization: float = 5.0,
         max_features: float | Literal["auto"] = "auto",
+        max_thresholds: int | Literal["auto"] | None = "auto",
         grow_size: float = 0.7,
         prunings: Literal["vote", "none"] = "vote",
         categorical_features: Any = "from_dtype",

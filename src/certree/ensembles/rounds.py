@@ -15,7 +15,7 @@ from certree.ensembles.trees import Trees
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
 from certree.grow.growing import Slopes
-from certree.rows.hashes import UInt64, content_keys
+from certree.rows.hashes import UInt64, content_keys, mix
 from certree.tree import Tree
 
 # Stop probabilities of the branching priors that a round mixes.
@@ -34,6 +34,7 @@ class Settings:
     min_samples_leaf: int
     l2_regularization: float
     feature_shares: Sequence[float]  # one after the other, and again
+    thresholds: Sequence[int | None]  # of each feature, likewise; None: all
     grow_size: float
     votes: bool
     slopes: Slopes
@@ -81,13 +82,18 @@ class Rounds:
     def advance(self, number: int) -> None:
         """Make round `number`."""
         random = np.random.default_rng((self.settings.seed, number))
-        rows, others = self._drawn(random)
-        features = self._features(random, number)
+        rows, others, counts_as = self._drawn(random)
         gradient, hessian = self.loss.slopes(self.y, self.scores)
         if self.weight is not None:
             gradient, hessian = gradient * self.weight, hessian * self.weight
+        mixed_gradient, mixed_hessian = _mixed(random, gradient, hessian)
         tree, leaf, sums = self.grower.grow_gradients(
-            *_mixed(random, gradient, hessian), rows=rows, others=others, features=features
+            mixed_gradient * counts_as,
+            mixed_hessian * counts_as,
+            rows=rows,
+            others=others,
+            features=self._features(random, number),
+            bins=self._bins(random, number),
         )
         grew = np.zeros(len(self.y), dtype=np.uint8)
         grew[rows] = 1
@@ -123,15 +129,31 @@ class Rounds:
             moved = rows[child] * ((value[child] - value[inner]) ** 2).sum(axis=1)
             np.add.at(self.importances, tree.feature[inner], moved)
 
-    def _drawn(self, random: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Rows that grow the tree of a round, and those that weigh it."""
+    def _drawn(
+        self, random: np.random.Generator
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], Float64]:
+        """Rows that grow the tree of a round, those that weigh it, and what each counts as to grow.
+
+        The weights of Rubin, "The Bayesian bootstrap", 1981, tell trees apart further.
+        """
         share = self.settings.grow_size
         # Keys are mixed already: a product with an odd number deals them anew.
         mixed = self.keys * (random.integers(2**64, dtype=np.uint64) | np.uint64(1))
-        grows = mixed < np.uint64(share * 2.0**64) if share < 1 else np.ones(len(mixed), dtype=bool)
+        if share == 1:
+            return *_sides(np.ones(len(mixed), dtype=bool)), np.ones(len(mixed))
+        grows = mixed < np.uint64(share * 2.0**64)
         if not grows.any():
             grows[mixed.argmin()] = True
-        return np.flatnonzero(grows).astype(np.int32), np.flatnonzero(~grows).astype(np.int32)
+        bits = mix(self.keys ^ random.integers(2**64, dtype=np.uint64)) >> np.uint64(11)
+        return *_sides(grows), -np.log((bits + 0.5) * 2.0**-53)
+
+    def _bins(self, random: np.random.Generator, number: int) -> Bins | None:
+        """Bins whose edges alone the tree of a round may cut; None: all."""
+        thresholds = self.settings.thresholds
+        # The next ones once all shares of the features have had their turn.
+        n_edges = thresholds[number // len(self.settings.feature_shares) % len(thresholds)]
+        key = int(random.integers(2**64, dtype=np.uint64))
+        return None if n_edges is None else self.grower.bins.coarser(n_edges, key)
 
     def _features(self, random: np.random.Generator, number: int) -> NDArray[np.int32] | None:
         """The features that the trees of a round may compare; None: all."""
@@ -141,6 +163,11 @@ class Rounds:
         if n_drawn == p:
             return None
         return np.sort(random.choice(p, n_drawn, replace=False)).astype(np.int32)
+
+
+def _sides(grows: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Numbers of the rows that do something, and of those that do not."""
+    return np.flatnonzero(grows).astype(np.int32), np.flatnonzero(~grows).astype(np.int32)
 
 
 def _mixed(

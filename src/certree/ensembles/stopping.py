@@ -1,4 +1,4 @@
-"""How many rounds serve rows that have no part in them."""
+"""Which rounds, and how many of them, serve rows that have no part in them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +12,8 @@ from certree.ensembles.rounds import Rounds
 
 # The loss is taken after so many rounds, then after a factor more each time.
 _FIRST, _FACTOR = 12, 2**0.5
+# After so many rounds it is known which kind of them will be best.
+_RACE = 192
 # It has stopped falling once it has not fallen for so many looks.
 _PATIENCE = 3
 
@@ -49,20 +51,41 @@ class JudgedRounds:
 
 
 def best_rounds(
-    runs: Sequence[JudgedRounds],
+    kinds: Sequence[Sequence[JudgedRounds]],
     most: int,
     n_threads: int,
-) -> int:
-    """The number of rounds after which the loss of all runs is smallest, at most so many.
+) -> tuple[int, int]:
+    """The kind of rounds, and their number, after which the loss of its runs is smallest.
 
-    Runs go on side by side until their loss has stopped falling.
+    Runs go on side by side until their loss has stopped falling; those of kinds that are behind
+    stop earlier.
+
+    Parameters
+    ----------
+    kinds : sequence of sequences of JudgedRounds
+        Runs of each kind, one for each fold.
+    most : int
+        So many rounds at most.
+    n_threads : int
+        Number of threads.
+
+    Returns
+    -------
+    kind : int
+        Which of them.
+    n_rounds : int
+        Number of rounds, at least 1.
     """
-    best, least, done, look, since = 1, np.inf, 0, _FIRST, 0
-    while runs and done < most and since < _PATIENCE:
+    best, least, done, look, since = (0, 1), np.inf, 0, _FIRST, 0
+    racing = [kind for kind, runs in enumerate(kinds) if runs]
+    while racing and done < most and since < _PATIENCE:
         look = min(look, most)
-        loss = sum(run.loss_after(done, look, n_threads) for run in runs)
         since += 1
-        if loss < least:
-            best, least, since = look, loss, 0
+        for kind in racing:
+            loss = sum(run.loss_after(done, look, n_threads) for run in kinds[kind])
+            if loss < least:
+                best, least, since = (kind, look), loss, 0
+        if look >= _RACE:
+            racing = [best[0]]
         done, look = look, round(look * _FACTOR)
     return best

@@ -24,7 +24,7 @@ _COLUMNS = {
 }
 
 # What the header has of boosted trees.
-ENTRIES_OF_BOOSTING = frozenset({"n_rounds", "seed"})
+ENTRIES_OF_BOOSTING = frozenset({"n_rounds", "seed", "thresholds"})
 
 
 def _n_outputs(model: BoostedTrees) -> int:
@@ -46,9 +46,18 @@ def shapes_of_boosting(
 
 def parts_of_boosting(model: BoostedTrees) -> tuple[dict[str, Any], _Arrays]:
     """Take a fitted model apart: what goes into the header, and arrays by their names."""
-    header = {"n_rounds": model.n_iter_, "seed": model._seed}
+    header = {
+        "n_rounds": model.n_iter_,
+        "seed": model._seed,
+        "thresholds": list(model.thresholds_),
+    }
     columns = {f"trees.{name}": getattr(model.trees_, name) for name in (*_COLUMNS, "value")}
     return header, {**columns, "start": model.start_, "importances": model._importances}
+
+
+def _is_threshold(number: Any) -> bool:
+    """Whether it may be a number of thresholds."""
+    return number is None or (type(number) is int and number >= 1)
 
 
 def restore_boosting(model: BoostedTrees, header: dict[str, Any], arrays: _Arrays) -> None:
@@ -58,7 +67,11 @@ def restore_boosting(model: BoostedTrees, header: dict[str, Any], arrays: _Array
     for name in ("n_rounds", "seed"):
         if type(header[name]) is not int or header[name] < 0:
             raise ValueError(f"{name} must be a whole number >= 0, got {header[name]!r}")
+    thresholds = header["thresholds"]
+    if not (isinstance(thresholds, list) and thresholds and all(map(_is_threshold, thresholds))):
+        raise ValueError(f"thresholds must hold whole numbers >= 1 or null, got {thresholds!r}")
     model.n_iter_, model._seed = header["n_rounds"], header["seed"]
+    model.thresholds_ = tuple(thresholds)
     if len(model.trees_) != model.n_iter_:
         raise ValueError(f"expected {model.n_iter_} trees, got {len(model.trees_)}")
     model.start_, model._importances = arrays["start"], arrays["importances"]
@@ -66,4 +79,4 @@ def restore_boosting(model: BoostedTrees, header: dict[str, Any], arrays: _Array
         raise ValueError("start must be finite")
     if not (np.isfinite(model._importances).all() and (model._importances >= 0).all()):
         raise ValueError("importances must be finite and non-negative")
-    model._settings(), model._loss()
+    model._settings(model.thresholds_), model._loss()

@@ -1,12 +1,12 @@
 """Bins: the values of a feature as codes of one byte."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import bin_features
+from certree._core import bin_features, coarsen
 from certree.arrays import Float64, Int32, Int64, matrix
 from certree.rows.categories import categorical_mask
 from certree.rows.hashes import row_hashes
@@ -100,6 +100,33 @@ class Bins:
         made: Any = bin_features(rows, _sample(rows), category, threads(n_jobs))
         codes, n_bins, low, high, *levels = made
         return cls(codes, n_bins, low, high, category, *levels)
+
+    def coarser(self, n_edges: int, key: int) -> "Bins":
+        """Join neighbouring bins of numbers but at some edges.
+
+        A tree that is grown on them cuts features at these edges only. What is drawn by another key
+        differs, so that trees do, and their average is smoother than each of them.
+
+        Parameters
+        ----------
+        n_edges : int
+            Number of edges between bins of a feature that stay, at least 1; drawn out of all sets of
+            so many with the same probability. Features of categories and those with at most 32 bins
+            stay as they are.
+        key : int
+            What decides the edges, 0 .. 2^64 - 1.
+
+        Returns
+        -------
+        Bins
+
+        Raises
+        ------
+        ValueError
+            If `n_edges` is below 1.
+        """
+        made: Any = coarsen(self.codes, self.kept, n_edges, key)
+        return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), made, strict=True)))
 
     @property
     def n_features(self) -> int:

@@ -130,6 +130,7 @@ class CountedGrower:
         rows: ArrayLike | None = None,
         others: ArrayLike | None = None,
         features: ArrayLike | None = None,
+        bins: Bins | None = None,
     ) -> CountedTree:
         """Grow a tree on the gradients and Hessians of a loss.
 
@@ -144,6 +145,8 @@ class CountedGrower:
             Rows that are sent along without influence. None: all that do not grow the tree.
         features : array-like of int or None
             Features that the tree may compare; None: all.
+        bins : Bins or None
+            The same rows in coarser bins; None: in those of the grower.
 
         Returns
         -------
@@ -156,7 +159,7 @@ class CountedGrower:
         """
         n = self.bins.n_rows
         target = _numbers("gradient", gradient, n), _numbers("hessian", hessian, n)
-        return self._grow(grow_gradients, target, rows, others, features)
+        return self._grow(grow_gradients, target, rows, others, features, bins)
 
     def grow_classes(
         self,
@@ -168,6 +171,7 @@ class CountedGrower:
         rows: ArrayLike | None = None,
         others: ArrayLike | None = None,
         features: ArrayLike | None = None,
+        bins: Bins | None = None,
     ) -> CountedTree:
         """Grow a tree on classes: cells are cut where their impurity, times their weight, falls most.
 
@@ -185,7 +189,7 @@ class CountedGrower:
             Impurity of a cell: cross entropy (nats) or Gini index.
         sample_weight : array-like of shape (n,), or None
             How many rows each row counts as; whole weights below 2^40 are added up exactly.
-        rows, others, features
+        rows, others, features, bins
             As in `grow_gradients`.
 
         Returns
@@ -208,7 +212,7 @@ class CountedGrower:
         n = self.bins.n_rows
         classes = codes("y", y, n, n_classes)
         target = classes, n_classes, row_weights(sample_weight, n), criterion
-        return self._grow(grow_classes, target, rows, others, features)
+        return self._grow(grow_classes, target, rows, others, features, bins)
 
     def _grow(
         self,
@@ -217,10 +221,16 @@ class CountedGrower:
         rows: ArrayLike | None,
         others: ArrayLike | None,
         features: ArrayLike | None,
+        bins: Bins | None,
     ) -> CountedTree:
+        bins = self.bins if bins is None else bins
+        if bins.codes.shape != self.bins.codes.shape:
+            raise ValueError(
+                f"bins must have shape {self.bins.codes.shape}, got {bins.codes.shape}"
+            )
         columns, sums, leaf = grow(
-            self.bins.codes,
-            self.bins.kept,
+            bins.codes,
+            bins.kept,
             self._features(features),
             *self._rows(rows, others),
             *target,

@@ -28,4 +28,17 @@ BinColumns bin_features(Table<const double> X, std::span<const std::int32_t> sam
                         std::span<const std::uint8_t> category, int n_threads,
                         Table<std::uint8_t> codes);
 
+// Bins of numbers as some tree may tell them apart: neighbours are one but at so many edges, drawn
+// by a key. Features of categories and those with few bins stay as they are.
+struct CoarserBins {
+  std::vector<std::int32_t> n_bins;  // (p,)
+  std::vector<double> low, high;     // (p * 255,)
+};
+
+// low, high: (p, 255). coarser: (p, n).
+CoarserBins coarsen(Table<const std::uint8_t> codes, std::span<const std::int32_t> n_bins,
+                    Table<const double> low, Table<const double> high,
+                    std::span<const std::uint8_t> category, std::int64_t n_edges, std::uint64_t key,
+                    Table<std::uint8_t> coarser);
+
 }  // namespace certree
