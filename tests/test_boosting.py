@@ -57,17 +57,17 @@ def test_a_round_averages_over_all_prunings(tree, n_outputs, n, shrinkage, curva
     grew = random.random(n) < 0.6
     gradient, hessian = random.normal(size=(n_outputs, n)), 0.1 + random.random((n_outputs, n))
     settings = (shrinkage, 0.7, curvature)
-    steps, weight, evidence = _core.round_steps(
-        tree.left,
-        leaf,
-        grew.astype(np.uint8),
-        gradient,
-        hessian,
-        *settings,
-        np.array(stops),
-        tree.feature,
-        None,
-    )
+    sides, slopes = _core.part_rows(grew), (gradient, hessian)
+    rest = (*settings, np.array(stops), tree.feature, None)
+    steps, weight, evidence = _core.round_steps(tree.left, leaf, *sides, *slopes, None, *rest)
+    if n_outputs == 1:
+        cells = [
+            reference.path(tree, u) if grows else () for u, grows in zip(leaf, grew, strict=True)
+        ]
+        held = np.array([[v in cell for cell in cells] for v in range(tree.n_nodes)], dtype=bool)
+        sums = np.array([np.vstack(slopes)[:, rows].sum(axis=1) for rows in held])
+        known = _core.round_steps(tree.left, leaf, *sides, *slopes, sums, *rest)
+        np.testing.assert_allclose(known[0], steps, rtol=1e-8, atol=1e-8)
     expected, log_evidence = reference.boosting_round(
         tree, leaf, grew, gradient, hessian, *settings, stops
     )
@@ -81,23 +81,24 @@ def test_a_round_averages_over_all_prunings(tree, n_outputs, n, shrinkage, curva
 def test_a_round_does_not_depend_on_the_order_of_rows(tree, n, seed):
     random = np.random.default_rng(seed)
     leaf = random.choice(np.flatnonzero(tree.is_leaf), n).astype(np.int32)
-    grew = (random.random(n) < 0.6).astype(np.uint8)
+    grew = random.random(n) < 0.6
     gradient, hessian = random.normal(size=(1, n)) * 1e3, random.random((1, n))
     order = random.permutation(n)
-    rest = (1.0, 1.0, 0.5, np.array([0.1]), tree.feature, None)
-    first = _core.round_steps(tree.left, leaf, grew, gradient, hessian, *rest)
+    rest = (None, 1.0, 1.0, 0.5, np.array([0.1]), tree.feature, None)
+    first = _core.round_steps(tree.left, leaf, *_core.part_rows(grew), gradient, hessian, *rest)
     turned = np.ascontiguousarray(gradient[:, order]), np.ascontiguousarray(hessian[:, order])
-    second = _core.round_steps(tree.left, leaf[order], grew[order], *turned, *rest)
+    sides = _core.part_rows(grew[order])
+    second = _core.round_steps(tree.left, leaf[order], *sides, *turned, *rest)
     for one, other in zip(first[:2], second[:2], strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_without_a_vote_the_whole_tree_steps():
     left, feature = np.array([1, -1, -1], dtype=np.int32), np.zeros(3, dtype=np.int32)
-    leaf, grew = np.array([1, 2, 2, -1], dtype=np.int32), np.ones(4, dtype=np.uint8)
-    gradient = np.array([[1.0, -2.0, -4.0, 100.0]])
+    leaf, sides = np.array([1, 2, 2, -1], dtype=np.int32), _core.part_rows(np.ones(4, dtype=bool))
+    slopes = np.array([[1.0, -2.0, -4.0, 100.0]]), np.ones((1, 4)), None
     steps, weight, _ = _core.round_steps(
-        left, leaf, grew, gradient, np.ones((1, 4)), 0.0, 1.0, 0.5, np.zeros(0), feature, None
+        left, leaf, *sides, *slopes, 0.0, 1.0, 0.5, np.zeros(0), feature, None
     )
     np.testing.assert_allclose(steps[1:, 0], [-1.0, 3.0])
     assert weight.tolist() == [0.0, 1.0, 1.0]
@@ -105,17 +106,30 @@ def test_without_a_vote_the_whole_tree_steps():
 
 def test_the_door_of_rounds_checks():
     left = np.array([1, -1, -1], dtype=np.int32)
-    leaf, grew = np.array([1, 2], dtype=np.int32), np.ones(2, dtype=np.uint8)
-    ones = np.ones((1, 2))
-    for leaves, stops, message in (
-        (leaf + np.int32(1), [0.5], r"leaf must lie in -1 \.\. 2"),
-        (leaf, [0.0], "stop must lie between 0 and 1"),
-        (leaf[:1], [0.5], "length 2, expected 1"),
+    leaf, none = np.array([1, 2], dtype=np.int32), np.zeros(0, dtype=np.int32)
+    both, ones = np.arange(2, dtype=np.int32), np.ones((1, 2))
+    for leaves, rows, stops, sums, message in (
+        (leaf + np.int32(1), both, [0.5], None, r"leaf must lie in -1 \.\. 2"),
+        (leaf, both + np.int32(1), [0.5], None, r"others must lie in 0 \.\. 1"),
+        (leaf, both, [0.0], None, "stop must lie between 0 and 1"),
+        (leaf[:1], both, [0.5], None, "length 2, expected 1"),
+        (leaf, both, [0.5], np.ones((3, 1)), "sums must be of gradients and Hessians"),
     ):
+        rest = (1.0, 1.0, 1.0, np.array(stops), left, None)
         with pytest.raises(ValueError, match=message):
-            _core.round_steps(
-                left, leaves, grew, ones, ones, 1.0, 1.0, 1.0, np.array(stops), left, None
-            )
+            _core.round_steps(left, leaves, none, rows, ones, ones, sums, *rest)
+    with pytest.raises(ValueError, match=r"leaf must lie in 0 \.\. 2"):
+        _core.add_steps(leaf - np.int32(2), np.ones((3, 1)), ones)
+
+
+@given(st.integers(0, 40), st.integers(1, 3), st.integers(0, 2**32 - 1))
+def test_rows_are_parted_and_moved_as_numpy_does(n, n_outputs, seed):
+    random = np.random.default_rng(seed)
+    flags, leaf = random.random(n) < 0.5, random.integers(0, 5, n).astype(np.int32)
+    for found, expected in zip(_core.part_rows(flags), (flags, ~flags), strict=True):
+        np.testing.assert_array_equal(found, np.flatnonzero(expected))
+    value, scores = random.normal(size=(5, n_outputs)), random.normal(size=(n_outputs, n))
+    np.testing.assert_array_equal(_core.add_steps(leaf, value, scores), scores + value[leaf].T)
 
 
 # -- many trees ------------------------------------------------------------------------------------
@@ -182,6 +196,18 @@ def test_slopes_are_derivatives(loss, kind):
         second = (up - 2 * loss.of_rows(y, scores) + down) / step**2
         factor = 4 / 3 if isinstance(loss, SoftmaxLoss) else 1.0
         np.testing.assert_allclose(hessian[output], factor * second, rtol=1e-3, atol=1e-5)
+
+
+@given(st.integers(0, 30), st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_slopes_of_classes_are_those_of_the_reference(n, n_outputs, seed):
+    random = np.random.default_rng(seed)
+    y = random.integers(0, max(n_outputs, 2), n).astype(np.int32)
+    scores = random.normal(size=(n_outputs, n)) * random.choice([0.0, 1.0, 30.0, 1e3], n)
+    found = _core.log_loss_slopes(y, scores, 1e-7)
+    for one, other in zip(found, reference.log_loss_slopes(y, scores, 1e-7), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-15)
+    with pytest.raises(ValueError, match="y must lie in"):
+        _core.log_loss_slopes(np.append(y, np.int32(9)), np.zeros((n_outputs, n + 1)), 1e-7)
 
 
 @pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])

@@ -1,5 +1,6 @@
 // The doors of the ensembles.
 #include "bind.hpp"
+#include "ensembles/losses.hpp"
 #include "ensembles/predict.hpp"
 #include "ensembles/round.hpp"
 
@@ -11,18 +12,32 @@ void expect_probabilities(std::span<const double> stop) {
     throw std::invalid_argument("stop must lie between 0 and 1");
 }
 
-auto round_steps(const Ints& left, const Ints& leaf, const Flags& grew, const Doubles2& gradient,
-                 const Doubles2& hessian, double shrinkage, double temperature, double curvature,
-                 const Doubles& stop, const Ints& feature,
+void expect_leaves(std::span<const std::int32_t> leaf, std::int32_t least, std::size_t m) {
+  const auto end = static_cast<std::int32_t>(m);
+  if (!all_of(leaf, [&](std::int32_t v) { return (v >= least) & (v < end); }))
+    throw std::invalid_argument("leaf must lie in " + std::to_string(least) + " .. " +
+                                std::to_string(end - 1));
+}
+
+// rows: numbers of those that have grown the tree, and of those that weigh it.
+auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const Ints& others,
+                 const Doubles2& gradient, const Doubles2& hessian,
+                 const std::optional<Doubles2>& sums, double shrinkage, double temperature,
+                 double curvature, const Doubles& stop, const Ints& feature,
                  const std::optional<In<std::int8_t, 1>>& slope) {
   const Shape tree = shape(left);
   const std::size_t n = leaf.size(), n_outputs = gradient.shape(0);
-  const RoundRows rows{view(leaf), sized("grew", grew, n),
+  const RoundRows rows{view(leaf),
+                       view(growing),
+                       view(others),
                        sized("gradient", gradient, n_outputs, n),
-                       sized("hessian", hessian, n_outputs, n)};
-  const auto m = static_cast<std::int32_t>(tree.size());
-  if (std::ranges::any_of(rows.leaf, [&](auto v) { return v < -1 || v >= m; }))
-    throw std::invalid_argument("leaf must lie in -1 .. " + std::to_string(m - 1));
+                       sized("hessian", hessian, n_outputs, n),
+                       sized("sums", sums, tree.size())};
+  if (sums && (n_outputs != 1 || sums->shape(1) < 2))
+    throw std::invalid_argument("sums must be of gradients and Hessians of one output");
+  expect_leaves(rows.leaf, kLeaf, tree.size());
+  expect_codes("growing", rows.growing, static_cast<std::int64_t>(n));
+  expect_codes("others", rows.others, static_cast<std::int64_t>(n));
   expect_probabilities(view(stop));
   RoundVote vote{shrinkage, temperature, curvature, view(stop), {}, {}};
   if (slope) {
@@ -33,7 +48,32 @@ auto round_steps(const Ints& left, const Ints& leaf, const Flags& grew, const Do
   const auto loop = [&](auto step, auto weight) {
     return certree::round_steps(tree, rows, vote, step, weight);
   };
-  return run(loop, Rows<double>(m, n_outputs), Column<double>(m));
+  return run(loop, Rows<double>(tree.size(), n_outputs), Column<double>(tree.size()));
+}
+
+auto add_steps(const Ints& leaf, const Doubles2& value, const Doubles2& scores) {
+  const auto before = sized("scores", scores, value.shape(1), leaf.size());
+  expect_leaves(view(leaf), 0, value.shape(0));
+  const auto loop = [&](auto total) { certree::add_steps(view(leaf), view(value), before, total); };
+  return run(loop, Rows<double>(before.n_rows, before.width));
+}
+
+auto log_loss_slopes(const Ints& y, const Doubles2& scores, double least) {
+  const auto before = sized("scores", scores, scores.shape(0), y.size());
+  expect_codes("y", view(y), std::max<std::int64_t>(before.n_rows, 2));
+  const auto loop = [&](auto gradient, auto hessian) {
+    certree::log_loss_slopes(view(y), before, least, gradient, hessian);
+  };
+  return run(loop, Rows<double>(before.n_rows, before.width),
+             Rows<double>(before.n_rows, before.width));
+}
+
+// Numbers of the rows with a flag, and of those without.
+auto part_rows(const In<bool, 1>& flags) {
+  if (flags.size() > 2147483647u) throw std::invalid_argument("flags are more than 2147483647");
+  std::array<std::vector<std::int32_t>, 2> parts;
+  unlocked([&] { parts = certree::part_rows(view(flags)); });
+  return std::tuple(owned(std::move(parts[0])), owned(std::move(parts[1])));
 }
 
 // Single rows must be fast, so the columns are not looked through here: Trees has done it.
@@ -89,10 +129,16 @@ void bind_for(nb::module_& core) {
 }  // namespace
 
 void bind_ensembles(nb::module_& core) {
-  core.def("round_steps", &round_steps, "left"_array, "leaf"_array, "grew"_array, "gradient"_array,
-           "hessian"_array, "shrinkage"_a, "temperature"_a, "curvature"_a, "stop"_array,
-           "feature"_array, "slope"_array_or_none,
+  core.def("part_rows", &part_rows, "flags"_array,
+           "Numbers of the rows that have a flag, and of those that have none.");
+  core.def("log_loss_slopes", &log_loss_slopes, "y"_array, "scores"_array, "least"_a,
+           "(gradient, hessian) of the log loss of each row by its scores.");
+  core.def("round_steps", &round_steps, "left"_array, "leaf"_array, "growing"_array, "others"_array,
+           "gradient"_array, "hessian"_array, "sums"_array_or_none, "shrinkage"_a, "temperature"_a,
+           "curvature"_a, "stop"_array, "feature"_array, "slope"_array_or_none,
            "(steps, weight, log evidence) of a tree whose prunings have been weighed.");
+  core.def("add_steps", &add_steps, "leaf"_array, "value"_array, "scores"_array,
+           "Scores (n_outputs, n) to which the leaf of each row has added its value.");
   bind_for<float>(core);
   bind_for<double>(core);
 }

@@ -156,7 +156,22 @@ class CountedGrower:
         """
         n = self.bins.n_rows
         target = _numbers("gradient", gradient, n), _numbers("hessian", hessian, n)
-        return self._grow(grow_gradients, target, rows, others, features)
+        return self.descend(*target, *self._rows(rows, others), self._features(features))
+
+    def descend(
+        self,
+        gradient: Float64,
+        hessian: Float64,
+        rows: Int32,
+        others: Int32,
+        features: Int32 | None,
+    ) -> CountedTree:
+        """Do what `grow_gradients` does, for columns as the core takes them, which checks them itself.
+
+        Features must ascend; None: all.
+        """
+        features = self._every_feature if features is None else features
+        return self._grow(grow_gradients, (gradient, hessian), rows, others, features)
 
     def grow_classes(
         self,
@@ -208,25 +223,24 @@ class CountedGrower:
         n = self.bins.n_rows
         classes = codes("y", y, n, n_classes)
         target = classes, n_classes, row_weights(sample_weight, n), criterion
-        return self._grow(grow_classes, target, rows, others, features)
+        return self._grow(grow_classes, target, *self._rows(rows, others), self._features(features))
 
     def _grow(
-        self,
-        grow: Any,
-        target: tuple[Any, ...],
-        rows: ArrayLike | None,
-        others: ArrayLike | None,
-        features: ArrayLike | None,
+        self, grow: Any, target: tuple[Any, ...], rows: Int32, others: Int32, features: Int32
     ) -> CountedTree:
+        bins = self.bins
         columns, sums, leaf = grow(
-            self.bins.codes,
-            self.bins.kept,
-            self._features(features),
-            *self._rows(rows, others),
-            *target,
-            *self._options,
+            bins.codes, self._kept, features, rows, others, *target, *self._options
         )
-        return CountedTree(Tree.of(columns, self.bins.n_features), leaf, sums)
+        return CountedTree(Tree.of(columns, bins.n_features), leaf, sums)
+
+    @cached_property
+    def _kept(self) -> tuple[Any, ...]:
+        return self.bins.kept
+
+    @cached_property
+    def _every_feature(self) -> Int32:
+        return np.arange(self.bins.n_features, dtype=np.int32)
 
     @cached_property
     def _options(self) -> tuple[Any, ...]:
@@ -261,10 +275,9 @@ class CountedGrower:
         return growing, np.flatnonzero(rest).astype(np.int32)
 
     def _features(self, features: ArrayLike | None) -> Int32:
-        p = self.bins.n_features
         if features is None:
-            return np.arange(p, dtype=np.int32)
-        return np.unique(_indices("features", features, p))
+            return self._every_feature
+        return np.unique(_indices("features", features, self.bins.n_features))
 
 
 def _groups(interaction_cst: Any, p: int) -> UInt8 | None:
