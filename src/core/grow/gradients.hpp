@@ -122,7 +122,10 @@ class Gradients {
                     const Item* items, const std::size_t* n_bins, bool first,
                     std::int64_t* const* lanes) {
     std::array<BlockSums, kTogether> sums;
-    for (std::size_t f = 0; f < codes.size(); ++f) sums[f].fill({0, 0});
+    for (std::size_t f = 0; f < codes.size(); ++f) {
+      std::fill_n(sums[f].data(), n_bins[f], GradientItem{0, 0});
+      sums[f][kMissingBin] = {0, 0};
+    }
     const auto add = [&]<std::size_t... f>(std::index_sequence<f...> together) {
       add_items(codes.data(), rows, items, sums.data(), together);
     };
