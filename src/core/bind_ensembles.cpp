@@ -12,14 +12,6 @@ void expect_probabilities(std::span<const double> stop) {
     throw std::invalid_argument("stop must lie between 0 and 1");
 }
 
-void expect_leaves(std::span<const std::int32_t> leaf, std::int32_t least, std::size_t m) {
-  const auto end = static_cast<std::int32_t>(m);
-  if (!all_of(leaf, [&](std::int32_t v) { return (v >= least) & (v < end); }))
-    throw std::invalid_argument("leaf must lie in " + std::to_string(least) + " .. " +
-                                std::to_string(end - 1));
-}
-
-// rows: numbers of those that have grown the tree, and of those that weigh it.
 auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const Ints& others,
                  const Doubles2& gradient, const Doubles2& hessian,
                  const std::optional<Doubles2>& sums, double shrinkage, double temperature,
@@ -35,7 +27,10 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
                        sized("sums", sums, tree.size())};
   if (sums && (n_outputs != 1 || sums->shape(1) < 2))
     throw std::invalid_argument("sums must be of gradients and Hessians of one output");
-  expect_leaves(rows.leaf, kLeaf, tree.size());
+  const auto m = static_cast<std::int32_t>(tree.size());
+  unsigned beyond = 0;
+  for (const std::int32_t v : rows.leaf) beyond |= (v < kLeaf) | (v >= m);
+  if (beyond) throw std::invalid_argument("leaf must lie in -1 .. " + std::to_string(m - 1));
   expect_codes("growing", rows.growing, static_cast<std::int64_t>(n));
   expect_codes("others", rows.others, static_cast<std::int64_t>(n));
   expect_probabilities(view(stop));
@@ -53,7 +48,7 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
 
 auto add_steps(const Ints& leaf, const Doubles2& value, const Doubles2& scores) {
   const auto before = sized("scores", scores, value.shape(1), leaf.size());
-  expect_leaves(view(leaf), 0, value.shape(0));
+  expect_codes("leaf", view(leaf), static_cast<std::int64_t>(value.shape(0)));
   const auto loop = [&](auto total) { certree::add_steps(view(leaf), view(value), before, total); };
   return run(loop, Rows<double>(before.n_rows, before.width));
 }

@@ -94,10 +94,11 @@ double mix_priors(Shape tree, std::span<const double> own, std::span<const doubl
   std::vector<double> evidence(n_laws), part(n_laws * m);
   const double theta = 1.0;
   for (std::size_t j = 0; j < n_laws; ++j) {
+    const double stops = std::log(stop[j]), splits = std::log1p(-stop[j]);
     for (std::size_t v = 0; v < m; ++v) {
       if (tree.is_leaf(v)) continue;
-      log_stop[v] = std::log(stop[j]);
-      log_split[v] = std::log1p(-stop[j]);
+      log_stop[v] = stops;
+      log_split[v] = splits;
     }
     const std::span weights(part.data() + j * m, m);
     evidence[j] = weigh(law, {&theta, 1}, {own.data(), 1}, Rule::average, weights, log_odds);

@@ -79,7 +79,11 @@ class CountedSearch {
     std::vector<std::int64_t> prefix;  // (lanes, width) sums up to each bin
     std::vector<std::int64_t> shift;   // (lanes,) of missing values where they go left, else 0
     std::array<double, 256> value;
-    std::vector<std::size_t> order;     // bins of categories
+    Groups groups{0};                   // categories
+    std::vector<std::int64_t> entry;    // (lanes,) of one
+    std::vector<double> numbers;        // that describe it
+    std::vector<std::size_t> place;     // of each in their order
+    std::vector<std::size_t> order;     // their bins
     std::vector<std::int64_t> ordered;  // (lanes, number of categories) their sums
   };
 
@@ -185,26 +189,30 @@ class CountedSearch {
   bool order_categories(const CountedCell& cell, const std::int64_t* sums, std::size_t width,
                         Work& own) const {
     const std::int64_t* const rows = sums + (layout_.n_lanes() - 1) * width;
-    Groups groups(target_.n_of_group());
-    std::vector<std::int64_t> entry(layout_.n_lanes());
-    std::vector<double> numbers(target_.n_of_group());
+    Groups& groups = own.groups;
+    if (groups.width() != target_.n_of_group()) groups = Groups(target_.n_of_group());
+    groups.clear();
+    own.entry.resize(layout_.n_lanes());
+    own.numbers.resize(target_.n_of_group());
     for (std::size_t b = 0; b < width; ++b) {
       if (rows[b] == 0) continue;
-      for (std::size_t l = 0; l < entry.size(); ++l) entry[l] = sums[l * width + b];
-      target_.describe(entry.data(), numbers.data());
-      groups.add(static_cast<std::uint32_t>(b), numbers.data());
+      for (std::size_t l = 0; l < own.entry.size(); ++l) own.entry[l] = sums[l * width + b];
+      target_.describe(own.entry.data(), own.numbers.data());
+      groups.add(static_cast<std::uint32_t>(b), own.numbers.data());
     }
     if (groups.size() < 2) return false;
     if (groups.size() > kFreeCategories &&
         !beyond_chance(groups, groups.total(), target_.scatter(cell.sums.data(), cell.squares)))
       return false;
     const std::vector<double> score = target_.scores(groups, cell.sums.data());
-    std::vector<std::size_t> place(groups.size());
-    std::iota(place.begin(), place.end(), std::size_t{0});
     if (!std::ranges::all_of(score, [](double one) { return std::isfinite(one); })) return false;
-    std::ranges::stable_sort(place, std::less<>(), [&](std::size_t g) { return score[g]; });
+    own.place.resize(groups.size());
+    std::iota(own.place.begin(), own.place.end(), std::size_t{0});
+    std::ranges::sort(own.place, [&](std::size_t a, std::size_t b) {
+      return score[a] < score[b] || (score[a] == score[b] && a < b);
+    });
     own.order.clear();
-    for (const std::size_t g : place) own.order.push_back(groups.code(g));
+    for (const std::size_t g : own.place) own.order.push_back(groups.code(g));
     return true;
   }
 
