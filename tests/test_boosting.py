@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
-from certree import BoostedTreesClassifier, BoostedTreesRegressor, _core, load, save
+from certree import BoostedTreesClassifier, BoostedTreesRegressor, Tree, _core, load, save
 from certree.ensembles import Trees
 from certree.ensembles.losses import (
     GammaLoss,
@@ -160,6 +160,43 @@ def test_trees_say_together_what_they_say_one_by_one(several, seed, data):
             np.testing.assert_array_equal(own, value)
     again = pickle.loads(pickle.dumps(joined))
     np.testing.assert_array_equal(again.add(start, X, 1), expected)
+
+
+@pytest.mark.parametrize("missing_left", [False, True])
+@pytest.mark.parametrize("n", [3, 200])
+def test_many_walks_compare_sets_as_one_does(n, missing_left):
+    sets = [[0, 5, 63], [], [3, 64, 2**31 - 1]]
+    tree = Tree(
+        *([0, 0, 1, 0, 0, 0, 0], [0, 7.5, 0, 0, 0, 0, 0], [1, 3, 5, -1, -1, -1, -1], [1] * 7, 2),
+        missing_left=[missing_left] * 3 + [False] * 4,
+        category_start=np.cumsum([0, *map(len, sets), 0, 0, 0, 0]),
+        categories=np.concatenate(sets).astype(np.int32),
+    )
+    told = [
+        -0.0,
+        0,
+        1,
+        3,
+        5,
+        62,
+        63,
+        64,
+        65,
+        4.5,
+        -1,
+        -5,
+        2**31 - 1,
+        2.0**31,
+        1e300,
+        2.0**52,
+        np.nan,
+    ]
+    X = np.random.default_rng(0).choice(told, (n, 2))
+    leaf = [reference.apply(tree, row[None])[0] for row in X]
+    np.testing.assert_array_equal(tree.apply(X), leaf)
+    value = np.arange(7.0)[:, None]
+    found = Trees.of([tree], [value], 2, 1).add(np.zeros((1, n)), X, 1)
+    np.testing.assert_array_equal(found[0], value[leaf, 0])
 
 
 # -- losses ----------------------------------------------------------------------------------------

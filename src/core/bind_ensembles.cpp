@@ -73,17 +73,36 @@ auto part_rows(const In<bool, 1>& flags) {
 
 // Single rows must be fast, so the columns are not looked through here: Trees has done it.
 TreesView trees_of(const TreeView& nodes, const In<std::int64_t, 1>& root, const Doubles2& value) {
-  return {nodes, view(root), sized("value", value, nodes.left.size())};
+  return {nodes, view(root), sized("value", value, nodes.left.size()), {}};
+}
+
+// Packed nodes, as rows of two numbers.
+using Packed = In<std::uint64_t, 2>;
+static_assert(sizeof(PackedNode) == 2 * sizeof(std::uint64_t));
+
+auto pack_trees(const Ints& feature, const Doubles& threshold, const Ints& left,
+                const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+                const Ints& categories) {
+  const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const std::size_t m = left.size();
+  const auto loop = [&](auto rows) {
+    certree::pack(nodes, {reinterpret_cast<PackedNode*>(rows.data), m});
+  };
+  return run(loop, Rows<std::uint64_t>(m, 2));
 }
 
 template <class Real>
-auto add_trees(const Ints& feature, const Doubles& threshold, const Ints& left,
-               const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+auto add_trees(const Packed& packed, const In<std::int64_t, 1>& category_start,
                const Ints& categories, const In<std::int64_t, 1>& root, const Doubles2& value,
                std::int64_t first, std::int64_t last, const In<Real, 2>& X, const Doubles2& start,
                int n_threads) {
-  const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
-  const TreesView trees = trees_of(nodes, root, value);
+  const std::size_t m = packed.shape(0);
+  TreesView trees{{}, view(root), sized("value", value, m), {}};
+  trees.packed = {reinterpret_cast<const PackedNode*>(sized("packed", packed, m, 2).data), m};
+  if (categories.size() > 0) {
+    trees.nodes.category_start = sized("category_start", category_start, m + 1);
+    trees.nodes.categories = view(categories);
+  }
   if (first < 0 || first > last || std::cmp_greater(last, root.size()))
     throw std::invalid_argument("first and last must be trees");
   const auto x = rows(X);
@@ -111,9 +130,9 @@ auto attribute(const Ints& feature, const Doubles& threshold, const Ints& left,
 
 template <class Real>
 void bind_for(nb::module_& core) {
-  core.def("add_trees", &add_trees<Real>, "feature"_array, "threshold"_array, "left"_array,
-           "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
-           "value"_array, "first"_a, "last"_a, "X"_array, "start"_array, "n_threads"_a,
+  core.def("add_trees", &add_trees<Real>, "packed"_array, "category_start"_array,
+           "categories"_array, "root"_array, "value"_array, "first"_a, "last"_a, "X"_array,
+           "start"_array, "n_threads"_a,
            "Scores (n_outputs, n) to which trees first, ..., last - 1 have added.");
   core.def("attribute", &attribute<Real>, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
@@ -134,6 +153,9 @@ void bind_ensembles(nb::module_& core) {
            "(steps, weight, log evidence) of a tree whose prunings have been weighed.");
   core.def("add_steps", &add_steps, "leaf"_array, "value"_array, "scores"_array,
            "Scores (n_outputs, n) to which the leaf of each row has added its value.");
+  core.def("pack_trees", &pack_trees, "feature"_array, "threshold"_array, "left"_array,
+           "missing_left"_array, "category_start"_array, "categories"_array,
+           "What steps of walks read of each node, in one piece.");
   bind_for<float>(core);
   bind_for<double>(core);
 }
