@@ -1189,6 +1189,19 @@ def log_losses(counts):
 # -- boosting --------------------------------------------------------------------------------------
 
 
+def log_loss_slopes(y, scores, least):
+    """Gradients and Hessians of log loss, (n_outputs, n) each; one output: log odds of class 1."""
+    every = np.vstack([np.zeros_like(scores), scores]) if len(scores) == 1 else scores
+    powers = np.exp(every - every.max(axis=0))
+    share = powers / powers.sum(axis=0)
+    rest = np.stack([np.delete(powers, k, axis=0).sum(axis=0) for k in range(len(every))])
+    variance = np.maximum(share * (rest / powers.sum(axis=0)), least)
+    gradient = share - (y == np.arange(len(every))[:, None])
+    if len(scores) == 1:
+        return gradient[1:], variance[1:]
+    return gradient, variance * len(scores) / (len(scores) - 1)
+
+
 def newton_steps(tree, leaf, gradient, hessian, shrinkage):
     """Step of each node by its rows, drawn to that of its parent."""
     steps = []

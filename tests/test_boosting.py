@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
-from certree import BoostedTreesClassifier, BoostedTreesRegressor, _core, load, save
+from certree import BoostedTreesClassifier, BoostedTreesRegressor, Tree, _core, load, save
 from certree.ensembles import Trees
 from certree.ensembles.losses import (
     GammaLoss,
@@ -57,17 +57,9 @@ def test_a_round_averages_over_all_prunings(tree, n_outputs, n, shrinkage, curva
     grew = random.random(n) < 0.6
     gradient, hessian = random.normal(size=(n_outputs, n)), 0.1 + random.random((n_outputs, n))
     settings = (shrinkage, 0.7, curvature)
-    steps, weight, evidence = _core.round_steps(
-        tree.left,
-        leaf,
-        grew.astype(np.uint8),
-        gradient,
-        hessian,
-        *settings,
-        np.array(stops),
-        tree.feature,
-        None,
-    )
+    sides, slopes = _core.part_rows(grew), (gradient, hessian)
+    rest = (*settings, np.array(stops), tree.feature, None)
+    steps, weight, evidence = _core.round_steps(tree.left, leaf, *sides, *slopes, *rest)
     expected, log_evidence = reference.boosting_round(
         tree, leaf, grew, gradient, hessian, *settings, stops
     )
@@ -81,23 +73,24 @@ def test_a_round_averages_over_all_prunings(tree, n_outputs, n, shrinkage, curva
 def test_a_round_does_not_depend_on_the_order_of_rows(tree, n, seed):
     random = np.random.default_rng(seed)
     leaf = random.choice(np.flatnonzero(tree.is_leaf), n).astype(np.int32)
-    grew = (random.random(n) < 0.6).astype(np.uint8)
+    grew = random.random(n) < 0.6
     gradient, hessian = random.normal(size=(1, n)) * 1e3, random.random((1, n))
     order = random.permutation(n)
     rest = (1.0, 1.0, 0.5, np.array([0.1]), tree.feature, None)
-    first = _core.round_steps(tree.left, leaf, grew, gradient, hessian, *rest)
+    first = _core.round_steps(tree.left, leaf, *_core.part_rows(grew), gradient, hessian, *rest)
     turned = np.ascontiguousarray(gradient[:, order]), np.ascontiguousarray(hessian[:, order])
-    second = _core.round_steps(tree.left, leaf[order], grew[order], *turned, *rest)
+    sides = _core.part_rows(grew[order])
+    second = _core.round_steps(tree.left, leaf[order], *sides, *turned, *rest)
     for one, other in zip(first[:2], second[:2], strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_without_a_vote_the_whole_tree_steps():
     left, feature = np.array([1, -1, -1], dtype=np.int32), np.zeros(3, dtype=np.int32)
-    leaf, grew = np.array([1, 2, 2, -1], dtype=np.int32), np.ones(4, dtype=np.uint8)
-    gradient = np.array([[1.0, -2.0, -4.0, 100.0]])
+    leaf, sides = np.array([1, 2, 2, -1], dtype=np.int32), _core.part_rows(np.ones(4, dtype=bool))
+    slopes = np.array([[1.0, -2.0, -4.0, 100.0]]), np.ones((1, 4))
     steps, weight, _ = _core.round_steps(
-        left, leaf, grew, gradient, np.ones((1, 4)), 0.0, 1.0, 0.5, np.zeros(0), feature, None
+        left, leaf, *sides, *slopes, 0.0, 1.0, 0.5, np.zeros(0), feature, None
     )
     np.testing.assert_allclose(steps[1:, 0], [-1.0, 3.0])
     assert weight.tolist() == [0.0, 1.0, 1.0]
@@ -105,17 +98,29 @@ def test_without_a_vote_the_whole_tree_steps():
 
 def test_the_door_of_rounds_checks():
     left = np.array([1, -1, -1], dtype=np.int32)
-    leaf, grew = np.array([1, 2], dtype=np.int32), np.ones(2, dtype=np.uint8)
-    ones = np.ones((1, 2))
-    for leaves, stops, message in (
-        (leaf + np.int32(1), [0.5], r"leaf must lie in -1 \.\. 2"),
-        (leaf, [0.0], "stop must lie between 0 and 1"),
-        (leaf[:1], [0.5], "length 2, expected 1"),
+    leaf, none = np.array([1, 2], dtype=np.int32), np.zeros(0, dtype=np.int32)
+    both, ones = np.arange(2, dtype=np.int32), np.ones((1, 2))
+    for leaves, rows, stops, message in (
+        (leaf + np.int32(1), both, [0.5], r"leaf must lie in -1 \.\. 2"),
+        (leaf, both + np.int32(1), [0.5], r"others must lie in 0 \.\. 1"),
+        (leaf, both, [0.0], "stop must lie between 0 and 1"),
+        (leaf[:1], both, [0.5], "length 2, expected 1"),
     ):
+        rest = (1.0, 1.0, 1.0, np.array(stops), left, None)
         with pytest.raises(ValueError, match=message):
-            _core.round_steps(
-                left, leaves, grew, ones, ones, 1.0, 1.0, 1.0, np.array(stops), left, None
-            )
+            _core.round_steps(left, leaves, none, rows, ones, ones, *rest)
+    with pytest.raises(ValueError, match=r"leaf must lie in 0 \.\. 2"):
+        _core.add_steps(leaf - np.int32(2), np.ones((3, 1)), ones)
+
+
+@given(st.integers(0, 40), st.integers(1, 3), st.integers(0, 2**32 - 1))
+def test_rows_are_parted_and_moved_as_numpy_does(n, n_outputs, seed):
+    random = np.random.default_rng(seed)
+    flags, leaf = random.random(n) < 0.5, random.integers(0, 5, n).astype(np.int32)
+    for found, expected in zip(_core.part_rows(flags), (flags, ~flags), strict=True):
+        np.testing.assert_array_equal(found, np.flatnonzero(expected))
+    value, scores = random.normal(size=(5, n_outputs)), random.normal(size=(n_outputs, n))
+    np.testing.assert_array_equal(_core.add_steps(leaf, value, scores), scores + value[leaf].T)
 
 
 # -- many trees ------------------------------------------------------------------------------------
@@ -146,6 +151,43 @@ def test_trees_say_together_what_they_say_one_by_one(several, seed, data):
             np.testing.assert_array_equal(own, value)
     again = pickle.loads(pickle.dumps(joined))
     np.testing.assert_array_equal(again.add(start, X, 1), expected)
+
+
+@pytest.mark.parametrize("missing_left", [False, True])
+@pytest.mark.parametrize("n", [3, 200])
+def test_many_walks_compare_sets_as_one_does(n, missing_left):
+    sets = [[0, 5, 63], [], [3, 64, 2**31 - 1]]
+    tree = Tree(
+        *([0, 0, 1, 0, 0, 0, 0], [0, 7.5, 0, 0, 0, 0, 0], [1, 3, 5, -1, -1, -1, -1], [1] * 7, 2),
+        missing_left=[missing_left] * 3 + [False] * 4,
+        category_start=np.cumsum([0, *map(len, sets), 0, 0, 0, 0]),
+        categories=np.concatenate(sets).astype(np.int32),
+    )
+    told = [
+        -0.0,
+        0,
+        1,
+        3,
+        5,
+        62,
+        63,
+        64,
+        65,
+        4.5,
+        -1,
+        -5,
+        2**31 - 1,
+        2.0**31,
+        1e300,
+        2.0**52,
+        np.nan,
+    ]
+    X = np.random.default_rng(0).choice(told, (n, 2))
+    leaf = [reference.apply(tree, row[None])[0] for row in X]
+    np.testing.assert_array_equal(tree.apply(X), leaf)
+    value = np.arange(7.0)[:, None]
+    found = Trees.of([tree], [value], 2, 1).add(np.zeros((1, n)), X, 1)
+    np.testing.assert_array_equal(found[0], value[leaf, 0])
 
 
 # -- losses ----------------------------------------------------------------------------------------
@@ -182,6 +224,18 @@ def test_slopes_are_derivatives(loss, kind):
         second = (up - 2 * loss.of_rows(y, scores) + down) / step**2
         factor = 4 / 3 if isinstance(loss, SoftmaxLoss) else 1.0
         np.testing.assert_allclose(hessian[output], factor * second, rtol=1e-3, atol=1e-5)
+
+
+@given(st.integers(0, 30), st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_slopes_of_classes_are_those_of_the_reference(n, n_outputs, seed):
+    random = np.random.default_rng(seed)
+    y = random.integers(0, max(n_outputs, 2), n).astype(np.int32)
+    scores = random.normal(size=(n_outputs, n)) * random.choice([0.0, 1.0, 30.0, 1e3], n)
+    found = _core.log_loss_slopes(y, scores, 1e-7)
+    for one, other in zip(found, reference.log_loss_slopes(y, scores, 1e-7), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-15)
+    with pytest.raises(ValueError, match="y must lie in"):
+        _core.log_loss_slopes(np.append(y, np.int32(9)), np.zeros((n_outputs, n + 1)), 1e-7)
 
 
 @pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])

@@ -89,9 +89,17 @@ auto sized(const char* name, const std::optional<Array>& array, std::size_t n_ro
   return array ? sized(name, *array, n_rows) : decltype(view(*array)){};
 }
 
+// Whether all codes lie in 0 .. n_codes - 1. Looked through to the end, so that lanes can be used.
+inline bool are_codes(std::span<const std::int32_t> codes, std::int64_t n_codes) {
+  const auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(n_codes, 0, 1LL << 31));
+  unsigned beyond = 0;
+  for (const std::int32_t c : codes) beyond |= static_cast<std::uint32_t>(c) >= most;
+  return beyond == 0;
+}
+
 inline void expect_codes(const char* name, std::span<const std::int32_t> codes,
                          std::int64_t n_codes) {
-  if (std::any_of(codes.begin(), codes.end(), [&](auto c) { return c < 0 || c >= n_codes; }))
+  if (!are_codes(codes, n_codes))
     throw std::invalid_argument(std::string(name) + " must lie in 0 .. " +
                                 std::to_string(n_codes - 1));
 }

@@ -1,5 +1,6 @@
 // The doors of the ensembles.
 #include "bind.hpp"
+#include "ensembles/losses.hpp"
 #include "ensembles/predict.hpp"
 #include "ensembles/round.hpp"
 
@@ -11,18 +12,21 @@ void expect_probabilities(std::span<const double> stop) {
     throw std::invalid_argument("stop must lie between 0 and 1");
 }
 
-auto round_steps(const Ints& left, const Ints& leaf, const Flags& grew, const Doubles2& gradient,
-                 const Doubles2& hessian, double shrinkage, double temperature, double curvature,
-                 const Doubles& stop, const Ints& feature,
+auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const Ints& others,
+                 const Doubles2& gradient, const Doubles2& hessian, double shrinkage,
+                 double temperature, double curvature, const Doubles& stop, const Ints& feature,
                  const std::optional<In<std::int8_t, 1>>& slope) {
   const Shape tree = shape(left);
   const std::size_t n = leaf.size(), n_outputs = gradient.shape(0);
-  const RoundRows rows{view(leaf), sized("grew", grew, n),
+  const RoundRows rows{view(leaf), view(growing), view(others),
                        sized("gradient", gradient, n_outputs, n),
                        sized("hessian", hessian, n_outputs, n)};
   const auto m = static_cast<std::int32_t>(tree.size());
-  if (std::ranges::any_of(rows.leaf, [&](auto v) { return v < -1 || v >= m; }))
-    throw std::invalid_argument("leaf must lie in -1 .. " + std::to_string(m - 1));
+  unsigned beyond = 0;
+  for (const std::int32_t v : rows.leaf) beyond |= (v < kLeaf) | (v >= m);
+  if (beyond) throw std::invalid_argument("leaf must lie in -1 .. " + std::to_string(m - 1));
+  expect_codes("growing", rows.growing, static_cast<std::int64_t>(n));
+  expect_codes("others", rows.others, static_cast<std::int64_t>(n));
   expect_probabilities(view(stop));
   RoundVote vote{shrinkage, temperature, curvature, view(stop), {}, {}};
   if (slope) {
@@ -33,22 +37,66 @@ auto round_steps(const Ints& left, const Ints& leaf, const Flags& grew, const Do
   const auto loop = [&](auto step, auto weight) {
     return certree::round_steps(tree, rows, vote, step, weight);
   };
-  return run(loop, Rows<double>(m, n_outputs), Column<double>(m));
+  return run(loop, Rows<double>(tree.size(), n_outputs), Column<double>(tree.size()));
+}
+
+auto add_steps(const Ints& leaf, const Doubles2& value, const Doubles2& scores) {
+  const auto before = sized("scores", scores, value.shape(1), leaf.size());
+  expect_codes("leaf", view(leaf), static_cast<std::int64_t>(value.shape(0)));
+  const auto loop = [&](auto total) { certree::add_steps(view(leaf), view(value), before, total); };
+  return run(loop, Rows<double>(before.n_rows, before.width));
+}
+
+auto log_loss_slopes(const Ints& y, const Doubles2& scores, double least) {
+  const auto before = sized("scores", scores, scores.shape(0), y.size());
+  expect_codes("y", view(y), std::max<std::int64_t>(before.n_rows, 2));
+  const auto loop = [&](auto gradient, auto hessian) {
+    certree::log_loss_slopes(view(y), before, least, gradient, hessian);
+  };
+  return run(loop, Rows<double>(before.n_rows, before.width),
+             Rows<double>(before.n_rows, before.width));
+}
+
+// Numbers of the rows with a flag, and of those without.
+auto part_rows(const In<bool, 1>& flags) {
+  if (flags.size() > 2147483647u) throw std::invalid_argument("flags are more than 2147483647");
+  std::array<std::vector<std::int32_t>, 2> parts;
+  unlocked([&] { parts = certree::part_rows(view(flags)); });
+  return std::tuple(owned(std::move(parts[0])), owned(std::move(parts[1])));
 }
 
 // Single rows must be fast, so the columns are not looked through here: Trees has done it.
 TreesView trees_of(const TreeView& nodes, const In<std::int64_t, 1>& root, const Doubles2& value) {
-  return {nodes, view(root), sized("value", value, nodes.left.size())};
+  return {nodes, view(root), sized("value", value, nodes.left.size()), {}};
+}
+
+// Packed nodes, as rows of two numbers.
+using Packed = In<std::uint64_t, 2>;
+static_assert(sizeof(PackedNode) == 2 * sizeof(std::uint64_t));
+
+auto pack_trees(const Ints& feature, const Doubles& threshold, const Ints& left,
+                const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+                const Ints& categories) {
+  const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const std::size_t m = left.size();
+  const auto loop = [&](auto rows) {
+    certree::pack(nodes, {reinterpret_cast<PackedNode*>(rows.data), m});
+  };
+  return run(loop, Rows<std::uint64_t>(m, 2));
 }
 
 template <class Real>
-auto add_trees(const Ints& feature, const Doubles& threshold, const Ints& left,
-               const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+auto add_trees(const Packed& packed, const In<std::int64_t, 1>& category_start,
                const Ints& categories, const In<std::int64_t, 1>& root, const Doubles2& value,
                std::int64_t first, std::int64_t last, const In<Real, 2>& X, const Doubles2& start,
                int n_threads) {
-  const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
-  const TreesView trees = trees_of(nodes, root, value);
+  const std::size_t m = packed.shape(0);
+  TreesView trees{{}, view(root), sized("value", value, m), {}};
+  trees.packed = {reinterpret_cast<const PackedNode*>(sized("packed", packed, m, 2).data), m};
+  if (categories.size() > 0) {
+    trees.nodes.category_start = sized("category_start", category_start, m + 1);
+    trees.nodes.categories = view(categories);
+  }
   if (first < 0 || first > last || std::cmp_greater(last, root.size()))
     throw std::invalid_argument("first and last must be trees");
   const auto x = rows(X);
@@ -76,9 +124,9 @@ auto attribute(const Ints& feature, const Doubles& threshold, const Ints& left,
 
 template <class Real>
 void bind_for(nb::module_& core) {
-  core.def("add_trees", &add_trees<Real>, "feature"_array, "threshold"_array, "left"_array,
-           "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
-           "value"_array, "first"_a, "last"_a, "X"_array, "start"_array, "n_threads"_a,
+  core.def("add_trees", &add_trees<Real>, "packed"_array, "category_start"_array,
+           "categories"_array, "root"_array, "value"_array, "first"_a, "last"_a, "X"_array,
+           "start"_array, "n_threads"_a,
            "Scores (n_outputs, n) to which trees first, ..., last - 1 have added.");
   core.def("attribute", &attribute<Real>, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
@@ -89,10 +137,19 @@ void bind_for(nb::module_& core) {
 }  // namespace
 
 void bind_ensembles(nb::module_& core) {
-  core.def("round_steps", &round_steps, "left"_array, "leaf"_array, "grew"_array, "gradient"_array,
-           "hessian"_array, "shrinkage"_a, "temperature"_a, "curvature"_a, "stop"_array,
-           "feature"_array, "slope"_array_or_none,
+  core.def("part_rows", &part_rows, "flags"_array,
+           "Numbers of the rows that have a flag, and of those that have none.");
+  core.def("log_loss_slopes", &log_loss_slopes, "y"_array, "scores"_array, "least"_a,
+           "(gradient, hessian) of the log loss of each row by its scores.");
+  core.def("round_steps", &round_steps, "left"_array, "leaf"_array, "growing"_array, "others"_array,
+           "gradient"_array, "hessian"_array, "shrinkage"_a, "temperature"_a, "curvature"_a,
+           "stop"_array, "feature"_array, "slope"_array_or_none,
            "(steps, weight, log evidence) of a tree whose prunings have been weighed.");
+  core.def("add_steps", &add_steps, "leaf"_array, "value"_array, "scores"_array,
+           "Scores (n_outputs, n) to which the leaf of each row has added its value.");
+  core.def("pack_trees", &pack_trees, "feature"_array, "threshold"_array, "left"_array,
+           "missing_left"_array, "category_start"_array, "categories"_array,
+           "What steps of walks read of each node, in one piece.");
   bind_for<float>(core);
   bind_for<double>(core);
 }

@@ -7,36 +7,42 @@
 namespace certree {
 namespace {
 
+PackedNode packed_leaf(std::size_t v) {
+  return {std::bit_cast<std::uint64_t>(kInfinity), 1, static_cast<std::int32_t>(v)};
+}
+
+PackedNode packed_inner(const TreeView& tree, std::size_t v) {
+  const auto compared = 2 * static_cast<std::uint32_t>(tree.feature[v]) + tree.missing_left[v];
+  if (tree.category_start.empty() || tree.category_start[v] == tree.category_start[v + 1])
+    return {std::bit_cast<std::uint64_t>(tree.threshold[v]), compared, tree.left[v]};
+  const auto begin = static_cast<std::size_t>(tree.category_start[v]);
+  const auto set =
+      tree.categories.subspan(begin, static_cast<std::size_t>(tree.category_start[v + 1]) - begin);
+  std::uint64_t bits = 0;
+  if (set.back() < 64)
+    for (const std::int32_t category : set) bits |= std::uint64_t{1} << category;
+  return {bits, compared, ~tree.left[v]};
+}
+
 template <class Real, class Steps>
-void apply_packed(const Step* packed, const Steps& steps, const Table<const Real>& X,
+void apply_packed(const PackedNode* packed, const Steps& steps, const Table<const Real>& X,
                   std::int64_t begin, std::int64_t end, std::int32_t* leaf) {
   Tally tally;
   for (std::int64_t i = begin; i < end; i += kGroup) {
     const std::int64_t width = std::min(kGroup, end - i);
-    std::int32_t node[kGroup] = {};
-    walk_group(packed, steps, X, i, width, node, tally);
-    std::copy(node, node + width, leaf + i);
+    std::fill_n(leaf + i, width, 0);
+    const auto row = [&](std::int64_t w) { return X.row(i + w); };
+    walk_group(packed, steps, row, width, leaf + i, tally);
   }
   tally.pay();
 }
 
-template <class Real, class Steps>
-void apply_with(const TreeView& tree, const Steps& steps, const Table<const Real>& X, int n_threads,
-                std::int32_t* leaf) {
-  const std::size_t m = tree.left.size();
-  if (X.n_rows <
-      static_cast<std::int64_t>(m / 8 + 32)) {  // packing the nodes would cost more than it saves
+template <class Real>
+void apply_one_by_one(const TreeView& tree, const Table<const Real>& X, std::int32_t* leaf) {
+  with_steps(tree, [&](const auto& steps) {
     Tally tally;
     for (std::int64_t i = 0; i < X.n_rows; ++i) leaf[i] = walk(tree, steps, X.row(i), 0, tally);
     tally.pay();
-    return;
-  }
-  const auto packed = make_buffer<Step>(m);
-  for (const std::size_t v : turns(m)) packed[v] = {tree, v};
-  constexpr std::int64_t kBlock = 1 << 14;
-  parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
-    const std::int64_t begin = block * kBlock, end = std::min(X.n_rows, begin + kBlock);
-    apply_packed(packed.get(), steps, X, begin, end, leaf);
   });
 }
 
@@ -110,9 +116,26 @@ void mark_with(const TreeView& tree, const Steps& steps, const Table<const Real>
 
 }  // namespace
 
+void pack(const TreeView& tree, std::span<PackedNode> packed) {
+  for (const std::size_t v : turns(packed.size()))
+    packed[v] = tree.left[v] == kLeaf ? packed_leaf(v) : packed_inner(tree, v);
+}
+
 template <class Real>
 void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<std::int32_t> leaf) {
-  with_steps(tree, [&](const auto& steps) { apply_with(tree, steps, X, n_threads, leaf.data()); });
+  const std::size_t m = tree.left.size();
+  // Packing the nodes would cost more than it saves.
+  if (X.n_rows < static_cast<std::int64_t>(m / 8 + 32))
+    return apply_one_by_one(tree, X, leaf.data());
+  const auto packed = make_buffer<PackedNode>(m);
+  pack(tree, {packed.get(), m});
+  constexpr std::int64_t kBlock = 1 << 14;
+  with_packed_steps(tree, [&](const auto& steps) {
+    parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
+      const std::int64_t begin = block * kBlock, end = std::min(X.n_rows, begin + kBlock);
+      apply_packed(packed.get(), steps, X, begin, end, leaf.data());
+    });
+  });
 }
 
 template <class Real>

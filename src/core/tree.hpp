@@ -40,6 +40,17 @@ struct TreeView {
   std::span<const std::int32_t> categories;
 };
 
+// What a step of many walks reads, in one piece of memory. A leaf leads to itself, so that walks go
+// on side by side until all have arrived.
+struct PackedNode {
+  std::uint64_t bits;      // of the threshold; or one for each category of the set, 0: look it up
+  std::uint32_t compared;  // twice the feature, and one more where NaN goes left
+  std::int32_t left;       // its complement where a set is compared
+};
+
+// packed: (m,)
+void pack(const TreeView& tree, std::span<PackedNode> packed);
+
 // The columns of a tree that is being grown; they become NumPy arrays without a copy.
 struct TreeColumns {
   std::vector<std::int32_t> feature;

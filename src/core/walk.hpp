@@ -1,6 +1,9 @@
 // How rows walk down a tree, or many trees whose nodes stand one after the other.
 #pragma once
 
+#include <array>
+#include <bit>
+
 #include "numbers.hpp"
 #include "tree.hpp"
 
@@ -57,6 +60,10 @@ struct Sets {
     return step.left + (holds(first, last, step.value(x)) == step.missing_left());
   }
 
+  bool has(std::int32_t v, double value) const {
+    return holds(categories + start[v], categories + start[v + 1], value);
+  }
+
   static bool holds(const std::int32_t* first, const std::int32_t* last, double value) {
     if (!(value >= 0.0 && value <= std::numeric_limits<std::int32_t>::max())) return false;
     const auto category = static_cast<std::int32_t>(value);
@@ -64,23 +71,75 @@ struct Sets {
   }
 };
 
-// Rows are walked in groups, so that the memory accesses of one hide behind those of the others.
-constexpr std::int64_t kGroup = 16;
+template <class Real>
+double value(const PackedNode& node, const Real* x) {
+  return static_cast<double>(x[node.compared >> 1]);
+}
 
-// Rows i, ..., i + width - 1 go on from their nodes, (width,), to leaves.
-template <class Real, class Steps>
-CERTREE_INLINE void walk_group(const Step* packed, const Steps& steps, const Table<const Real>& X,
-                               std::int64_t i, std::int64_t width, std::int32_t* node,
-                               Tally& tally) {
-  for (bool walking = true; walking;) {
-    walking = false;
-    tally.add(width);
-    for (std::int64_t w = 0; w < width; ++w) {
-      const Step& step = packed[node[w]];
-      if (step.left == kLeaf) continue;
-      node[w] = steps.next(step, node[w], X.row(i + w));
-      walking = true;
+// Whether a value goes right that is compared with the threshold. No short cuts: a branch here
+// would be guessed wrong half of the time.
+CERTREE_INLINE int is_beyond(const PackedNode& node, double here) {
+  const int beyond = !(here <= std::bit_cast<double>(node.bits));
+  return beyond & ~(static_cast<int>(node.compared & 1) & static_cast<int>(here != here));
+}
+
+// Steps of packed nodes none of which compares categories.
+struct PackedThresholds {
+  template <class Real>
+  CERTREE_INLINE std::int32_t next(const PackedNode& node, std::int32_t, const Real* x) const {
+    return node.left + is_beyond(node, value(node, x));
+  }
+};
+
+// Steps of packed nodes some of which do: both comparisons are made, and one counts.
+struct PackedSets {
+  Sets sets;
+
+  template <class Real>
+  CERTREE_INLINE std::int32_t next(const PackedNode& node, std::int32_t v, const Real* x) const {
+    const double here = value(node, x);
+    const std::int32_t is_set = node.left >> 31;
+    int held = has_bit(node.bits, here);
+    if ((node.bits == 0) & (is_set != 0)) [[unlikely]]
+      held = sets.has(v, here);
+    const int by_set = held == static_cast<int>(node.compared & 1);
+    return (node.left ^ is_set) + ((by_set & is_set) | (is_beyond(node, here) & ~is_set));
+  }
+
+  // A whole number that is added to 2^52 stands in the last bits of the sum.
+  static CERTREE_INLINE int has_bit(std::uint64_t bits, double here) {
+    constexpr double kWhole = 0x1p52;
+    const double sum = here + kWhole;
+    const std::uint64_t place =
+        std::bit_cast<std::uint64_t>(sum) - std::bit_cast<std::uint64_t>(kWhole);
+    const int is_place = static_cast<int>(place < 64) & static_cast<int>(sum - kWhole == here);
+    return is_place & static_cast<int>(bits >> (place & 63));
+  }
+};
+
+// So many walks go on side by side, so that the memory accesses of one hide behind those of others.
+constexpr std::int64_t kGroup = 64;
+
+// Walks go on from their nodes, (width,) and at most kGroup, to leaves; row(w) is what walk w looks
+// at. Those that have arrived are left out soon: paths are of very different lengths.
+template <class Steps, class Rows>
+CERTREE_INLINE void walk_group(const PackedNode* packed, const Steps& steps, const Rows& row,
+                               std::int64_t width, std::int32_t* node, Tally& tally) {
+  std::array<std::uint8_t, kGroup> walking;
+  std::iota(walking.begin(), walking.end(), std::uint8_t{0});
+  for (std::int64_t n = width; n > 0;) {
+    tally.add(2 * n);
+    std::int64_t n_left = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::uint8_t w = walking[static_cast<std::size_t>(i)];
+      const auto* const x = row(w);
+      const std::int32_t first = steps.next(packed[node[w]], node[w], x);
+      const std::int32_t second = steps.next(packed[first], first, x);
+      node[w] = second;
+      walking[static_cast<std::size_t>(n_left)] = w;
+      n_left += second != first;
     }
+    n = n_left;
   }
 }
 
@@ -101,6 +160,15 @@ void with_steps(const TreeView& tree, const Call& call) {
     call(Thresholds{});
   else
     call(Sets{tree.category_start.data(), tree.categories.data()});
+}
+template <class Call>
+void with_packed_steps(const TreeView& tree, const Call& call) {
+  with_steps(tree, [&]<class Steps>(const Steps& steps) {
+    if constexpr (std::is_same_v<Steps, Sets>)
+      call(PackedSets{steps});
+    else
+      call(PackedThresholds{});
+  });
 }
 
 }  // namespace

@@ -150,12 +150,12 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
                 )
             scores = _constant(start, len(training.y))
             run.scores = before.add(scores, training.X, threads(self.n_jobs))
-            run.importances += self._importances
         with progress(self.verbose > 0, n_rounds - first, type(self).__name__) as advance:
             for number in range(first, n_rounds):
                 run.advance(number)
                 advance()
-        self.start_, self.n_iter_, self._importances = start, n_rounds, run.importances
+        self.start_, self.n_iter_ = start, n_rounds
+        self._importances = run.importances(None if before is None else self._importances)
         self.trees_ = run.since(0) if before is None else before.plus(run.since(0))
         self._judge(X_val, y_val)
         return self

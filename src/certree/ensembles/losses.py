@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_softmax, softmax, xlogy
+from scipy.special import log_softmax, xlogy
 
-from certree.arrays import Float64
+from certree._core import log_loss_slopes
+from certree.arrays import Float64, plain
 
 # Hessians are kept from 0, where a step would have no end.
 _LEAST_HESSIAN = 1e-7
@@ -63,8 +64,7 @@ class LogLoss(_Likelihood):
 
     def slopes(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
         """Errors of the probabilities, and their variances."""
-        share = expit(scores)
-        return share - y, np.maximum(share * (1 - share), _LEAST_HESSIAN)
+        return _slopes_of_classes(y, scores)
 
     def of_rows(self, y: NDArray[Any], scores: Float64) -> Float64:
         """Negative log probability of the class."""
@@ -91,16 +91,16 @@ class SoftmaxLoss(_Likelihood):
         Each score is moved by itself, which the factor makes up for (Friedman, "Greedy function
         approximation", 2001, Section 4.6).
         """
-        share = softmax(scores, axis=0)
-        factor = self.n_outputs / (self.n_outputs - 1)
-        hessian = np.maximum(share * (1 - share), _LEAST_HESSIAN) * factor
-        share[y, np.arange(len(y))] -= 1
-        return share, hessian
+        return _slopes_of_classes(y, scores)
 
     def of_rows(self, y: NDArray[Any], scores: Float64) -> Float64:
         """Negative log probability of the class."""
         found: Float64 = -log_softmax(scores, axis=0)[y, np.arange(len(y))]
         return found
+
+
+def _slopes_of_classes(y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
+    return log_loss_slopes(plain(y, np.int32), scores, _LEAST_HESSIAN)
 
 
 class _OfNumbers:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import round_steps
+from certree._core import add_steps, part_rows, round_steps
 from certree.arrays import Float64
 from certree.ensembles.losses import Loss
 from certree.ensembles.trees import Trees
@@ -16,12 +16,14 @@ from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
 from certree.grow.growing import Slopes
 from certree.rows.hashes import UInt64, content_keys, mix
-from certree.tree import Tree
+from certree.tree import LEAF, Tree
 
 # Stop probabilities of the branching priors that a round mixes.
 STOPS = (0.02, 0.1, 0.5)
 # Rows that weigh have shaped the scores that they weigh, so their Hessians count half.
 CURVATURE = 0.5
+
+_STOPS, _NO_STOPS = np.array(STOPS), np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,7 @@ class Rounds:
     scores: Float64
     trees: list[Tree] = field(default_factory=list)
     values: list[Float64] = field(default_factory=list)
-    importances: Float64 = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.importances = np.zeros(self.grower.bins.n_features)
+    rows: list[Float64] = field(default_factory=list)  # growing ones in each node
 
     def advance(self, number: int) -> None:
         """Make round `number`."""
@@ -87,34 +86,33 @@ class Rounds:
         if self.weight is not None:
             gradient, hessian = gradient * self.weight, hessian * self.weight
         mixed_gradient, mixed_hessian = _mixed(random, gradient, hessian)
-        tree, leaf, sums = self.grower.grow_gradients(
+        tree, leaf, sums = self.grower.descend(
             mixed_gradient * counts_as,
             mixed_hessian * counts_as,
-            rows=rows,
-            others=others,
-            features=self._features(random, number),
-            bins=self._bins(random, number),
+            rows,
+            others,
+            self._features(random, number),
+            self._bins(random, number),
         )
-        grew = np.zeros(len(self.y), dtype=np.uint8)
-        grew[rows] = 1
         steps, _, _ = round_steps(
             tree.left,
             leaf,
-            grew,
+            rows,
+            others,
             gradient,
             hessian,
             self.settings.l2_regularization,
             1.0 / self.loss.dispersion(self.y, self.scores, self.weight),
             CURVATURE,
-            np.array(STOPS if self.settings.votes else ()),
+            _STOPS if self.settings.votes else _NO_STOPS,
             tree.feature,
             self.settings.slopes,
         )
         value = self.settings.learning_rate * steps
-        self.scores = self.scores + value[leaf].T
+        self.scores = add_steps(leaf, value, self.scores)
         self.trees.append(tree)
         self.values.append(value)
-        self._weigh_features(tree, value, sums[:, 2])
+        self.rows.append(sums[:, 2])
 
     def since(self, first: int) -> Trees:
         """The trees from one on."""
@@ -122,12 +120,17 @@ class Rounds:
         p, n_outputs = self.grower.bins.n_features, len(self.scores)
         return Trees.of(self.trees[part], self.values[part], p, n_outputs)
 
-    def _weigh_features(self, tree: Tree, value: Float64, rows: Float64) -> None:
-        """Add how far the cuts of a tree move rows, of which there are so many in each node."""
-        inner = np.flatnonzero(~tree.is_leaf)
-        for child in (tree.left[inner], tree.left[inner] + 1):
-            moved = rows[child] * ((value[child] - value[inner]) ** 2).sum(axis=1)
-            np.add.at(self.importances, tree.feature[inner], moved)
+    def importances(self, before: Float64 | None = None) -> Float64:
+        """How far the cuts by each feature move rows, squared, (p,), with those of rounds before."""
+        trees = self.since(0)
+        inner = np.flatnonzero(trees.left != LEAF)
+        # One node after the other, so that it does not matter which fit has made which round.
+        child = trees.left[inner, None] + [0, 1]
+        moved = np.square(trees.value[child] - trees.value[inner, None]).sum(axis=2)
+        total = np.zeros(trees.n_features) if before is None else before.copy()
+        rows = np.concatenate([np.zeros(0), *self.rows])[child]
+        np.add.at(total, np.repeat(trees.feature[inner], 2), (rows * moved).ravel())
+        return total
 
     def _drawn(
         self, random: np.random.Generator
@@ -140,20 +143,20 @@ class Rounds:
         # Keys are mixed already: a product with an odd number deals them anew.
         mixed = self.keys * (random.integers(2**64, dtype=np.uint64) | np.uint64(1))
         if share == 1:
-            return *_sides(np.ones(len(mixed), dtype=bool)), np.ones(len(mixed))
+            return *part_rows(np.ones(len(mixed), dtype=bool)), np.ones(len(mixed))
         grows = mixed < np.uint64(share * 2.0**64)
         if not grows.any():
             grows[mixed.argmin()] = True
         bits = mix(self.keys ^ random.integers(2**64, dtype=np.uint64)) >> np.uint64(11)
-        return *_sides(grows), -np.log((bits + 0.5) * 2.0**-53)
+        return *part_rows(grows), -np.log((bits + 0.5) * 2.0**-53)
 
-    def _bins(self, random: np.random.Generator, number: int) -> Bins | None:
-        """Bins whose edges alone the tree of a round may cut; None: all."""
+    def _bins(self, random: np.random.Generator, number: int) -> Bins:
+        """Bins whose edges alone the tree of a round may cut."""
         thresholds = self.settings.thresholds
         # The next ones once all shares of the features have had their turn.
         n_edges = thresholds[number // len(self.settings.feature_shares) % len(thresholds)]
         key = int(random.integers(2**64, dtype=np.uint64))
-        return None if n_edges is None else self.grower.bins.coarser(n_edges, key)
+        return self.grower.bins if n_edges is None else self.grower.bins.coarser(n_edges, key)
 
     def _features(self, random: np.random.Generator, number: int) -> NDArray[np.int32] | None:
         """The features that the trees of a round may compare; None: all."""
@@ -163,11 +166,6 @@ class Rounds:
         if n_drawn == p:
             return None
         return np.sort(random.choice(p, n_drawn, replace=False)).astype(np.int32)
-
-
-def _sides(grows: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Numbers of the rows that do something, and of those that do not."""
-    return np.flatnonzero(grows).astype(np.int32), np.flatnonzero(~grows).astype(np.int32)
 
 
 def _mixed(

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import add_trees, attribute
+from certree._core import add_trees, attribute, pack_trees
 from certree.arrays import Float64, Int32, Int64, OfColumns
 from certree.tree import LEAF, Tree
 
@@ -15,7 +16,7 @@ from certree.tree import LEAF, Tree
 _Nodes = tuple[Int32, Float64, Int32, NDArray[np.bool_], Int64, Int32]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Trees(OfColumns):
     """Trees whose nodes stand one after the other.
 
@@ -125,22 +126,27 @@ class Trees(OfColumns):
     ) -> Float64:
         """Scores (n_outputs, n) of rows, with what trees first .. last - 1 say added in turn."""
         last = len(self) if last is None else last
-        added: Any = add_trees  # whose overloads mypy does not tell apart behind a star
-        total: Float64 = added(*self._columns, first, last, X, scores, n_threads)
-        return total
+        sets = self.category_start, self.categories
+        return add_trees(
+            self._packed, *sets, self.root, self.value, first, last, X, scores, n_threads
+        )
 
     def contributions(self, X: NDArray[Any], n_threads: int) -> Float64:
         """What each feature adds to the scores of rows, and last the roots, (n, n_outputs, p + 1)."""
-        attributed: Any = attribute
-        part: Float64 = attributed(*self._columns, X, n_threads)
+        attributed: Any = attribute  # whose overloads mypy does not tell apart behind a star
+        part: Float64 = attributed(*self._nodes, self.root, self.value, X, n_threads)
         return part.reshape(len(X), self.value.shape[1], self.n_features + 1)
 
     @property
-    def _columns(self) -> tuple[Any, ...]:
-        """The columns as the core takes them."""
+    def _nodes(self) -> tuple[Any, ...]:
+        """The columns of nodes as the core takes them."""
         missing_left = self.missing_left.view(np.uint8)
         nodes = self.feature, self.threshold, self.left, missing_left
-        return (*nodes, self.category_start, self.categories, self.root, self.value)
+        return (*nodes, self.category_start, self.categories)
+
+    @cached_property
+    def _packed(self) -> NDArray[np.uint64]:
+        return pack_trees(*self._nodes)
 
 
 def _joined(parts: Sequence[Tree | Trees]) -> tuple[_Nodes, Int64]:

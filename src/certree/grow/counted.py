@@ -159,7 +159,24 @@ class CountedGrower:
         """
         n = self.bins.n_rows
         target = _numbers("gradient", gradient, n), _numbers("hessian", hessian, n)
-        return self._grow(grow_gradients, target, rows, others, features, bins)
+        sides = self._rows(rows, others)
+        return self.descend(*target, *sides, self._features(features), self._same_rows(bins))
+
+    def descend(
+        self,
+        gradient: Float64,
+        hessian: Float64,
+        rows: Int32,
+        others: Int32,
+        features: Int32 | None,
+        bins: Bins,
+    ) -> CountedTree:
+        """Do what `grow_gradients` does, for columns as the core takes them, which checks them itself.
+
+        Features must ascend; None: all.
+        """
+        features = self._every_feature if features is None else features
+        return self._grow(grow_gradients, (gradient, hessian), rows, others, features, bins)
 
     def grow_classes(
         self,
@@ -212,31 +229,46 @@ class CountedGrower:
         n = self.bins.n_rows
         classes = codes("y", y, n, n_classes)
         target = classes, n_classes, row_weights(sample_weight, n), criterion
-        return self._grow(grow_classes, target, rows, others, features, bins)
+        sides = self._rows(rows, others)
+        features = self._features(features)
+        return self._grow(grow_classes, target, *sides, features, self._same_rows(bins))
 
     def _grow(
         self,
         grow: Any,
         target: tuple[Any, ...],
-        rows: ArrayLike | None,
-        others: ArrayLike | None,
-        features: ArrayLike | None,
-        bins: Bins | None,
+        rows: Int32,
+        others: Int32,
+        features: Int32,
+        bins: Bins,
     ) -> CountedTree:
-        bins = self.bins if bins is None else bins
+        columns, sums, leaf = grow(
+            bins.codes,
+            self._kept if bins is self.bins else bins.kept,
+            features,
+            rows,
+            others,
+            *target,
+            *self._options,
+        )
+        return CountedTree(Tree.of(columns, bins.n_features), leaf, sums)
+
+    def _same_rows(self, bins: Bins | None) -> Bins:
+        if bins is None:
+            return self.bins
         if bins.codes.shape != self.bins.codes.shape:
             raise ValueError(
                 f"bins must have shape {self.bins.codes.shape}, got {bins.codes.shape}"
             )
-        columns, sums, leaf = grow(
-            bins.codes,
-            bins.kept,
-            self._features(features),
-            *self._rows(rows, others),
-            *target,
-            *self._options,
-        )
-        return CountedTree(Tree.of(columns, self.bins.n_features), leaf, sums)
+        return bins
+
+    @cached_property
+    def _kept(self) -> tuple[Any, ...]:
+        return self.bins.kept
+
+    @cached_property
+    def _every_feature(self) -> Int32:
+        return np.arange(self.bins.n_features, dtype=np.int32)
 
     @cached_property
     def _options(self) -> tuple[Any, ...]:
@@ -271,10 +303,9 @@ class CountedGrower:
         return growing, np.flatnonzero(rest).astype(np.int32)
 
     def _features(self, features: ArrayLike | None) -> Int32:
-        p = self.bins.n_features
         if features is None:
-            return np.arange(p, dtype=np.int32)
-        return np.unique(_indices("features", features, p))
+            return self._every_feature
+        return np.unique(_indices("features", features, self.bins.n_features))
 
 
 def _groups(interaction_cst: Any, p: int) -> UInt8 | None:

@@ -7,9 +7,8 @@
 namespace certree {
 namespace {
 
-constexpr std::int64_t kBlock = 512;
-// Packing all nodes takes as long as many rows walk.
-constexpr std::int64_t kFew = 64;
+// Bytes of the rows of a block: they stay in the nearest cache beside a tree.
+constexpr std::int64_t kBlockBytes = 1 << 14;
 
 template <class Real, class Steps>
 class Adding {
@@ -18,18 +17,28 @@ class Adding {
          Table<double> total)
       : trees_(trees), steps_(steps), X_(X), total_(total) {}
 
-  void add_row(std::size_t t, std::int64_t i, Tally& tally) const {
-    add(i, walk(trees_.nodes, steps_, X_.row(i), root(t), tally));
-  }
-
-  void add_rows(const Step* packed, std::size_t t, std::int64_t begin, std::int64_t end,
-                Tally& tally) const {
+  // By one tree.
+  void add_rows(std::size_t t, std::int64_t begin, std::int64_t end, Tally& tally) const {
     for (std::int64_t i = begin; i < end; i += kGroup) {
       const std::int64_t width = std::min(kGroup, end - i);
       std::int32_t node[kGroup];
       std::fill_n(node, width, root(t));
-      walk_group(packed, steps_, X_, i, width, node, tally);
+      walk_group(
+          trees_.packed.data(), steps_, [&](std::int64_t w) { return X_.row(i + w); }, width, node,
+          tally);
       for (std::int64_t w = 0; w < width; ++w) add(i + w, node[w]);
+    }
+  }
+
+  // By many trees, whose walks go on side by side instead.
+  void add_row(std::int64_t i, std::size_t first, std::size_t last, Tally& tally) const {
+    const Real* const x = X_.row(i);
+    while (first < last) {
+      const auto width = std::min<std::int64_t>(kGroup, static_cast<std::int64_t>(last - first));
+      std::int32_t node[kGroup];
+      for (std::int64_t w = 0; w < width; ++w) node[w] = root(first++);
+      walk_group(trees_.packed.data(), steps_, [&](std::int64_t) { return x; }, width, node, tally);
+      for (std::int64_t w = 0; w < width; ++w) add(i, node[w]);
     }
   }
 
@@ -52,28 +61,21 @@ class Adding {
 template <class Real>
 void add_trees(const TreesView& trees, std::size_t first, std::size_t last, Table<const Real> X,
                int n_threads, Table<double> total) {
-  with_steps(trees.nodes, [&](const auto& steps) {
+  with_packed_steps(trees.nodes, [&](const auto& steps) {
     const Adding adding(trees, steps, X, total);
-    if (X.n_rows < kFew) {
+    if (X.n_rows < kGroup) {
       Tally tally;
-      for (std::size_t t = first; t < last; ++t)
-        for (std::int64_t i = 0; i < X.n_rows; ++i) adding.add_row(t, i, tally);
+      for (std::int64_t i = 0; i < X.n_rows; ++i) adding.add_row(i, first, last, tally);
       tally.pay();
       return;
     }
-    // Of all nodes those of other trees are never touched.
-    const std::size_t m = trees.nodes.left.size();
-    const auto packed = make_buffer<Step>(m);
-    const auto root = [&](std::size_t t) {
-      return t < trees.root.size() ? static_cast<std::size_t>(trees.root[t]) : m;
-    };
-    const std::size_t from = root(first);
-    for (const std::size_t i : turns(root(last) - from)) packed[from + i] = {trees.nodes, from + i};
-    parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
+    const auto row_bytes =
+        std::max<std::int64_t>(X.width, 1) * static_cast<std::int64_t>(sizeof(Real));
+    const std::int64_t block = std::max(kBlockBytes / row_bytes / kGroup, std::int64_t{4}) * kGroup;
+    parallel_for((X.n_rows + block - 1) / block, n_threads, [&](std::int64_t b) {
       Tally tally;
-      const std::int64_t begin = block * kBlock, end = std::min(X.n_rows, begin + kBlock);
-      for (std::size_t t = first; t < last; ++t)
-        adding.add_rows(packed.get(), t, begin, end, tally);
+      const std::int64_t begin = b * block, end = std::min(X.n_rows, begin + block);
+      for (std::size_t t = first; t < last; ++t) adding.add_rows(t, begin, end, tally);
       tally.pay();
     });
   });

@@ -10,6 +10,7 @@ struct TreesView {
   TreeView nodes;
   std::span<const std::int64_t> root;  // (n_trees,) first node of each tree
   Table<const double> value;           // (all nodes, n_outputs)
+  std::span<const PackedNode> packed;  // (all nodes,), where they are walked many at a time
 };
 
 // total: (n_outputs, n_rows) to which what the trees first, ..., last - 1 say is added, one tree

@@ -14,54 +14,53 @@ struct Sums {
   double gradient, hessian;
 };
 
-double largest_of(Table<const double> table) {
+double largest_of(std::span<const double> column, std::span<const std::int32_t> rows) {
   double largest = 0.0;
-  for (const double x : table.values()) largest = std::max(largest, std::abs(x));
+  for (const auto part : stretches(rows))
+    for (const std::int32_t i : part)
+      largest = std::max(largest, std::abs(column[static_cast<std::size_t>(i)]));
   return largest;
 }
 
-// The sums (2 * m,) of an output over the rows that grew the tree and over those that weigh it, as
-// whole numbers: neither the order of the rows nor how they are divided changes a bit.
-class SidesOf {
- public:
-  SidesOf(Shape tree, const RoundRows& rows)
-      : tree_(tree),
-        rows_(rows),
-        gradient_(largest_of(rows.gradient), std::ssize(rows.leaf)),
-        hessian_(largest_of(rows.hessian), std::ssize(rows.leaf)),
-        whole_(4 * tree.size()),
-        sums_(2 * tree.size()) {}
-
-  // sums[2 * v] are those of the rows that grew the tree in node v, sums[2 * v + 1] of the others.
-  std::span<const Sums> sum(std::int64_t output) {
-    std::ranges::fill(whole_, 0);
-    const double* const g = rows_.gradient.row(output);
-    const double* const h = rows_.hessian.row(output);
-    for (const std::size_t i : turns(rows_.leaf.size(), 2)) {
-      if (rows_.leaf[i] < 0) continue;
-      std::int64_t* const at =
-          whole_.data() + 4 * static_cast<std::size_t>(rows_.leaf[i]) + (rows_.grew[i] ? 0 : 2);
-      at[0] += gradient_.whole(g[i]);
-      at[1] += hessian_.whole(h[i]);
+// sums: (m,) over some rows in each node, as whole numbers: neither the order of the rows nor how
+// they are divided changes a bit.
+void sum_up(Shape tree, std::span<const std::int32_t> leaf, std::span<const std::int32_t> rows,
+            std::span<const double> gradient, std::span<const double> hessian,
+            std::span<Sums> sums) {
+  const FixedPoint of_gradient(largest_of(gradient, rows), std::ssize(rows));
+  const FixedPoint of_hessian(largest_of(hessian, rows), std::ssize(rows));
+  std::vector<std::int64_t> whole(2 * tree.size());
+  for (const auto part : stretches(rows))
+    for (const std::int32_t row : part) {
+      const auto i = static_cast<std::size_t>(row);
+      if (leaf[i] < 0) continue;
+      std::int64_t* const at = whole.data() + 2 * leaf[i];
+      at[0] += of_gradient.whole(gradient[i]);
+      at[1] += of_hessian.whole(hessian[i]);
     }
-    for (const std::size_t v : turns_down(tree_.size(), 4)) {
-      std::int64_t* const at = whole_.data() + 4 * v;
-      if (!tree_.is_leaf(v)) {
-        const std::int64_t* const below = whole_.data() + 4 * tree_.left(v);
-        for (std::size_t i = 0; i < 4; ++i) at[i] = below[i] + below[i + 4];
-      }
-      for (std::size_t side = 0; side < 2; ++side)
-        sums_[2 * v + side] = {gradient_.number(at[2 * side]), hessian_.number(at[2 * side + 1])};
+  for (const std::size_t v : turns_down(tree.size(), 2)) {
+    std::int64_t* const at = whole.data() + 2 * v;
+    if (!tree.is_leaf(v)) {
+      const std::int64_t* const below = whole.data() + 2 * tree.left(v);
+      for (std::size_t i = 0; i < 2; ++i) at[i] = below[i] + below[i + 2];
     }
-    return sums_;
+    sums[v] = {of_gradient.number(at[0]), of_hessian.number(at[1])};
   }
+}
 
- private:
-  Shape tree_;
-  const RoundRows& rows_;
-  FixedPoint gradient_, hessian_;
-  std::vector<std::int64_t> whole_;
-  std::vector<Sums> sums_;
+// The sums of an output over the rows that have grown the tree, and over those that weigh it.
+struct Sides {
+  std::vector<Sums> grown, other;
+
+  explicit Sides(std::size_t m) : grown(m), other(m) {}
+
+  void sum(Shape tree, const RoundRows& rows, std::int64_t output) {
+    const auto n = static_cast<std::size_t>(rows.gradient.width);
+    const std::span gradient(rows.gradient.row(output), n);
+    const std::span hessian(rows.hessian.row(output), n);
+    sum_up(tree, rows.leaf, rows.others, gradient, hessian, other);
+    sum_up(tree, rows.leaf, rows.growing, gradient, hessian, grown);
+  }
 };
 
 // value: (m,) Newton steps by sums_of(v), drawn to those of the parents, that keep to the slopes.
@@ -92,10 +91,11 @@ double mix_priors(Shape tree, std::span<const double> own, std::span<const doubl
   std::vector<double> evidence(n_laws), part(n_laws * m);
   const double theta = 1.0;
   for (std::size_t j = 0; j < n_laws; ++j) {
+    const double stops = std::log(stop[j]), splits = std::log1p(-stop[j]);
     for (std::size_t v = 0; v < m; ++v) {
       if (tree.is_leaf(v)) continue;
-      log_stop[v] = std::log(stop[j]);
-      log_split[v] = std::log1p(-stop[j]);
+      log_stop[v] = stops;
+      log_split[v] = splits;
     }
     const std::span weights(part.data() + j * m, m);
     evidence[j] = weigh(law, {&theta, 1}, {own.data(), 1}, Rule::average, weights, log_odds);
@@ -132,19 +132,19 @@ double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Tab
                    std::span<double> weight) {
   const std::size_t m = tree.size();
   const std::int64_t n_outputs = step.width;
-  SidesOf sides(tree, rows);
+  Sides sides(m);
   std::vector<double> own(m, 0.0), grown(m), refilled(m);
   const auto values = make_buffer<double>(m, n_outputs);
   for (std::int64_t k = 0; k < n_outputs; ++k) {
-    const std::span<const Sums> sums = sides.sum(k);
-    shrunk(tree, vote, [&](std::size_t v) { return sums[2 * v]; }, grown);
+    sides.sum(tree, rows, k);
+    shrunk(tree, vote, [&](std::size_t v) { return sides.grown[v]; }, grown);
     const auto of_both = [&](std::size_t v) {
-      const Sums &a = sums[2 * v], &b = sums[2 * v + 1];
+      const Sums &a = sides.grown[v], &b = sides.other[v];
       return Sums{a.gradient + b.gradient, a.hessian + b.hessian};
     };
     shrunk(tree, vote, of_both, refilled);
     for (std::size_t v = 0; v < m; ++v) {
-      const auto& [gradient, hessian] = sums[2 * v + 1];
+      const auto& [gradient, hessian] = sides.other[v];
       const double half = 0.5 * vote.curvature * hessian * grown[v];
       own[v] -= vote.temperature * (gradient + half) * grown[v];
       values[v * static_cast<std::size_t>(n_outputs) + static_cast<std::size_t>(k)] = refilled[v];
@@ -157,6 +157,31 @@ double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Tab
     evidence = mix_priors(tree, own, vote.stop, weight);
   add_changes(tree, {values.get(), static_cast<std::int64_t>(m), n_outputs}, weight, step);
   return evidence;
+}
+
+std::array<std::vector<std::int32_t>, 2> part_rows(std::span<const bool> flags) {
+  std::vector<std::int32_t> with(flags.size()), without(flags.size());
+  std::size_t n_with = 0, n_without = 0;
+  std::int32_t row = 0;
+  for (const auto part : stretches(flags))
+    for (const bool flag : part) {
+      with[n_with] = without[n_without] = row++;  // no branch: it would be guessed wrong too often
+      n_with += flag;
+      n_without += !flag;
+    }
+  with.resize(n_with);
+  without.resize(n_without);
+  return {std::move(with), std::move(without)};
+}
+
+void add_steps(std::span<const std::int32_t> leaf, Table<const double> value,
+               Table<const double> scores, Table<double> total) {
+  for (std::int64_t k = 0; k < value.width; ++k) {
+    const double* from = scores.row(k);
+    double* to = total.row(k);
+    for (const auto part : stretches(leaf))
+      for (const std::int32_t v : part) *to++ = *from++ + value.row(v)[k];
+  }
 }
 
 }  // namespace certree

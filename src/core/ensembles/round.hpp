@@ -2,16 +2,19 @@
 // been weighed on the others.
 #pragma once
 
+#include <array>
+
 #include "tree.hpp"
 
 namespace certree {
 
 // The rows of a round.
 struct RoundRows {
-  std::span<const std::int32_t> leaf;  // (n,) the leaf that each reaches; -1: it has no part
-  std::span<const std::uint8_t> grew;  // (n,) whether it has grown the tree; else it weighs it
-  Table<const double> gradient;        // (n_outputs, n) of the loss by the scores
-  Table<const double> hessian;         // (n_outputs, n)
+  std::span<const std::int32_t> leaf;     // (n,) the leaf that each reaches; -1: it has no part
+  std::span<const std::int32_t> growing;  // numbers of those that have grown the tree
+  std::span<const std::int32_t> others;   // and of those that weigh it
+  Table<const double> gradient;           // (n_outputs, n) of the loss by the scores
+  Table<const double> hessian;            // (n_outputs, n)
 };
 
 // How prunings are weighed.
@@ -32,5 +35,12 @@ struct RoundVote {
 // weight: (m,) probability that a node is a leaf. Returns the log of the evidence.
 double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Table<double> step,
                    std::span<double> weight);
+
+// Numbers of the rows that have a flag, and of those that have none, both ascending.
+std::array<std::vector<std::int32_t>, 2> part_rows(std::span<const bool> flags);
+
+// total: (n_outputs, n) scores of rows, with what the leaf of each says, value: (m, n_outputs).
+void add_steps(std::span<const std::int32_t> leaf, Table<const double> value,
+               Table<const double> scores, Table<double> total);
 
 }  // namespace certree

@@ -111,7 +111,9 @@ class ClassWeights {
              const Item* items, const std::size_t* n_bins, bool first,
              std::int64_t* const* lanes) const {
     thread_local std::vector<std::int64_t> sums;
-    sums.assign(256 * n_classes_, 0);
+    sums.resize(256 * n_classes_);
+    std::fill_n(sums.data(), n_bins[0] * n_classes_, 0);
+    std::fill_n(sums.data() + kMissingBin * n_classes_, n_classes_, 0);
     for (const std::int32_t row : rows) {
       const std::size_t at = codes[0][row] * n_classes_ + static_cast<std::size_t>(items->y);
       sums[at] += (items++)->weight_and_row;

@@ -2,7 +2,8 @@
 //
 // Of the two children of a cell the sums of the smaller one are added up from its rows; what the
 // cell has more than these are those of the other. Rows of a cell lie together, in the order in
-// which they were given.
+// which they were given. The sums of a small cell are of no use to those below it: they are made,
+// looked at and forgotten a few features at a time, by the bins alone that its rows have.
 
 #include "grow/counted.hpp"
 
@@ -133,6 +134,52 @@ class CountedGrowth {
   struct Node {
     std::int64_t begin, end, others_begin, others_end;
   };
+  // The codes of the rows of a small cell by one feature, and their sums.
+  struct FewBins {
+    std::array<std::uint8_t, kWorthKeeping> codes;
+    std::array<std::uint8_t, 256> bins;
+    std::size_t n_bins = 0;
+    bool numbered = false;  // whether codes are places among the bins that occur
+    std::vector<std::int64_t> lanes;
+
+    BinSums sums() const { return {lanes.data(), n_bins, numbered ? bins.data() : nullptr}; }
+
+    void gather(const std::uint8_t* code, std::span<const std::int32_t> rows, std::size_t n_all) {
+      for (std::size_t i = 0; i < rows.size(); ++i) codes[i] = code[rows[i]];
+      n_bins = n_all;
+      // To tell the bins apart that occur costs as much for a row as to look through two of them.
+      numbered = rows.size() < n_all / 2;
+      if (numbered) number(rows.size());
+    }
+
+   private:
+    void number(std::size_t n_rows) {
+      std::array<std::uint64_t, 4> occurs{};
+      for (std::size_t i = 0; i < n_rows; ++i)
+        occurs[codes[i] / 64] |= std::uint64_t{1} << (codes[i] % 64);
+      occurs[kMissingBin / 64] &= ~(std::uint64_t{1} << (kMissingBin % 64));
+      std::array<std::uint8_t, 256> place;
+      place[kMissingBin] = kMissingBin;
+      n_bins = 0;
+      for (std::size_t w = 0; w < occurs.size(); ++w)
+        for (std::uint64_t left = occurs[w]; left != 0; left &= left - 1) {
+          const std::size_t b = 64 * w + static_cast<std::size_t>(std::countr_zero(left));
+          place[b] = static_cast<std::uint8_t>(n_bins);
+          bins[n_bins++] = static_cast<std::uint8_t>(b);
+        }
+      for (std::size_t i = 0; i < n_rows; ++i) codes[i] = place[codes[i]];
+    }
+  };
+  struct Work {
+    typename CountedSearch<Target>::Work search;
+    std::array<FewBins, Target::kTogether> few;
+  };
+  // Rows whose codes and items lie one after the other.
+  static constexpr auto kInTurn = [] {
+    std::array<std::int32_t, kWorthKeeping> numbers{};
+    std::iota(numbers.begin(), numbers.end(), 0);
+    return numbers;
+  }();
   // What is done for one of two cells.
   struct Task {
     bool add_up = false;    // its sums, from its rows
@@ -288,7 +335,8 @@ class CountedGrowth {
   // Prepares to add up the rows of a cell.
   void add_up(std::size_t which) {
     tasks_[which].add_up = true;
-    if (cuts_[which].place == SumsPool::kNone) cuts_[which].place = memory_.pool.take();
+    if (!is_small(which) && cuts_[which].place == SumsPool::kNone)
+      cuts_[which].place = memory_.pool.take();
     const auto rows = rows_of(cells_[which]);
     fit(memory_.gathered[which], rows.size());
     Item* to = memory_.gathered[which].data();
@@ -311,27 +359,79 @@ class CountedGrowth {
       Cut& cut = cuts_[which];
       cut.squares = cells_[which].squares;
       for (auto& part : found) cut.challenge(std::move(part[which]));
-      const bool keeps = tasks_[which].search &&
-                         search_.settle(cells_[which], memory_.pool.at(cut.place), cut) &&
-                         cells_[which].size() >= kWorthKeeping && !memory_.pool.is_full();
+      const bool keeps = tasks_[which].search && search_.settle(cells_[which], cut) &&
+                         !is_small(which) && !memory_.pool.is_full();
       if (!keeps) drop(cut);
     }
   }
 
+  bool is_small(std::size_t which) const { return cells_[which].size() < kWorthKeeping; }
+
   void search_by(std::span<const std::int32_t> features, std::array<Cut, 2>& found) const {
+    thread_local Work work;
     for (const std::size_t which : {0, 1})
-      if (tasks_[which].add_up) tally(which, features);
-    for (const std::size_t which : {0, 1})
-      if (tasks_[which].subtract) take_away(1 - which, which, features);
-    typename CountedSearch<Target>::Work work;
-    for (const std::int32_t f : features)
-      for (const std::size_t which : {0, 1})
-        if (tasks_[which].search)
-          search_.look(cells_[which], f, sums_of(which, f), work, found[which]);
+      if (tasks_[which].add_up && !is_small(which)) tally(which, features);
+    for (const std::size_t which : {0, 1}) {
+      if (tasks_[which].add_up && is_small(which)) pass(which, features, work, found[which]);
+      if (tasks_[which].subtract && !is_small(1 - which)) take_away(1 - which, which, features);
+    }
+    for (const std::size_t which : {0, 1}) {
+      if (!tasks_[which].search || (tasks_[which].add_up && is_small(which))) continue;
+      for (const std::int32_t f : features) {
+        const BinSums sums{sums_of(which, f), layout_.n_bins(static_cast<std::size_t>(f)), nullptr};
+        search_.look(cells_[which], f, sums, work.search, found[which]);
+      }
+    }
   }
 
   std::int64_t* sums_of(std::size_t which, std::int32_t f) const {
     return memory_.pool.at(cuts_[which].place) + layout_.start(static_cast<std::size_t>(f));
+  }
+
+  // Adds up a small cell by a few features at a time, and does with the sums what there is to do.
+  void pass(std::size_t which, std::span<const std::int32_t> features, Work& work,
+            Cut& found) const {
+    const auto rows = rows_of(cells_[which]);
+    spend(rows.size() * features.size());
+    for (std::size_t first = 0; first < features.size(); first += Target::kTogether) {
+      const auto some =
+          features.subspan(first, std::min(Target::kTogether, features.size() - first));
+      tally_few(which, rows, some, work);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        const BinSums sums = work.few[i].sums();
+        if (tasks_[1 - which].subtract) take_away_few(sums, 1 - which, some[i]);
+        if (tasks_[which].search) search_.look(cells_[which], some[i], sums, work.search, found);
+      }
+    }
+  }
+
+  void tally_few(std::size_t which, std::span<const std::int32_t> rows,
+                 std::span<const std::int32_t> features, Work& work) const {
+    std::array<const std::uint8_t*, Target::kTogether> codes{};
+    std::array<std::size_t, Target::kTogether> n_bins{};
+    std::array<std::int64_t*, Target::kTogether> lanes{};
+    for (std::size_t i = 0; i < features.size(); ++i) {
+      const auto f = static_cast<std::size_t>(features[i]);
+      FewBins& few = work.few[i];
+      few.gather(table_.codes.row(counting_.features[f]), rows, layout_.n_bins(f));
+      fit(few.lanes, target_.n_lanes() * 256);
+      codes[i] = few.codes.data();
+      n_bins[i] = few.n_bins;
+      lanes[i] = few.lanes.data();
+    }
+    target_.tally(std::span(codes).first(features.size()), std::span(kInTurn).first(rows.size()),
+                  memory_.gathered[which].data(), n_bins.data(), true, lanes.data());
+  }
+
+  void take_away_few(const BinSums& less, std::size_t whole, std::int32_t f) const {
+    std::int64_t* const sums = sums_of(whole, f);
+    const std::size_t n_bins = layout_.n_bins(static_cast<std::size_t>(f)), width = n_bins + 1;
+    for (std::size_t l = 0; l < target_.n_lanes(); ++l) {
+      const std::int64_t* const from = less.lanes + l * less.width();
+      std::int64_t* const to = sums + l * width;
+      for (std::size_t i = 0; i < less.n_bins; ++i) to[less.bin(i)] -= from[i];
+      to[n_bins] -= from[less.n_bins];
+    }
   }
 
   // Block by block, so that the items of a block are read from the cache for all features but one.

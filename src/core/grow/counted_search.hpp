@@ -60,6 +60,17 @@ struct CountedCut {
   }
 };
 
+// The sums of a cell by one feature: lanes with an entry for each bin, and one for missing values
+// behind them. Of a small cell the bins may be those alone that its rows have.
+struct BinSums {
+  const std::int64_t* lanes;
+  std::size_t n_bins;
+  const std::uint8_t* bins;  // (n_bins,) which bins these are; null: all of the feature
+
+  std::size_t width() const { return n_bins + 1; }
+  std::size_t bin(std::size_t i) const { return bins ? bins[i] : i; }
+};
+
 // What is asked of the cuts of a cell.
 template <class Target>
 class CountedSearch {
@@ -68,7 +79,11 @@ class CountedSearch {
     std::vector<std::int64_t> prefix;  // (lanes, width) sums up to each bin
     std::vector<std::int64_t> shift;   // (lanes,) of missing values where they go left, else 0
     std::array<double, 256> value;
-    std::vector<std::size_t> order;     // bins of categories
+    Groups groups{0};                   // categories
+    std::vector<std::int64_t> entry;    // (lanes,) of one
+    std::vector<double> numbers;        // that describe it
+    std::vector<std::size_t> place;     // of each in their order
+    std::vector<std::size_t> order;     // their bins
     std::vector<std::int64_t> ordered;  // (lanes, number of categories) their sums
   };
 
@@ -78,11 +93,11 @@ class CountedSearch {
       : target_(target), layout_(layout), counting_(counting), category_(category) {}
 
   // Challenges the best cut so far by those of a feature, unless it is constant in the cell.
-  void look(const CountedCell& cell, std::int32_t feature, const std::int64_t* sums, Work& own,
+  void look(const CountedCell& cell, std::int32_t feature, const BinSums& sums, Work& own,
             CountedCut& best) const {
     const auto f = static_cast<std::size_t>(feature);
-    const std::int64_t* const rows = sums + (layout_.n_lanes() - 1) * layout_.width(f);
-    const std::int64_t* const end = rows + layout_.width(f);
+    const std::int64_t* const rows = rows_of(sums);
+    const std::int64_t* const end = rows + sums.width();
     if (std::find(rows, end, cell.size()) != end) return;
     best.varying.push_back(feature);
     own.shift.assign(layout_.n_lanes(), 0);
@@ -100,22 +115,14 @@ class CountedSearch {
     return {target_.response(sums.data()), target_.response(others.data())};
   }
 
-  // Whether the best cut of a cell is made. Its sums tell where the right side begins.
-  bool settle(const CountedCell& cell, const std::int64_t* sums, CountedCut& best) const {
+  // Whether the best cut of a cell is made.
+  bool settle(const CountedCell& cell, CountedCut& best) const {
     const double gain = best.value - target_.value(cell.sums.data());
     if (!best.is_made() || !(gain > kNothing * best.value && gain >= target_.min_gain())) {
       best.feature = -1;
       return false;
     }
     best.gain = counting_.best_first ? gain : 0.0;
-    const auto f = static_cast<std::size_t>(best.feature);
-    if (is_categorical(f)) return true;
-    const std::int64_t* const rows =
-        sums + layout_.start(f) + (layout_.n_lanes() - 1) * layout_.width(f);
-    const std::int64_t* const end = rows + layout_.n_bins(f);
-    const std::int64_t* const next =
-        std::find_if(rows + best.bin + 1, end, [](std::int64_t n) { return n > 0; });
-    best.next = next == end ? 0 : static_cast<std::size_t>(next - rows);
     return true;
   }
 
@@ -124,39 +131,55 @@ class CountedSearch {
     return static_cast<std::size_t>(counting_.features[f]);
   }
   bool is_categorical(std::size_t f) const { return category_[number_of(f)] != 0; }
+  const std::int64_t* rows_of(const BinSums& sums) const {
+    return sums.lanes + (layout_.n_lanes() - 1) * sums.width();
+  }
 
-  void look_at_thresholds(const CountedCell& cell, std::size_t f, const std::int64_t* sums,
-                          Work& own, CountedCut& best) const {
-    const std::size_t n_bins = layout_.n_bins(f), width = layout_.width(f);
-    const bool has_missing = sums[layout_.n_lanes() * width - 1] > 0;
-    sum_up(sums, n_bins, width, own);
+  void look_at_thresholds(const CountedCell& cell, std::size_t f, const BinSums& sums, Work& own,
+                          CountedCut& best) const {
+    const std::size_t n_bins = sums.n_bins, width = sums.width();
+    const bool has_missing = rows_of(sums)[n_bins] > 0;
+    sum_up(sums.lanes, n_bins, width, own);
     const auto challenge_by = [&](bool missing_left) {
       if (!challenge(cell, f, n_bins, width, own, best)) return;
+      place_between(sums, best);
       best.has_missing = has_missing;
       best.missing_left = missing_left;
       best.sides.clear();
     };
     challenge_by(false);
     if (!has_missing) return;
-    for (std::size_t l = 0; l < layout_.n_lanes(); ++l) own.shift[l] = sums[l * width + n_bins];
+    for (std::size_t l = 0; l < layout_.n_lanes(); ++l)
+      own.shift[l] = sums.lanes[l * width + n_bins];
     challenge_by(true);
   }
 
+  // Of the bins looked at, the cut is behind the one that stands there.
+  void place_between(const BinSums& sums, CountedCut& best) const {
+    const std::int64_t *const rows = rows_of(sums), *const end = rows + sums.n_bins;
+    const std::int64_t* const next =
+        std::find_if(rows + best.bin + 1, end, [](std::int64_t n) { return n > 0; });
+    best.next = next == end ? 0 : sums.bin(static_cast<std::size_t>(next - rows));
+    best.bin = sums.bin(best.bin);
+  }
+
   // Cuts behind each of the categories in their order but the last.
-  void look_at_sets(const CountedCell& cell, std::size_t f, const std::int64_t* sums, Work& own,
+  void look_at_sets(const CountedCell& cell, std::size_t f, const BinSums& sums, Work& own,
                     CountedCut& best) const {
-    const std::size_t n_bins = layout_.n_bins(f), width = layout_.width(f);
-    if (!order_categories(cell, sums, width, own)) return;
+    const std::size_t n_bins = layout_.n_bins(f), width = sums.width();
+    if (!order_categories(cell, sums.lanes, width, own)) return;
     const std::size_t n_seen = own.order.size();
     own.ordered.resize(layout_.n_lanes() * n_seen);
     for (std::size_t l = 0; l < layout_.n_lanes(); ++l)
       for (std::size_t i = 0; i < n_seen; ++i)
-        own.ordered[l * n_seen + i] = sums[l * width + own.order[i]];
+        own.ordered[l * n_seen + i] = sums.lanes[l * width + own.order[i]];
     sum_up(own.ordered.data(), n_seen - 1, n_seen, own);
     if (!challenge(cell, f, n_seen - 1, n_seen, own, best)) return;
-    best.sides.assign(width, Side::unseen);
-    for (std::size_t i = 0; i < n_seen; ++i)
-      best.sides[own.order[i]] = i <= best.bin ? Side::left : Side::right;
+    best.sides.assign(n_bins + 1, Side::unseen);
+    for (std::size_t i = 0; i < n_seen; ++i) {
+      const std::size_t b = own.order[i];
+      best.sides[b < sums.n_bins ? sums.bin(b) : n_bins] = i <= best.bin ? Side::left : Side::right;
+    }
     best.has_missing = best.sides[n_bins] != Side::unseen;
     best.missing_left = best.sides[n_bins] == Side::left;
   }
@@ -166,26 +189,30 @@ class CountedSearch {
   bool order_categories(const CountedCell& cell, const std::int64_t* sums, std::size_t width,
                         Work& own) const {
     const std::int64_t* const rows = sums + (layout_.n_lanes() - 1) * width;
-    Groups groups(target_.n_of_group());
-    std::vector<std::int64_t> entry(layout_.n_lanes());
-    std::vector<double> numbers(target_.n_of_group());
+    Groups& groups = own.groups;
+    if (groups.width() != target_.n_of_group()) groups = Groups(target_.n_of_group());
+    groups.clear();
+    own.entry.resize(layout_.n_lanes());
+    own.numbers.resize(target_.n_of_group());
     for (std::size_t b = 0; b < width; ++b) {
       if (rows[b] == 0) continue;
-      for (std::size_t l = 0; l < entry.size(); ++l) entry[l] = sums[l * width + b];
-      target_.describe(entry.data(), numbers.data());
-      groups.add(static_cast<std::uint32_t>(b), numbers.data());
+      for (std::size_t l = 0; l < own.entry.size(); ++l) own.entry[l] = sums[l * width + b];
+      target_.describe(own.entry.data(), own.numbers.data());
+      groups.add(static_cast<std::uint32_t>(b), own.numbers.data());
     }
     if (groups.size() < 2) return false;
     if (groups.size() > kFreeCategories &&
         !beyond_chance(groups, groups.total(), target_.scatter(cell.sums.data(), cell.squares)))
       return false;
     const std::vector<double> score = target_.scores(groups, cell.sums.data());
-    std::vector<std::size_t> place(groups.size());
-    std::iota(place.begin(), place.end(), std::size_t{0});
     if (!std::ranges::all_of(score, [](double one) { return std::isfinite(one); })) return false;
-    std::ranges::stable_sort(place, std::less<>(), [&](std::size_t g) { return score[g]; });
+    own.place.resize(groups.size());
+    std::iota(own.place.begin(), own.place.end(), std::size_t{0});
+    std::ranges::sort(own.place, [&](std::size_t a, std::size_t b) {
+      return score[a] < score[b] || (score[a] == score[b] && a < b);
+    });
     own.order.clear();
-    for (const std::size_t g : place) own.order.push_back(groups.code(g));
+    for (const std::size_t g : own.place) own.order.push_back(groups.code(g));
     return true;
   }
 

@@ -122,7 +122,10 @@ class Gradients {
                     const Item* items, const std::size_t* n_bins, bool first,
                     std::int64_t* const* lanes) {
     std::array<BlockSums, kTogether> sums;
-    for (std::size_t f = 0; f < codes.size(); ++f) sums[f].fill({0, 0});
+    for (std::size_t f = 0; f < codes.size(); ++f) {
+      std::fill_n(sums[f].data(), n_bins[f], GradientItem{0, 0});
+      sums[f][kMissingBin] = {0, 0};
+    }
     const auto add = [&]<std::size_t... f>(std::index_sequence<f...> together) {
       add_items(codes.data(), rows, items, sums.data(), together);
     };
@@ -225,22 +228,30 @@ class Gradients {
 
   static Largest largest(std::span<const double> gradient, std::span<const double> hessian,
                          std::span<const std::int32_t> rows) {
-    Largest most;
+    // As whole numbers, bits of numbers that are not negative are in the order of these; those of
+    // all others are above.
+    std::uint64_t g = 0, h = 0;
     for (const auto part : stretches(rows))
       for (const std::int32_t row : part) {
         const auto i = static_cast<std::size_t>(row);
-        const double g = std::abs(gradient[i]), h = hessian[i];
-        if (!((g < kInfinity) & (h < kInfinity) & (h >= 0.0))) refuse(gradient[i], h);
-        most.gradient = g > most.gradient ? g : most.gradient;
-        most.hessian = h > most.hessian ? h : most.hessian;
+        g = std::max(g, std::bit_cast<std::uint64_t>(std::abs(gradient[i])));
+        h = std::max(h, std::bit_cast<std::uint64_t>(hessian[i] + 0.0));  // -0.0 is no such other
       }
-    return most;
+    if (std::max(g, h) >= std::bit_cast<std::uint64_t>(kInfinity)) refuse(gradient, hessian, rows);
+    return {std::bit_cast<double>(g), std::bit_cast<double>(h)};
   }
-  [[noreturn]] static void refuse(double gradient, double hessian) {
-    if (!std::isfinite(gradient))
-      throw std::invalid_argument("gradients must be finite, got " + std::to_string(gradient));
+  [[noreturn]] static void refuse(std::span<const double> gradient, std::span<const double> hessian,
+                                  std::span<const std::int32_t> rows) {
+    const auto is_wrong = [&](std::int32_t row) {
+      const double h = hessian[static_cast<std::size_t>(row)];
+      return !std::isfinite(gradient[static_cast<std::size_t>(row)]) ||
+             !(h >= 0.0 && h < kInfinity);
+    };
+    const auto i = static_cast<std::size_t>(*std::ranges::find_if(rows, is_wrong));
+    if (!std::isfinite(gradient[i]))
+      throw std::invalid_argument("gradients must be finite, got " + std::to_string(gradient[i]));
     throw std::invalid_argument("Hessians must be finite and not negative, got " +
-                                std::to_string(hessian));
+                                std::to_string(hessian[i]));
   }
 
   FixedPoint gradient_, hessian_;
