@@ -1,6 +1,12 @@
 """Ensembles: many trees, whose prunings vote, together."""
 
+from certree.ensembles.bands import ConformalBandRegressor
 from certree.ensembles.boosting import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.ensembles.trees import Trees
 
-__all__ = ["BoostedTreesClassifier", "BoostedTreesRegressor", "Trees"]
+__all__ = [
+    "BoostedTreesClassifier",
+    "BoostedTreesRegressor",
+    "ConformalBandRegressor",
+    "Trees",
+]

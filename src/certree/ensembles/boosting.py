@@ -40,6 +40,8 @@ from certree.tree import threads
 # known well enough then, and others cost time. Beyond, more rounds than needed do little harm.
 _FEW_ROWS, _SOME_ROWS = 3000, 30_000
 _FOLDS, _MOST_ROUNDS, _ROUNDS = 4, 1600, 800
+# Numbers hardly overfit, so half of the folds are enough.
+_FOLDS_OF_NUMBERS = 2
 
 # A tree that looks at few thresholds differs from others; more rows tell more of them apart.
 _FEW_THRESHOLDS, _ROWS_OF_THRESHOLD = 6, 500
@@ -100,6 +102,10 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
     def _feature_shares(self) -> tuple[float, ...]:
         """Shares of the features that rounds look at in turn."""
         return (1.0,)
+
+    def _n_folds(self) -> int:
+        """How many of four folds choose rounds where rows are few."""
+        return _FOLDS
 
     # -- fit ---------------------------------------------------------------------------------------
 
@@ -207,7 +213,7 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
         if n < 2:
             return 1
         folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
-        folds = folds if n < _FEW_ROWS else folds[:1]
+        folds = folds[: self._n_folds() if n < _FEW_ROWS else 1]
         kinds = self._kinds_of_thresholds(n) if choose else [self.thresholds_]
         runs = [[self._judged(training, loss, fold, kind) for fold in folds] for kind in kinds]
         best, n_rounds = best_rounds(runs, _MOST_ROUNDS * slower, threads(self.n_jobs))
@@ -569,7 +575,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     learning_rate : float, default=0.07
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
-        Number of rounds; see `BoostedTreesClassifier`.
+        Number of rounds; see `BoostedTreesClassifier`. "auto": by two of the four folds below 3000
+        rows.
     max_leaf_nodes : int or None, default=31
         So many leaves a tree at most.
     max_depth : int or None, default=None
@@ -646,6 +653,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         verbose: int = 0,
     ) -> None:
         self._store(locals())
+
+    def _n_folds(self) -> int:
+        return _FOLDS_OF_NUMBERS
 
     def _loss(self) -> Any:
         if self.quantile is not None and self.loss != "quantile":
