@@ -1,12 +1,10 @@
 // The doors of bins, and of growth from sums over them.
-#include "bind.hpp"
+#include "bind_bins.hpp"
 #include "grow/counted.hpp"
 
 namespace certree::door {
 namespace {
 
-using Bytes = In<std::uint8_t, 1>;
-using Codes = In<std::uint8_t, 2>;
 using Slopes = std::optional<In<std::int8_t, 1>>;
 
 auto bin_features(const Doubles2& X, const Ints& sample, const std::optional<Bytes>& category,
@@ -25,25 +23,8 @@ auto bin_features(const Doubles2& X, const Ints& sample, const std::optional<Byt
       owned(std::move(kept.levels)), owned(std::move(kept.level_bin)));
 }
 
-// n_bins, low, high, category, level_start, levels, level_bin: what is kept beside the codes.
-using Kept = std::tuple<Ints, Doubles2, Doubles2, Bytes, In<std::int64_t, 1>, Ints, Bytes>;
-
 BinnedTable binned(const Codes& codes, const Kept& kept) {
-  const auto& [n_bins, low, high, category, level_start, levels, level_bin] = kept;
-  const std::size_t p = codes.shape(0), most = kMostBins;
-  expect_codes("n_bins", sized("n_bins", n_bins, p), kMostBins + 1);
-  const auto starts = sized("level_start", level_start, p + 1);
-  if (!std::ranges::is_sorted(starts) || starts.front() != 0 ||
-      starts.back() != static_cast<std::int64_t>(levels.size()))
-    throw std::invalid_argument("level_start must ascend from 0 to the number of levels");
-  return {view(codes),
-          view(n_bins),
-          sized("low", low, p, most),
-          sized("high", high, p, most),
-          sized("category", category, p),
-          starts,
-          view(levels),
-          sized("level_bin", level_bin, levels.size())};
+  return {kept_bins(kept, codes.shape(0)), view(codes)};
 }
 
 // max_leaves, max_depth, min_rows, min_hessian, l2, min_gain, best_first.
@@ -104,12 +85,6 @@ auto grow_gradients(const Codes& codes, const Kept& kept, const Ints& features, 
   return grown(codes, growing, others, [&](const CountedRows& rows, std::span<std::int32_t> leaf) {
     return certree::grow_gradients(table, rows, asked, g, h, leaf);
   });
-}
-
-Criterion criterion_of(const std::string& name) {
-  if (name == "gini") return Criterion::gini;
-  if (name == "entropy") return Criterion::entropy;
-  throw std::invalid_argument("criterion must be \"gini\" or \"entropy\", got \"" + name + "\"");
 }
 
 auto grow_classes(const Codes& codes, const Kept& kept, const Ints& features, const Ints& growing,
