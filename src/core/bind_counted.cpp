@@ -8,13 +8,13 @@ namespace {
 using Slopes = std::optional<In<std::int8_t, 1>>;
 
 auto bin_features(const Doubles2& X, const Ints& sample, const std::optional<Bytes>& category,
-                  int n_threads) {
+                  bool fine_ends, int n_threads) {
   const auto x = rows(X);
   const auto flags = sized("category", category, X.shape(1));
   expect_codes("sample", view(sample), x.n_rows);
   BinColumns kept;
   const auto loop = [&](Table<std::uint8_t> codes) {
-    kept = certree::bin_features(x, view(sample), flags, n_threads, codes);
+    kept = certree::bin_features(x, view(sample), flags, fine_ends, n_threads, codes);
   };
   auto codes = run(loop, Rows<std::uint8_t>(X.shape(1), X.shape(0)));
   return std::tuple(
@@ -107,7 +107,8 @@ auto grow_classes(const Codes& codes, const Kept& kept, const Ints& features, co
 
 void bind_counted(nb::module_& core) {
   core.def("bin_features", &bin_features, "X"_array, "sample"_array, "category"_array_or_none,
-           "n_threads"_a, "Codes of the values of each feature, and what is kept of the bins.");
+           "fine_ends"_a, "n_threads"_a,
+           "Codes of the values of each feature, and what is kept of the bins.");
   core.def("grow_gradients", &grow_gradients, "codes"_array, "kept"_a, "features"_array,
            "growing"_array, "others"_array, "gradient"_array, "hessian"_array, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "n_threads"_a,

@@ -338,9 +338,7 @@ class ForestGrower:
         if (weight != np.floor(weight)).any():
             raise ValueError("sample_weight must hold whole numbers")
         if weight.max() * self._drawing[1] > _MOST_WEIGHT:
-            raise ValueError(
-                f"sample_weight must be at most 2^50 / n_draws, got {weight.max():g}"
-            )
+            raise ValueError(f"sample_weight must be at most 2^50 / n_draws, got {weight.max():g}")
         return self._ordered(weight)
 
     def _number_of_features(self, name: str) -> int:

@@ -51,20 +51,55 @@ std::vector<std::pair<double, std::size_t>> runs_of(const std::vector<double>& v
   return runs;
 }
 
-// The bounds of bins with about as many of the ascending values each. A bin is closed where it is
-// nearest to its share of what was left when it was opened, so that a frequent value takes no room
-// from others.
-std::vector<double> balanced_bounds(const std::vector<double>& values) {
+// How many values a bin holds that is opened behind n_below of n values: at most `most`, and where
+// ends are fine no more than kEnds for each value that lies nearer to the end.
+constexpr double kEnds = 0.1;
+std::size_t fine_size(std::size_t n_below, std::size_t n, std::size_t most) {
+  const double nearer = std::min(kEnds * static_cast<double>(n_below),
+                                 kEnds / (1.0 + kEnds) * static_cast<double>(n - n_below));
+  return std::clamp(static_cast<std::size_t>(nearer), std::size_t{1}, most);
+}
+
+// The smallest bound of sizes by which bins suffice for the values behind n_below of n.
+std::size_t fine_bound(std::size_t n_below, std::size_t n, std::size_t n_bins) {
+  const auto suffices = [&](std::size_t most) {
+    std::size_t at = n_below;
+    for (std::size_t i = 0; i < n_bins && at < n; ++i) at += fine_size(at, n, most);
+    return at >= n;
+  };
+  std::size_t low = 1, high = std::max<std::size_t>(n - n_below, 1);
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    suffices(middle) ? high = middle : low = middle + 1;
+  }
+  return low;
+}
+
+// The bounds of bins of ascending values: as many in each, or fewer towards both ends. A bin is
+// closed where it is nearest to its share of what was left when it was opened, so that a frequent
+// value takes no room from others.
+std::vector<double> balanced_bounds(const std::vector<double>& values, bool fine_ends) {
   const auto runs = runs_of(values);
   std::vector<double> bounds;
   std::size_t n_left = values.size(), n = 0;  // behind the bins that are closed; in this one
+  std::size_t n_bins = kMost, wanted = n_left, of = n_bins;  // of which each may hold its part
+  const auto open = [&] {
+    n_bins = kMost - bounds.size();
+    const std::size_t below = values.size() - n_left;
+    wanted = n_left;
+    of = n_bins;
+    if (!fine_ends) return;
+    wanted = fine_size(below, values.size(), fine_bound(below, values.size(), n_bins));
+    of = 1;
+  };
+  open();
   for (const std::size_t i : turns(runs.size())) {
     n += runs[i].second;
-    const std::size_t n_bins = kMost - bounds.size();
     if (i + 1 == runs.size() || n_bins == 1) break;
-    if ((2 * n + runs[i + 1].second) * n_bins < 2 * n_left) continue;
+    if ((2 * n + runs[i + 1].second) * of < 2 * wanted) continue;
     bounds.push_back(between(runs[i].first, runs[i + 1].first));
     n_left -= std::exchange(n, 0);
+    open();
   }
   return bounds;
 }
@@ -104,11 +139,11 @@ void encode(std::span<const double> column, const std::vector<double>& bounds, s
 }
 
 FeatureBins bin_numbers(std::span<const double> column, std::span<const std::int32_t> sample,
-                        std::uint8_t* code) {
+                        bool fine_ends, std::uint8_t* code) {
   FeatureBins bins;
   std::vector<double> values;
   if (!few_values(column, values)) {
-    encode(column, balanced_bounds(sampled_values(column, sample)), code, bins);
+    encode(column, balanced_bounds(sampled_values(column, sample), fine_ends), code, bins);
   } else if (values.empty()) {
     std::fill_n(code, column.size(), kMissingBin);
   } else {
@@ -192,15 +227,16 @@ void append(const FeatureBins& bins, BinColumns& columns) {
 }  // namespace
 
 BinColumns bin_features(Table<const double> X, std::span<const std::int32_t> sample,
-                        std::span<const std::uint8_t> category, int n_threads,
+                        std::span<const std::uint8_t> category, bool fine_ends, int n_threads,
                         Table<std::uint8_t> codes) {
   std::vector<FeatureBins> bins(static_cast<std::size_t>(X.width));
   parallel_for(X.width, n_threads, [&](std::int64_t j) {
     const auto at = static_cast<std::size_t>(j);
     const auto memory = column_of(X, j);
     const std::span<const double> column(memory.get(), static_cast<std::size_t>(X.n_rows));
-    bins[at] = !category.empty() && category[at] ? bin_categories(column, codes.row(j))
-                                                 : bin_numbers(column, sample, codes.row(j));
+    bins[at] = !category.empty() && category[at]
+                   ? bin_categories(column, codes.row(j))
+                   : bin_numbers(column, sample, fine_ends, codes.row(j));
   });
   BinColumns columns;
   columns.level_start.push_back(0);

@@ -44,6 +44,7 @@ class ForestTree {
     copies_.push_back({rows_.codes, rows_.codes.n_rows, {}});
     written_.resize(1);
     GrownTree grown;
+    if (n_items_ == 0) write(0);  // nobody visits an empty root
     const Rule rule{*this};
     grown.columns = Growth<Rule>::whole(rule, {0, n_items_, 0, 0, key_, 0}).columns();
     grown.sums = sums_by_node();
