@@ -13,8 +13,8 @@ from certree.grow.sklearn_tree import SklearnTree, from_sklearn
 
 # fmt: off
 __all__ = [
-    "KD", "Bins", "Cart", "CountedGrower", "CountedTree", "Dyadic", "ForestGrower",
-    "Grid", "GrowingRows", "GrownForest", "Partition", "SklearnTree", "dyadic_grid", "dyadic_resolution", "from_sklearn", "grow_cart",
-    "grow_dyadic", "grow_kd",
+    "KD", "Bins", "Cart", "CountedGrower", "CountedTree", "Dyadic", "ForestGrower", "Grid",
+    "GrowingRows", "GrownForest", "Partition", "SklearnTree", "dyadic_grid", "dyadic_resolution",
+    "from_sklearn", "grow_cart", "grow_dyadic", "grow_kd",
 ]
 # fmt: on

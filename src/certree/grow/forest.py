@@ -278,9 +278,20 @@ class ForestGrower:
             (*trees, *self._limits),
             threads(self.n_jobs),
         )
-        feature, threshold, left, missing_left, *sets_and_root = columns
-        nodes = feature, threshold, left, missing_left.view(np.bool_), *sets_and_root
-        return GrownForest(*nodes, begin, lane, total, self.bins.n_features)
+        feature, threshold, left, missing_left, starts, categories, root = columns
+        return GrownForest(
+            feature,
+            threshold,
+            left,
+            missing_left.view(np.bool_),
+            starts,
+            categories,
+            root,
+            begin,
+            lane,
+            total,
+            self.bins.n_features,
+        )
 
     @cached_property
     def _limits(self) -> tuple[Any, ...]:
@@ -301,7 +312,9 @@ class ForestGrower:
     @cached_property
     def _drawing(self) -> tuple[str, int, int]:
         """What says how rows are drawn, as the core takes it."""
-        if not isinstance(self.seed, Integral) or not 0 <= self.seed < 2**64:
+        seed: Any = self.seed
+        is_whole = isinstance(seed, Integral)
+        if not is_whole or not 0 <= seed < 2**64:
             raise ValueError(f"seed must be a whole number >= 0, below 2^64, got {self.seed!r}")
         n = self.bins.n_rows
         n_draws = n if self.n_draws is None else _whole("n_draws", self.n_draws, 1)
