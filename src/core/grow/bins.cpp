@@ -75,31 +75,49 @@ std::size_t fine_bound(std::size_t n_below, std::size_t n, std::size_t n_bins) {
   return low;
 }
 
+// What says how many values the next bin holds: about so many of parts of others.
+class BinSizes {
+ public:
+  BinSizes(std::size_t n, bool fine_ends) : n_(n), fine_ends_(fine_ends) { open(n, kMost, 0); }
+
+  // Behind a bin of so many values.
+  void open(std::size_t n_left, std::size_t n_bins, std::size_t n_before) {
+    values_ = n_left;
+    parts_ = n_bins;
+    if (!fine_ends_) return;
+    // As long as bins hold what they should, the same bound serves.
+    if (n_before != wanted_) most_ = fine_bound(n_ - n_left, n_, n_bins);
+    values_ = wanted_ = fine_size(n_ - n_left, n_, most_);
+    parts_ = 1;
+  }
+  // Whether a bin is nearer to its size without the next values.
+  bool is_full(std::size_t n, std::size_t n_next) const {
+    return (2 * n + n_next) * parts_ >= 2 * values_;
+  }
+
+ private:
+  std::size_t n_;
+  bool fine_ends_;
+  std::size_t values_ = 0, parts_ = 1;
+  std::size_t wanted_ = 1, most_ = 1;
+};
+
 // The bounds of bins of ascending values: as many in each, or fewer towards both ends. A bin is
 // closed where it is nearest to its share of what was left when it was opened, so that a frequent
 // value takes no room from others.
 std::vector<double> balanced_bounds(const std::vector<double>& values, bool fine_ends) {
   const auto runs = runs_of(values);
   std::vector<double> bounds;
+  BinSizes sizes(values.size(), fine_ends);
   std::size_t n_left = values.size(), n = 0;  // behind the bins that are closed; in this one
-  std::size_t n_bins = kMost, wanted = n_left, of = n_bins;  // of which each may hold its part
-  const auto open = [&] {
-    n_bins = kMost - bounds.size();
-    const std::size_t below = values.size() - n_left;
-    wanted = n_left;
-    of = n_bins;
-    if (!fine_ends) return;
-    wanted = fine_size(below, values.size(), fine_bound(below, values.size(), n_bins));
-    of = 1;
-  };
-  open();
   for (const std::size_t i : turns(runs.size())) {
     n += runs[i].second;
+    const std::size_t n_bins = kMost - bounds.size();
     if (i + 1 == runs.size() || n_bins == 1) break;
-    if ((2 * n + runs[i + 1].second) * of < 2 * wanted) continue;
+    if (!sizes.is_full(n, runs[i + 1].second)) continue;
     bounds.push_back(between(runs[i].first, runs[i + 1].first));
-    n_left -= std::exchange(n, 0);
-    open();
+    n_left -= n;
+    sizes.open(n_left, n_bins - 1, std::exchange(n, 0));
   }
   return bounds;
 }
