@@ -1146,8 +1146,11 @@ class ForestSums:
 
     def scores(self, groups, _):
         shares = [[one / self.weight(rows) for one in self.sums(rows)] for rows in groups]
-        if self.n_classes is None or self.n_classes == 2:
-            return [share[-1] for share in shares]
+        if self.n_classes is None:
+            return [share[0] for share in shares]
+        present = [k for k in range(self.n_classes) if any(share[k] for share in shares)]
+        if len(present) == 2:
+            return [share[present[1]] for share in shares]
         x = np.array([k for k, rows in enumerate(groups) for _ in rows], dtype=float)
         rows = [i for rows in groups for i in rows]
         scores = principal_scores(x, np.asarray(self.y)[rows], np.asarray(self.w)[rows])

@@ -32,14 +32,13 @@ template <class Target>
 struct OccupiedBins {
   using Sum = typename Target::Sum;
 
-  std::size_t n_lanes;
+  std::size_t n_lanes = 1;
   std::size_t n = 0, n_values = 0;  // with and without missing values
   std::array<std::uint8_t, 257> bin{};
   std::array<std::int64_t, 257> rows{};  // if they are counted
   std::vector<Sum> sums;
 
-  explicit OccupiedBins(const Target& target)
-      : n_lanes(target.n_lanes()), sums(257 * target.n_lanes()) {}
+  explicit OccupiedBins(const Target& target) : sums(257 * target.n_lanes()) {}
 
   bool has_missing() const { return n > n_values; }
   const Sum* at(std::size_t i) const { return sums.data() + i * (Target::kOneLane ? 1 : n_lanes); }
@@ -51,10 +50,10 @@ class LeftSums {
  public:
   using Sum = typename Target::Sum;
 
-  explicit LeftSums(const Target& target) {
-    if constexpr (!Target::kOneLane) lanes_.resize(target.n_lanes());
+  void clear(std::size_t n_lanes) {
+    if constexpr (!Target::kOneLane) lanes_.resize(n_lanes);
+    std::ranges::fill(lanes_, Sum{});
   }
-  void clear() { std::ranges::fill(lanes_, Sum{}); }
   CERTREE_INLINE void add(const Sum* sums) {
     for (std::size_t l = 0; l < lanes_.size(); ++l) lanes_[l] += sums[l];
   }
@@ -72,16 +71,18 @@ class BinSums {
   using Sum = typename Target::Sum;
   using Item = typename Target::Item;
 
-  BinSums(const Target& target, const ForestRows& rows, bool counts_rows)
-      : target_(target),
-        bins_(rows.bins),
-        n_lanes_(target.n_lanes()),
-        together_(std::clamp<std::size_t>(kCache / (256 * n_lanes_ * sizeof(Sum)), 1, 8)),
-        sums_(together_ * 256 * n_lanes_),
-        seen_(together_),
-        rows_(counts_rows ? together_ * 256 : 0) {}
+  using Lanes = typename Target::Lanes;
 
-  std::size_t together() const { return together_; }
+  BinSums(const Target& target, const Lanes& lanes, const ForestRows& rows, bool counts_rows)
+      : lanes_(lanes),
+        bins_(rows.bins),
+        sums_(std::max(kCache, 256 * target.n_lanes())),
+        rows_(counts_rows ? kMostTogether * 256 : 0) {}
+
+  // So many features fit into the cache.
+  std::size_t together() const {
+    return std::clamp<std::size_t>(kCache / (256 * lanes_.n()), 1, kMostTogether);
+  }
 
   // At most so many features as go together.
   void add_up(std::span<const Item> items, const Table<const std::uint8_t>& codes,
@@ -101,6 +102,7 @@ class BinSums {
   // Takes the sums of the f-th feature.
   void collect(std::size_t f, std::int32_t feature, OccupiedBins<Target>& to) {
     to.n = 0;
+    to.n_lanes = lanes_.n();
     if (few_) {
       for (std::size_t word = 0; word < 4; ++word)
         for (std::uint64_t& bits = seen_[f][word]; bits != 0; bits &= bits - 1)
@@ -114,11 +116,11 @@ class BinSums {
   }
 
  private:
-  static constexpr std::size_t kCache = 1 << 15, kBlock = 256, kFew = 160;
+  static constexpr std::size_t kCache = (1 << 15) / sizeof(Sum), kMostTogether = 8;
+  static constexpr std::size_t kBlock = 256, kFew = 160;
 
-  std::size_t n_lanes() const { return Target::kOneLane ? 1 : n_lanes_; }
   Sum* sums_of(std::size_t f, std::size_t bin) {
-    return sums_.data() + (256 * f + bin) * n_lanes();
+    return sums_.data() + (256 * f + bin) * lanes_.n();
   }
 
   template <bool few>
@@ -128,7 +130,7 @@ class BinSums {
     std::uint64_t* const seen = seen_[f].data();
     for (const Item& item : items) {
       const std::size_t bin = code[item.row * width];
-      target_.add(item, sums + bin * n_lanes());
+      lanes_.add(item, sums + bin * lanes_.n());
       if constexpr (few) seen[bin / 64] |= std::uint64_t{1} << bin % 64;
     }
     if (rows_.empty()) return;
@@ -137,24 +139,23 @@ class BinSums {
 
   void take(std::size_t f, std::size_t bin, OccupiedBins<Target>& to) {
     Sum* const from = sums_of(f, bin);
-    Sum* const sums = to.sums.data() + to.n * n_lanes();
-    for (std::size_t l = 0; l < n_lanes(); ++l) sums[l] = std::exchange(from[l], Sum{});
+    Sum* const sums = to.sums.data() + to.n * lanes_.n();
+    for (std::size_t l = 0; l < lanes_.n(); ++l) sums[l] = std::exchange(from[l], Sum{});
     if (!rows_.empty()) to.rows[to.n] = std::exchange(rows_[256 * f + bin], 0);
     to.bin[to.n++] = static_cast<std::uint8_t>(bin);
   }
   // No branch: whether a bin is empty would be guessed wrong too often.
   void take_if_any(std::size_t f, std::size_t bin, OccupiedBins<Target>& to) {
-    const bool is_empty = target_.is_empty(sums_of(f, bin));
+    const bool is_empty = lanes_.is_empty(sums_of(f, bin));
     take(f, bin, to);
     to.n -= is_empty ? 1 : 0;
   }
 
-  const Target& target_;
+  const Lanes& lanes_;
   const KeptBins& bins_;
-  std::size_t n_lanes_, together_;
-  std::vector<Sum> sums_;                           // (together, 256, lanes)
-  std::vector<std::array<std::uint64_t, 4>> seen_;  // bins, in small cells
-  std::vector<std::int64_t> rows_;                  // (together, 256) or empty
+  std::vector<Sum> sums_;                                           // (together, 256, lanes)
+  std::array<std::array<std::uint64_t, 4>, kMostTogether> seen_{};  // bins, in small cells
+  std::vector<std::int64_t> rows_;                                  // (together, 256) or empty
   bool few_ = false;
 };
 
@@ -171,10 +172,10 @@ class ForestSearch {
         bins_(rows.bins),
         growth_(growth),
         draws_(features_of_tree(rows.codes.width, growth.max_features_of_tree, key)),
-        sums_(target, rows, growth.min_rows > 1),
+        lanes_(target),
+        sums_(target, lanes_, rows, growth.min_rows > 1),
         occupied_(target),
         ordered_(target),
-        left_(target),
         worth_(target) {}
 
   // A cut, which may not be made; it serves until the next search. items: those of a cell; total:
@@ -186,7 +187,8 @@ class ForestSearch {
     key_ = key;
     cut_.value = -kInfinity;
     cut_.feature = -1;
-    worth_.open(total);
+    lanes_.open(total);
+    worth_.open(lanes_);
     draws_.restart(key);
     for (std::int64_t left = growth_.max_features; left > 0 && draws_.n_left() > 0;) {
       const std::size_t n =
@@ -234,7 +236,7 @@ class ForestSearch {
   // -- sums of the left side
 
   void start_left() {
-    left_.clear();
+    left_.clear(lanes_.n());
     rows_left_ = 0;
   }
   void add_left(const OccupiedBins<Target>& bins, std::size_t i) {
@@ -311,25 +313,25 @@ class ForestSearch {
   // The levels of the cell by their responses, ties by bin; false if these differ by no more than
   // chance explains.
   bool order_levels() {
-    Groups groups(target_.n_of_group());
+    Groups groups(1 + lanes_.n());
     std::vector<double> numbers(groups.width());
     for (std::size_t i = 0; i < occupied_.n; ++i) {
-      target_.describe(occupied_.at(i), numbers.data());
+      lanes_.describe(occupied_.at(i), numbers.data());
       groups.add(static_cast<std::uint32_t>(i), numbers.data());
     }
     if (groups.size() > kFreeCategories && !beyond_chance(groups, groups.total(), scatter()))
       return false;
-    const std::vector<double> score = target_.scores(groups);
+    const std::vector<double> score = forest_scores(groups);
     if (!std::ranges::all_of(score, [](double one) { return std::isfinite(one); })) return false;
     std::vector<std::size_t> order(groups.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::less<>(), [&](std::size_t g) { return score[g]; });
     ordered_.n = order.size();
+    ordered_.n_lanes = lanes_.n();
     for (std::size_t g = 0; g < order.size(); ++g) {
       ordered_.bin[g] = occupied_.bin[order[g]];
       ordered_.rows[g] = occupied_.rows[order[g]];
-      std::copy_n(occupied_.at(order[g]), target_.n_lanes(),
-                  ordered_.sums.data() + g * target_.n_lanes());
+      std::copy_n(occupied_.at(order[g]), lanes_.n(), ordered_.sums.data() + g * lanes_.n());
     }
     return true;
   }
@@ -407,6 +409,7 @@ class ForestSearch {
   const KeptBins& bins_;
   const ForestGrowth& growth_;
   FeatureDraws draws_;
+  typename Target::Lanes lanes_;
   BinSums<Target> sums_;
   OccupiedBins<Target> occupied_, ordered_;
   LeftSums<Target> left_;

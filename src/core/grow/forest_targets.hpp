@@ -1,9 +1,9 @@
 // What the rows of a forest's tree are added up to, and what cuts are worth by it.
 //
-// Belongs to forest.cpp alone. A target has an Item for each row, which knows its row; a Sum, so
-// many of which (lanes) are kept for each bin of a feature; and a Worth, which tells what is gained
-// by sums on the left side of a cut of a cell. Sums are whole. A gain is the decrease of impurity
-// times the weight of the cell, up to a factor that is the same for all cuts of a cell.
+// Belongs to forest.cpp alone. A target has an Item for each row, which knows its row; a Sum;
+// Lanes, so many sums of which are kept for each bin in a cell; and a Worth, which tells what is
+// gained by sums on the left side of a cut of a cell. Sums are whole. A gain is the decrease of
+// impurity times the weight of the cell, up to a factor that is the same for all cuts of a cell.
 #pragma once
 
 #include "grow/chance.hpp"
@@ -12,6 +12,15 @@
 
 namespace certree {
 namespace {
+
+// Where levels stand among others: the mean of numbers, the share of the last of two classes; of
+// more classes, shares along their first principal component.
+inline std::vector<double> forest_scores(const Groups& groups) {
+  if (groups.width() > 3) return principal_scores(groups);
+  std::vector<double> score(groups.size());
+  for (std::size_t g = 0; g < score.size(); ++g) score[g] = groups.share(g, groups.width() - 2);
+  return score;
+}
 
 // -- a weight and a sum: two classes by Gini's index, and numbers
 
@@ -89,8 +98,24 @@ class PairTarget {
   Item item(std::size_t row, std::int64_t weight) const {
     return Item(static_cast<std::uint32_t>(row), weight, response_.whole[row]);
   }
-  static CERTREE_INLINE void add(const Item& item, Sum* sum) { *sum += item.pair(); }
-  static bool is_empty(const Sum* sum) { return sum->is_empty(); }
+  static void add(const Item& item, Sum* sum) { *sum += item.pair(); }
+
+  class Lanes {
+   public:
+    explicit Lanes(const PairTarget&) {}
+    void open(const Sum* total) { total_ = *total; }
+    static constexpr std::size_t n() { return 1; }
+    const Sum* total() const { return &total_; }
+    static CERTREE_INLINE void add(const Item& item, Sum* sum) { *sum += item.pair(); }
+    static bool is_empty(const Sum* sum) { return sum->is_empty(); }
+    static void describe(const Sum* sum, double* numbers) {
+      numbers[0] = static_cast<double>(sum->weight());
+      numbers[1] = static_cast<double>(sum->sum());
+    }
+
+   private:
+    Sum total_{};
+  };
 
   bool is_pure(std::span<const Item> items, const Sum* total) const {
     if (response_.classes) return total->sum() == 0 || total->sum() == total->weight();
@@ -105,7 +130,8 @@ class PairTarget {
    public:
     explicit Worth(const PairTarget& target) : factor_(target.response_.classes ? 2.0 : 1.0) {}
     // Numbers count from the cell's mean, rounded, so that little cancels.
-    void open(const Sum* total) {
+    void open(const Lanes& lanes) {
+      const Sum* const total = lanes.total();
       weight_ = total->weight();
       centre_ = total->sum() / weight_;
       all_ = static_cast<double>(weight_);
@@ -128,16 +154,6 @@ class PairTarget {
   double unit_of_decrease() const { return std::ldexp(1.0, 2 * response_.unit); }
   double weight(const Sum* total) const { return static_cast<double>(total->weight()); }
 
-  std::size_t n_of_group() const { return 2; }
-  void describe(const Sum* sum, double* numbers) const {
-    numbers[0] = weight(sum);
-    numbers[1] = static_cast<double>(sum->sum());
-  }
-  std::vector<double> scores(const Groups& groups) const {
-    std::vector<double> score(groups.size());
-    for (std::size_t g = 0; g < score.size(); ++g) score[g] = groups.share(g, 0);
-    return score;
-  }
   // Squares of numbers are rounded to units that keep their sum below 2^62.
   double scatter(std::span<const Item> items, const Sum* total) const {
     const auto all = weight(total), sum = static_cast<double>(total->sum());
@@ -210,10 +226,37 @@ class ClassTarget {
     item.y = static_cast<decltype(item.y)>(response_.y[row]);
     return item;
   }
-  static CERTREE_INLINE void add(const Item& item, Sum* sums) { sums[item.y] += item.weight; }
-  bool is_empty(const Sum* sums) const {
-    return std::all_of(sums, sums + n_classes_, [](Sum one) { return one == 0; });
-  }
+  static void add(const Item& item, Sum* sums) { sums[item.y] += item.weight; }
+
+  // One for each class that rows of the cell have: small cells have few of many.
+  class Lanes {
+   public:
+    explicit Lanes(const ClassTarget& target) : lane_(target.n_classes_) {}
+    void open(const Sum* total) {
+      total_.clear();
+      for (std::size_t k = 0; k < lane_.size(); ++k) {
+        lane_[k] = static_cast<std::uint32_t>(total_.size());
+        if (total[k] > 0) total_.push_back(total[k]);
+      }
+    }
+    std::size_t n() const { return total_.size(); }
+    const Sum* total() const { return total_.data(); }
+    CERTREE_INLINE void add(const Item& item, Sum* sums) const {
+      sums[lane_[item.y]] += item.weight;
+    }
+    bool is_empty(const Sum* sums) const {
+      return std::all_of(sums, sums + n(), [](Sum one) { return one == 0; });
+    }
+    void describe(const Sum* sums, double* numbers) const {
+      std::copy_n(sums, n(), numbers + 1);
+      numbers[0] = std::accumulate(numbers + 1, numbers + 1 + n(), 0.0);
+    }
+
+   private:
+    std::vector<std::uint32_t> lane_;  // (n_classes,)
+    std::vector<Sum> total_;           // (n,)
+  };
+
   bool is_pure(std::span<const Item> items, const Sum* total) const {
     return static_cast<double>(total[items.front().y]) == weight(total);
   }
@@ -221,9 +264,9 @@ class ClassTarget {
   class Worth {
    public:
     explicit Worth(const ClassTarget& target)
-        : logs_(target.response_.criterion == Criterion::entropy), total_(target.n_classes_) {}
-    void open(const Sum* total) {
-      std::copy_n(total, total_.size(), total_.begin());
+        : logs_(target.response_.criterion == Criterion::entropy) {}
+    void open(const Lanes& lanes) {
+      total_.assign(lanes.total(), lanes.total() + lanes.n());
       all_ = std::accumulate(total_.begin(), total_.end(), 0.0);
       if (!logs_) return;
       uncut_ = -times_log(all_);
@@ -266,18 +309,6 @@ class ClassTarget {
     return sum;
   }
 
-  std::size_t n_of_group() const { return 1 + n_classes_; }
-  void describe(const Sum* sums, double* numbers) const {
-    numbers[0] = weight(sums);
-    std::copy_n(sums, n_classes_, numbers + 1);
-  }
-  // Shares of the last of two classes; of more, along their first principal component.
-  std::vector<double> scores(const Groups& groups) const {
-    if (n_classes_ > 2) return principal_scores(groups);
-    std::vector<double> score(groups.size());
-    for (std::size_t g = 0; g < score.size(); ++g) score[g] = groups.share(g, n_classes_ - 1);
-    return score;
-  }
   double scatter(std::span<const Item>, const Sum* total) const {
     double scatter = 0.0;
     const double all = weight(total);
