@@ -370,7 +370,7 @@ def test_fine_ends_have_bins_of_few_rows():
         assert (size[-10:] == 1).all()
         below = np.cumsum(size) - size
         above = len(codes) - below - size
-        assert (size <= np.maximum(1, 0.11 * np.minimum(below, above) + 1)).all()
+        assert (size <= np.maximum(1, 0.21 * np.minimum(below, above) + 1)).all()
         assert size.max() < 800
     mixed = Bins.of(np.append(np.zeros(5000), rng.normal(size=5000))[:, None], fine_ends=True)
     assert mixed.n_bins[0] > 240

@@ -82,7 +82,7 @@ class Bins:
             Features that hold categories 0, 1, ..., as a mask, indices, or names if X has some.
         fine_ends : bool
             Whether bins of more than 255 values hold the fewer rows the nearer they are to the
-            smallest or the largest value: one row at the ends, and at most a tenth of those beyond.
+            smallest or the largest value: one row at the ends, and at most a fifth of those beyond.
             Trees that must cut by features that tell nothing, as those of forests must, then cut off
             a few rows and lose little.
         n_jobs : int or None

@@ -53,7 +53,7 @@ std::vector<std::pair<double, std::size_t>> runs_of(const std::vector<double>& v
 
 // How many values a bin holds that is opened behind n_below of n values: at most `most`, and where
 // ends are fine no more than kEnds for each value that lies nearer to the end.
-constexpr double kEnds = 0.1;
+constexpr double kEnds = 0.2;  // costs the middle a quarter of its bins
 std::size_t fine_size(std::size_t n_below, std::size_t n, std::size_t most) {
   const double nearer = std::min(kEnds * static_cast<double>(n_below),
                                  kEnds / (1.0 + kEnds) * static_cast<double>(n - n_below));
