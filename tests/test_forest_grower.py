@@ -172,6 +172,7 @@ def tasks(draw):
     return X, y, n_classes, weight, categorical, given, rng.permutation(n)
 
 
+@pytest.mark.threads
 @given(tasks(), st.sampled_from(["gini", "entropy", "squared"]))
 def test_trees_depend_neither_on_the_order_of_rows_nor_on_threads(task, criterion):
     X, y, n_classes, weight, categorical, given, order = task
@@ -230,6 +231,7 @@ def test_sums_of_numbers_are_those_of_the_rows(task):
         assert np.allclose(means * inside, total)
 
 
+@pytest.mark.threads
 def test_trees_are_the_same_whichever_are_grown_along():
     X, y = drawn(0, n=300)
     grower = ForestGrower(Bins.of(X), max_features=2, n_jobs=2)

@@ -65,6 +65,7 @@ class GrownForest(NamedTuple):
 
     def tree(self, number: int) -> Tree:
         """One of the trees, counted from 0."""
+        number = range(len(self.root))[number]
         first, last = [*self.root, len(self.feature)][number : number + 2]
         start, left = self.category_start[first : last + 1], self.left[first:last]
         return Tree(

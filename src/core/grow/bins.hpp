@@ -23,9 +23,9 @@ struct BinColumns {
 // that bins hold about as many of these. At most 254 levels have a bin each; of more, those 254
 // that most rows have, of equally many the smaller ones, and all others share the last bin.
 //
-// Where ends are fine, bins hold the fewer values the nearer they are to the smallest or the largest
-// one. A cut by a feature that tells nothing is best where it takes a few rows away, and leaves the
-// others to a better feature.
+// Where ends are fine, bins hold the fewer values the nearer they are to the smallest or the
+// largest one. A cut by a feature that tells nothing is best where it takes a few rows away, and
+// leaves the others to a better feature.
 //
 // sample: rows whose values decide the edges. category: (p,) or empty. codes: (p, n).
 BinColumns bin_features(Table<const double> X, std::span<const std::int32_t> sample,

@@ -70,7 +70,6 @@ class BinSums {
  public:
   using Sum = typename Target::Sum;
   using Item = typename Target::Item;
-
   using Lanes = typename Target::Lanes;
 
   BinSums(const Target& target, const Lanes& lanes, const ForestRows& rows, bool counts_rows)
