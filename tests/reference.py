@@ -786,6 +786,7 @@ def principal_scores(x, y, w):
     mean = sum(w[x == c].sum() * share[c] for c in share) / w.sum()
     covariance = sum(w[x == c].sum() * np.outer(share[c] - mean, share[c] - mean) for c in share)
     axis = np.linalg.eigh(covariance)[1][:, -1]
+    axis *= np.sign(axis[np.argmax(np.diag(covariance))]) or 1.0
     return {c: share[c] @ axis for c in share}
 
 
@@ -891,31 +892,13 @@ def scaled(value, exponent):
         return math.inf
 
 
-def splitmix(x):
-    """The mixing function of splitmix64."""
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
-    return x ^ (x >> 31)
-
-
-GOLDEN_GAMMA = 0x9E3779B97F4A7C15
-
-
-def uniforms(key, i):
-    """The numbers of the i-th of those that descend from a key."""
-    state = splitmix(splitmix((key + GOLDEN_GAMMA) % 2**64) + (i + 1) * GOLDEN_GAMMA & (2**64 - 1))
-    while True:
-        state = (state + GOLDEN_GAMMA) % 2**64
-        yield (splitmix(state) >> 11) / 2**53
-
-
 def coarser_bins(n_bins, n_edges, key, feature):
     """For each of the bins of a feature of numbers, the one that it becomes a part of."""
     if n_bins <= max(32, n_edges + 1):
         return list(range(n_bins))
-    draws, into, left = uniforms(key, feature), [0], n_edges
+    bits, into, left = random_bits(key_of(key, feature)), [0], n_edges
     for n_behind in range(n_bins - 1, 0, -1):  # Knuth's algorithm S
-        edge = int(next(draws) * n_behind) < left
+        edge = int((next(bits) >> 11) * 2.0**-53 * n_behind) < left
         left -= edge
         into.append(into[-1] + edge)
     return into
@@ -1120,6 +1103,146 @@ def grow_counted(X, target, rows, max_leaves, max_depth=None, best_first=True, *
         for cell in children:
             nodes.append(cell)
             waiting[len(nodes) - 1] = best_cut(cell)
+    return nodes
+
+
+# -- forests ----------------------------------------------------------------------------------------
+
+
+def drawn_rows(n, bootstrap, n_draws, seed, tree):
+    """How often each of n rows is drawn for a tree, by the order of their keys."""
+    bits, count = random_bits(key_of(key_of(seed, tree), 0)), [0] * n
+    if not bootstrap and n_draws == n:
+        return [1] * n
+    if bootstrap:
+        for _ in range(n_draws):
+            count[int((next(bits) >> 11) * 2.0**-53 * n)] += 1
+        return count
+    for i in range(n):
+        wanted = n_draws - sum(count)
+        count[i] = int(int((next(bits) >> 11) * 2.0**-53 * (n - i)) < wanted)
+    return count
+
+
+class ForestSums:
+    """Weights of rows, by class or times their number, and what cuts are worth by them."""
+
+    def __init__(self, y, weight, n_classes=None, criterion="gini"):
+        self.y, self.w, self.n_classes, self.criterion = y, weight, n_classes, criterion
+
+    def weight(self, rows):
+        return sum(int(self.w[i]) for i in rows)
+
+    def sums(self, rows):
+        """One for each class, or one alone."""
+        if self.n_classes is None:
+            return [sum(int(self.w[i]) * Fraction(float(self.y[i])) for i in rows)]
+        return [self.weight(i for i in rows if self.y[i] == k) for k in range(self.n_classes)]
+
+    def impurity(self, rows):
+        """Times the weight of the rows."""
+        n, sums = self.weight(rows), self.sums(rows)
+        if self.n_classes is None:
+            squares = sum(int(self.w[i]) * Fraction(float(self.y[i])) ** 2 for i in rows)
+            return squares - sums[0] ** 2 / n
+        if self.criterion == "gini":
+            return n - sum(Fraction(one * one, n) for one in sums)
+        return -sum(one * math.log(one / n) for one in sums if one)
+
+    def is_pure(self, rows):
+        return len({self.y[i] for i in rows}) == 1
+
+    def decrease(self, rows, left):
+        right = [i for i in rows if i not in left]
+        return self.impurity(rows) - self.impurity(left) - self.impurity(right)
+
+    def scores(self, groups, _):
+        shares = [[one / self.weight(rows) for one in self.sums(rows)] for rows in groups]
+        if self.n_classes is None:
+            return [share[0] for share in shares]
+        present = [k for k in range(self.n_classes) if any(share[k] for share in shares)]
+        if len(present) == 2:
+            return [share[present[1]] for share in shares]
+        x = np.array([k for k, rows in enumerate(groups) for _ in rows], dtype=float)
+        rows = [i for rows in groups for i in rows]
+        scores = principal_scores(x, np.asarray(self.y)[rows], np.asarray(self.w)[rows])
+        return [scores[float(k)] for k in range(len(groups))]
+
+    def beyond_chance(self, groups, _):
+        x = np.array([k for k, rows in enumerate(groups) for _ in rows], dtype=float)
+        rows = [i for rows in groups for i in rows]
+        return beyond_chance(x, np.asarray(self.y)[rows], np.asarray(self.w, dtype=float)[rows])
+
+    def numbers(self, rows):
+        """Weights of the classes that occur; or the weight, and the sum."""
+        sums = self.sums(rows)
+        if self.n_classes is None:
+            return {0: self.weight(rows), 1: float(sums[0])}
+        return {k: one for k, one in enumerate(sums) if one}
+
+
+def one_random_cut(X, cell, j, key, is_categorical):
+    """The random cut of a feature, missing values on either side, as in threshold_cuts."""
+    x = X[cell, j]
+    levels = sorted(set(x[~np.isnan(x)]))
+    for _, _, threshold, missing_left, left in random_cuts(
+        key, j, x, np.zeros(len(x)), np.ones(len(x)), "squared", is_categorical
+    ):
+        side = missing_left if np.isnan(x).any() else bool(2 * left.sum() >= len(cell))
+        sets = is_categorical and [v for v in levels if left[x == v][0] != side]
+        rows = [i for i, goes_left in zip(cell, left, strict=True) if goes_left]
+        yield j, 0.0 if is_categorical else threshold, side, rows, sets or []
+
+
+def forest_cuts(X, cell, key, target, features, options):
+    """Every cut of a cell by features that are drawn, in order."""
+    drawn = drawn_features(key, X[np.ix_(cell, features)], options["max_features"])
+    for j in (features[k] for k in drawn):
+        sets = j in options["categorical"]
+        if options["splitter"] == "random":
+            cuts = one_random_cut(X, cell, j, key, sets)
+        else:
+            cuts = category_cuts(X, cell, target, j) if sets else threshold_cuts(X, cell, j)
+        for cut in cuts:
+            n_left = len(cut[3])
+            if 0 < n_left < len(cell) and options["min_leaf"] <= min(n_left, len(cell) - n_left):
+                yield cut
+
+
+def grow_forest_tree(X, target, seed, tree, **given):
+    """Nodes as dictionaries; their rows are all that have a weight."""
+    p = X.shape[1]
+    options = {"max_features": p, "max_features_per_tree": p, "categorical": [], "max_depth": None}
+    options |= {"splitter": "best", "min_leaf": 1, "min_split": 2, "min_decrease": 0, **given}
+    features, bits = list(range(p)), random_bits(key_of(key_of(seed, tree), 1))
+    if options["max_features_per_tree"] < p:
+        for n in range(p, p - options["max_features_per_tree"], -1):
+            i = int((next(bits) >> 11) * 2.0**-53 * n)
+            features[i], features[n - 1] = features[n - 1], features[i]
+        features = sorted(features[p - options["max_features_per_tree"] :])
+    rows = [i for i in range(len(X)) if target.w[i] > 0]
+    nodes = [{"rows": rows, "depth": 0, "key": key_of(key_of(seed, tree), 2)}]
+    waiting = [0]
+    while waiting:
+        node = nodes[waiting.pop()]
+        cell, key = node["rows"], node["key"]
+        if len(cell) < options["min_split"] or target.is_pure(cell):
+            continue
+        if node["depth"] == options["max_depth"]:
+            continue
+        cuts = list(forest_cuts(X, cell, key, target, features, options))
+        if not cuts:
+            continue
+        gains = [target.decrease(cell, cut[3]) for cut in cuts]
+        best = gains.index(max(gains))
+        if gains[best] < options["min_decrease"] * target.weight(rows):
+            continue
+        j, threshold, missing_left, left, categories = cuts[best]
+        node |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
+        node |= {"left": len(nodes), "categories": categories, "gain": gains[best]}
+        for side, part in enumerate((left, [i for i in cell if i not in left])):
+            nodes.append({"rows": part, "depth": node["depth"] + 1, "key": key_of(key, side)})
+        waiting += [len(nodes) - 1, len(nodes) - 2]
     return nodes
 
 

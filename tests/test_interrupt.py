@@ -15,7 +15,7 @@ import pytest
 
 from certree import PACBayesTreeClassifier, _core, grow_cart, grow_dyadic, grow_kd
 from certree.ensembles import Trees
-from certree.grow import Bins, CountedGrower
+from certree.grow import Bins, CountedGrower, ForestGrower
 
 SIZES = (20_000, 200_000)
 
@@ -50,6 +50,7 @@ class Laws:
         self.splits = (self.left >= 0).astype(float)
         self.target = self.y.astype(float)
         self.counted = CountedGrower(Bins.of(self.X), max_leaves=8)
+        self.forest = ForestGrower(self.counted.bins, max_features=2)
         self.steps = np.ones(n)
         self.trees = Trees.of([self.tree], [self.ones[:, None]], self.X.shape[1], 1)
         priors = (np.zeros((1, len(self.left))), np.zeros((1, len(self.left))))
@@ -69,6 +70,9 @@ LOOPS = {
     "bins of categories": lambda s: Bins.of(np.abs(s.X * 1e3).astype(int), range(4)),
     "counted": lambda s: s.counted.grow_gradients(0.5 - s.target, s.steps),
     "counted classes": lambda s: s.counted.grow_classes(s.y, 2),
+    "forest": lambda s: s.forest.grow_classes(s.y, 2, 1),
+    "forest of numbers": lambda s: s.forest.grow_numbers(s.target, 1),
+    "draws": lambda s: s.forest.draws(0),
     "kd": lambda s: grow_kd(s.X, max_depth=4),
     "kd, spread": lambda s: grow_kd(s.X, axis="spread", max_depth=4),
     "dyadic": lambda s: grow_dyadic(s.X, max_depth=4),
@@ -108,7 +112,6 @@ LOOPS = {
         *_core.part_rows(s.leaf % 2 == 0),
         s.target[None],
         np.ones((1, len(s.leaf))),
-        None,
         *(1.0, 1.0, 0.5, np.array([0.5]), s.tree.feature, None),
     ),
     "parted rows": lambda s: _core.part_rows(s.leaf % 2 == 0),
@@ -168,8 +171,13 @@ def grow_counted(X, y, n_jobs):
         grower.grow_gradients(y - 0.5, np.ones(len(y)))
 
 
+def grow_forest(X, y, n_jobs):
+    ForestGrower(Bins.of(X), max_features=4, n_jobs=n_jobs).grow_classes(y, 2, 50)
+
+
 LONG = {
     "cart": grow_cart,
+    "forest": grow_forest,
     "counted": grow_counted,
     "kd": lambda X, _, n_jobs: [grow_kd(X, axis="spread", n_jobs=n_jobs) for _ in range(99)],
     "dyadic": lambda X, _, n_jobs: [grow_dyadic(X, n_jobs=n_jobs) for _ in range(99)],

@@ -45,7 +45,7 @@ ROOMS = [
     "__main__",
 ]
 # Words of other libraries too, which say nothing of where a switch of growth is named.
-EVERYDAY = {"axis", "exponent", "estimator", "criterion", "max_features"}
+EVERYDAY = {"axis", "exponent", "estimator", "criterion", "max_features", "min_samples_split"}
 
 
 def module_name(path):

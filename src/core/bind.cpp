@@ -25,6 +25,7 @@ NB_MODULE(_core, core) {
   bind_interrupts(core);
   certree::door::bind_grow(core);
   certree::door::bind_counted(core);
+  certree::door::bind_forest(core);
   certree::door::bind_tree(core);
   certree::door::bind_stats(core);
   certree::door::bind_weights(core);

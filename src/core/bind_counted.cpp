@@ -1,22 +1,21 @@
 // The doors of bins, and of growth from sums over them.
-#include "bind.hpp"
+#include "bind_bins.hpp"
+#include "grow/coarser.hpp"
 #include "grow/counted.hpp"
 
 namespace certree::door {
 namespace {
 
-using Bytes = In<std::uint8_t, 1>;
-using Codes = In<std::uint8_t, 2>;
 using Slopes = std::optional<In<std::int8_t, 1>>;
 
 auto bin_features(const Doubles2& X, const Ints& sample, const std::optional<Bytes>& category,
-                  int n_threads) {
+                  bool fine_ends, int n_threads) {
   const auto x = rows(X);
   const auto flags = sized("category", category, X.shape(1));
   expect_codes("sample", view(sample), x.n_rows);
   BinColumns kept;
   const auto loop = [&](Table<std::uint8_t> codes) {
-    kept = certree::bin_features(x, view(sample), flags, n_threads, codes);
+    kept = certree::bin_features(x, view(sample), flags, fine_ends, n_threads, codes);
   };
   auto codes = run(loop, Rows<std::uint8_t>(X.shape(1), X.shape(0)));
   return std::tuple(
@@ -25,25 +24,8 @@ auto bin_features(const Doubles2& X, const Ints& sample, const std::optional<Byt
       owned(std::move(kept.levels)), owned(std::move(kept.level_bin)));
 }
 
-// n_bins, low, high, category, level_start, levels, level_bin: what is kept beside the codes.
-using Kept = std::tuple<Ints, Doubles2, Doubles2, Bytes, In<std::int64_t, 1>, Ints, Bytes>;
-
 BinnedTable binned(const Codes& codes, const Kept& kept) {
-  const auto& [n_bins, low, high, category, level_start, levels, level_bin] = kept;
-  const std::size_t p = codes.shape(0), most = kMostBins;
-  expect_codes("n_bins", sized("n_bins", n_bins, p), kMostBins + 1);
-  const auto starts = sized("level_start", level_start, p + 1);
-  if (!std::ranges::is_sorted(starts) || starts.front() != 0 ||
-      starts.back() != static_cast<std::int64_t>(levels.size()))
-    throw std::invalid_argument("level_start must ascend from 0 to the number of levels");
-  return {view(codes),
-          view(n_bins),
-          sized("low", low, p, most),
-          sized("high", high, p, most),
-          sized("category", category, p),
-          starts,
-          view(levels),
-          sized("level_bin", level_bin, levels.size())};
+  return {kept_bins(kept, codes.shape(0)), view(codes)};
 }
 
 auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::uint64_t key) {
@@ -52,8 +34,7 @@ auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::ui
   if (n_edges < 1) throw std::invalid_argument("n_edges must be at least 1");
   CoarserBins bins;
   const auto loop = [&](Table<std::uint8_t> coarser) {
-    bins = certree::coarsen(table.codes, table.n_bins, table.low, table.high, table.category,
-                            n_edges, key, coarser);
+    bins = certree::coarsen(table, n_edges, key, coarser);
   };
   auto coarser = run(loop, Rows<std::uint8_t>(p, codes.shape(1)));
   return std::tuple(coarser, owned(std::move(bins.n_bins)),
@@ -121,12 +102,6 @@ auto grow_gradients(const Codes& codes, const Kept& kept, const Ints& features, 
   });
 }
 
-Criterion criterion_of(const std::string& name) {
-  if (name == "gini") return Criterion::gini;
-  if (name == "entropy") return Criterion::entropy;
-  throw std::invalid_argument("criterion must be \"gini\" or \"entropy\", got \"" + name + "\"");
-}
-
 auto grow_classes(const Codes& codes, const Kept& kept, const Ints& features, const Ints& growing,
                   const Ints& others, const Ints& y, std::int32_t n_classes,
                   const std::optional<Doubles>& weight, const std::string& criterion,
@@ -147,7 +122,8 @@ auto grow_classes(const Codes& codes, const Kept& kept, const Ints& features, co
 
 void bind_counted(nb::module_& core) {
   core.def("bin_features", &bin_features, "X"_array, "sample"_array, "category"_array_or_none,
-           "n_threads"_a, "Codes of the values of each feature, and what is kept of the bins.");
+           "fine_ends"_a, "n_threads"_a,
+           "Codes of the values of each feature, and what is kept of the bins.");
   core.def("coarsen", &coarsen, "codes"_array, "kept"_a, "n_edges"_a, "key"_a,
            "Codes, numbers, and ends of bins that are joined but at some edges drawn by a key.");
   core.def("grow_gradients", &grow_gradients, "codes"_array, "kept"_a, "features"_array,

@@ -82,4 +82,10 @@ CERTREE_INLINE double log_positive(double x) {
   return log_ratio((m - 1.0) / (m + 1.0)) + (k - 1023.0) * kLn2;
 }
 
+// x log x, 0 for what is not positive.
+CERTREE_INLINE double times_log(double x) {
+  const double positive = x > 0.0 ? x : 1.0;
+  return positive * log_positive(positive);
+}
+
 }  // namespace certree

@@ -137,26 +137,16 @@ class ConformalBandRegressor(MetaEstimatorMixin, KeepsParameters, RegressorMixin
         self : object
             The fitted estimator.
         """
-        if issparse(X):
-            array_of("X", X)
-        X = X if hasattr(X, "columns") else np.asarray(X)
-        if y is None:
-            raise ValueError("fit requires y to be passed, but the target y is None")
-        y = _check_y(y, y_numeric=True, estimator=self)
-        check_consistent_length(X, y)
-        if len(y) < 2:
-            raise ValueError(f"bands take at least two rows, got n_samples={len(y)}")
-        _check_feature_names(self, X, reset=True)
-        _check_n_features(self, X, reset=True)
+        rows, numbers = self._checked(X, y)
         random = check_random_state(self.random_state)
-        sides = deal(len(y), 1 - self.calibration_size, random)
-        rows, numbers = _safe_indexing(X, sides.grow), y[sides.grow]
+        sides = deal(len(numbers), 1 - self.calibration_size, random)
+        grow = _safe_indexing(rows, sides.grow), numbers[sides.grow]
         outside = (1 - self.coverage) / 2
         self.estimators_ = [
-            self._quantile(q, random).fit(rows, numbers) for q in (outside, 0.5, 1 - outside)
+            self._quantile(q, random).fit(*grow) for q in (outside, 0.5, 1 - outside)
         ]
-        low, high = self._quantiles(_safe_indexing(X, sides.weigh))
-        truth = np.asarray(y[sides.weigh], dtype=np.float64)
+        low, high = self._quantiles(_safe_indexing(rows, sides.weigh))
+        truth = numbers[sides.weigh]
         beyond = np.sort(np.maximum(low - truth, truth - high))
         self.n_calibration_ = len(beyond)
         place = self._place(len(beyond))
@@ -168,6 +158,21 @@ class ConformalBandRegressor(MetaEstimatorMixin, KeepsParameters, RegressorMixin
             )
         self.margin_ = float(np.append(beyond, np.inf)[min(place, len(beyond) + 1) - 1])
         return self
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Float64]:
+        """Rows as the estimator takes them, and numbers."""
+        if y is None:
+            raise ValueError("fit requires y to be passed, but the target y is None")
+        if issparse(X):
+            array_of("X", X)
+        rows = X if hasattr(X, "columns") else np.asarray(X)
+        numbers = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
+        check_consistent_length(rows, numbers)
+        if len(numbers) < 2:
+            raise ValueError(f"bands take at least two rows, got n_samples={len(numbers)}")
+        _check_feature_names(self, rows, reset=True)
+        _check_n_features(self, rows, reset=True)
+        return rows, numbers
 
     def _quantile(self, quantile: float, random: np.random.RandomState) -> Any:
         given = BoostedTreesRegressor("quantile") if self.estimator is None else self.estimator

@@ -65,7 +65,12 @@ class Bins:
 
     @classmethod
     def of(
-        cls, X: ArrayLike, categorical: ArrayLike | None = None, *, n_jobs: int | None = None
+        cls,
+        X: ArrayLike,
+        categorical: ArrayLike | None = None,
+        *,
+        fine_ends: bool = False,
+        n_jobs: int | None = None,
     ) -> "Bins":
         """Put the values of a table into bins.
 
@@ -75,6 +80,11 @@ class Bins:
             Rows. NaN is missing.
         categorical : array-like of bool, int or str, or None
             Features that hold categories 0, 1, ..., as a mask, indices, or names if X has some.
+        fine_ends : bool
+            Whether bins of more than 255 values hold the fewer rows the nearer they are to the
+            smallest or the largest value: one row at the ends, and at most a fifth of those beyond.
+            Trees that must cut by features that tell nothing, as those of forests must, then cut off
+            a few rows and lose little.
         n_jobs : int or None
             Number of threads; None is one, -1 all. The bins do not depend on it.
 
@@ -97,7 +107,7 @@ class Bins:
         category = np.zeros(rows.shape[1], dtype=np.uint8)
         category[:] = False if mask is None else mask
         category.setflags(write=False)
-        made: Any = bin_features(rows, _sample(rows), category, threads(n_jobs))
+        made: Any = bin_features(rows, _sample(rows), category, bool(fine_ends), threads(n_jobs))
         codes, n_bins, low, high, *levels = made
         return cls(codes, n_bins, low, high, category, *levels)
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "grow/growth.hpp"
-#include "grow/random.hpp"
 #include "parallel.hpp"
 
 namespace certree {
@@ -52,20 +51,73 @@ std::vector<std::pair<double, std::size_t>> runs_of(const std::vector<double>& v
   return runs;
 }
 
-// The bounds of bins with about as many of the ascending values each. A bin is closed where it is
-// nearest to its share of what was left when it was opened, so that a frequent value takes no room
-// from others.
-std::vector<double> balanced_bounds(const std::vector<double>& values) {
+// How many values a bin holds that is opened behind n_below of n values: at most `most`, and where
+// ends are fine no more than kEnds for each value that lies nearer to the end.
+constexpr double kEnds = 0.2;  // costs the middle a quarter of its bins
+std::size_t fine_size(std::size_t n_below, std::size_t n, std::size_t most) {
+  const double nearer = std::min(kEnds * static_cast<double>(n_below),
+                                 kEnds / (1.0 + kEnds) * static_cast<double>(n - n_below));
+  return std::clamp(static_cast<std::size_t>(nearer), std::size_t{1}, most);
+}
+
+// The smallest bound of sizes by which bins suffice for the values behind n_below of n.
+std::size_t fine_bound(std::size_t n_below, std::size_t n, std::size_t n_bins) {
+  const auto suffices = [&](std::size_t most) {
+    std::size_t at = n_below;
+    for (std::size_t i = 0; i < n_bins && at < n; ++i) at += fine_size(at, n, most);
+    return at >= n;
+  };
+  std::size_t low = 1, high = std::max<std::size_t>(n - n_below, 1);
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    suffices(middle) ? high = middle : low = middle + 1;
+  }
+  return low;
+}
+
+// What says how many values the next bin holds: about so many of parts of others.
+class BinSizes {
+ public:
+  BinSizes(std::size_t n, bool fine_ends) : n_(n), fine_ends_(fine_ends) { open(n, kMost, 0); }
+
+  // Behind a bin of so many values.
+  void open(std::size_t n_left, std::size_t n_bins, std::size_t n_before) {
+    values_ = n_left;
+    parts_ = n_bins;
+    if (!fine_ends_) return;
+    // As long as bins hold what they should, the same bound serves.
+    if (n_before != wanted_) most_ = fine_bound(n_ - n_left, n_, n_bins);
+    values_ = wanted_ = fine_size(n_ - n_left, n_, most_);
+    parts_ = 1;
+  }
+  // Whether a bin is nearer to its size without the next values.
+  bool is_full(std::size_t n, std::size_t n_next) const {
+    return (2 * n + n_next) * parts_ >= 2 * values_;
+  }
+
+ private:
+  std::size_t n_;
+  bool fine_ends_;
+  std::size_t values_ = 0, parts_ = 1;
+  std::size_t wanted_ = 1, most_ = 1;
+};
+
+// The bounds of bins of ascending values: as many in each, or fewer towards both ends. A bin is
+// closed where it is nearest to its share of what was left when it was opened, so that a frequent
+// value takes no room from others.
+std::vector<double> balanced_bounds(const std::vector<double>& values, bool fine_ends) {
   const auto runs = runs_of(values);
   std::vector<double> bounds;
+  BinSizes sizes(values.size(), fine_ends);
   std::size_t n_left = values.size(), n = 0;  // behind the bins that are closed; in this one
   for (const std::size_t i : turns(runs.size())) {
     n += runs[i].second;
     const std::size_t n_bins = kMost - bounds.size();
     if (i + 1 == runs.size() || n_bins == 1) break;
-    if ((2 * n + runs[i + 1].second) * n_bins < 2 * n_left) continue;
+    if (!sizes.is_full(n, runs[i + 1].second)) continue;
     bounds.push_back(between(runs[i].first, runs[i + 1].first));
-    n_left -= std::exchange(n, 0);
+    n_left -= n;
+    sizes.open(n_left, n_bins - 1, std::exchange(n, 0));
   }
   return bounds;
 }
@@ -105,11 +157,11 @@ void encode(std::span<const double> column, const std::vector<double>& bounds, s
 }
 
 FeatureBins bin_numbers(std::span<const double> column, std::span<const std::int32_t> sample,
-                        std::uint8_t* code) {
+                        bool fine_ends, std::uint8_t* code) {
   FeatureBins bins;
   std::vector<double> values;
   if (!few_values(column, values)) {
-    encode(column, balanced_bounds(sampled_values(column, sample)), code, bins);
+    encode(column, balanced_bounds(sampled_values(column, sample), fine_ends), code, bins);
   } else if (values.empty()) {
     std::fill_n(code, column.size(), kMissingBin);
   } else {
@@ -190,70 +242,24 @@ void append(const FeatureBins& bins, BinColumns& columns) {
   columns.level_start.push_back(static_cast<std::int64_t>(columns.levels.size()));
 }
 
-// Features of so few bins lose more by coarser ones than trees that differ are worth.
-constexpr std::int64_t kFewBins = 32;
-
-// The bin that each of ascending bins becomes a part of: behind each edge that is drawn, out of all
-// sets of so many edges with the same probability, another one starts.
-std::array<std::uint8_t, 256> joined_bins(std::int64_t n_bins, std::int64_t n_edges,
-                                          Random random) {
-  std::array<std::uint8_t, 256> into;
-  into.fill(kMissingBin);
-  std::uint8_t bin = 0;
-  for (std::int64_t b = 0; b < n_bins; ++b) {
-    into[static_cast<std::size_t>(b)] = bin;
-    const std::int64_t n_left = n_bins - 1 - b;  // edges behind this bin and later ones
-    if (n_left == 0 || random.below(n_left) >= n_edges) continue;
-    ++bin;
-    --n_edges;
-  }
-  return into;
-}
-
 }  // namespace
 
 BinColumns bin_features(Table<const double> X, std::span<const std::int32_t> sample,
-                        std::span<const std::uint8_t> category, int n_threads,
+                        std::span<const std::uint8_t> category, bool fine_ends, int n_threads,
                         Table<std::uint8_t> codes) {
   std::vector<FeatureBins> bins(static_cast<std::size_t>(X.width));
   parallel_for(X.width, n_threads, [&](std::int64_t j) {
     const auto at = static_cast<std::size_t>(j);
     const auto memory = column_of(X, j);
     const std::span<const double> column(memory.get(), static_cast<std::size_t>(X.n_rows));
-    bins[at] = !category.empty() && category[at] ? bin_categories(column, codes.row(j))
-                                                 : bin_numbers(column, sample, codes.row(j));
+    bins[at] = !category.empty() && category[at]
+                   ? bin_categories(column, codes.row(j))
+                   : bin_numbers(column, sample, fine_ends, codes.row(j));
   });
   BinColumns columns;
   columns.level_start.push_back(0);
   for (const FeatureBins& one : bins) append(one, columns);
   return columns;
-}
-
-CoarserBins coarsen(Table<const std::uint8_t> codes, std::span<const std::int32_t> n_bins,
-                    Table<const double> low, Table<const double> high,
-                    std::span<const std::uint8_t> category, std::int64_t n_edges, std::uint64_t key,
-                    Table<std::uint8_t> coarser) {
-  CoarserBins bins{{n_bins.begin(), n_bins.end()},
-                   {low.values().begin(), low.values().end()},
-                   {high.values().begin(), high.values().end()}};
-  for (std::size_t j = 0; j < n_bins.size(); ++j) {
-    const std::uint8_t* code = codes.row(j);
-    std::uint8_t* to = coarser.row(j);
-    const bool stays = category[j] != 0 || n_bins[j] <= std::max(kFewBins, n_edges + 1);
-    if (stays) {
-      std::copy_n(code, codes.width, to);
-      continue;
-    }
-    const auto into = joined_bins(n_bins[j], n_edges, Random(key_of(key, j)));
-    for (const auto part : stretches(code, code + codes.width))
-      for (const std::uint8_t bin : part) *to++ = into[bin];
-    for (std::size_t b = static_cast<std::size_t>(n_bins[j]); b-- > 0;)
-      bins.low[j * kMost + into[b]] = low.row(j)[b];
-    for (std::size_t b = 0; b < static_cast<std::size_t>(n_bins[j]); ++b)
-      bins.high[j * kMost + into[b]] = high.row(j)[b];
-    bins.n_bins[j] = static_cast<std::int32_t>(n_edges + 1);
-  }
-  return bins;
 }
 
 }  // namespace certree

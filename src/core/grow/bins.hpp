@@ -23,22 +23,13 @@ struct BinColumns {
 // that bins hold about as many of these. At most 254 levels have a bin each; of more, those 254
 // that most rows have, of equally many the smaller ones, and all others share the last bin.
 //
+// Where ends are fine, bins hold the fewer values the nearer they are to the smallest or the
+// largest one. A cut by a feature that tells nothing is best where it takes a few rows away, and
+// leaves the others to a better feature.
+//
 // sample: rows whose values decide the edges. category: (p,) or empty. codes: (p, n).
 BinColumns bin_features(Table<const double> X, std::span<const std::int32_t> sample,
-                        std::span<const std::uint8_t> category, int n_threads,
+                        std::span<const std::uint8_t> category, bool fine_ends, int n_threads,
                         Table<std::uint8_t> codes);
-
-// Bins of numbers as some tree may tell them apart: neighbours are one but at so many edges, drawn
-// by a key. Features of categories and those with few bins stay as they are.
-struct CoarserBins {
-  std::vector<std::int32_t> n_bins;  // (p,)
-  std::vector<double> low, high;     // (p * 255,)
-};
-
-// low, high: (p, 255). coarser: (p, n).
-CoarserBins coarsen(Table<const std::uint8_t> codes, std::span<const std::int32_t> n_bins,
-                    Table<const double> low, Table<const double> high,
-                    std::span<const std::uint8_t> category, std::int64_t n_edges, std::uint64_t key,
-                    Table<std::uint8_t> coarser);
 
 }  // namespace certree

@@ -19,11 +19,6 @@ struct ClassItem {
   std::int32_t y;
 };
 
-CERTREE_INLINE double times_log(double x) {
-  const double positive = x > 0.0 ? x : 1.0;
-  return positive * log_positive(positive);
-}
-
 // What is added up by class for both sides of each cut: weights, and their squares or x log x.
 struct ClassParts {
   std::array<double, 256> left, right, left_part, right_part;

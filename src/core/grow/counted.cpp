@@ -227,21 +227,16 @@ class CountedGrowth {
     GoesLeft goes_left{};
     goes_left[kMissingBin] = split.missing_left;
     if (cut.sides.empty())
-      set_threshold(cut, layout_.n_bins(f), split, goes_left);
+      set_threshold(cut, split, goes_left);
     else
       collect_levels(cut, layout_.n_bins(f), split, goes_left);
     return goes_left;
   }
 
-  void set_threshold(const Cut& cut, std::size_t n_bins, Split& split, GoesLeft& goes_left) const {
-    const double* const low = table_.low.row(split.feature);
-    const double* const high = table_.high.row(split.feature);
-    std::size_t bin = cut.bin;  // the last one that goes left
-    split.threshold = cut.next > bin ? between(high[bin], low[cut.next]) : high[bin];
-    while (bin + 1 < n_bins && low[bin + 1] <= split.threshold) ++bin;
-    // Rows that do not grow may lie in a bin within the gap, which must not be cut in two.
-    if (high[bin] > split.threshold) split.threshold = between(high[bin], low[bin + 1]);
-    std::fill_n(goes_left.begin(), bin + 1, std::uint8_t{1});
+  void set_threshold(const Cut& cut, Split& split, GoesLeft& goes_left) const {
+    const BinThreshold threshold = threshold_behind(table_, split.feature, cut.bin, cut.next);
+    split.threshold = threshold.value;
+    std::fill_n(goes_left.begin(), threshold.bin + 1, std::uint8_t{1});
   }
 
   // The set of a node goes against missing values; categories that the cell has not seen go along.
@@ -249,12 +244,7 @@ class CountedGrowth {
     const Side missing = split.missing_left ? Side::left : Side::right;
     for (std::size_t b = 0; b < n_bins; ++b)
       goes_left[b] = (cut.sides[b] == Side::unseen ? missing : cut.sides[b]) == Side::left;
-    const auto start = [&](std::int64_t j) {
-      return static_cast<std::size_t>(table_.level_start[static_cast<std::size_t>(j)]);
-    };
-    for (std::size_t i = start(split.feature); i < start(split.feature + 1); ++i)
-      if (goes_left[table_.level_bin[i]] != goes_left[kMissingBin])
-        split.categories.push_back(table_.levels[i]);
+    split.categories = levels_against_missing(table_, split.feature, goes_left);
   }
 
   // -- what the cells below may do

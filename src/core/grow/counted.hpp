@@ -2,20 +2,10 @@
 // added up. The tree depends neither on the order of rows nor on the number of threads.
 #pragma once
 
-#include "grow/bins.hpp"
+#include "grow/binned.hpp"
 #include "grow/grow.hpp"
 
 namespace certree {
-
-struct BinnedTable {
-  Table<const std::uint8_t> codes;            // (p, n)
-  std::span<const std::int32_t> n_bins;       // (p,)
-  Table<const double> low, high;              // (p, 255) smallest and largest value in each bin
-  std::span<const std::uint8_t> category;     // (p,) whether a feature holds categories; or empty
-  std::span<const std::int64_t> level_start;  // (p + 1,)
-  std::span<const std::int32_t> levels;       // ascending within a feature
-  std::span<const std::uint8_t> level_bin;    // bin of each level
-};
 
 // Which rows do what; all are numbers of rows of the table.
 struct CountedRows {

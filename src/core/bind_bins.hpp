@@ -1,0 +1,38 @@
+// What doors of growth from bins take.
+#pragma once
+
+#include "bind.hpp"
+#include "grow/binned.hpp"
+
+namespace certree::door {
+
+using Bytes = In<std::uint8_t, 1>;
+using Codes = In<std::uint8_t, 2>;
+
+// n_bins, low, high, category, level_start, levels, level_bin.
+using Kept = std::tuple<Ints, Doubles2, Doubles2, Bytes, In<std::int64_t, 1>, Ints, Bytes>;
+
+inline KeptBins kept_bins(const Kept& kept, std::size_t p) {
+  const auto& [n_bins, low, high, category, level_start, levels, level_bin] = kept;
+  const std::size_t most = kMostBins;
+  expect_codes("n_bins", sized("n_bins", n_bins, p), kMostBins + 1);
+  const auto starts = sized("level_start", level_start, p + 1);
+  if (!std::ranges::is_sorted(starts) || starts.front() != 0 ||
+      starts.back() != static_cast<std::int64_t>(levels.size()))
+    throw std::invalid_argument("level_start must ascend from 0 to the number of levels");
+  return {view(n_bins),
+          sized("low", low, p, most),
+          sized("high", high, p, most),
+          sized("category", category, p),
+          starts,
+          view(levels),
+          sized("level_bin", level_bin, levels.size())};
+}
+
+inline Criterion criterion_of(const std::string& name) {
+  if (name == "gini") return Criterion::gini;
+  if (name == "entropy") return Criterion::entropy;
+  throw std::invalid_argument("criterion must be \"gini\" or \"entropy\", got \"" + name + "\"");
+}
+
+}  // namespace certree::door

@@ -1,0 +1,18 @@
+// Bins as some tree may tell them apart.
+#pragma once
+
+#include "grow/binned.hpp"
+
+namespace certree {
+
+struct CoarserBins {
+  std::vector<std::int32_t> n_bins;  // (p,)
+  std::vector<double> low, high;     // (p * 255,)
+};
+
+// Neighbouring bins of numbers are one but at so many edges, drawn by a key. Features of categories
+// and those with few bins stay as they are. coarser: (p, n) codes.
+CoarserBins coarsen(const BinnedTable& table, std::int64_t n_edges, std::uint64_t key,
+                    Table<std::uint8_t> coarser);
+
+}  // namespace certree

@@ -1,0 +1,78 @@
+// What is drawn for a tree of a forest: its rows, its features, and the features of each cell.
+//
+// Belongs to forest.cpp alone.
+#pragma once
+
+#include "grow/forest.hpp"
+#include "grow/random.hpp"
+
+namespace certree {
+namespace {
+
+// Keys of what is drawn for a tree descend from the tree's.
+enum class Draw : std::uint64_t { rows, features, cells };
+
+inline std::uint64_t key_of_tree(std::uint64_t seed, std::int64_t tree, Draw draw) {
+  return key_of(key_of(seed, static_cast<std::uint64_t>(tree)), static_cast<std::uint64_t>(draw));
+}
+
+inline void draw_some(Random& random, std::int64_t n_draws, std::span<std::int32_t> count) {
+  std::int64_t n = std::ssize(count), wanted = n_draws;
+  for (const auto part : stretches(count))
+    for (std::int32_t& one : part) {
+      one = random.below(n--) < wanted ? 1 : 0;
+      wanted -= one;
+    }
+}
+
+inline void draw_repeatedly(Random& random, std::int64_t n_draws, std::span<std::int32_t> count) {
+  fill(count, 0);
+  const std::int64_t n = std::ssize(count);
+  for (std::int64_t left = n_draws; left > 0; left -= kBulk) {
+    const std::int64_t now = std::min(left, kBulk);
+    spend(now);
+    for (std::int64_t i = 0; i < now; ++i) ++count[static_cast<std::size_t>(random.below(n))];
+  }
+}
+
+// Features in random order, drawn one by one.
+class FeatureDraws {
+ public:
+  explicit FeatureDraws(std::vector<std::int32_t> features) : features_(std::move(features)) {}
+
+  // Puts all features back.
+  void restart(std::uint64_t key) {
+    for (; !swapped_.empty(); swapped_.pop_back())
+      std::swap(features_[swapped_.back()], features_[features_.size() - swapped_.size()]);
+    random_ = Random(key);
+  }
+  std::size_t n_left() const { return features_.size() - swapped_.size(); }
+  std::int32_t next() {
+    const std::size_t n = n_left();
+    const auto i = static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(n)));
+    std::swap(features_[i], features_[n - 1]);
+    swapped_.push_back(i);
+    return features_[n - 1];
+  }
+
+ private:
+  std::vector<std::int32_t> features_;
+  std::vector<std::size_t> swapped_;  // with the last of those that were left then
+  Random random_{0};
+};
+
+inline std::vector<std::int32_t> features_of_tree(std::int64_t n_features, std::int64_t most,
+                                                  std::uint64_t key) {
+  std::vector<std::int32_t> all(static_cast<std::size_t>(n_features));
+  std::iota(all.begin(), all.end(), 0);
+  if (most >= n_features) return all;
+  FeatureDraws draws(std::move(all));
+  draws.restart(key);
+  std::vector<std::int32_t> drawn(static_cast<std::size_t>(most));
+  for (std::int32_t& one : drawn) one = draws.next();
+  std::ranges::sort(drawn);
+  return drawn;
+}
+
+}  // namespace
+}  // namespace certree

@@ -1,0 +1,427 @@
+"""The grower of forests: trees on rows and by features that are drawn."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reference
+from certree.ensembles import Trees
+from certree.grow import Bins, ForestGrower, GrownForest
+from certree.rows.hashes import content_keys
+
+SWITCHES = {"min_samples_leaf": "min_leaf", "min_samples_split": "min_split"}
+SWITCHES |= {"min_impurity_decrease": "min_decrease"}
+
+
+def drawn(seed, n=40, p=4, missing=0.2, n_values=6):
+    """Rows of few values, some missing, and a number of steps that depends on them."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, n_values, size=(n, p)).astype(float)
+    X[rng.random((n, p)) < missing] = np.nan
+    y = np.nan_to_num(X[:, 0]) * (X[:, -1] > 1) + rng.integers(0, 3, size=n)
+    return X, y
+
+
+def expect_same(a, b):
+    for name in GrownForest._fields:
+        assert np.array_equal(getattr(a, name), getattr(b, name)), name
+
+
+def expect_twin(forest, number, nodes, numbers):
+    tree, first = forest.tree(number), forest.root[number]
+    assert tree.n_nodes == len(nodes)
+    for v, node in enumerate(nodes):
+        assert tree.left[v] == node.get("left", -1)
+        if "left" in node:
+            assert tree.feature[v] == node["feature"]
+            assert tree.category_set(v).tolist() == node["categories"]
+            assert tree.threshold[v] == node["threshold"]
+            assert tree.missing_left[v] == node["missing_left"]
+        entries = slice(forest.begin[first + v], forest.begin[first + v + 1])
+        said = dict(zip(forest.lane[entries], forest.total[entries], strict=True))
+        assert said == numbers(node["rows"])
+
+
+# -- against the twin
+
+
+def switches_of(seed):
+    """Options of the grower, those of the twin, weights of rows and features of categories."""
+    rng = np.random.default_rng(1000 + seed)
+    given = {
+        "max_features": int(rng.integers(1, 5)),
+        "max_features_per_tree": int(rng.integers(2, 5)),
+        "splitter": "random" if seed % 3 == 2 else "best",
+        "max_depth": 3 if seed % 7 == 1 else None,
+        "min_samples_leaf": int(rng.integers(1, 4)) if seed % 2 else 1,
+        "min_samples_split": int(rng.integers(2, 9)) if seed % 4 == 0 else 2,
+        "min_impurity_decrease": 0.01 if seed % 5 == 4 else 0.0,
+    }
+    weight = rng.integers(0, 4, size=40) if seed % 4 == 1 else None
+    categorical = [[], [0], [1, 3]][seed % 5 % 3]
+    return given, weight, categorical
+
+
+def grown_and_twins(seed, X, target_of, grow):
+    """The forest and the nodes of each of its trees, with what they sum up to."""
+    given, weight, categorical = switches_of(seed)
+    n = len(X)
+    bootstrap, n_draws = [(True, n), (False, n), (False, 25), (True, 30)][seed % 4]
+    grower = ForestGrower(
+        Bins.of(X, categorical),
+        bootstrap=bootstrap,
+        n_draws=n_draws,
+        seed=seed + 2**63,
+        keys=content_keys(np.column_stack([X, np.arange(n)])) if seed % 2 else None,
+        **given,
+    )
+    forest = grow(grower, weight)
+    twin = {SWITCHES.get(name, name): value for name, value in given.items()}
+    for number in range(2):
+        count = grower.draws(number)
+        target = target_of(count if weight is None else count * weight)
+        nodes = reference.grow_forest_tree(
+            X, target, seed + 2**63, number, categorical=categorical, **twin
+        )
+        expect_twin(forest, number, nodes, target.numbers)
+    return forest
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_trees_on_classes_are_those_of_the_twin(seed):
+    n_classes = [2, 3, 1][seed % 7 % 3]
+    X, y = drawn(seed, n_values=[4, 9][seed % 2], missing=0.2 * (seed % 3 > 0))
+    y = np.clip(y.astype(int), 0, n_classes - 1)
+
+    def grow(grower, weight):
+        return grower.grow_classes(y, n_classes, 2, sample_weight=weight)
+
+    forest = grown_and_twins(
+        seed, X, lambda weight: reference.ForestSums(y, weight, n_classes), grow
+    )
+    if n_classes > 1:
+        assert len(forest.feature) > 2
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_trees_on_numbers_are_those_of_the_twin(seed):
+    X, y = drawn(seed, n_values=[4, 9][seed % 2], missing=0.2 * (seed % 3 > 0))
+    y = y * 0.375 - 1.0
+
+    def grow(grower, weight):
+        return grower.grow_numbers(y, 2, sample_weight=weight)
+
+    forest = grown_and_twins(seed, X, lambda weight: reference.ForestSums(y, weight), grow)
+    assert len(forest.feature) > 2
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_cuts_by_entropy_are_the_best_of_those_that_are_drawn(seed):
+    X, y = drawn(seed, n=60)
+    y = np.clip(y.astype(int), 0, 2)
+    grower = ForestGrower(Bins.of(X), max_features=2, seed=seed)
+    forest = grower.grow_classes(y, 3, 1, criterion="entropy")
+    tree, count = forest.tree(0), grower.draws(0)
+    target = reference.ForestSums(y, count, 3, "entropy")
+    keys = reference.cell_keys(tree, reference.key_of(reference.key_of(seed, 0), 2))
+    inside = [[] for _ in range(tree.n_nodes)]
+    for i, leaf in enumerate(tree.apply(X)):
+        for v in reference.path(tree, leaf) if count[i] else ():
+            inside[v].append(i)
+    options = {"max_features": 2, "categorical": [], "splitter": "best", "min_leaf": 1}
+    for v, rows in enumerate(inside):
+        cuts = list(reference.forest_cuts(X, rows, keys[v], target, [0, 1, 2, 3], options))
+        gains = [target.decrease(rows, cut[3]) for cut in cuts]
+        if tree.left[v] < 0:
+            assert not gains or target.is_pure(rows)
+        else:
+            assert target.decrease(rows, inside[tree.left[v]]) == pytest.approx(max(gains))
+
+
+@pytest.mark.parametrize(("bootstrap", "n_draws"), [(True, 9), (True, 30), (False, 9), (False, 17)])
+def test_rows_are_drawn_as_by_the_twin(bootstrap, n_draws):
+    bins = Bins.of(np.arange(17.0)[:, None])
+    grower = ForestGrower(bins, bootstrap=bootstrap, n_draws=n_draws, seed=3)
+    for number in range(3):
+        count = grower.draws(number)
+        assert count.sum() == n_draws
+        assert count.tolist() == reference.drawn_rows(17, bootstrap, n_draws, 3, number)
+
+
+# -- what a forest depends on
+
+
+@st.composite
+def tasks(draw):
+    """Rows with ties and missing values, classes, keys and another order of the rows."""
+    n, p = draw(st.integers(1, 60)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    X = rng.integers(0, draw(st.integers(1, 9)), size=(n, p)).astype(float)
+    X[rng.random((n, p)) < draw(st.sampled_from([0.0, 0.3]))] = np.nan
+    n_classes = draw(st.integers(1, 4))
+    y = rng.integers(0, n_classes, size=n)
+    weight = draw(st.sampled_from([None, rng.integers(0, 5, size=n)]))
+    categorical = draw(st.sampled_from([[], [0]]))
+    given = {
+        "max_features": draw(st.integers(1, p)),
+        "splitter": draw(st.sampled_from(["best", "random"])),
+        "bootstrap": draw(st.booleans()),
+        "seed": draw(st.integers(0, 2**64 - 1)),
+    }
+    return X, y, n_classes, weight, categorical, given, rng.permutation(n)
+
+
+@pytest.mark.threads
+@given(tasks(), st.sampled_from(["gini", "entropy", "squared"]))
+def test_trees_depend_neither_on_the_order_of_rows_nor_on_threads(task, criterion):
+    X, y, n_classes, weight, categorical, given, order = task
+    keys = content_keys(np.column_stack([X, y, np.zeros(len(y)) if weight is None else weight]))
+    forests = []
+    for rows, n_jobs in ((np.arange(len(X)), 1), (order, 2)):
+        grower = ForestGrower(
+            Bins.of(X[rows], categorical), keys=keys[rows], n_jobs=n_jobs, **given
+        )
+        weights = None if weight is None else weight[rows]
+        if criterion == "squared":
+            numbers = np.sqrt(y + 0.1)[rows]
+            forests.append(grower.grow_numbers(numbers, 3, sample_weight=weights))
+        else:
+            options = {"criterion": criterion, "sample_weight": weights}
+            forests.append(grower.grow_classes(y[rows], n_classes, 3, **options))
+    expect_same(*forests)
+
+
+@given(tasks(), st.sampled_from(["gini", "entropy"]))
+def test_sums_add_up_and_leaves_of_full_trees_cannot_be_divided(task, criterion):
+    X, y, n_classes, weight, categorical, given, _ = task
+    grower = ForestGrower(Bins.of(X, categorical), **given)
+    options = {"criterion": criterion, "sample_weight": weight}
+    forest = grower.grow_classes(y, n_classes, 2, **options)
+    table = forest.class_weights(n_classes)
+    inner = np.flatnonzero(forest.left >= 0)
+    assert np.array_equal(table[inner], table[forest.left[inner]] + table[forest.left[inner] + 1])
+    for number in range(2):
+        tree, count = forest.tree(number), grower.draws(number)
+        count = count if weight is None else count * weight
+        own = table[forest.root[number] :][: tree.n_nodes]
+        assert np.array_equal(own, reference.counts(tree, X, y, n_classes, count))
+        leaf = tree.apply(X)
+        for v in np.flatnonzero(tree.is_leaf):
+            rows = np.flatnonzero((leaf == v) & (count > 0))
+            pure = len(set(y[rows])) <= 1
+            same = (np.nan_to_num(X[rows], nan=-1) == np.nan_to_num(X[rows[:1]], nan=-1)).all()
+            # More than six levels need not be divided.
+            assert pure or same or categorical
+
+
+@given(tasks())
+def test_sums_of_numbers_are_those_of_the_rows(task):
+    X, y, _, weight, _, given, _ = task
+    grower = ForestGrower(Bins.of(X), **given)
+    forest = grower.grow_numbers(y / 8.0, 2, sample_weight=weight)
+    for number in range(2):
+        tree, count = forest.tree(number), grower.draws(number)
+        count = count if weight is None else count * weight
+        inside = reference.counts(tree, X, np.zeros(len(X), dtype=int), 1, count)[:, 0]
+        total = reference.counts(tree, X, np.zeros(len(X), dtype=int), 1, count * y / 8.0)[:, 0]
+        own = forest.total.reshape(-1, 2)[forest.root[number] :][: tree.n_nodes]
+        assert np.array_equal(own, np.column_stack([inside, total]))
+        means = forest.means()[forest.root[number] :][: tree.n_nodes]
+        assert np.allclose(means * inside, total)
+
+
+@pytest.mark.threads
+def test_trees_are_the_same_whichever_are_grown_along():
+    X, y = drawn(0, n=300)
+    grower = ForestGrower(Bins.of(X), max_features=2, n_jobs=2)
+    both = grower.grow_numbers(y, 5)
+    later = grower.grow_numbers(y, 2, first=3)
+    for number in range(2):
+        a, b = both.tree(3 + number), later.tree(number)
+        assert np.array_equal(a.threshold, b.threshold)
+        assert np.array_equal(a.left, b.left)
+    assert len(grower.grow_numbers(y, 0).root) == 0
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_wide_sums_give_the_trees_of_narrow_ones(criterion, n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 5))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    y = np.clip(np.nan_to_num(X[:, 0] + X[:, 1] * X[:, 2]) + 2, 0, n_classes - 1).astype(int)
+    grower = ForestGrower(Bins.of(X), max_features=2)
+    plain = grower.grow_classes(y, n_classes, 2, criterion=criterion)
+    # Logs are rounded.
+    for scale in (1, 1024) if criterion == "gini" else (1,):
+        weight = np.full(len(X), scale)
+        wide = grower.grow_classes(y, n_classes, 2, criterion=criterion, sample_weight=weight)
+        assert np.array_equal(plain.threshold, wide.threshold)
+        assert np.array_equal(plain.left, wide.left)
+        assert np.array_equal(plain.total * scale, wide.total)
+
+
+@pytest.mark.parametrize("splitter", ["best", "random"])
+def test_rows_of_large_cells_go_where_the_tree_says(splitter):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 9))
+    X[:, 1] = rng.integers(0, 300, size=len(X))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    y = np.nan_to_num(X[:, 0] * X[:, 2]) + (X[:, 1] % 7 == 3)
+    grower = ForestGrower(Bins.of(X, [1], fine_ends=True), max_features=3, splitter=splitter)
+    forest = grower.grow_numbers(y, 2)
+    for number in range(2):
+        tree, count = forest.tree(number), grower.draws(number)
+        inside = np.bincount(tree.apply(X), weights=count, minlength=tree.n_nodes)
+        own = forest.total.reshape(-1, 2)[forest.root[number] :][: tree.n_nodes, 0]
+        assert np.array_equal(own[tree.is_leaf], inside[tree.is_leaf])
+
+
+def test_columns_are_those_of_trees():
+    X, y = drawn(1, n=200)
+    forest = ForestGrower(Bins.of(X, [0]), max_features=2).grow_numbers(y, 4)
+    trees = Trees(*forest[:7], forest.means()[:, None], forest.n_features)
+    scores = trees.add(np.zeros((1, len(X))), X, 1)[0]
+    means = [forest.means()[start:] for start in forest.root]
+    each = [mean[forest.tree(t).apply(X)] for t, mean in enumerate(means)]
+    assert np.allclose(scores, np.sum(each, axis=0))
+    assert np.array_equal(trees.tree(2)[0].threshold, forest.tree(2).threshold)
+
+
+def test_a_forest_generalises():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 6))
+    y = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int)
+    grower = ForestGrower(Bins.of(X[:3000], fine_ends=True), max_features=2)
+    forest = grower.grow_classes(y[:3000], 2, 30)
+    table = forest.class_weights(2)
+    trees = Trees(*forest[:7], table / table.sum(axis=1, keepdims=True), 6)
+    votes = trees.add(np.zeros((2, 1000)), X[3000:], 1)
+    assert np.mean(votes.argmax(axis=0) == y[3000:]) > 0.87
+
+
+# -- what is at the edge
+
+
+@pytest.mark.parametrize("splitter", ["best", "random"])
+def test_what_cannot_be_divided_is_a_leaf(splitter):
+    def leaves(X, y, n_classes=2):
+        grower = ForestGrower(Bins.of(X), bootstrap=False, splitter=splitter)
+        forest = grower.grow_classes(y, n_classes, 1)
+        assert np.array_equal(forest.left, grower.grow_numbers(np.asarray(y) * 0.1, 1).left)
+        return int(np.sum(forest.left < 0))
+
+    assert leaves([[1.0]], [0]) == 1
+    assert leaves([[1.0], [2.0], [3.0]], [1, 1, 1]) == 1
+    assert leaves([[1.0, np.nan], [1.0, np.nan]], [0, 1]) == 1
+    assert leaves([[1.0, np.nan], [1.0, 0.0]], [0, 1]) == 2
+    assert leaves([[1.0, 0.0], [1.0, 1.0]], [0, 1]) == 2
+
+
+def test_cuts_that_gain_nothing_are_made():
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    forest = ForestGrower(Bins.of(X), bootstrap=False).grow_classes([0, 1, 1, 0], 2, 3)
+    assert np.sum(forest.left < 0) == 12
+    grower = ForestGrower(Bins.of(X), bootstrap=False, min_impurity_decrease=1e-9)
+    assert np.sum(grower.grow_classes([0, 1, 1, 0], 2, 3).left < 0) == 3
+
+
+def test_features_that_are_constant_in_a_cell_do_not_count():
+    X = np.zeros((50, 40))
+    X[:, 17] = np.arange(50)
+    forest = ForestGrower(Bins.of(X), max_features=1).grow_numbers(np.arange(50.0), 2)
+    assert (forest.feature[forest.left >= 0] == 17).all()
+    assert np.sum(forest.left < 0) > 40
+
+
+def test_a_tree_without_rows_of_weight_is_a_leaf():
+    bins = Bins.of([[0.0], [1.0]])
+    for draws in ({"bootstrap": False, "n_draws": 1}, {"n_draws": 1}):
+        grower = ForestGrower(bins, **draws)
+        forest = grower.grow_classes([0, 1], 2, 8, sample_weight=[0, 1])
+        empty = [grower.draws(t)[1] == 0 for t in range(8)]
+        assert any(empty)
+        assert np.array_equal(forest.class_weights(2).sum(axis=1) == 0, empty)
+        assert (grower.grow_numbers([0.5, 0.5], 8, sample_weight=[0, 1]).means()[empty] == 0).all()
+
+
+def test_large_numbers_are_rounded_little():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=500) * 1e300
+    grower = ForestGrower(Bins.of(rng.normal(size=(500, 2))))
+    forest = grower.grow_numbers(y, 1)
+    assert forest.total[1] == pytest.approx(np.sum(grower.draws(0) * y), rel=1e-9)
+
+
+def test_features_of_a_tree_are_few():
+    X, y = drawn(0, n=400, p=8)
+    forest = ForestGrower(Bins.of(X), max_features_per_tree=3).grow_numbers(y, 6)
+    used = [set(forest.tree(t).feature[~forest.tree(t).is_leaf]) for t in range(6)]
+    assert all(len(one) == 3 for one in used)
+    assert len(set.union(*used)) > 3
+
+
+def test_fine_ends_have_bins_of_few_rows():
+    rng = np.random.default_rng(0)
+    bins = Bins.of(rng.normal(size=(50_000, 2)), fine_ends=True)
+    for codes in bins.codes:
+        size = np.bincount(codes)
+        assert len(size) == 255
+        assert (size[:10] == 1).all()
+        assert (size[-10:] == 1).all()
+        below = np.cumsum(size) - size
+        above = len(codes) - below - size
+        assert (size <= np.maximum(1, 0.21 * np.minimum(below, above) + 1)).all()
+        assert size.max() < 800
+    mixed = Bins.of(np.append(np.zeros(5000), rng.normal(size=5000))[:, None], fine_ends=True)
+    assert mixed.n_bins[0] > 240
+    assert np.bincount(mixed.codes[0]).max() < 5100
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"max_features": 3}, "max_features must be at most 2, the number of features, got 3"),
+        ({"max_features": 0}, "max_features must be a whole number >= 1, got 0"),
+        ({"max_features_per_tree": 3}, "max_features_per_tree must be at most 2"),
+        ({"n_draws": 0}, "n_draws must be a whole number >= 1"),
+        ({"n_draws": 5, "bootstrap": False}, "n_draws must be at most 4 without a bootstrap"),
+        ({"splitter": "worst"}, 'splitter must be "best" or "random"'),
+        ({"max_depth": -1}, "max_depth must be a whole number >= 0"),
+        ({"min_samples_split": 1}, "min_samples_split must be a whole number >= 2"),
+        ({"min_samples_leaf": 0.5}, "min_samples_leaf must be a whole number >= 1"),
+        ({"min_impurity_decrease": -1.0}, "min_impurity_decrease must be a finite number >= 0"),
+        ({"seed": -1}, "seed must be a whole number >= 0"),
+        ({"seed": 2**64}, "seed must be a whole number >= 0"),
+        ({"keys": np.zeros(3, dtype=np.uint64)}, r"keys must have shape \(4,\)"),
+    ],
+)
+def test_bad_options_are_refused(given, what):
+    with pytest.raises(ValueError, match=what):
+        ForestGrower(Bins.of(np.arange(8.0).reshape(4, 2)), **given)
+
+
+def test_bad_rows_are_refused():
+    grower = ForestGrower(Bins.of([[0.0], [1.0]]))
+    with pytest.raises(ValueError, match=r"y must lie in 0 \.\. 1"):
+        grower.grow_classes([0, 2], 2, 1)
+    with pytest.raises(ValueError, match="criterion must be"):
+        grower.grow_classes([0, 1], 2, 1, criterion="squared")
+    with pytest.raises(ValueError, match="y must be finite"):
+        grower.grow_numbers([0.0, np.inf], 1)
+    with pytest.raises(ValueError, match=r"y must have shape \(2,\)"):
+        grower.grow_numbers([0.0], 1)
+    with pytest.raises(TypeError, match="y must hold numbers"):
+        grower.grow_numbers(["a", "b"], 1)
+    with pytest.raises(ValueError, match="sample_weight must hold whole numbers"):
+        grower.grow_numbers([0.0, 1.0], 1, sample_weight=[0.5, 1.0])
+    with pytest.raises(ValueError, match="sample_weight must be at most"):
+        grower.grow_numbers([0.0, 1.0], 1, sample_weight=[2.0**50, 1.0])
+    with pytest.raises(ValueError, match="n_trees must be a whole number >= 0"):
+        grower.grow_numbers([0.0, 1.0], -1)
+    with pytest.raises(TypeError, match="keys must be uint64"):
+        ForestGrower(grower.bins, keys=[0, 1])
