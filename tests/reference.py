@@ -1423,3 +1423,35 @@ def lacking(tree, X):
             lacks[node] |= np.isnan(x[tree.feature[node]])
             node = tree.left[node] + (not goes_left(tree, node, x))
     return lacks
+
+
+# -- AdaBoost --------------------------------------------------------------------------------------
+
+
+def adaboost(says, y, start, n_rounds):
+    """AdaBoost of two classes -1, 1 over learners given by what they say, best first.
+
+    Each round takes the learner with the smallest error under the weights. Returns for each round
+    (learner, alpha, eps, Z, weights of the rows after it, training error), in decimals.
+    """
+    with localcontext() as context:
+        context.prec = DIGITS
+        weights = [Decimal(w) / sum(map(Decimal, start)) for w in start]
+        first, scores, rounds = weights, [Decimal(0)] * len(y), []
+        for _ in range(n_rounds):
+            errors = [
+                sum((w for w, h, c in zip(weights, said, y, strict=True) if h != c), Decimal(0))
+                for said in says
+            ]
+            best = min(range(len(says)), key=errors.__getitem__)
+            eps, said = errors[best], says[best]
+            if eps == 0 or eps >= Decimal("0.5"):
+                break
+            alpha = ((1 - eps) / eps).ln() / 2
+            moved = [w * (-alpha * c * h).exp() for w, h, c in zip(weights, said, y, strict=True)]
+            z = sum(moved)
+            weights = [w / z for w in moved]
+            scores = [f + alpha * h for f, h in zip(scores, said, strict=True)]
+            wrong = sum(w for w, f, c in zip(first, scores, y, strict=True) if (f > 0) != (c > 0))
+            rounds.append((best, alpha, eps, z, weights, wrong))
+        return rounds

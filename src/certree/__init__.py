@@ -14,11 +14,16 @@ prunings down to the leaves (`Vote`). One pruning is the case in which those pro
 The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireTreeClassifier`,
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
 `BoostedTreesClassifier` and `BoostedTreesRegressor` add up many small trees, whose prunings vote, too.
+`AdaBoostTreeClassifier` is AdaBoost with its bound on the training error.
 `NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
 """
 
 from certree.certificates import certify
-from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
+from certree.ensembles import (
+    AdaBoostTreeClassifier,
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+)
 from certree.estimators import (
     CertifiedTreeClassifier,
     DecoratedTreeClassifier,
@@ -44,6 +49,7 @@ __version__ = "0.1.0"
 # fmt: off
 __all__ = [
     "KD",
+    "AdaBoostTreeClassifier",
     "BoostedTreesClassifier",
     "BoostedTreesRegressor",
     "Cart",

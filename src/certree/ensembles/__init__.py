@@ -1,10 +1,12 @@
 """Ensembles: many trees, whose prunings vote, together."""
 
+from certree.ensembles.adaboost import AdaBoostTreeClassifier
 from certree.ensembles.bands import ConformalBandRegressor
 from certree.ensembles.boosting import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.ensembles.trees import Trees
 
 __all__ = [
+    "AdaBoostTreeClassifier",
     "BoostedTreesClassifier",
     "BoostedTreesRegressor",
     "ConformalBandRegressor",

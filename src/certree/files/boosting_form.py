@@ -7,21 +7,10 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.ensembles.boosting import BoostedTrees
-from certree.ensembles.trees import Trees
 from certree.files.archive import Shapes
+from certree.files.trees_form import arrays_of_trees, shapes_of_trees, trees_of_arrays
 
 _Arrays = dict[str, NDArray[Any]]
-
-# Type and length of the columns: M nodes of all trees, T trees, c categories in sets.
-_COLUMNS = {
-    "feature": ("<i4", "M"),
-    "threshold": ("<f8", "M"),
-    "left": ("<i4", "M"),
-    "missing_left": ("|b1", "M"),
-    "category_start": ("<i8", "M + 1"),
-    "categories": ("<i4", "c"),
-    "root": ("<i8", "T"),
-}
 
 # What the header has of boosted trees.
 ENTRIES_OF_BOOSTING = frozenset({"n_rounds", "seed", "thresholds"})
@@ -37,8 +26,7 @@ def shapes_of_boosting(
 ) -> Shapes:
     """Types and shapes of the arrays; number of features and classes are set."""
     return {
-        **{f"trees.{name}": (dtype, (length,)) for name, (dtype, length) in _COLUMNS.items()},
-        "trees.value": ("<f8", ("M", _n_outputs(model))),
+        **shapes_of_trees(_n_outputs(model)),
         "start": ("<f8", (_n_outputs(model),)),
         "importances": ("<f8", (model.n_features_in_,)),
     }
@@ -51,7 +39,7 @@ def parts_of_boosting(model: BoostedTrees) -> tuple[dict[str, Any], _Arrays]:
         "seed": model._seed,
         "thresholds": list(model.thresholds_),
     }
-    columns = {f"trees.{name}": getattr(model.trees_, name) for name in (*_COLUMNS, "value")}
+    columns = arrays_of_trees(model.trees_)
     return header, {**columns, "start": model.start_, "importances": model._importances}
 
 
@@ -62,8 +50,7 @@ def _is_threshold(number: Any) -> bool:
 
 def restore_boosting(model: BoostedTrees, header: dict[str, Any], arrays: _Arrays) -> None:
     """Check these parts and set the fitted attributes; number of features and classes are set."""
-    columns = {name: arrays[f"trees.{name}"] for name in (*_COLUMNS, "value")}
-    model.trees_ = Trees(**columns, n_features=model.n_features_in_)
+    model.trees_ = trees_of_arrays(arrays, model.n_features_in_)
     for name in ("n_rounds", "seed"):
         if type(header[name]) is not int or header[name] < 0:
             raise ValueError(f"{name} must be a whole number >= 0, got {header[name]!r}")

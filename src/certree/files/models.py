@@ -23,12 +23,17 @@ from sklearn.tree import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
+from certree.ensembles import (
+    AdaBoostTreeClassifier,
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+)
 from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.decorated import DecoratedTree
 from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
+from certree.files.adaboost_form import parts_of_adaboost, restore_adaboost, shapes_of_adaboost
 from certree.files.archive import Shapes, expect_shapes, opened, write_archive
 from certree.files.boosting_form import (
     ENTRIES_OF_BOOSTING,
@@ -109,6 +114,13 @@ _FORMS: dict[str, _Form] = {
         )
         for model in (BoostedTreesClassifier, BoostedTreesRegressor)
     },
+    AdaBoostTreeClassifier.__name__: _Form(
+        AdaBoostTreeClassifier,
+        parts_of_adaboost,
+        frozenset(),
+        shapes_of_adaboost,
+        restore_adaboost,
+    ),
     NaiveBayesClassifier.__name__: _Form(
         NaiveBayesClassifier,
         parts_of_naive_bayes,
@@ -145,7 +157,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool
     Parameters
     ----------
     model : fitted estimator of certree
-        The model; not a decorated tree.
+        The model; not a decorated tree, nor AdaBoost of other learners than certree's trees.
     path : path
         The file.
     row_hashes : bool
@@ -155,9 +167,9 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool
     Raises
     ------
     TypeError
-        If the model is none of certree's, if it is a decorated tree, or if a parameter is more than
-        numbers, strings, dictionaries of them and objects of `OBJECTS`: a splitter or a random
-        generator.
+        If the model is none of certree's, if it holds fitted estimators of others, or if a parameter
+        is more than numbers, strings, dictionaries of them and objects of `OBJECTS`: a splitter or a
+        random generator.
     ValueError
         If `load` would refuse the file: a class ends in a NUL, which NumPy drops, or a parameter that
         was set after the fit does not go with it.

@@ -1,0 +1,422 @@
+"""AdaBoost as its theorem states it, behind scikit-learn's interface."""
+
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
+from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from certree.arrays import Float64, places_among
+from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
+from certree.ensembles.trees import Trees
+from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
+from certree.fitted import KeepsParameters, reads_state, replaces_state
+from certree.grow.bins import Bins
+from certree.grow.counted import CountedGrower
+from certree.rows.training import Training, new_rows, training_rows
+from certree.tree import threads
+
+# So many rounds are a slip of the hand.
+_ENDLESS = 100_000
+
+# What is added to a score is not 0, however small all weights are.
+_SMALLEST = float(np.finfo(np.float64).tiny)
+
+_COUNT = Interval(Integral, 1, None, closed="left")
+
+
+class AdaBoostTreeClassifier(MetaEstimatorMixin, KeepsParameters, ClassifierMixin, BaseEstimator):
+    """AdaBoost with its bound on the training error, round by round.
+
+    Two classes y = -1, 1, rows with weights D_1 of sum 1. In round t a learner h is fitted to the
+    weights D_t, and misses a share eps of them. With ``alpha = 1/2 ln((1 - eps) / eps)``::
+
+        D_{t+1}(i) = D_t(i) exp(-alpha y_i h(x_i)) / Z_t,    Z_t = sum_i D_t(i) exp(-alpha y_i h(x_i))
+
+    The sign of ``f = sum_t alpha_t h_t`` is predicted. The share of D_1 whose rows have ``y f(x) <= 0``
+    is at most the product of all Z_t, and ``Z_t = 2 sqrt(eps (1 - eps)) <= exp(-2 (1/2 - eps)^2)``.
+    That speaks of the rows of the fit, not of new ones.
+
+    A learner without an error decides alone, and ends the rounds: the bound is 0 from there. One with
+    eps of 1/2 or more ends them too, and is dropped. If it is the first, no learner is kept, the class
+    of largest weight is predicted, and the bound is 1. Elsewhere this is scikit-learn's
+    `AdaBoostClassifier`, whose `estimator_weights_` are twice those here.
+
+    K > 2 classes are SAMME: ``alpha = 1/2 (ln((1 - eps) / eps) + ln(K - 1))``, and the class with the
+    largest sum of alphas is predicted. What is proven of it (Zhu, Zou, Rosset and Hastie, section 2):
+    each round is the best forward step for the loss ``exp(-f_y / (K - 1))`` with scores f of sum 0, and
+    the scores that minimise its expectation belong to the Bayes classifier. That is no bound on
+    the training error, and eps below 1 - 1/K does not bring it to 0. The product of all ``Z_t = (1 -
+    eps) exp(-alpha) + eps exp(alpha)`` does bound it, for every K (a row is missed only if half of the
+    alphas are not for its class), but falls only in rounds with eps below 1/K.
+
+    Parameters
+    ----------
+    estimator : classifier or None, default=None
+        Fitted in each round: any classifier of scikit-learn whose `fit` takes weights; categories come
+        to it as codes. None: a tree of certree, grown by Gini index from sums over at most 255 bins a
+        feature. The weights that grow it are rounded to multiples of a power of two; its classes, and
+        eps, are those of the weights themselves.
+    n_estimators : int, default=50
+        So many rounds at most.
+    learning_rate : float, default=1
+        Factor of each alpha, at most 1. Z_t is the sum above whatever the alphas are, so the bound
+        holds as well; with a factor below 1 it falls more slowly.
+    max_depth : int, default=1
+        Depth of the trees if `estimator` is None.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories; see `PACBayesTreeClassifier`.
+    random_state : int, RandomState or None, default=None
+        Gives each copy of `estimator` a seed; trees of certree take none.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 all.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes.
+    estimators_ : list of T classifiers
+        The learners, `WeakTree` if `estimator` is None.
+    estimator_weights_ : ndarray of shape (T,)
+        Alpha of each learner; infinite for one that decides alone.
+    estimator_errors_ : ndarray of shape (T,)
+        Share eps of the weights of its round that each learner misses.
+    normalizers_ : ndarray of shape (T,)
+        Z of each round.
+    error_bounds_ : ndarray of shape (max(T, 1),)
+        Bound on the training error after each round: the product of Z so far, or 1 if that is less.
+    training_errors_ : ndarray of shape (max(T, 1),)
+        Training error after each round: share of D_1.
+    start_ : ndarray of shape (1,) or (K,)
+        Scores before the first round: 0, or those of the class of largest weight if no learner is
+        kept.
+    trees_ : Trees or None
+        The trees as one set of columns; None with other learners.
+    feature_importances_ : ndarray of shape (p,)
+        Mean of the learners' importances, weighed by alpha.
+    row_hashes_ : ndarray of uint64
+        Hashes of the rows of the fit.
+    n_features_in_ : int
+        Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+
+    References
+    ----------
+    Freund and Schapire, "A decision-theoretic generalization of on-line learning and an application to
+    boosting", 1997, Theorem 6, for two classes; Schapire, Freund, Bartlett and Lee, "Boosting the
+    margin", 1998, for margins; Zhu, Zou, Rosset and Hastie, "Multi-class AdaBoost", Statistics and Its
+    Interface 2, 2009, for more classes. Rounds without an error, the bound for more classes and the
+    probabilities of a learner that decides alone are ours.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from certree.ensembles import AdaBoostTreeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = AdaBoostTreeClassifier(n_estimators=20).fit(X, y)
+    >>> bool(model.training_errors_[-1] <= model.error_bounds_[-1] <= 0.3)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict", "get_params"]), None],
+        "n_estimators": [Interval(Integral, 1, _ENDLESS, closed="both")],
+        "learning_rate": [Interval(Real, 0, 1, closed="right")],
+        "max_depth": [_COUNT],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    # Rounds make the classes weigh alike again, whatever weights they begin with: no parameter.
+    class_weight: ClassVar[None] = None
+
+    classes_: NDArray[Any]
+    n_classes_: int
+    estimators_: list[Any]
+    estimator_weights_: Float64
+    estimator_errors_: Float64
+    normalizers_: Float64
+    error_bounds_: Float64
+    training_errors_: Float64
+    start_: Float64
+    trees_: Trees | None
+    categories_: Any
+    n_features_in_: int
+    _votes: Float64
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_estimators: int = 50,
+        learning_rate: float = 1.0,
+        max_depth: int = 1,
+        categorical_features: Any = "from_dtype",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self._store(locals())
+
+    # -- fit ---------------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    @replaces_state
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit learners, each to weights that have grown where those before it were wrong.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN stands for a missing value.
+        y : array-like of shape (n,)
+            Class of each row.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as: D_1 before its sum is made 1. A row of weight zero is
+            as if absent.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        training = training_rows(self, X, y, sample_weight)
+        weight = np.ones(len(training.y)) if training.weight is None else training.weight
+        first = weight / weight.sum()
+        made = reweigh(
+            self._teacher(training),
+            training.y,
+            first,
+            self.n_classes_,
+            self.n_estimators,
+            float(self.learning_rate),
+        )
+        self.estimators_, self.estimator_weights_ = made.learners, made.weights
+        self.estimator_errors_, self.normalizers_ = made.errors, made.normalizers
+        self.error_bounds_ = np.minimum(np.cumprod(made.normalizers), 1.0)
+        self.training_errors_ = made.training_errors
+        self.start_ = np.zeros(self._n_outputs)
+        if not made.learners:
+            self._predict_the_prior(training.y, first)
+        # A learner without an error in rows of weight w: the rule of succession is this score.
+        sure = max(np.log1p(weight.sum()) / 2, _SMALLEST)
+        self._set_votes(np.where(np.isinf(made.weights), sure, made.weights))
+        return self
+
+    def _set_votes(self, votes: Float64) -> None:
+        """Set what each learner adds to the score of the class that it says, and put trees together."""
+        self._votes = votes
+        self.trees_ = self._packed() if self.estimator is None else None
+
+    def _teacher(self, training: Training) -> Teach:
+        if self.estimator is not None:
+            labels = self.classes_[training.y]
+            random_state = check_random_state(self.random_state)
+            return ClassifierTeacher(
+                self.estimator, training.X, labels, self.classes_, random_state
+            )
+        mask = None if self.categories_ is None else self.categories_.mask
+        bins = Bins.of(training.X, mask, n_jobs=self.n_jobs)
+        grower = CountedGrower(bins, None, self.max_depth, n_jobs=self.n_jobs)
+        return TreeTeacher(grower, training.y, self.n_classes_)
+
+    def _predict_the_prior(self, y: NDArray[Any], weight: Float64) -> None:
+        """Let the shares of the classes answer, as no learner is better than chance."""
+        shares = np.bincount(y, weight, self.n_classes_)
+        scores = np.log(shares) / 2
+        self.start_ = scores[1:] - scores[:1] if self._n_outputs == 1 else scores
+        wrong = 1 - shares[best_classes(self.start_[:, None])[0]]
+        self.error_bounds_, self.training_errors_ = np.ones(1), np.array([wrong])
+
+    def _packed(self) -> Trees:
+        trees = [one.tree for one in self.estimators_]
+        values = [
+            scores_of(one.says, vote, self.n_classes_).T
+            for one, vote in zip(self.estimators_, self._votes, strict=True)
+        ]
+        return Trees.of(trees, values, self.n_features_in_, self._n_outputs)
+
+    # -- prediction --------------------------------------------------------------------------------
+
+    @property
+    def _n_outputs(self) -> int:
+        return self.n_classes_ if self.n_classes_ > 2 else 1
+
+    @property
+    def _first(self) -> int:
+        """The first learner that has a say."""
+        weights = self.estimator_weights_
+        return len(weights) - 1 if np.isinf(weights[-1:]).any() else 0
+
+    def _begun(self, n: int) -> Float64:
+        return np.repeat(self.start_[:, None], n, axis=1)
+
+    def _added(self, scores: Float64, rows: NDArray[Any], first: int, last: int) -> Float64:
+        """Scores with what learners first .. last - 1 say added in turn."""
+        if self.trees_ is not None:
+            return self.trees_.add(scores, rows, threads(self.n_jobs), first, last)
+        for one, vote in zip(self.estimators_[first:last], self._votes[first:last], strict=True):
+            scores = scores + scores_of(said_by(one, rows, self.classes_), vote, self.n_classes_)
+        return scores
+
+    def _scores(self, X: Any) -> Float64:
+        rows = new_rows(self, X)
+        return self._added(self._begun(len(rows)), rows, self._first, len(self.estimators_))
+
+    def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
+        scores = self._begun(len(rows))
+        if not self.estimators_:
+            yield scores
+        for number, weight in enumerate(self.estimator_weights_):
+            before = self._begun(len(rows)) if np.isinf(weight) else scores
+            scores = self._added(before, rows, number, number + 1)
+            yield scores
+
+    def _answers(self, scores: Float64) -> NDArray[Any]:
+        return self.classes_.take(best_classes(scores))
+
+    @reads_state
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of each row, ties to the first in `classes_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Classes.
+        """
+        return self._answers(self._scores(X))
+
+    @reads_state
+    def staged_predict(self, X: ArrayLike) -> Iterator[NDArray[Any]]:
+        """Predict after each round.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n,)
+            What `predict` says of the learners so far; once, if no learner is kept.
+        """
+        return map(self._answers, self._staged(new_rows(self, X)))
+
+    @reads_state
+    def decision_function(self, X: ArrayLike) -> Float64:
+        """Give the scores of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, K)
+            f(x) of two classes, or the sum of the alphas of the learners that say each class. For a
+            learner that decides alone, ``1/2 ln(w + 1)`` with the weight w of the rows of the fit
+            (their number, if none was given) has the place of its alpha.
+        """
+        scores = self._scores(X)
+        return scores[0] if len(scores) == 1 else scores.T
+
+    @reads_state
+    def predict_proba(self, X: ArrayLike) -> Float64:
+        """Predict probabilities: those that would make the scores the best ones.
+
+        The expected loss is smallest where the scores are half of the log probabilities, up to
+        a number that all classes share. Many rounds drive the scores far apart, so that they are too
+        sure: `CalibratedClassifierCV` mends that. A learner that decides alone is right with
+        probability ``(w + 1) / (w + K)``, by the rule of succession.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Probabilities in the order of `classes_`: softmax of twice the scores.
+        """
+        scores = self._scores(X)
+        if self.n_classes_ == 1:
+            return np.ones((scores.shape[1], 1))
+        both = np.concatenate([-scores, scores]) if len(scores) == 1 else 2 * scores
+        shares: Float64 = softmax(both, axis=0).T
+        return shares
+
+    @reads_state
+    def margins(self, X: ArrayLike, y: ArrayLike) -> Float64:
+        """Say by how far the vote about each row goes for its class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        y : array-like of shape (n,)
+            Class of each row.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            ``y f(x) / sum(alpha)`` in [-1, 1]; of more classes, what learners for the class weigh
+            more than those for the strongest other, as a share of all. Above 0 only where `predict`
+            is right; 0 everywhere if no learner is kept.
+
+        Raises
+        ------
+        ValueError
+            If y holds a class that the fit had not.
+        """
+        scores, given = self._scores(X), column_or_1d(y)
+        check_consistent_length(scores.T, given)
+        place, known = places_among(self.classes_, given)
+        if not known.all():
+            raise ValueError(
+                f"y must hold classes among {self.classes_}, got {np.unique(given[~known])}"
+            )
+        if not self.estimators_:
+            return np.zeros(len(given))
+        own = scores[0] * np.where(place == 1, 1, -1)
+        if len(scores) > 1:
+            row = np.arange(len(given))
+            own, others = scores[place, row], scores.copy()
+            others[place, row] = -np.inf
+            own = own - others.max(axis=0)
+        return np.clip(own / self._votes[self._first :].sum(), -1.0, 1.0)
+
+    # -- inspection --------------------------------------------------------------------------------
+
+    @property
+    @reads_state
+    def feature_importances_(self) -> Float64:
+        """Mean of the learners' importances, weighed by alpha, (p,)."""
+        learners, votes = self.estimators_[self._first :], self._votes[self._first :]
+        parts = [
+            one.importances if isinstance(one, WeakTree) else one.feature_importances_
+            for one in learners
+        ]
+        if not parts:
+            return np.zeros(self.n_features_in_)
+        return np.average(parts, axis=0, weights=votes)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        allowed = self.estimator is None or get_tags(self.estimator).input_tags.allow_nan
+        tags.input_tags.allow_nan = allowed
+        return tags

@@ -1,0 +1,134 @@
+"""Weak learners: what AdaBoost fits to weighted rows in each round."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
+
+from certree.arrays import Float64, places_among
+from certree.ensembles.reweighing import Codes
+from certree.grow.counted import CountedGrower
+from certree.tree import Tree
+
+# Where no cut gains anything, shares of 0 are divided by this.
+_SMALLEST = float(np.finfo(np.float64).tiny)
+_MOST_SEED = int(np.iinfo(np.int32).max)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeakTree:
+    """A small tree with a class at each node.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    says : ndarray of intp, shape (m,)
+        Code of the class of largest weight at each node, of equal ones the first.
+    importances : ndarray of shape (p,)
+        Share of each feature in how far the cuts lower the Gini index; zeros if there are none.
+    """
+
+    tree: Tree
+    says: Codes
+    importances: Float64
+
+    def predict(self, X: NDArray[Any]) -> Codes:
+        """Code of the class of each row, whose categories are codes."""
+        return self.says[self.tree.apply(X)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeTeacher:
+    """Grows small trees on weighted rows.
+
+    Parameters
+    ----------
+    grower : CountedGrower
+        Knows the rows.
+    y : ndarray of int32, shape (n,)
+        Class of each row.
+    n_classes : int
+        Number of classes.
+    """
+
+    grower: CountedGrower
+    y: NDArray[np.int32]
+    n_classes: int
+
+    def __call__(self, weight: Float64) -> tuple[WeakTree, Codes]:
+        """Grow a tree; returns it and what it says of each row."""
+        k = max(2, self.n_classes)
+        tree, leaf, sums = self.grower.grow_classes(
+            self.y, k, criterion="gini", sample_weight=weight
+        )
+        # Sums of the grower are rounded: its leaves say what the weights themselves say.
+        table, own = sums[:, :k].copy(), tree.is_leaf
+        exact = np.bincount(leaf.astype(np.intp) * k + self.y, weight, tree.n_nodes * k)
+        table[own] = exact.reshape(-1, k)[own]
+        says = table.argmax(axis=1)
+        return WeakTree(tree, says, _importances(tree, sums[:, :k])), says[leaf]
+
+
+def _importances(tree: Tree, table: Float64) -> Float64:
+    """Share of each feature in the sum over cuts of the fall of the Gini index times the weight."""
+    total = table.sum(axis=1)
+    square = (table**2).sum(axis=1)
+    pure = np.divide(square, total, out=np.zeros_like(total), where=total > 0)
+    inner = np.flatnonzero(~tree.is_leaf)
+    left = tree.left[inner]
+    gain = np.maximum(pure[left] + pure[left + 1] - pure[inner], 0)
+    parts: Float64 = np.bincount(tree.feature[inner], gain, tree.n_features).astype(np.float64)
+    return np.divide(parts, max(float(parts.sum()), _SMALLEST))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassifierTeacher:
+    """Fits copies of a classifier of scikit-learn to weighted rows.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Is cloned.
+    X : ndarray of shape (n, p)
+        Rows.
+    labels : ndarray of shape (n,)
+        Label of each row.
+    classes : ndarray of shape (K,)
+        The labels in order.
+    random_state : numpy RandomState
+        Gives each copy a seed of its own, as those of scikit-learn's ensembles do.
+    """
+
+    estimator: Any
+    X: NDArray[Any]
+    labels: NDArray[Any]
+    classes: NDArray[Any]
+    random_state: np.random.RandomState
+
+    def __post_init__(self) -> None:
+        takes_weights = has_fit_parameter(self.estimator, "sample_weight")
+        if not (is_classifier(self.estimator) and takes_weights):
+            raise ValueError(
+                "estimator must be a classifier whose fit takes sample_weight, got "
+                f"{type(self.estimator).__name__}"
+            )
+
+    def __call__(self, weight: Float64) -> tuple[Any, Codes]:
+        """Fit a copy; returns it and what it says of each row."""
+        one = clone(self.estimator)
+        names = sorted(one.get_params(deep=True))
+        seeded = [name for name in names if name.split("__")[-1] == "random_state"]
+        one.set_params(**{name: self.random_state.randint(_MOST_SEED) for name in seeded})
+        one.fit(self.X, self.labels, sample_weight=weight)
+        return one, said_by(one, self.X, self.classes)
+
+
+def said_by(learner: Any, X: NDArray[Any], classes: NDArray[Any]) -> Codes:
+    """Codes of the classes that a learner gives rows."""
+    if isinstance(learner, WeakTree):
+        return learner.predict(X)
+    return places_among(classes, learner.predict(X))[0]
