@@ -112,10 +112,24 @@ def test_columns_without_information_are_no_trouble(estimator):
     assert model.predict(frame).shape == (120,)
 
 
-def test_strings_must_be_declared():
+def test_objects_with_a_string_are_categories():
+    frame, signal = mixed(50)
+    objects = frame.astype(object).to_numpy()
+    model, same = (
+        PACBayesTreeClassifier(random_state=0).fit(X, signal > 0) for X in (frame, objects)
+    )
+    assert model.categories_.names == same.categories_.names
+    np.testing.assert_array_equal(model.predict_proba(frame), same.predict_proba(objects))
+    lacking = objects.copy()
+    lacking[:, 0] = None
+    model = PACBayesTreeClassifier().fit(lacking, signal > 0)
+    np.testing.assert_array_equal(model.predict(objects), model.predict(lacking))
+
+
+def test_other_strings_must_be_declared():
     frame, signal = mixed(50)
     with pytest.raises(ValueError, match="must hold numbers"):
-        PACBayesTreeClassifier().fit(frame.astype(object).to_numpy(), signal > 0)
+        PACBayesTreeClassifier().fit(frame.astype(object).to_numpy().astype(str), signal > 0)
     with pytest.raises(ValueError, match=r"must lie in 0 \.\. 1, got 2"):
         PACBayesTreeClassifier(categorical_features=[2]).fit(frame, signal > 0)
     with pytest.raises(ValueError, match="must be among the feature names"):

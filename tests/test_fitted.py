@@ -12,6 +12,7 @@ import pytest
 
 import certree
 from certree import (
+    AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
     CertifiedTreeClassifier,
@@ -29,6 +30,7 @@ from certree.weights import map_pruning
 
 SOURCE = str(Path(certree.__file__).parent)
 MODELS = [
+    AdaBoostTreeClassifier(n_estimators=5),
     BoostedTreesClassifier(max_iter=5, random_state=0),
     BoostedTreesRegressor(max_iter=5, random_state=0),
     PACBayesTreeClassifier(random_state=0),
@@ -89,6 +91,7 @@ def questions(model):
         "explain": (X[0],),
         "predict_selective": (X, 0.1),
         "certify": (),
+        "margins": (X, tables(model)[0][1][:1].repeat(len(X))),
         "draw_pruning": (0,),
     }
     for name in sorted(set(dir(type(model))) - OF_PARAMETERS):

@@ -12,6 +12,7 @@ from scipy import sparse
 
 import certree
 from certree import (
+    AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
     CertifiedTreeClassifier,
@@ -303,6 +304,7 @@ ESTIMATORS = [
     (DecoratedTreeClassifier, {"min_model_rows": 10}),
     (DecoratedTreeRegressor, {"min_model_rows": 10}),
     (NaiveBayesClassifier, {}),
+    (AdaBoostTreeClassifier, {"n_estimators": 4}),
     (BoostedTreesClassifier, {"max_iter": 4}),
     (BoostedTreesRegressor, {"max_iter": 4}),
 ]

@@ -47,6 +47,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from certree import (
+    AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
     CertifiedTreeClassifier,
@@ -230,6 +231,7 @@ def test_judging_by_folds_weighs_every_row(judge):
         (DecoratedTreeClassifier(min_model_rows=10), Y),
         (NaiveBayesClassifier(), Y),
         (PACBayesTreeRegressor(), TARGET),
+        (AdaBoostTreeClassifier(n_estimators=4), Y),
         (BoostedTreesClassifier(max_iter=4), Y),
         (BoostedTreesRegressor(max_iter=4), TARGET),
         (PrunedTreeRegressor(), TARGET),

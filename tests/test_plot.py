@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 import certree
 from certree import (
+    AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
@@ -19,7 +20,8 @@ from certree.experiments.figure2 import Curve
 from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
 from certree.experiments.rates import RULES, Rate, shrinking
 from certree.experiments.table2 import PAPER, Line, Mean
-from certree.show.curves import COLOURS, plot_figure2, plot_rates, plot_table2
+from certree.show.curves import COLOURS, plot_adaboost,
+    plot_figure2, plot_rates, plot_table2
 from certree.show.loss import plot_loss
 from certree.show.tree_picture import plot_tree
 
@@ -340,6 +342,18 @@ def test_a_regression_tree_is_coloured_by_its_numbers():
     assert len(boxes) == 3
     assert len(set(boxes)) == 3
     assert "20 rows: 9" in "".join(text.get_text() for text in figure.axes[0].texts)
+
+
+def test_the_training_error_and_its_bound_are_drawn():
+    model = AdaBoostTreeClassifier(n_estimators=15).fit(X, Y)
+    (axes,) = plot_adaboost(model).axes
+    bound, error = (line.get_ydata() for line in axes.lines)
+    np.testing.assert_array_equal(bound, model.error_bounds_)
+    np.testing.assert_array_equal(error, model.training_errors_)
+    assert axes.get_title() == f"Training error {error[-1]:.3g}, bounded by {bound[-1]:.3g}"
+    assert plot_adaboost(model, axes) is axes.figure
+    alone = AdaBoostTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    assert plot_adaboost(alone).axes[0].get_title() == "Training error 0, bounded by 0"
 
 
 def test_the_loss_is_drawn_by_round():

@@ -18,6 +18,7 @@ ESTIMATORS = [
     certree.PACBayesTreeRegressor,
     certree.PrunedTreeClassifier,
     certree.PrunedTreeRegressor,
+    certree.AdaBoostTreeClassifier,
     certree.BoostedTreesClassifier,
     certree.BoostedTreesRegressor,
     certree.HelmboldSchapireTreeClassifier,
@@ -27,11 +28,11 @@ ESTIMATORS = [
     certree.DecoratedTreeRegressor,
 ]
 # Fits of a model in each node take long.
-_CHANCES = [6, 6, 6, 6, 2, 2, 6, 6, 6, 1, 1]
+_CHANCES = [6, 6, 6, 6, 2, 2, 2, 6, 6, 6, 1, 1]
 _ASKED = [
     *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_spread"),
     *("explain", "export_text", "report", "selective_certificates", "score", "certify"),
-    *("contributions", "decision_function"),
+    *("contributions", "decision_function", "margins"),
 ]
 
 
@@ -66,6 +67,7 @@ def _plausible(random: Random, name: str, parameter: str, world: World) -> Any:
         "loss": ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"],
         "prunings": ["vote", "none"],
         "max_iter": [1, 3],
+        "n_estimators": [1, 9],
         "max_features": ["auto", 0.1, 1.0],
         "max_leaf_nodes": [None, 2, 7],
         "interaction_cst": [None, [[0]]],
@@ -137,6 +139,6 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
     method = getattr(model, name)
     if name in ("export_text", "report", "selective_certificates"):
         return method()
-    if name in ("score", "certify"):
+    if name in ("score", "certify", "margins"):
         return method(X, y)
     return method(X[:1] if name == "explain" and isinstance(X, np.ndarray) and X.ndim else X)

@@ -59,10 +59,11 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, KeepsParameters, ClassifierMixi
     Parameters
     ----------
     estimator : classifier or None, default=None
-        Fitted in each round: any classifier of scikit-learn whose `fit` takes weights; categories come
-        to it as codes. None: a tree of certree, grown by Gini index from sums over at most 255 bins a
-        feature. The weights that grow it are rounded to multiples of a power of two; its classes, and
-        eps, are those of the weights themselves.
+        Fitted in each round: any classifier of scikit-learn whose `fit` takes weights. Categories come
+        to it as codes; if it has a parameter `categorical_features`, it is told which. None: a tree of
+        certree, grown by Gini index from sums over at most 255 bins a feature. The weights that grow
+        it are rounded to multiples of a power of two; its classes, and eps, are those of the weights
+        themselves.
     n_estimators : int, default=50
         So many rounds at most.
     learning_rate : float, default=1
@@ -217,13 +218,11 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, KeepsParameters, ClassifierMixi
         self.trees_ = self._packed() if self.estimator is None else None
 
     def _teacher(self, training: Training) -> Teach:
+        mask = None if self.categories_ is None else self.categories_.mask
         if self.estimator is not None:
             labels = self.classes_[training.y]
-            random_state = check_random_state(self.random_state)
-            return ClassifierTeacher(
-                self.estimator, training.X, labels, self.classes_, random_state
-            )
-        mask = None if self.categories_ is None else self.categories_.mask
+            seeds = check_random_state(self.random_state)
+            return ClassifierTeacher(self.estimator, training.X, labels, self.classes_, seeds, mask)
         bins = Bins.of(training.X, mask, n_jobs=self.n_jobs)
         grower = CountedGrower(bins, None, self.max_depth, n_jobs=self.n_jobs)
         return TreeTeacher(grower, training.y, self.n_classes_)

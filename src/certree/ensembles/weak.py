@@ -101,6 +101,8 @@ class ClassifierTeacher:
         The labels in order.
     random_state : numpy RandomState
         Gives each copy a seed of its own, as those of scikit-learn's ensembles do.
+    categorical : ndarray of bool, shape (p,), or None
+        Which columns hold codes of categories; estimators that ask for it are told.
     """
 
     estimator: Any
@@ -108,6 +110,7 @@ class ClassifierTeacher:
     labels: NDArray[Any]
     classes: NDArray[Any]
     random_state: np.random.RandomState
+    categorical: NDArray[np.bool_] | None
 
     def __post_init__(self) -> None:
         takes_weights = has_fit_parameter(self.estimator, "sample_weight")
@@ -123,6 +126,8 @@ class ClassifierTeacher:
         names = sorted(one.get_params(deep=True))
         seeded = [name for name in names if name.split("__")[-1] == "random_state"]
         one.set_params(**{name: self.random_state.randint(_MOST_SEED) for name in seeded})
+        if self.categorical is not None and "categorical_features" in names:
+            one.set_params(categorical_features=self.categorical)
         one.fit(self.X, self.labels, sample_weight=weight)
         return one, said_by(one, self.X, self.classes)
 

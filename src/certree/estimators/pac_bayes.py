@@ -158,9 +158,10 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
         Depth at which cells are leaves; "log" is p times the whole part of log n.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features hold categories: those of a data frame with a dtype of categories, strings or
-        objects, or those of a mask, of indices or of names; None: none. `Cart` divides categories in
-        two sets, the other partitions take them as numbers in the order of their names. Categories
-        that were not seen go where missing values go.
+        objects and those of an array of objects with a string in them, or those of a mask, of indices
+        or of names; None: none. `Cart` divides categories in two sets, the other partitions take them
+        as numbers in the order of their names. Categories that were not seen go where missing values
+        go.
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
         must not rise, 0 otherwise. For `Cart` and two classes only.

@@ -50,7 +50,8 @@ class Categories:
             Training rows. None, NaN and pandas.NA are missing values, not categories.
         categorical_features : "from_dtype", None, or array-like of bool, int or str
             Which features hold categories: those of a data frame with a type of categories, strings
-            or objects; none; or those of a mask (p,), of indices or of names.
+            or objects, and those of an array of objects with a string in them; none; or those of a
+            mask (p,), of indices or of names.
         feature_names : sequence of str, or None
             Names of the features; None: those of the data frame.
 
@@ -122,7 +123,8 @@ def categories_of(X: Any, categorical_features: CategoricalFeatures) -> Categori
     """Learn the categories of training rows; None if all features are numbers."""
     if categorical_features is None:
         return None
-    if isinstance(categorical_features, str) and _frame(X) is None:
+    objects = isinstance(X, np.ndarray) and X.dtype == object
+    if isinstance(categorical_features, str) and not objects and _frame(X) is None:
         return None
     categories = Categories.of(X, categorical_features)
     return categories if categories.mask.any() else None
@@ -261,8 +263,16 @@ def _table(X: Any) -> _Table:
 
 
 def _holds_names(column: _Column) -> bool:
-    """Whether the type of a data frame's column is one of categories, strings or objects."""
-    return isinstance(column, nw.Series) and column.dtype in (*_TEXTS, nw.Object)
+    """Whether a data frame's column is of categories, strings or objects, or objects hold a string.
+
+    Ensembles of scikit-learn make an array of objects of a data frame, and draw rows of it: where all
+    values are missing, others may be strings.
+    """
+    if isinstance(column, nw.Series):
+        return column.dtype in (*_TEXTS, nw.Object)
+    if column.dtype != object:
+        return False
+    return any(isinstance(value, str) for value in column) or all(map(_is_missing, column))
 
 
 def _is_numeric(column: nw.Series[Any]) -> bool:
