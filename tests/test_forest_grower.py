@@ -149,6 +149,22 @@ def test_rows_are_drawn_as_by_the_twin(bootstrap, n_draws):
         assert count.tolist() == reference.drawn_rows(17, bootstrap, n_draws, 3, number)
 
 
+@pytest.mark.parametrize(("n", "n_draws"), [(1, 1), (2, 2), (3, 3), (10, 10), (100, 100), (50, 20)])
+def test_a_bootstrap_misses_the_share_of_rows_that_it_must(n, n_draws):
+    bins, n_bags = Bins.of(np.arange(n)[:, None]), 2000
+    growers = [ForestGrower(bins, n_draws=n_draws, seed=seed) for seed in range(20)]
+    missed = np.array([grower.draws(t) == 0 for grower in growers for t in range(n_bags // 20)])
+    share = (1 - 1 / n) ** n_draws
+    # Every row by itself, in bags that are independent; the worst of n rows.
+    deviation = np.sqrt(share * (1 - share) / n_bags)
+    assert (np.abs(missed.mean(axis=0) - share) <= (4 + np.log10(n)) * deviation).all()
+    # Rows hinder each other from being missed, so the share of all varies less than if they did not.
+    assert abs(missed.mean() - share) <= 4 * deviation / np.sqrt(n)
+    if n == n_draws:
+        assert share <= np.exp(-1)
+        assert n < 100 or share > 0.99 * np.exp(-1)
+
+
 # -- what a forest depends on
 
 

@@ -20,9 +20,9 @@ from certree.experiments.figure2 import Curve
 from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
 from certree.experiments.rates import RULES, Rate, shrinking
 from certree.experiments.table2 import PAPER, Line, Mean
-from certree.show.curves import COLOURS, plot_adaboost,
-    plot_figure2, plot_rates, plot_table2
+from certree.show.curves import COLOURS, plot_figure2, plot_rates, plot_table2
 from certree.show.loss import plot_loss
+from certree.show.training_error import plot_adaboost
 from certree.show.tree_picture import plot_tree
 
 X, Y = load_iris(return_X_y=True, as_frame=True)

@@ -252,7 +252,12 @@ class ForestGrower:
         )
 
     def draws(self, number: int) -> Int32:
-        """How often each row was drawn for a tree, (n,); where it is 0 the row is out of its bag."""
+        """How often each row was drawn for a tree, (n,); where it is 0 the row is out of its bag.
+
+        Each of d draws with replacement takes a row with probability 1/n, so it is out of the bag with
+        probability ``(1 - 1/n)^d``. With d = n that rises from 1/4 for two rows towards 1/e = .368: a
+        bootstrap misses more than a third of the rows.
+        """
         drawn = draw_rows(self.bins.n_rows, self._drawing, _whole("number", number, 0))
         if self._order is None:
             return drawn
