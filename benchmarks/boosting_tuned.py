@@ -10,6 +10,7 @@ each).
 import argparse
 import os
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,9 @@ def compared(data: Data, n: int, n_settings: int) -> list[tuple[float, float]]:
         lambda: tuned(X, y, where, n_settings),
     ):
         start = time.process_time()
-        model = fitted()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # names of features and of arguments
+            model = fitted()
         seconds = time.process_time() - start
         found.append((log_loss(y_test, model.predict_proba(X_test), labels=np.unique(y)), seconds))
     return found
