@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import LinearRegression
@@ -358,14 +358,17 @@ def test_categories_are_divided_in_sets():
         ({"estimator": LinearRegression()}, "must be a classifier whose fit takes sample_weight"),
         ({"estimator": KNeighborsClassifier()}, "must be a classifier whose fit takes"),
         ({"estimator": 3}, "estimator"),
+        ({"estimator": False}, "estimator"),
         ({"learning_rate": 1.5}, "learning_rate"),
         ({"n_estimators": 0}, "n_estimators"),
         ({"max_depth": 0}, "max_depth"),
     ],
 )
 def test_what_makes_no_sense_is_refused(parameters, message):
+    model = AdaBoostTreeClassifier(**parameters)
+    assert is_classifier(model)
     with pytest.raises(ValueError, match=message):
-        AdaBoostTreeClassifier(**parameters).fit([[0.0], [1.0]], [0, 1])
+        model.fit([[0.0], [1.0]], [0, 1])
 
 
 def test_a_model_is_cloned_and_pickled():

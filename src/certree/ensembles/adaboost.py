@@ -416,6 +416,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, KeepsParameters, ClassifierMixi
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
-        allowed = self.estimator is None or get_tags(self.estimator).input_tags.allow_nan
-        tags.input_tags.allow_nan = allowed
+        # What is no estimator is refused by the fit, and has no tags to ask.
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan
+        else:
+            tags.input_tags.allow_nan = self.estimator is None
         return tags
