@@ -14,11 +14,17 @@ prunings down to the leaves (`Vote`). One pruning is the case in which those pro
 The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireTreeClassifier`,
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
 `BoostedTreesClassifier` and `BoostedTreesRegressor` add up many small trees, whose prunings vote, too.
+`TreeForestClassifier` and `TreeForestRegressor` are random forests and extra trees.
 `NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
 """
 
 from certree.certificates import certify
-from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
+from certree.ensembles import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
+)
 from certree.estimators import (
     CertifiedTreeClassifier,
     DecoratedTreeClassifier,
@@ -63,6 +69,8 @@ __all__ = [
     "PrunedTreeRegressor",
     "TargetStats",
     "Tree",
+    "TreeForestClassifier",
+    "TreeForestRegressor",
     "Vote",
     "Voting",
     "certify",

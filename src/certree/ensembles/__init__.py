@@ -2,11 +2,16 @@
 
 from certree.ensembles.bands import ConformalBandRegressor
 from certree.ensembles.boosting import BoostedTreesClassifier, BoostedTreesRegressor
+from certree.ensembles.forest import TreeForestClassifier, TreeForestRegressor
+from certree.ensembles.leaves import Leaves
 from certree.ensembles.trees import Trees
 
 __all__ = [
     "BoostedTreesClassifier",
     "BoostedTreesRegressor",
     "ConformalBandRegressor",
+    "Leaves",
+    "TreeForestClassifier",
+    "TreeForestRegressor",
     "Trees",
 ]
