@@ -243,11 +243,16 @@ class TreeForest(KeepsParameters, BaseEstimator):
         else:
             drawn = leaves.shrinkage * unit_of(rows.weight)
             value = said_by(trees, sums, drawn, threads(self.n_jobs))
-        self.trees_, self.leaves_ = replace(trees, value=value), leaves
+        self.trees_, self.leaves_ = replace(trees, value=self._rounded(value)), leaves
         self._kept = sums if self.warm_start else None
 
     _judged_name: ClassVar[str]
     _classes: ClassVar[bool]
+
+    def _rounded(self, value: Float64) -> Float64:
+        """What leaves say, as files hold it."""
+        # Shares that differ by less are due to chance, and files are half as large.
+        return value.astype(np.float32).astype(np.float64) if self._classes else value
 
     @abstractmethod
     def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:
@@ -583,10 +588,7 @@ class TreeForestClassifier(ClassifierMixin, TreeForest):
     def _shares(self, mean: Float64, leaves: Leaves) -> Float64:
         if self.n_classes_ == 1:
             return np.where(np.isnan(mean), np.nan, 1.0)
-        shares = shares_of(mean)
-        if leaves.power == 1:
-            return shares
-        raised: Float64 = shares**leaves.power
+        raised: Float64 = shares_of(mean) ** leaves.power
         return raised / raised.sum(axis=1, keepdims=True)
 
     @reads_state

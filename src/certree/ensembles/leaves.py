@@ -7,7 +7,7 @@ row out, exactly.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from certree.arrays import Float64, Int32
 from certree.ensembles.trees import Trees
 
 FilledBy = Literal["in_bag", "all", "out_of_bag"]
+FILLED_BY: tuple[FilledBy, ...] = get_args(FilledBy)
 
 # What "auto" chooses among.
 _FILLED: tuple[FilledBy, ...] = ("in_bag", "all")

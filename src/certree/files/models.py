@@ -23,7 +23,12 @@ from sklearn.tree import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
+from certree.ensembles import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
+)
 from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.decorated import DecoratedTree
 from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
@@ -35,6 +40,12 @@ from certree.files.boosting_form import (
     parts_of_boosting,
     restore_boosting,
     shapes_of_boosting,
+)
+from certree.files.forest_form import (
+    ENTRIES_OF_FOREST,
+    parts_of_forest,
+    restore_forest,
+    shapes_of_forest,
 )
 from certree.files.naive_bayes_form import (
     ENTRIES,
@@ -108,6 +119,12 @@ _FORMS: dict[str, _Form] = {
             model, parts_of_boosting, ENTRIES_OF_BOOSTING, shapes_of_boosting, restore_boosting
         )
         for model in (BoostedTreesClassifier, BoostedTreesRegressor)
+    },
+    **{
+        model.__name__: _Form(
+            model, parts_of_forest, ENTRIES_OF_FOREST, shapes_of_forest, restore_forest
+        )
+        for model in (TreeForestClassifier, TreeForestRegressor)
     },
     NaiveBayesClassifier.__name__: _Form(
         NaiveBayesClassifier,
