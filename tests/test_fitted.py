@@ -23,6 +23,8 @@ from certree import (
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
 )
 from certree.fitted import state_of
 from certree.weights import map_pruning
@@ -31,6 +33,8 @@ SOURCE = str(Path(certree.__file__).parent)
 MODELS = [
     BoostedTreesClassifier(max_iter=5, random_state=0),
     BoostedTreesRegressor(max_iter=5, random_state=0),
+    TreeForestClassifier(2, random_state=0),
+    TreeForestRegressor(2, random_state=0),
     PACBayesTreeClassifier(random_state=0),
     PACBayesTreeRegressor(random_state=0),
     PrunedTreeClassifier(random_state=0),
@@ -90,6 +94,8 @@ def questions(model):
         "predict_selective": (X, 0.1),
         "certify": (),
         "draw_pruning": (0,),
+        "proximity": (X, [[0, 1], [2, 3]]),
+        "out_of_bag_importances": tables(model)[0],
     }
     for name in sorted(set(dir(type(model))) - OF_PARAMETERS):
         if name.startswith(("_", "set_")) or not hasattr(model, name):

@@ -24,6 +24,8 @@ from certree import (
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
     Voting,
     arrays,
     certificates,
@@ -305,6 +307,8 @@ ESTIMATORS = [
     (NaiveBayesClassifier, {}),
     (BoostedTreesClassifier, {"max_iter": 4}),
     (BoostedTreesRegressor, {"max_iter": 4}),
+    (TreeForestClassifier, {"n_estimators": 4}),
+    (TreeForestRegressor, {"n_estimators": 4}),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from math import ceil, log2, sqrt
 from numbers import Integral, Real
@@ -24,6 +25,7 @@ from certree.ensembles.forest_importances import (
 )
 from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, shares_of, unit_of
+from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.trees import Trees
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.bins import Bins
@@ -307,7 +309,8 @@ class TreeForest(KeepsParameters, BaseEstimator):
         ndarray of int64, shape (n, T)
             Leaves, numbered among the nodes of their tree.
         """
-        leaf = self.trees_.leaves(new_rows(self, X), threads(self.n_jobs))
+        rows = new_rows(self, X)
+        leaf = self.trees_.leaves(rows, threads(self.n_jobs))
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
     @reads_state
@@ -372,7 +375,8 @@ class TreeForest(KeepsParameters, BaseEstimator):
         check_is_fitted(self)
         if not self.bootstrap:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
-        rows = ForestRows.of(training_rows(self, X, y, sample_weight, reset=False))
+        # Whoever lets rows in learns their hashes, and a question changes no model.
+        rows = ForestRows.of(training_rows(copy(self), X, y, sample_weight, reset=False))
         n_draws = _number_of_draws(self.max_samples, len(rows.y)) or len(rows.y)
         drawing = ("repeated", n_draws, self._seed)
         if rows.content ^ _folded(drawing) != self._origin:
@@ -743,6 +747,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     def _grow_trees(
         self, grower: ForestGrower, rows: ForestRows, first: int, n_trees: int
     ) -> GrownForest:
+        SquaredLoss().expect_domain(rows.y)
         return grower.grow_numbers(rows.y, n_trees, first=first, sample_weight=rows.weight)
 
     def _sums(self, forest: GrownForest) -> Float64:

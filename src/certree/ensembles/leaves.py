@@ -184,6 +184,8 @@ def loss_of(
 def _is_better(difference: Float64, weight: Float64) -> bool:
     """Whether the mean of differences is below 0 by more than its standard error."""
     share = weight / weight.sum()
+    # Losses of large numbers have no squares.
+    difference = difference / max(np.abs(difference).max(), np.finfo(float).tiny)
     mean = float(share @ difference)
     error = np.sqrt(float(np.square(share) @ np.square(difference - mean)))
     return mean < -error
