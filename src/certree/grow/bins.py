@@ -135,7 +135,7 @@ class Bins:
         ValueError
             If `n_edges` is below 1.
         """
-        made: Any = coarsen(self.codes, self.kept, min(n_edges, MISSING), key)
+        made: Any = coarsen(self.codes, self.kept, n_edges, key)
         return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), made, strict=True)))
 
     @property
