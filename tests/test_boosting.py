@@ -26,6 +26,8 @@ from certree.ensembles.losses import (
     SquaredLoss,
     weighted_quantile,
 )
+from certree.ensembles.stopping import best_rounds
+from certree.grow import Bins
 from strategies import trees
 
 SHORT = {"max_iter": 12, "random_state": 0}
@@ -402,6 +404,54 @@ def test_few_thresholds_serve_smooth_targets_and_all_serve_steps():
     assert model.thresholds_ == (6,)
     model = BoostedTreesRegressor(random_state=0).fit(X, steps)
     assert None in model.thresholds_
+
+
+def test_rounds_take_thresholds_in_turn(monkeypatch):
+    X, y = noisy(300)
+    asked, coarser = [], Bins.coarser
+    monkeypatch.setattr(
+        Bins, "coarser", lambda bins, n, key: asked.append((n, key)) or coarser(bins, n, key)
+    )
+    model = BoostedTreesClassifier(max_iter=8, random_state=0).fit(X, y)
+    # A round with 30 % of the features and one with all of them before the next number.
+    assert model.thresholds_ == (6, None)
+    assert [n for n, _ in asked] == [6] * 4
+    assert len({key for _, key in asked}) == 4
+    BoostedTreesClassifier(max_iter=8, max_thresholds=9, random_state=0).fit(X, y)
+    assert [n for n, _ in asked[4:]] == [9] * 8
+    X, y = noisy(6000)
+    assert BoostedTreesClassifier(max_iter=1).fit(X, y).thresholds_ == (12, None)
+
+
+class Scripted:
+    """A run of rounds whose losses are known beforehand."""
+
+    def __init__(self, losses):
+        self.losses, self.looks = losses, []
+
+    def loss_after(self, first, last, _):
+        assert first == (self.looks[-1] if self.looks else 0)
+        self.looks.append(last)
+        return self.losses(last)
+
+
+def test_rounds_are_those_of_the_best_kind():
+    quick = Scripted(lambda n: 1 + 1 / n)
+    slow = Scripted(lambda n: 0.9 + 30 / n)  # ahead from 290 rounds on
+    falling = Scripted(lambda n: abs(n - 400) / 1000 + 0.5)
+    assert best_rounds([[quick]], 1600, 1) == (0, 1600)
+    assert best_rounds([[Scripted(quick.losses)], [slow]], 1600, 1) == (0, 1600)
+    assert slow.looks[-1] == 192  # the last look at those that are behind
+    kind, n = best_rounds([[Scripted(slow.losses)], [Scripted(falling.losses)]], 1600, 1)
+    assert (kind, n) == (1, 385)
+    several = [Scripted(falling.losses), Scripted(lambda n: abs(n - 100) / 1000)]
+    assert best_rounds([several], 1600, 1)[1] in (96, 136, 192, 272, 385)
+    assert several[0].looks == several[1].looks
+    # Three looks without a smaller loss end it.
+    rising = Scripted(lambda n: n)
+    assert best_rounds([[rising]], 1600, 1) == (0, 12)
+    assert rising.looks == [12, 17, 24, 34]
+    assert best_rounds([[Scripted(lambda _: np.inf)]], 5, 1) == (0, 1)
 
 
 def test_thresholds_are_chosen_once():

@@ -15,13 +15,15 @@ from certree.ensembles.trees import Trees
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
 from certree.grow.growing import Slopes
-from certree.rows.hashes import UInt64, content_keys, mix
+from certree.rows.hashes import UInt64, content_keys
 from certree.tree import LEAF, Tree
 
 # Stop probabilities of the branching priors that a round mixes.
 STOPS = (0.02, 0.1, 0.5)
 # Rows that weigh have shaped the scores that they weigh, so their Hessians count half.
 CURVATURE = 0.5
+# Quantiles of the exponential distribution, of which weights of rows are drawn.
+_EXPONENTIAL = -np.log((np.arange(256) + 0.5) / 256)
 
 _STOPS, _NO_STOPS = np.array(STOPS), np.zeros(0)
 
@@ -139,16 +141,16 @@ class Rounds:
 
         The weights of Rubin, "The Bayesian bootstrap", 1981, tell trees apart further.
         """
-        share = self.settings.grow_size
-        # Keys are mixed already: a product with an odd number deals them anew.
-        mixed = self.keys * (random.integers(2**64, dtype=np.uint64) | np.uint64(1))
+        share, n = self.settings.grow_size, len(self.keys)
         if share == 1:
-            return *part_rows(np.ones(len(mixed), dtype=bool)), np.ones(len(mixed))
+            return *part_rows(np.ones(n, dtype=bool)), np.ones(n)
+        # Keys are mixed already: a product with an odd number deals them anew.
+        odd, other_odd = random.integers(2**64, size=2, dtype=np.uint64) | np.uint64(1)
+        mixed = self.keys * odd
         grows = mixed < np.uint64(share * 2.0**64)
         if not grows.any():
             grows[mixed.argmin()] = True
-        bits = mix(self.keys ^ random.integers(2**64, dtype=np.uint64)) >> np.uint64(11)
-        return *part_rows(grows), -np.log((bits + 0.5) * 2.0**-53)
+        return *part_rows(grows), _EXPONENTIAL[(self.keys * other_odd) >> np.uint64(56)]
 
     def _bins(self, random: np.random.Generator, number: int) -> Bins:
         """Bins whose edges alone the tree of a round may cut."""

@@ -10,6 +10,7 @@ from certree._core import bin_features, coarsen
 from certree.arrays import Float64, Int32, Int64, matrix
 from certree.rows.categories import categorical_mask
 from certree.rows.hashes import row_hashes
+from certree.signatures import checked
 from certree.tree import threads
 
 UInt8 = NDArray[np.uint8]
@@ -111,6 +112,7 @@ class Bins:
         codes, n_bins, low, high, *levels = made
         return cls(codes, n_bins, low, high, category, *levels)
 
+    @checked
     def coarser(self, n_edges: int, key: int) -> "Bins":
         """Join neighbouring bins of numbers but at some edges.
 
@@ -132,9 +134,13 @@ class Bins:
 
         Raises
         ------
-        ValueError
-            If `n_edges` is below 1.
+        TypeError, ValueError
+            If `n_edges` or `key` is no whole number, or below 1 or 0.
         """
+        if not 0 <= key < 2**64:
+            raise ValueError(f"key must lie in 0 .. 2^64 - 1, got {key!r}")
+        if n_edges >= MISSING:
+            return self
         made: Any = coarsen(self.codes, self.kept, n_edges, key)
         return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), made, strict=True)))
 
