@@ -1246,6 +1246,50 @@ def grow_forest_tree(X, target, seed, tree, **given):
     return nodes
 
 
+def filled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_outputs):
+    """What a tree says of row i, by copies of rows in each cell of its path; None if there are none.
+
+    inside, outside: how much each row counts as in the bag and out of it, row i as it is to.
+    """
+    said = None
+    for v in path(tree, leaf_of[i]):
+        cell = [j for j in range(len(y)) if v in path(tree, leaf_of[j])]
+        weight = [inside[j] + outside[j] for j in cell]
+        whole = sum(weight) + (0 if said is None else shrinkage)
+        if whole == 0:
+            if said is None:
+                return None
+            continue
+        if n_outputs == 1:
+            sums = [sum(w * y[j] for w, j in zip(weight, cell, strict=True))]
+        else:
+            sums = [
+                sum(w for w, j in zip(weight, cell, strict=True) if y[j] == k)
+                for k in range(n_outputs)
+            ]
+        drawn = [0.0] * n_outputs if said is None else [shrinkage * one for one in said]
+        said = [(one + other) / whole for one, other in zip(sums, drawn, strict=True)]
+    return said
+
+
+def judged_out_of_bag(trees, X, y, weight, draws, filled_by, shrinkage, n_outputs):
+    """Sums of what trees say of rows that they were not drawn for, each left out, and how many do."""
+    total, n_trees = np.zeros((len(y), n_outputs)), np.zeros(len(y), dtype=int)
+    for tree, count in zip(trees, draws, strict=True):
+        leaf_of = apply(tree, X)
+        for i in np.flatnonzero(count == 0):
+            inside = count * weight * (filled_by != "out_of_bag")
+            outside = (count == 0) * weight * (filled_by != "in_bag")
+            if filled_by == "out_of_bag" and not outside.any():
+                inside = count * weight
+            outside = np.where(np.arange(len(y)) == i, 0, outside)
+            said = filled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_outputs)
+            if said is not None:
+                total[i] += said
+                n_trees[i] += 1
+    return total, n_trees
+
+
 # -- naive Bayes -----------------------------------------------------------------------------------
 
 

@@ -24,6 +24,8 @@ from certree import (
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
 )
 from certree.fitted import state_of
 from certree.weights import map_pruning
@@ -33,6 +35,8 @@ MODELS = [
     AdaBoostTreeClassifier(n_estimators=5),
     BoostedTreesClassifier(max_iter=5, random_state=0),
     BoostedTreesRegressor(max_iter=5, random_state=0),
+    TreeForestClassifier(2, random_state=0),
+    TreeForestRegressor(2, random_state=0),
     PACBayesTreeClassifier(random_state=0),
     PACBayesTreeRegressor(random_state=0),
     PrunedTreeClassifier(random_state=0),
@@ -93,6 +97,8 @@ def questions(model):
         "certify": (),
         "margins": (X, tables(model)[0][1][:1].repeat(len(X))),
         "draw_pruning": (0,),
+        "proximity": (X, [[0, 1], [2, 3]]),
+        "out_of_bag_importances": tables(model)[0],
     }
     for name in sorted(set(dir(type(model))) - OF_PARAMETERS):
         if name.startswith(("_", "set_")) or not hasattr(model, name):

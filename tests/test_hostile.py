@@ -25,6 +25,8 @@ from certree import (
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
     Voting,
     arrays,
     certificates,
@@ -307,6 +309,8 @@ ESTIMATORS = [
     (AdaBoostTreeClassifier, {"n_estimators": 4}),
     (BoostedTreesClassifier, {"max_iter": 4}),
     (BoostedTreesRegressor, {"max_iter": 4}),
+    (TreeForestClassifier, {"n_estimators": 4}),
+    (TreeForestRegressor, {"n_estimators": 4}),
 ]
 
 

@@ -118,6 +118,18 @@ LOOPS = {
     "slopes": lambda s: _core.log_loss_slopes(s.y, s.target[None], 1e-7),
     "steps": lambda s: _core.add_steps(s.leaf, s.ones[:, None], s.target[None]),
     "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, 1),
+    "leaves": lambda s: s.trees.leaves(s.X, 1),
+    "rows out of bags": lambda s: s.trees.out_of_bag(s.X, s.forest.drawing, 1),
+    "sums of leaves": lambda s: _core.sum_leaves(
+        s.left, s.trees.root, ~s.leaf[None], s.target, None, 1, 1
+    ),
+    "values of leaves": lambda s: _core.shrink_leaves(
+        s.left, s.trees.root, np.column_stack([s.ones, s.zeros]), 1.0, 1
+    ),
+    "judged leaves": lambda s: _core.judge_leaves(
+        *(s.left, s.trees.root, ~s.leaf[None], s.target, None),
+        *(np.column_stack([s.ones, s.zeros]), True, 1.0, len(s.X), 1),
+    ),
     "contributions": lambda s: s.trees.contributions(s.X, 1),
     "mix": lambda s: _core.mix(s.ones, np.full((len(s.ones), 2), 0.5), 3),
     "masses": lambda s: _core.log_masses(s.left, s.label, *s.priors),

@@ -59,6 +59,8 @@ from certree import (
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
 )
 from certree.rows.training import training_rows
 
@@ -234,6 +236,8 @@ def test_judging_by_folds_weighs_every_row(judge):
         (AdaBoostTreeClassifier(n_estimators=4), Y),
         (BoostedTreesClassifier(max_iter=4), Y),
         (BoostedTreesRegressor(max_iter=4), TARGET),
+        (TreeForestClassifier(4), Y),
+        (TreeForestRegressor(4), TARGET),
         (PrunedTreeRegressor(), TARGET),
         (DecoratedTreeRegressor(min_model_rows=10), TARGET),
     ],

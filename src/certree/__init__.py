@@ -14,6 +14,7 @@ prunings down to the leaves (`Vote`). One pruning is the case in which those pro
 The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireTreeClassifier`,
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
 `BoostedTreesClassifier` and `BoostedTreesRegressor` add up many small trees, whose prunings vote, too.
+`TreeForestClassifier` and `TreeForestRegressor` are random forests and extra trees.
 `AdaBoostTreeClassifier` is AdaBoost with its bound on the training error.
 `NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
 """
@@ -23,6 +24,8 @@ from certree.ensembles import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
 )
 from certree.estimators import (
     CertifiedTreeClassifier,
@@ -69,6 +72,8 @@ __all__ = [
     "PrunedTreeRegressor",
     "TargetStats",
     "Tree",
+    "TreeForestClassifier",
+    "TreeForestRegressor",
     "Vote",
     "Voting",
     "certify",

@@ -34,6 +34,7 @@ void bind_tree(nb::module_& core);
 void bind_grow(nb::module_& core);
 void bind_counted(nb::module_& core);
 void bind_forest(nb::module_& core);
+void bind_leaves(nb::module_& core);
 void bind_stats(nb::module_& core);
 void bind_weights(nb::module_& core);
 void bind_prunings(nb::module_& core);

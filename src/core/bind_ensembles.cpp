@@ -1,7 +1,6 @@
 // The doors of the ensembles.
-#include "bind.hpp"
+#include "bind_packed.hpp"
 #include "ensembles/losses.hpp"
-#include "ensembles/predict.hpp"
 #include "ensembles/round.hpp"
 
 namespace certree::door {
@@ -70,10 +69,6 @@ TreesView trees_of(const TreeView& nodes, const In<std::int64_t, 1>& root, const
   return {nodes, view(root), sized("value", value, nodes.left.size()), {}};
 }
 
-// Packed nodes, as rows of two numbers.
-using Packed = In<std::uint64_t, 2>;
-static_assert(sizeof(PackedNode) == 2 * sizeof(std::uint64_t));
-
 auto pack_trees(const Ints& feature, const Doubles& threshold, const Ints& left,
                 const Flags& missing_left, const In<std::int64_t, 1>& category_start,
                 const Ints& categories) {
@@ -90,13 +85,8 @@ auto add_trees(const Packed& packed, const In<std::int64_t, 1>& category_start,
                const Ints& categories, const In<std::int64_t, 1>& root, const Doubles2& value,
                std::int64_t first, std::int64_t last, const In<Real, 2>& X, const Doubles2& start,
                int n_threads) {
-  const std::size_t m = packed.shape(0);
-  TreesView trees{{}, view(root), sized("value", value, m), {}};
-  trees.packed = {reinterpret_cast<const PackedNode*>(sized("packed", packed, m, 2).data), m};
-  if (categories.size() > 0) {
-    trees.nodes.category_start = sized("category_start", category_start, m + 1);
-    trees.nodes.categories = view(categories);
-  }
+  TreesView trees = packed_trees(packed, category_start, categories, root);
+  trees.value = sized("value", value, packed.shape(0));
   if (first < 0 || first > last || std::cmp_greater(last, root.size()))
     throw std::invalid_argument("first and last must be trees");
   const auto x = rows(X);
@@ -107,6 +97,16 @@ auto add_trees(const Packed& packed, const In<std::int64_t, 1>& category_start,
                        n_threads, total);
   };
   return run(loop, Rows<double>(before.n_rows, x.n_rows));
+}
+
+template <class Real>
+auto find_leaves(const Packed& packed, const In<std::int64_t, 1>& category_start,
+                 const Ints& categories, const In<std::int64_t, 1>& root, const In<Real, 2>& X,
+                 int n_threads) {
+  const TreesView trees = packed_trees(packed, category_start, categories, root);
+  const auto x = rows(X);
+  const auto loop = [&](auto leaf) { certree::find_leaves(trees, x, n_threads, leaf); };
+  return run(loop, Rows<std::int32_t>(root.size(), x.n_rows));
 }
 
 template <class Real>
@@ -128,6 +128,9 @@ void bind_for(nb::module_& core) {
            "categories"_array, "root"_array, "value"_array, "first"_a, "last"_a, "X"_array,
            "start"_array, "n_threads"_a,
            "Scores (n_outputs, n) to which trees first, ..., last - 1 have added.");
+  core.def("find_leaves", &find_leaves<Real>, "packed"_array, "category_start"_array,
+           "categories"_array, "root"_array, "X"_array, "n_threads"_a,
+           "Leaves (n_trees, n) of rows, numbered among all nodes.");
   core.def("attribute", &attribute<Real>, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
            "value"_array, "X"_array, "n_threads"_a,

@@ -1,25 +1,14 @@
 // The doors of growth of forests.
 #include "bind_bins.hpp"
-#include "grow/forest.hpp"
+#include "bind_draws.hpp"
 
 namespace certree::door {
 namespace {
-
-// Kind, number of draws, seed.
-using Draws = std::tuple<std::string, std::int64_t, std::uint64_t>;
 
 // first, n_trees, max_features, max_features_of_tree, random_cuts, max_depth, min_rows, min_split,
 // min_decrease.
 using Limits = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool,
                           std::int32_t, std::int64_t, std::int64_t, double>;
-
-ForestSampling sampling_of(const Draws& draws, std::size_t n_rows) {
-  const auto& [kind, n_draws, seed] = draws;
-  if (n_draws < 1) throw std::invalid_argument("at least one row must be drawn");
-  if (kind == "repeated") return {Sampling::repeated, n_draws, seed};
-  if (std::cmp_greater(n_draws, n_rows)) throw std::invalid_argument("more draws than rows");
-  return {kind == "all" ? Sampling::all : Sampling::some, n_draws, seed};
-}
 
 ForestGrowth growth_of(const Limits& limits, int n_threads) {
   const auto [first, n_trees, max_features, max_of_tree, random_cuts, max_depth, min_rows,

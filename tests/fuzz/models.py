@@ -21,6 +21,8 @@ ESTIMATORS = [
     certree.AdaBoostTreeClassifier,
     certree.BoostedTreesClassifier,
     certree.BoostedTreesRegressor,
+    certree.TreeForestClassifier,
+    certree.TreeForestRegressor,
     certree.HelmboldSchapireTreeClassifier,
     certree.CertifiedTreeClassifier,
     certree.NaiveBayesClassifier,
@@ -28,7 +30,7 @@ ESTIMATORS = [
     certree.DecoratedTreeRegressor,
 ]
 # Fits of a model in each node take long.
-_CHANCES = [6, 6, 6, 6, 2, 2, 2, 6, 6, 6, 1, 1]
+_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 6, 6, 6, 1, 1]
 _ASKED = [
     *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_spread"),
     *("explain", "export_text", "report", "selective_certificates", "score", "certify"),

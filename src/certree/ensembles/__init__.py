@@ -3,6 +3,8 @@
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
 from certree.ensembles.bands import ConformalBandRegressor
 from certree.ensembles.boosting import BoostedTreesClassifier, BoostedTreesRegressor
+from certree.ensembles.forest import TreeForestClassifier, TreeForestRegressor
+from certree.ensembles.leaves import Leaves
 from certree.ensembles.trees import Trees
 
 __all__ = [
@@ -10,5 +12,8 @@ __all__ = [
     "BoostedTreesClassifier",
     "BoostedTreesRegressor",
     "ConformalBandRegressor",
+    "Leaves",
+    "TreeForestClassifier",
+    "TreeForestRegressor",
     "Trees",
 ]

@@ -31,6 +31,7 @@ from certree.ensembles.trees import Trees
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.growing import MonotonicCst, Slopes, slopes_of
 from certree.progress import progress
+from certree.rows.copies import copies
 from certree.rows.folds import Fold
 from certree.rows.training import Training, new_rows, training_rows
 from certree.signatures import NONNEGATIVE, POSITIVE
@@ -339,10 +340,8 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
 
 def _copied(training: Training) -> Training:
     """Rows of whole weights as copies, where these are not too many: so a copy is drawn by itself."""
-    weight, n = training.weight, len(training.y)
-    if weight is None or (weight % 1 != 0).any() or weight.sum() > 10 * n:
-        return training
-    return training.at(np.repeat(np.arange(n), weight.astype(np.intp)), weighted=False)
+    places = copies(training.weight, len(training.y))
+    return training if places is None else training.at(places, weighted=False)
 
 
 class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):

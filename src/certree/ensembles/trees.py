@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import add_trees, attribute, pack_trees
+from certree._core import add_trees, attribute, find_leaves, find_out_of_bag, pack_trees
 from certree.arrays import Float64, Int32, Int64, OfColumns
 from certree.tree import LEAF, Tree
 
@@ -130,6 +130,19 @@ class Trees(OfColumns):
         return add_trees(
             self._packed, *sets, self.root, self.value, first, last, X, scores, n_threads
         )
+
+    def leaves(self, X: NDArray[Any], n_threads: int) -> Int32:
+        """Leaf of each row in each tree, numbered among all nodes, (T, n)."""
+        sets = self.category_start, self.categories
+        return find_leaves(self._packed, *sets, self.root, X, n_threads)
+
+    def out_of_bag(self, X: NDArray[Any], drawing: tuple[str, int, int], n_threads: int) -> Int32:
+        """Complements of leaves (T, n) of rows that were not drawn for a tree; 0 for others.
+
+        Rows come in the order in which they were drawn; see `ForestGrower.drawing`.
+        """
+        sets = self.category_start, self.categories
+        return find_out_of_bag(self._packed, *sets, self.root, X, drawing, n_threads)
 
     def contributions(self, X: NDArray[Any], n_threads: int) -> Float64:
         """What each feature adds to the scores of rows, and last the roots, (n, n_outputs, p + 1)."""

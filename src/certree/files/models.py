@@ -27,6 +27,8 @@ from certree.ensembles import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
 )
 from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.decorated import DecoratedTree
@@ -40,6 +42,12 @@ from certree.files.boosting_form import (
     parts_of_boosting,
     restore_boosting,
     shapes_of_boosting,
+)
+from certree.files.forest_form import (
+    ENTRIES_OF_FOREST,
+    parts_of_forest,
+    restore_forest,
+    shapes_of_forest,
 )
 from certree.files.naive_bayes_form import (
     ENTRIES,
@@ -121,6 +129,12 @@ _FORMS: dict[str, _Form] = {
         shapes_of_adaboost,
         restore_adaboost,
     ),
+    **{
+        model.__name__: _Form(
+            model, parts_of_forest, ENTRIES_OF_FOREST, shapes_of_forest, restore_forest
+        )
+        for model in (TreeForestClassifier, TreeForestRegressor)
+    },
     NaiveBayesClassifier.__name__: _Form(
         NaiveBayesClassifier,
         parts_of_naive_bayes,

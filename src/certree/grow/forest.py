@@ -167,7 +167,7 @@ class ForestGrower:
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
-        _ = self._limits, self._drawing, self._order
+        _ = self._limits, self.drawing, self._order
 
     def grow_classes(
         self,
@@ -258,7 +258,7 @@ class ForestGrower:
         probability ``(1 - 1/n)^d``. With d = n that rises from 1/4 for two rows towards 1/e = .368: a
         bootstrap misses more than a third of the rows.
         """
-        drawn = draw_rows(self.bins.n_rows, self._drawing, _whole("number", number, 0))
+        drawn = draw_rows(self.bins.n_rows, self.drawing, _whole("number", number, 0))
         if self._order is None:
             return drawn
         count = np.empty_like(drawn)
@@ -280,7 +280,7 @@ class ForestGrower:
             self.bins.kept,
             weight,
             *target,
-            self._drawing,
+            self.drawing,
             (*trees, *self._limits),
             threads(self.n_jobs),
         )
@@ -316,8 +316,8 @@ class ForestGrower:
         )
 
     @cached_property
-    def _drawing(self) -> tuple[str, int, int]:
-        """What says how rows are drawn, as the core takes it."""
+    def drawing(self) -> tuple[str, int, int]:
+        """What says how rows are drawn, as the core takes it: kind, number of draws, and seed."""
         seed: Any = self.seed
         is_whole = isinstance(seed, Integral)
         if not is_whole or not 0 <= seed < 2**64:
@@ -356,7 +356,7 @@ class ForestGrower:
             return None
         if (weight != np.floor(weight)).any():
             raise ValueError("sample_weight must hold whole numbers")
-        if weight.max() * self._drawing[1] > _MOST_WEIGHT:
+        if weight.max() * self.drawing[1] > _MOST_WEIGHT:
             raise ValueError(f"sample_weight must be at most 2^50 / n_draws, got {weight.max():g}")
         return self._ordered(weight)
 

@@ -9,6 +9,38 @@ namespace {
 
 // Bytes of the rows of a block: they stay in the nearest cache beside a tree.
 constexpr std::int64_t kBlockBytes = 1 << 14;
+constexpr std::int64_t kBlocksOfThread = 4;
+
+// The leaves of a tree, (width,), that some rows reach.
+template <class Real, class Steps>
+CERTREE_INLINE void walk_rows(const TreesView& trees, const Steps& steps,
+                              const Table<const Real>& X, std::size_t t, std::int64_t first,
+                              std::int64_t width, std::int32_t* node, Tally& tally) {
+  std::fill_n(node, width, static_cast<std::int32_t>(trees.root[t]));
+  walk_group(
+      trees.packed.data(), steps, [&](std::int64_t w) { return X.row(first + w); }, width, node,
+      tally);
+}
+
+// Calls task(begin, end, tally) for blocks of rows. Trees that are larger than blocks would be read
+// anew for each: a block has as many rows as a tree nodes, unless threads would then lack work.
+template <class Real, class Task>
+void in_blocks(const TreesView& trees, const Table<const Real>& X, int n_threads,
+               const Task& task) {
+  const auto row_bytes =
+      std::max<std::int64_t>(X.width, 1) * static_cast<std::int64_t>(sizeof(Real));
+  const std::int64_t most = X.n_rows / kGroup / kBlocksOfThread / std::max(n_threads, 1);
+  const auto n_nodes =
+      static_cast<std::int64_t>(trees.packed.size() / std::max<std::size_t>(trees.root.size(), 1));
+  const std::int64_t block = std::max({kBlockBytes / row_bytes / kGroup, std::int64_t{4},
+                                       std::min(most, n_nodes / kGroup)}) *
+                             kGroup;
+  parallel_for((X.n_rows + block - 1) / block, n_threads, [&](std::int64_t b) {
+    Tally tally;
+    task(b * block, std::min(X.n_rows, (b + 1) * block), tally);
+    tally.pay();
+  });
+}
 
 template <class Real, class Steps>
 class Adding {
@@ -22,10 +54,7 @@ class Adding {
     for (std::int64_t i = begin; i < end; i += kGroup) {
       const std::int64_t width = std::min(kGroup, end - i);
       std::int32_t node[kGroup];
-      std::fill_n(node, width, root(t));
-      walk_group(
-          trees_.packed.data(), steps_, [&](std::int64_t w) { return X_.row(i + w); }, width, node,
-          tally);
+      walk_rows(trees_, steps_, X_, t, i, width, node, tally);
       for (std::int64_t w = 0; w < width; ++w) add(i + w, node[w]);
     }
   }
@@ -69,14 +98,20 @@ void add_trees(const TreesView& trees, std::size_t first, std::size_t last, Tabl
       tally.pay();
       return;
     }
-    const auto row_bytes =
-        std::max<std::int64_t>(X.width, 1) * static_cast<std::int64_t>(sizeof(Real));
-    const std::int64_t block = std::max(kBlockBytes / row_bytes / kGroup, std::int64_t{4}) * kGroup;
-    parallel_for((X.n_rows + block - 1) / block, n_threads, [&](std::int64_t b) {
-      Tally tally;
-      const std::int64_t begin = b * block, end = std::min(X.n_rows, begin + block);
+    in_blocks(trees, X, n_threads, [&](std::int64_t begin, std::int64_t end, Tally& tally) {
       for (std::size_t t = first; t < last; ++t) adding.add_rows(t, begin, end, tally);
-      tally.pay();
+    });
+  });
+}
+
+template <class Real>
+void find_leaves(const TreesView& trees, Table<const Real> X, int n_threads,
+                 Table<std::int32_t> leaf) {
+  with_packed_steps(trees.nodes, [&](const auto& steps) {
+    in_blocks(trees, X, n_threads, [&](std::int64_t begin, std::int64_t end, Tally& tally) {
+      for (std::size_t t = 0; t < trees.root.size(); ++t)
+        for (std::int64_t i = begin; i < end; i += kGroup)
+          walk_rows(trees, steps, X, t, i, std::min(kGroup, end - i), leaf.row(t) + i, tally);
     });
   });
 }
@@ -108,6 +143,8 @@ void attribute(const TreesView& trees, Table<const Real> X, int n_threads, Table
 
 template void attribute(const TreesView&, Table<const float>, int, Table<double>);
 template void attribute(const TreesView&, Table<const double>, int, Table<double>);
+template void find_leaves(const TreesView&, Table<const float>, int, Table<std::int32_t>);
+template void find_leaves(const TreesView&, Table<const double>, int, Table<std::int32_t>);
 template void add_trees(const TreesView&, std::size_t, std::size_t, Table<const float>, int,
                         Table<double>);
 template void add_trees(const TreesView&, std::size_t, std::size_t, Table<const double>, int,

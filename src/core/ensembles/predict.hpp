@@ -19,6 +19,11 @@ template <class Real>
 void add_trees(const TreesView& trees, std::size_t first, std::size_t last, Table<const Real> X,
                int n_threads, Table<double> total);
 
+// leaf: (n_trees, n_rows) number among all nodes of the leaf of each row.
+template <class Real>
+void find_leaves(const TreesView& trees, Table<const Real> X, int n_threads,
+                 Table<std::int32_t> leaf);
+
 // part: (n_rows, n_outputs * (p + 1)) of each row and output, what its values change along the
 // paths by the feature that is compared there, and in the last column what the
 // roots say.

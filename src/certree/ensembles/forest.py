@@ -1,0 +1,778 @@
+"""Random forests and extra trees, behind scikit-learn's interface."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from math import ceil, log2, sqrt
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+from warnings import warn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from certree.arrays import Float64, Int64
+from certree.ensembles.forest_importances import (
+    impurity_importances,
+    permutation_importances,
+    sums_in_bags,
+)
+from certree.ensembles.forest_rows import ForestRows
+from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, shares_of, unit_of
+from certree.ensembles.losses import SquaredLoss
+from certree.ensembles.trees import Trees
+from certree.fitted import KeepsParameters, reads_state, replaces_state
+from certree.grow.bins import Bins
+from certree.grow.forest import ForestGrower, GrownForest
+from certree.progress import progress
+from certree.rows.training import Training, new_rows, training_rows
+from certree.signatures import NONNEGATIVE
+from certree.tree import threads
+
+LeavesName = Literal["auto", "plain", "refilled", "shrunk", "honest"]
+MaxFeatures = int | float | Literal["sqrt", "log2"] | None
+
+_COUNT = Interval(Integral, 1, None, closed="left")
+_SHARE = Interval(Real, 0, 1, closed="right")
+_FEATURES = [_COUNT, Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "log2"}), None]
+
+# A progress bar advances by so many trees.
+_AT_A_TIME = 10
+
+
+class TreeForest(KeepsParameters, BaseEstimator):
+    """What forests share, whatever the target is."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_estimators": [_COUNT],
+        "max_depth": [_COUNT, None],
+        "min_samples_split": [
+            Interval(Integral, 2, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+        ],
+        "min_samples_leaf": [_COUNT, Interval(Real, 0, 1, closed="neither")],
+        "max_features": _FEATURES,
+        "max_features_per_tree": _FEATURES,
+        "min_impurity_decrease": [NONNEGATIVE],
+        "splitter": [StrOptions({"best", "random"})],
+        "leaves": [StrOptions({"auto", *FIXED})],
+        "bootstrap": ["boolean"],
+        "max_samples": [
+            None,
+            Interval(Real, 0, 1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "oob_score": ["boolean", callable],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    trees_: Trees
+    leaves_: Leaves
+    oob_score_: float
+    categories_: Any
+    n_features_in_: int
+    _seed: int
+    _origin: int
+    _importances: Float64
+    # What nodes sum up to, if further trees may be asked for; else all are grown again.
+    _kept: Float64 | None
+
+    # -- fit ---------------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @replaces_state
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow trees, each on rows and by features of its own.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN stands for a missing value.
+        y : array-like of shape (n,)
+            Class of each row, or a number.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as. A row of weight zero is as if absent, rows of whole
+            weights are like copies, up to ten for each row on average. Others count, whenever they are
+            drawn, as their weight times a power of two that makes the largest at least 2^15, rounded
+            to a whole number.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._expect_bags()
+        before = getattr(self, "trees_", None) if self.warm_start else None
+        training = training_rows(self, X, y, sample_weight, reset=before is None)
+        if before is None:
+            self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        rows = ForestRows.of(training)
+        grower = self._grower(rows)
+        self._expect_same_origin(rows.content ^ _folded(grower.drawing), before)
+        trees, sums = self._grown(grower, rows, before)
+        self._fill(trees, sums, rows, grower.drawing, training)
+        return self
+
+    def _expect_bags(self) -> None:
+        """What needs rows out of bags needs bags."""
+        if self.bootstrap:
+            return
+        if self.max_samples is not None:
+            raise ValueError(
+                "`max_sample` cannot be set if `bootstrap=False`. Either switch to `bootstrap=True` "
+                "or set `max_sample=None`."
+            )
+        if self.oob_score:
+            raise ValueError("Out of bag estimation only available if bootstrap=True")
+        if self.leaves in ("refilled", "honest"):
+            raise ValueError(f'leaves="{self.leaves}" takes rows out of bags: set bootstrap=True')
+
+    def _expect_same_origin(self, origin: int, before: Trees | None) -> None:
+        """Further trees are those of the fit that would have made all of them."""
+        if before is not None and origin != self._origin:
+            raise ValueError(
+                "warm_start=True adds trees on the rows of the fit before, drawn likewise; these are "
+                "others"
+            )
+        if before is not None and self.n_estimators < len(before):
+            raise ValueError(
+                f"n_estimators={self.n_estimators} must be larger or equal to "
+                f"len(trees_)={len(before)} when warm_start==True"
+            )
+        self._origin = origin
+
+    def _grower(self, rows: ForestRows) -> ForestGrower:
+        n, p = rows.X.shape
+        mask = None if self.categories_ is None else self.categories_.mask
+        least_split = _number_of_rows(self.min_samples_split, n, 2)
+        least_leaf = _number_of_rows(self.min_samples_leaf, n, 1)
+        return ForestGrower(
+            Bins.of(rows.X, mask, fine_ends=True, n_jobs=self.n_jobs),
+            bootstrap=bool(self.bootstrap),
+            n_draws=_number_of_draws(self.max_samples, n),
+            max_features=_number_of_features(self.max_features, p),
+            max_features_per_tree=_number_of_features(self.max_features_per_tree, p),
+            splitter=self.splitter,
+            max_depth=self.max_depth,
+            min_samples_split=max(least_split, 2 * least_leaf),
+            min_samples_leaf=least_leaf,
+            min_impurity_decrease=float(self.min_impurity_decrease),
+            seed=self._seed,
+            n_jobs=self.n_jobs,
+        )
+
+    @abstractmethod
+    def _grow_trees(
+        self, grower: ForestGrower, rows: ForestRows, first: int, n_trees: int
+    ) -> GrownForest:
+        """Grow some trees."""
+
+    @abstractmethod
+    def _sums(self, forest: GrownForest) -> Float64:
+        """What the nodes of grown trees sum up to, (M, 1 + n_outputs)."""
+
+    @property
+    @abstractmethod
+    def _n_outputs(self) -> int:
+        """How many numbers a leaf says."""
+
+    def _grown(
+        self, grower: ForestGrower, rows: ForestRows, before: Trees | None
+    ) -> tuple[Trees, Float64]:
+        """The trees and what their nodes sum up to; those of the fit before are not grown again."""
+        parts = [] if before is None or self._kept is None else [(before, self._kept)]
+        first = len(parts[0][0]) if parts else 0
+        importances = self._importances if parts else np.zeros(rows.X.shape[1])
+        step = _AT_A_TIME if self.verbose else max(self.n_estimators - first, 1)
+        starts = range(first, self.n_estimators, step)
+        with progress(self.verbose > 0, len(starts), type(self).__name__) as advance:
+            for start in starts:
+                n_trees = min(step, self.n_estimators - start)
+                forest = self._grow_trees(grower, rows, start, n_trees)
+                sums = self._sums(forest)
+                importances = impurity_importances(forest, sums, importances)
+                nothing = np.zeros((len(sums), self._n_outputs))
+                parts.append((Trees(*forest[:7], nothing, forest.n_features), sums))
+                advance()
+        self._importances = importances
+        trees = parts[0][0]
+        for further, _ in parts[1:]:
+            trees = trees.plus(further)
+        return trees, np.concatenate([sums for _, sums in parts])
+
+    def _leaf_rows(
+        self, trees: Trees, sums: Float64, rows: ForestRows, drawing: tuple[str, int, int]
+    ) -> LeafRows:
+        n_threads = threads(self.n_jobs)
+        return LeafRows(
+            trees,
+            trees.out_of_bag(rows.X, drawing, n_threads),
+            sums,
+            rows.y.astype(np.float64),
+            rows.weight,
+            self._n_outputs,
+            n_threads,
+        )
+
+    def _fill(
+        self,
+        trees: Trees,
+        sums: Float64,
+        rows: ForestRows,
+        drawing: tuple[str, int, int],
+        training: Training,
+    ) -> None:
+        """Choose what leaves say, and judge all rows out of their bags."""
+        leaves = FIXED.get(self.leaves, PLAIN)
+        for name in ("oob_score_", self._judged_name):
+            self.__dict__.pop(name, None)
+        if self.bootstrap and (self.leaves in ("auto", "refilled", "honest") or self.oob_score):
+            arrived = self._leaf_rows(trees, sums, rows, drawing)
+            if self.leaves == "auto":
+                leaves = arrived.best(self._classes)
+            value = arrived.values(leaves)
+            if self.oob_score:
+                self._judge_all(arrived, leaves, rows, training)
+        else:
+            drawn = leaves.shrinkage * unit_of(rows.weight)
+            value = said_by(trees, sums, drawn, threads(self.n_jobs))
+        self.trees_, self.leaves_ = replace(trees, value=self._rounded(value)), leaves
+        self._kept = sums if self.warm_start else None
+
+    _judged_name: ClassVar[str]
+    _classes: ClassVar[bool]
+
+    def _rounded(self, value: Float64) -> Float64:
+        """What leaves say, as files hold it."""
+        # Shares that differ by less are due to chance, and files are half as large.
+        return value.astype(np.float32).astype(np.float64) if self._classes else value
+
+    @abstractmethod
+    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:
+        """What is told of rows by the means of what trees say."""
+
+    @abstractmethod
+    def _score(self, y: NDArray[Any], said: Float64, weight: Float64 | None) -> float:
+        """Score of what is told of rows."""
+
+    def _judge_all(
+        self, arrived: LeafRows, leaves: Leaves, rows: ForestRows, training: Training
+    ) -> None:
+        said, n_trees = arrived.said(leaves, len(rows.y))
+        n = len(training.y) if training.n_given is None else training.n_given
+        mean = rows.mean_given(said, n_trees, n)
+        told = self._out_of_bag(mean, leaves)
+        place = np.arange(n) if training.indices is None else training.indices
+        known = ~np.isnan(mean[place, 0])
+        if not known.all():
+            warn(
+                "Some inputs do not have OOB scores. This probably means too few trees were used to "
+                "compute any reliable OOB estimates.",
+                UserWarning,
+                stacklevel=5,
+            )
+        setattr(self, self._judged_name, told)
+        weight = None if training.weight is None else training.weight[known]
+        self.oob_score_ = (
+            self._score(training.y[known], told[place[known]], weight) if known.any() else np.nan
+        )
+
+    # -- prediction --------------------------------------------------------------------------------
+
+    def _means(self, X: Any) -> Float64:
+        """What trees say on average, (n, n_outputs)."""
+        rows = new_rows(self, X)
+        start = np.zeros((self.trees_.value.shape[1], len(rows)))
+        total = self.trees_.add(start, rows, threads(self.n_jobs))
+        return total.T / len(self.trees_)
+
+    @reads_state
+    def apply(self, X: ArrayLike) -> Int64:
+        """Find the leaf of each row in each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of int64, shape (n, T)
+            Leaves, numbered among the nodes of their tree.
+        """
+        rows = new_rows(self, X)
+        leaf = self.trees_.leaves(rows, threads(self.n_jobs))
+        return np.ascontiguousarray(leaf.T - self.trees_.root)
+
+    @reads_state
+    def proximity(self, X: ArrayLike, pairs: ArrayLike) -> Float64:
+        """Say in which share of the trees two rows lie in the same leaf.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        pairs : array-like of int, shape (m, 2)
+            Numbers of two rows each.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Shares, 0 .. 1.
+        """
+        rows = new_rows(self, X)
+        given = np.asarray(pairs)
+        if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
+            raise ValueError(f"pairs must hold two rows each, got shape {given.shape}")
+        if given.size and (given.min() < 0 or given.max() >= len(rows)):
+            raise ValueError(f"pairs must hold rows in 0 .. {len(rows) - 1}")
+        shared = np.zeros(len(given))
+        for leaf in self.trees_.leaves(rows, threads(self.n_jobs)):
+            shared += leaf[given[:, 0]] == leaf[given[:, 1]]
+        return shared / len(self.trees_)
+
+    # -- inspection --------------------------------------------------------------------------------
+
+    @property
+    @reads_state
+    def feature_importances_(self) -> Float64:
+        """Share of each feature in how far cuts lower the impurity, on average over trees, (p,)."""
+        check_is_fitted(self)
+        total = self._importances.sum()
+        return self._importances / (total if total > 0 else 1.0)
+
+    @reads_state
+    def out_of_bag_importances(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Float64:
+        """Say how much the loss of rows out of bags rises once the values of a feature are shuffled.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows of the fit.
+
+        Returns
+        -------
+        ndarray of shape (p,)
+            What each feature adds to the mean log loss, or the mean squared error, of rows that
+            trees judge which did not grow on them. Leaves are filled by the rows that grew them.
+
+        Raises
+        ------
+        ValueError
+            If these are not the rows of the fit, or trees have no rows out of their bags.
+        """
+        check_is_fitted(self)
+        if not self.bootstrap:
+            raise ValueError("Out of bag estimation only available if bootstrap=True")
+        # Whoever lets rows in learns their hashes, and a question changes no model.
+        rows = ForestRows.of(training_rows(copy(self), X, y, sample_weight, reset=False))
+        n_draws = _number_of_draws(self.max_samples, len(rows.y)) or len(rows.y)
+        drawing = ("repeated", n_draws, self._seed)
+        if rows.content ^ _folded(drawing) != self._origin:
+            raise ValueError(
+                "X, y and sample_weight must be the rows of the fit, and these are not"
+            )
+        sums = sums_in_bags(self.trees_, rows, drawing, self._n_outputs)
+        known = self._leaf_rows(self.trees_, sums, rows, drawing)
+        leaves = self.leaves_._replace(filled_by="in_bag")
+        return permutation_importances(
+            known, rows, leaves, drawing, classes=self._classes, seed=self._seed
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _folded(drawing: tuple[str, int, int]) -> int:
+    """A number for how rows are drawn."""
+    _, n_draws, seed = drawing
+    return (n_draws * 2**20 + seed + int(drawing[0] == "repeated")) % 2**56
+
+
+def _number_of_rows(given: Any, n: int, least: int) -> int:
+    return int(given) if isinstance(given, Integral) else max(least, ceil(given * n))
+
+
+def _number_of_draws(max_samples: Any, n: int) -> int | None:
+    """How many rows are drawn, in scikit-learn's words; None: as many as there are."""
+    if max_samples is None:
+        return None
+    if isinstance(max_samples, Integral):
+        if int(max_samples) > n:
+            raise ValueError(f"`max_samples` must be <= n_samples={n} but got value {max_samples}")
+        return int(max_samples)
+    return max(round(n * max_samples), 1)
+
+
+def _number_of_features(given: Any, p: int) -> int | None:
+    """How many of p features are looked at; None: all."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return max(1, int(sqrt(p) if given == "sqrt" else log2(p)))
+    return min(p, int(given)) if isinstance(given, Integral) else max(1, int(given * p))
+
+
+class TreeForestClassifier(ClassifierMixin, TreeForest):
+    """A forest of trees for classes: random forests, and extra trees.
+
+    A drop-in for scikit-learn's `RandomForestClassifier` and `ExtraTreesClassifier`. Beyond them it
+    chooses by rows out of the trees' bags what leaves say, so that probabilities need no calibration;
+    it takes categories and missing values, and depends neither on the order of the rows nor on the
+    number of threads.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    criterion : {"gini", "entropy", "log_loss"}, default="gini"
+        Impurity that cuts lower; "log_loss" is "entropy".
+    max_depth : int or None, default=None
+        Depth at which cells are leaves.
+    min_samples_split : int or float, default=2
+        A cell of fewer rows is a leaf; a float is a share of the rows. A row counts once however often
+        it was drawn.
+    min_samples_leaf : int or float, default=1
+        Rows on either side of a cut, likewise.
+    max_features : int, float, "sqrt", "log2" or None, default="sqrt"
+        Features that are looked at in a cell: a number, a share of them, the root or the logarithm of
+        how many there are, or all.
+    max_features_per_tree : int, float, "sqrt", "log2" or None, default=None
+        Features that a tree may compare at all, drawn for each.
+    min_impurity_decrease : float, default=0
+        A cut is made if it lowers the impurity of its cell, times its share of the tree's rows, by so
+        much at least.
+    splitter : {"best", "random"}, default="best"
+        "random": of each feature one cut is drawn, and the best of these is made, as in extra trees;
+        scikit-learn's have ``bootstrap=False``.
+    leaves : {"auto", "plain", "refilled", "shrunk", "honest"}, default="auto"
+        Shares of classes in leaves. "plain": those of the rows that grew the tree; "refilled": of all
+        rows; "honest": of the rows that did not grow it; "shrunk": of those that did, and one row of
+        the parent's, from the root down. "auto": what has the smallest log loss of rows out of their
+        bags, each left out of the leaves that judge it: of plain and refilled leaves, drawn to their
+        parents by 0, 1 or 3 rows, and a power of the averaged probabilities. Plain ones, unless others
+        are better by more than a standard error, and where there are no rows out of bags.
+    bootstrap : bool, default=True
+        Whether each tree grows on rows that are drawn, the same ones more than once; else on all.
+    max_samples : int, float or None, default=None
+        Number of rows drawn for a tree, or share of the rows; None: as many as there are.
+    oob_score : bool or callable, default=False
+        Whether to score rows by the trees that did not grow on them: their accuracy, or what
+        ``oob_score(y, predicted)`` says.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories; see `PACBayesTreeClassifier`.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn.
+    warm_start : bool, default=False
+        Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before.
+    random_state : int, RandomState or None, default=None
+        Decides rows and features of the trees.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 all.
+    verbose : int, default=0
+        Whether a progress bar is shown.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes.
+    trees_ : Trees
+        The trees. Leaves say shares of the classes, of two classes that of the second.
+    leaves_ : Leaves
+        What leaves say, and the power of the averaged probabilities.
+    feature_importances_ : ndarray of shape (p,)
+        Share of each feature in how far cuts lower the impurity.
+    oob_score_ : float
+        Score of rows out of bags, if `oob_score`.
+    oob_decision_function_ : ndarray of shape (n, K)
+        Their probabilities; NaN for rows that are in all bags, or of weight zero.
+    row_hashes_ : ndarray of uint64
+        Hashes of the rows of the fit.
+    n_features_in_ : int
+        Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+
+    References
+    ----------
+    Breiman, "Random forests", 2001; Geurts, Ernst and Wehenkel, "Extremely randomized trees", 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from certree.ensembles import TreeForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = TreeForestClassifier(random_state=0).fit(X, y)
+    >>> model.predict(X[:2])
+    array([0, 0])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TreeForest._parameter_constraints,
+        "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+    _judged_name, _classes = "oob_decision_function_", True
+
+    classes_: NDArray[Any]
+    n_classes_: int
+    oob_decision_function_: Float64
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: Literal["gini", "entropy", "log_loss"] = "gini",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        max_features: MaxFeatures = "sqrt",
+        max_features_per_tree: MaxFeatures = None,
+        min_impurity_decrease: float = 0.0,
+        splitter: Literal["best", "random"] = "best",
+        leaves: LeavesName = "auto",
+        bootstrap: bool = True,
+        max_samples: float | None = None,
+        oob_score: bool | Callable[..., float] = False,
+        categorical_features: Any = "from_dtype",
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    @property
+    def _n_outputs(self) -> int:
+        return self.n_classes_ if self.n_classes_ > 2 else 1
+
+    def _grow_trees(
+        self, grower: ForestGrower, rows: ForestRows, first: int, n_trees: int
+    ) -> GrownForest:
+        criterion: Any = "gini" if self.criterion == "gini" else "entropy"
+        return grower.grow_classes(
+            rows.y,
+            self.n_classes_,
+            n_trees,
+            first=first,
+            criterion=criterion,
+            sample_weight=rows.weight,
+        )
+
+    def _sums(self, forest: GrownForest) -> Float64:
+        table = forest.class_weights(self.n_classes_)
+        lanes = table[:, 1:] if self.n_classes_ == 2 else table
+        return np.column_stack([table.sum(axis=1), lanes])
+
+    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:
+        return self._shares(mean, leaves)
+
+    def _score(self, y: NDArray[Any], said: Float64, weight: Float64 | None) -> float:
+        truth, answer = self.classes_[y], self.classes_.take(said.argmax(axis=1))
+        if callable(self.oob_score):
+            return self.oob_score(truth, answer)
+        return float(accuracy_score(truth, answer, sample_weight=weight))
+
+    def _shares(self, mean: Float64, leaves: Leaves) -> Float64:
+        if self.n_classes_ == 1:
+            return np.where(np.isnan(mean), np.nan, 1.0)
+        raised: Float64 = shares_of(mean) ** leaves.power
+        return raised / raised.sum(axis=1, keepdims=True)
+
+    @reads_state
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of each row, ties to the first in `classes_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Classes.
+        """
+        shares = self._shares(self._means(X), PLAIN)
+        return self.classes_.take(shares.argmax(axis=1))
+
+    @reads_state
+    def predict_proba(self, X: ArrayLike) -> Float64:
+        """Predict the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Probabilities in the order of `classes_`.
+        """
+        return self._shares(self._means(X), self.leaves_)
+
+    @reads_state
+    def predict_log_proba(self, X: ArrayLike) -> Float64:
+        """Predict the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Logarithms in the order of `classes_`.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self._shares(self._means(X), self.leaves_))
+
+
+class TreeForestRegressor(RegressorMixin, TreeForest):
+    """A forest of trees for numbers: random forests, and extra trees.
+
+    See `TreeForestClassifier`, whose attributes it has but for those that speak of classes.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    criterion : {"squared_error"}, default="squared_error"
+        Impurity that cuts lower.
+    max_depth : int or None, default=None
+        Depth at which cells are leaves.
+    min_samples_split : int or float, default=2
+        A cell of fewer rows is a leaf; a float is a share of the rows. A row counts once however often
+        it was drawn.
+    min_samples_leaf : int or float, default=1
+        Rows on either side of a cut, likewise.
+    max_features : int, float, "sqrt", "log2" or None, default=1.0
+        Features that are looked at in a cell; see `TreeForestClassifier`.
+    max_features_per_tree : int, float, "sqrt", "log2" or None, default=None
+        Features that a tree may compare at all, drawn for each.
+    min_impurity_decrease : float, default=0
+        A cut is made if it lowers the variance of its cell, times its share of the tree's rows, by so
+        much at least.
+    splitter : {"best", "random"}, default="best"
+        "random": of each feature one cut is drawn, and the best of these is made, as in extra trees;
+        scikit-learn's have ``bootstrap=False``.
+    leaves : {"auto", "plain", "refilled", "shrunk", "honest"}, default="auto"
+        What leaves say; see `TreeForestClassifier`. "auto" goes by the squared error, and there is no
+        power.
+    bootstrap : bool, default=True
+        Whether each tree grows on rows that are drawn, the same ones more than once; else on all.
+    max_samples : int, float or None, default=None
+        Number of rows drawn for a tree, or share of the rows; None: as many as there are.
+    oob_score : bool or callable, default=False
+        Whether to score rows by the trees that did not grow on them: by R2, or what
+        ``oob_score(y, predicted)`` says.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories; see `PACBayesTreeClassifier`.
+    warm_start : bool, default=False
+        Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before.
+    random_state : int, RandomState or None, default=None
+        Decides rows and features of the trees.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 all.
+    verbose : int, default=0
+        Whether a progress bar is shown.
+
+    Attributes
+    ----------
+    oob_prediction_ : ndarray of shape (n,)
+        What trees say of rows out of their bags, if `oob_score`; NaN as in
+        `TreeForestClassifier.oob_decision_function_`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from certree.ensembles import TreeForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = TreeForestRegressor(random_state=0).fit(X, y)
+    >>> model.predict(X[:2]).shape
+    (2,)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TreeForest._parameter_constraints,
+        "criterion": [StrOptions({"squared_error"})],
+    }
+    _judged_name, _classes = "oob_prediction_", False
+    _n_outputs = 1
+
+    oob_prediction_: Float64
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: Literal["squared_error"] = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        max_features: MaxFeatures = 1.0,
+        max_features_per_tree: MaxFeatures = None,
+        min_impurity_decrease: float = 0.0,
+        splitter: Literal["best", "random"] = "best",
+        leaves: LeavesName = "auto",
+        bootstrap: bool = True,
+        max_samples: float | None = None,
+        oob_score: bool | Callable[..., float] = False,
+        categorical_features: Any = "from_dtype",
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def _grow_trees(
+        self, grower: ForestGrower, rows: ForestRows, first: int, n_trees: int
+    ) -> GrownForest:
+        SquaredLoss().expect_domain(rows.y)
+        return grower.grow_numbers(rows.y, n_trees, first=first, sample_weight=rows.weight)
+
+    def _sums(self, forest: GrownForest) -> Float64:
+        return np.ascontiguousarray(forest.total.reshape(-1, 2))
+
+    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:  # noqa: ARG002 -- no power
+        return mean[:, 0]
+
+    def _score(self, y: NDArray[Any], said: Float64, weight: Float64 | None) -> float:
+        if callable(self.oob_score):
+            return self.oob_score(y, said)
+        return float(r2_score(y, said, sample_weight=weight)) if len(y) > 1 else np.nan
+
+    @reads_state
+    def predict(self, X: ArrayLike) -> Float64:
+        """Predict the number of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Numbers in units of the target.
+        """
+        return self._means(X)[:, 0]

@@ -1,0 +1,97 @@
+"""How much each feature matters to a forest: by impurity, and by shuffled values."""
+
+import numpy as np
+
+from certree._core import draw_rows, sum_leaves
+from certree.arrays import Float64, Int32
+from certree.ensembles.forest_rows import ForestRows
+from certree.ensembles.leaves import LeafRows, Leaves, loss_of
+from certree.ensembles.trees import Trees
+from certree.grow.forest import GrownForest
+
+
+def impurity_importances(forest: GrownForest, sums: Float64, before: Float64) -> Float64:
+    """Shares of features in how far the cuts of each tree lower its impurity, added to those before.
+
+    The impurity is the Gini index of classes, or the variance: the weight of a cell times what its
+    variance falls by is w_l w_r / (w_l + w_r) times the squared distance of the means of its children.
+    """
+    p, n_trees = len(before), len(forest.root)
+    inner = np.flatnonzero(forest.left >= 0)
+    child = forest.left[inner]
+    weight = [sums[child + side, 0] for side in (0, 1)]
+    means = [sums[child + side, 1:] / weight[side][:, None] for side in (0, 1)]
+    fallen = weight[0] * weight[1] / (weight[0] + weight[1])
+    fallen = fallen * np.square(means[0] - means[1]).sum(axis=1)
+    tree = np.searchsorted(forest.root, inner, side="right") - 1
+    place = tree * p + forest.feature[inner]
+    table = np.bincount(place, weights=fallen, minlength=n_trees * p).reshape(n_trees, p)
+    total = table.sum(axis=1, keepdims=True)
+    importances = before
+    # One tree after the other, so that it does not matter which fit has grown it.
+    for shares in table / np.where(total > 0, total, 1.0):
+        importances = importances + shares
+    return importances
+
+
+def permutation_importances(
+    known: LeafRows,
+    rows: ForestRows,
+    leaves: Leaves,
+    drawing: tuple[str, int, int],
+    *,
+    classes: bool,
+    seed: int,
+) -> Float64:
+    """How much the loss of rows out of bags rises by shuffling each feature, (p,).
+
+    Parameters
+    ----------
+    known : LeafRows
+        The rows of the fit, where they have arrived.
+    rows : ForestRows
+        The same by their features.
+    leaves : Leaves
+        What leaves say, filled by the rows that grew the trees.
+    drawing : tuple
+        How rows are drawn; see `ForestGrower.drawing`.
+    classes : bool
+        Whether the target is a class.
+    seed : int
+        Decides how values are shuffled.
+    """
+    before = _loss(known, leaves, classes, known.leaf)
+    found = np.zeros(rows.X.shape[1])
+    for j in range(len(found)):
+        shuffled = rows.X.copy()
+        order = np.random.default_rng((seed, j)).permutation(len(shuffled))
+        shuffled[:, j] = rows.X[order, j]
+        leaf = known.trees.out_of_bag(shuffled, drawing, known.n_threads)
+        found[j] = _loss(known, leaves, classes, leaf) - before
+    return found
+
+
+def sums_in_bags(
+    trees: Trees, rows: ForestRows, drawing: tuple[str, int, int], n_outputs: int
+) -> Float64:
+    """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_outputs)."""
+    root, y = np.zeros(1, dtype=np.int64), rows.y.astype(np.float64)
+    sums = [np.zeros((0, 1 + n_outputs))]
+    for number in range(len(trees)):
+        tree, _ = trees.tree(number)
+        weight = draw_rows(len(y), drawing, number) * rows.weights()
+        leaf = ~tree.route(rows.X, 1)[None]
+        sums.append(sum_leaves(tree.left, root, leaf, y, weight, n_outputs, 1))
+    return np.concatenate(sums)
+
+
+def _loss(known: LeafRows, leaves: Leaves, classes: bool, leaf: Int32) -> float:
+    """Mean loss of rows out of bags at given leaves."""
+    total, n_trees = known.said(leaves, len(known.y), leaf)
+    judges = np.flatnonzero(n_trees > 0)
+    if not len(judges):
+        return np.nan
+    mean = total[judges] / n_trees[judges, None]
+    losses = loss_of(mean, known.y[judges], classes, (leaves.power,))[0]
+    weight = None if known.weight is None else known.weight[judges]
+    return float(np.average(losses, weights=weight))

@@ -1,0 +1,85 @@
+"""The rows of a forest, in an order that does not depend on that in which they came."""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.arrays import Float64
+from certree.rows.copies import copies
+from certree.rows.folds import Indices
+from certree.rows.hashes import content_keys
+from certree.rows.training import Training
+
+# The largest weight that is not whole becomes a whole number below 2^16.
+_BITS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForestRows:
+    """Rows that grow trees and judge them, by ascending keys of their content.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Features.
+    y : ndarray of shape (n,)
+        Codes of classes, or numbers.
+    weight : ndarray of shape (n,), or None
+        Whole weights; None: 1 each.
+    place : ndarray of intp, shape (n,)
+        Which of the rows given each is; one of a whole weight is there as many times.
+    content : int
+        A number that other rows, or other weights, do not have.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    weight: Float64 | None
+    place: Indices
+    content: int
+
+    @classmethod
+    def of(cls, training: Training) -> "ForestRows":
+        """Copy rows of whole weights, or make weights whole, and sort all by their content."""
+        X, y, weight = training.X, training.y, training.weight
+        place = np.arange(len(y)) if training.indices is None else training.indices
+        copied = copies(weight, len(y))
+        if copied is not None:
+            X, y, weight, place = X[copied], y[copied], None, place[copied]
+        whole = None if weight is None else whole_weights(weight)
+        columns = [X, y[:, None]] if whole is None else [X, y[:, None], whole[:, None]]
+        keys = content_keys(np.column_stack(columns))
+        order = np.argsort(keys, kind="stable")
+        content = int.from_bytes(blake2b(keys[order].tobytes(), digest_size=7).digest(), "little")
+        weighed = None if whole is None else whole[order]
+        return cls(np.ascontiguousarray(X[order]), y[order], weighed, place[order], content)
+
+    def weights(self) -> Float64:
+        """Weight of each row."""
+        return np.ones(len(self.y)) if self.weight is None else self.weight
+
+    def mean_given(self, said: Float64, times: NDArray[Any], n: int) -> Float64:
+        """Mean for each of n rows given of what its copies were told, (n, n_outputs), so many times.
+
+        NaN for rows that were told nothing.
+        """
+        total, count = np.zeros((n, said.shape[1])), np.zeros(n)
+        np.add.at(total, self.place, said)
+        np.add.at(count, self.place, times)
+        with np.errstate(invalid="ignore"):
+            return total / np.where(count > 0, count, np.nan)[:, None]
+
+
+def whole_weights(weight: Float64) -> Float64:
+    """Weights times a power of two, rounded to whole numbers: the largest lies in 2^15 .. 2^16.
+
+    Weights that are whole without it are taken as they are while they are below 2^16.
+    """
+    largest = weight.max()
+    if largest < 2.0**_BITS and (weight % 1 == 0).all():
+        return weight
+    scaled = np.ldexp(weight, _BITS - int(np.frexp(largest)[1]))
+    return np.maximum(np.rint(scaled), 1.0)

@@ -1,0 +1,210 @@
+"""How the leaves of a forest are filled: by which rows, drawn to their parents, with what power.
+
+Trees of a forest are judged by rows out of their bags. Where a leaf counts such rows, too, each is
+taken out of all the cells that hold it before it judges: what is averaged is the loss of leaving one
+row out, exactly.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from certree._core import judge_leaves, shrink_leaves, sum_leaves
+from certree.arrays import Float64, Int32
+from certree.ensembles.trees import Trees
+
+FilledBy = Literal["in_bag", "all", "out_of_bag"]
+FILLED_BY: tuple[FilledBy, ...] = get_args(FilledBy)
+
+# What "auto" chooses among.
+_FILLED: tuple[FilledBy, ...] = ("in_bag", "all")
+_SHRINKAGES = (0.0, 1.0, 3.0)
+POWERS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
+# So many rows tell candidates apart; more cost time.
+_JUDGES = 2**13
+# Logarithms of probabilities that are 0.
+_LEAST = 1e-15
+
+
+class Leaves(NamedTuple):
+    """How leaves are filled.
+
+    Attributes
+    ----------
+    filled_by : {"in_bag", "all", "out_of_bag"}
+        Whose means they say: those of the rows that grew the tree, of these and those that did not, or
+        of the latter alone.
+    shrinkage : float
+        So many rows of the mean of its parent's count in every cell, from the root down.
+    power : float
+        Of the averaged probabilities, which are then divided by their sum.
+    """
+
+    filled_by: FilledBy = "in_bag"
+    shrinkage: float = 0.0
+    power: float = 1.0
+
+
+PLAIN = Leaves()
+FIXED = {
+    "plain": PLAIN,
+    "shrunk": Leaves(shrinkage=1.0),
+    "refilled": Leaves("all"),
+    "honest": Leaves("out_of_bag"),
+}
+
+
+@dataclass(slots=True, eq=False)
+class LeafRows:
+    """Rows that have walked down the trees of a forest.
+
+    Parameters
+    ----------
+    trees : Trees
+        The trees; what their nodes say has no part in it.
+    leaf : ndarray of int32, shape (T, n)
+        Complement of the leaf of each row that is out of the tree's bag, 0 for others.
+    inside : ndarray of shape (M, 1 + n_outputs)
+        What the rows in the bags sum up to in each node, weight first.
+    y : ndarray of float64, shape (n,)
+        Numbers, or codes of classes.
+    weight : ndarray of shape (n,), or None
+        Whole weights.
+    n_outputs : int
+        1 for numbers and two classes, else the number of classes.
+    n_threads : int
+        Number of threads.
+    """
+
+    trees: Trees
+    leaf: Int32
+    inside: Float64
+    y: Float64
+    weight: Float64 | None
+    n_outputs: int
+    n_threads: int
+    _outside: Float64 = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._outside = sum_leaves(
+            self.trees.left,
+            self.trees.root,
+            self.leaf,
+            self.y,
+            self.weight,
+            self.n_outputs,
+            self.n_threads,
+        )
+
+    @property
+    def _unit(self) -> float:
+        """Weight of a row."""
+        return unit_of(self.weight)
+
+    def sums(self, filled_by: FilledBy) -> Float64:
+        """What nodes sum up to, (M, 1 + n_outputs)."""
+        inside, outside = self.inside, self._outside
+        if filled_by == "in_bag":
+            return inside
+        if filled_by == "all":
+            return inside + outside
+        # A tree that has no rows out of its bag says what it would without honesty.
+        empty = self.trees.root[outside[self.trees.root, 0] == 0]
+        filled = outside.copy()
+        filled[empty] = inside[empty]
+        return filled
+
+    def values(self, leaves: Leaves) -> Float64:
+        """What nodes say, (M, n_outputs)."""
+        sums = self.sums(leaves.filled_by)
+        return said_by(self.trees, sums, leaves.shrinkage * self._unit, self.n_threads)
+
+    def said(self, leaves: Leaves, n: int, leaf: Int32 | None = None) -> tuple[Float64, Int32]:
+        """What trees say of the first n rows out of their bags, added up, and how many they are.
+
+        At other leaves than their own rows may be judged by those that are filled by rows in bags.
+        """
+        return judge_leaves(
+            self.trees.left,
+            self.trees.root,
+            self.leaf if leaf is None else leaf,
+            self.y,
+            self.weight,
+            self.sums(leaves.filled_by),
+            leaves.filled_by != "in_bag",
+            leaves.shrinkage * self._unit,
+            n,
+            self.n_threads,
+        )
+
+    def best(self, classes: bool) -> Leaves:
+        """Choose leaves by the loss of rows that are left out; plain ones unless others are better.
+
+        Better is what lowers the mean loss by more than its standard error, pair by pair.
+        """
+        n = min(len(self.y), _JUDGES)
+        judges: Any = None
+        losses: dict[Leaves, Float64] = {}
+        for leaves in _candidates():
+            total, n_trees = self.said(leaves, n)
+            judges = np.flatnonzero(n_trees > 0)
+            if not len(judges):
+                return PLAIN
+            mean = total[judges] / n_trees[judges, None]
+            powers = POWERS if classes else (1.0,)
+            found = loss_of(mean, self.y[judges], classes, powers)
+            raised = (leaves._replace(power=power) for power in powers)
+            losses |= dict(zip(raised, found, strict=True))
+        weight = np.ones(len(judges)) if self.weight is None else self.weight[judges]
+        best = min(losses, key=lambda one: float(np.average(losses[one], weights=weight)))
+        return best if _is_better(losses[best] - losses[PLAIN], weight) else PLAIN
+
+
+def _candidates() -> Iterator[Leaves]:
+    for filled_by in _FILLED:
+        for shrinkage in _SHRINKAGES:
+            yield Leaves(filled_by, shrinkage)
+
+
+def loss_of(
+    mean: Float64, y: Float64, classes: bool, powers: tuple[float, ...] = (1.0,)
+) -> list[Float64]:
+    """Loss of each row by what trees say on average: squared error, or log loss for each power."""
+    if not classes:
+        return [np.square(mean[:, 0] - y)]
+    log_shares = np.log(np.maximum(shares_of(mean), _LEAST))
+    own = log_shares[np.arange(len(y)), y.astype(np.intp)]
+    # Shares of the likeliest class are no less than 1 / K, so the sums do not underflow.
+    totals = [np.log(np.exp(power * log_shares).sum(axis=1)) for power in powers]
+    return [total - power * own for power, total in zip(powers, totals, strict=True)]
+
+
+def _is_better(difference: Float64, weight: Float64) -> bool:
+    """Whether the mean of differences is below 0 by more than its standard error."""
+    share = weight / weight.sum()
+    # Losses of large numbers have no squares.
+    difference = difference / max(np.abs(difference).max(), np.finfo(float).tiny)
+    mean = float(share @ difference)
+    error = np.sqrt(float(np.square(share) @ np.square(difference - mean)))
+    return mean < -error
+
+
+def shares_of(mean: Float64) -> Float64:
+    """Shares of all classes (n, K) from outputs; of two classes only the second has one."""
+    if mean.shape[1] > 1:
+        return mean
+    second = np.clip(mean[:, 0], 0.0, 1.0)
+    return np.column_stack([1.0 - second, second])
+
+
+def unit_of(weight: Float64 | None) -> float:
+    """Weight of a row on average."""
+    return 1.0 if weight is None else float(weight.mean())
+
+
+def said_by(trees: Trees, sums: Float64, shrinkage: float, n_threads: int) -> Float64:
+    """What leaves say, (M, n_outputs), drawn to their parents by so much weight; others say 0."""
+    value = shrink_leaves(trees.left, trees.root, sums, shrinkage, n_threads)
+    return np.where((trees.left < 0)[:, None], value, 0.0)

@@ -1,0 +1,114 @@
+// The doors of the leaves of forests.
+#include "bind_draws.hpp"
+#include "bind_packed.hpp"
+#include "ensembles/leaves.hpp"
+
+namespace certree::door {
+namespace {
+
+using Ints2 = In<std::int32_t, 2>;
+
+void expect_roots(std::span<const std::int64_t> root, std::size_t n_nodes) {
+  if (root.empty() || root.front() != 0 || !std::ranges::is_sorted(root) ||
+      !std::cmp_less(root.back(), n_nodes))
+    throw std::invalid_argument("root must rise from 0 and be nodes");
+}
+
+Arrivals arrivals_of(const Ints& left, const Roots& root, const Ints2& leaf) {
+  const Arrivals arrivals{shape(left).children, view(root), sized("leaf", leaf, root.size())};
+  expect_roots(arrivals.root, left.size());
+  const auto m = static_cast<std::int32_t>(left.size());
+  unsigned beyond = 0;
+  for (const std::int32_t v : arrivals.leaf.values()) beyond |= (v < -m) | (v >= m);
+  if (beyond) throw std::invalid_argument("leaf must hold nodes or their complements");
+  return arrivals;
+}
+
+LeafTargets targets_of(const Ints2& leaf, const Doubles& y, const std::optional<Doubles>& weight,
+                       std::int64_t n_outputs) {
+  const std::size_t n = leaf.shape(1);
+  if (n_outputs < 1) throw std::invalid_argument("n_outputs must be at least 1");
+  const LeafTargets targets{sized("y", y, n), sized("weight", weight, n), n_outputs};
+  const auto most = static_cast<double>(n_outputs);
+  if (n_outputs > 1 &&
+      !std::ranges::all_of(targets.y, [&](double c) { return c >= 0 && c < most; }))
+    throw std::invalid_argument("y must hold classes");
+  return targets;
+}
+
+template <class Real>
+auto find_out_of_bag(const Packed& packed, const In<std::int64_t, 1>& category_start,
+                     const Ints& categories, const Roots& root, const In<Real, 2>& X,
+                     const Draws& draws, int n_threads) {
+  const TreesView trees = packed_trees(packed, category_start, categories, root);
+  const auto x = rows(X);
+  const ForestSampling sampling = sampling_of(draws, X.shape(0));
+  const auto loop = [&](auto leaf) {
+    certree::find_out_of_bag(trees, sampling, x, n_threads, leaf);
+  };
+  return run(loop, Rows<std::int32_t>(root.size(), x.n_rows));
+}
+
+auto sum_leaves(const Ints& left, const Roots& root, const Ints2& leaf, const Doubles& y,
+                const std::optional<Doubles>& weight, std::int64_t n_outputs, int n_threads) {
+  const Arrivals arrivals = arrivals_of(left, root, leaf);
+  const LeafTargets targets = targets_of(leaf, y, weight, n_outputs);
+  const auto loop = [&](auto sums) { certree::sum_leaves(arrivals, targets, n_threads, sums); };
+  return run(loop, Rows<double>(left.size(), n_outputs + 1));
+}
+
+// A weight and at least one sum for each node.
+Table<const double> sums_of(const Doubles2& sums, std::size_t n_nodes) {
+  const auto table = sized("sums", sums, n_nodes);
+  if (table.width < 2) throw std::invalid_argument("sums must have two columns at least");
+  return table;
+}
+
+auto shrink_leaves(const Ints& left, const Roots& root, const Doubles2& sums, double rows,
+                   int n_threads) {
+  const Shape nodes = shape(left);
+  expect_roots(view(root), left.size());
+  const auto table = sums_of(sums, left.size());
+  const auto loop = [&](auto value) {
+    certree::shrink_leaves(nodes.children, view(root), table, rows, n_threads, value);
+  };
+  return run(loop, Rows<double>(left.size(), table.width - 1));
+}
+
+auto judge_leaves(const Ints& left, const Roots& root, const Ints2& leaf, const Doubles& y,
+                  const std::optional<Doubles>& weight, const Doubles2& sums, bool knows,
+                  double rows, std::int64_t n_judged, int n_threads) {
+  const Arrivals arrivals = arrivals_of(left, root, leaf);
+  const auto table = sums_of(sums, left.size());
+  const LeafTargets targets = targets_of(leaf, y, weight, table.width - 1);
+  if (n_judged < 0 || std::cmp_greater(n_judged, y.size()))
+    throw std::invalid_argument("n_judged must be a number of rows");
+  const auto loop = [&](auto total, auto n_trees) {
+    certree::judge_leaves(arrivals, targets, table, knows, rows, n_threads, total, n_trees);
+  };
+  return run(loop, Rows<double>(n_judged, targets.n_outputs), Column<std::int32_t>(n_judged));
+}
+
+template <class Real>
+void bind_for(nb::module_& core) {
+  core.def("find_out_of_bag", &find_out_of_bag<Real>, "packed"_array, "category_start"_array,
+           "categories"_array, "root"_array, "X"_array, "draws"_a, "n_threads"_a,
+           "Complements of leaves (n_trees, n) of rows out of bags; 0 for those in them.");
+}
+
+}  // namespace
+
+void bind_leaves(nb::module_& core) {
+  bind_for<float>(core);
+  bind_for<double>(core);
+  core.def("sum_leaves", &sum_leaves, "left"_array, "root"_array, "leaf"_array, "y"_array,
+           "weight"_array_or_none, "n_outputs"_a, "n_threads"_a,
+           "Weight and sums of the rows out of bags, by node.");
+  core.def("shrink_leaves", &shrink_leaves, "left"_array, "root"_array, "sums"_array, "rows"_a,
+           "n_threads"_a, "Means of nodes, drawn to those of their parents by so many rows.");
+  core.def("judge_leaves", &judge_leaves, "left"_array, "root"_array, "leaf"_array, "y"_array,
+           "weight"_array_or_none, "sums"_array, "knows"_a, "rows"_a, "n_judged"_a, "n_threads"_a,
+           "What trees say of rows out of their bags, added up, and how many do.");
+}
+
+}  // namespace certree::door

@@ -1,0 +1,49 @@
+// Leaves of forests: what the rows that reach them sum up to, and what trees would say of rows
+// that they had not known.
+//
+// A row that is out of the bag of a tree has the complement of its leaf's number; only these count.
+// What rows sum up to are their weight and, behind it, one sum for each output: of weights by
+// class, or of numbers times weights where there is one output.
+#pragma once
+
+#include "ensembles/predict.hpp"
+#include "grow/forest.hpp"
+
+namespace certree {
+
+// leaf: (n_trees, n) of rows by the order in which they were drawn; 0 for rows in the bag.
+template <class Real>
+void find_out_of_bag(const TreesView& trees, const ForestSampling& sampling, Table<const Real> X,
+                     int n_threads, Table<std::int32_t> leaf);
+
+// Trees one behind the other, and where rows arrive.
+struct Arrivals {
+  std::span<const std::int32_t> left;  // (all nodes,)
+  std::span<const std::int64_t> root;  // (n_trees,)
+  Table<const std::int32_t> leaf;      // (n_trees, n)
+};
+
+struct LeafTargets {
+  std::span<const double> y;       // (n,) numbers, or classes
+  std::span<const double> weight;  // (n,), or empty
+  std::int64_t n_outputs;          // 1: the sum of y; else one for each class
+
+  double weight_of(std::size_t i) const { return weight.empty() ? 1.0 : weight[i]; }
+};
+
+// sums: (all nodes, 1 + n_outputs) what the rows out of the bags sum up to.
+void sum_leaves(const Arrivals& arrivals, const LeafTargets& targets, int n_threads,
+                Table<double> sums);
+
+// value: (all nodes, n_outputs) the means of nodes, drawn to those of their parents by so many
+// rows. A node that has none says what its parent does, a root 0.
+void shrink_leaves(std::span<const std::int32_t> left, std::span<const std::int64_t> root,
+                   Table<const double> sums, double rows, int n_threads, Table<double> value);
+
+// total: (judged, n_outputs) what the trees whose bags they are out of say of the first rows, added
+// up; n_trees: (judged,) how many do. Where the sums know these rows, each is taken out before.
+void judge_leaves(const Arrivals& arrivals, const LeafTargets& targets, Table<const double> sums,
+                  bool knows, double rows, int n_threads, Table<double> total,
+                  std::span<std::int32_t> n_trees);
+
+}  // namespace certree

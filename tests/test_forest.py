@@ -1,0 +1,589 @@
+"""Forests: what leaves say, how rows out of bags judge it, and what users rely on."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, log_loss, r2_score
+from sklearn.model_selection import train_test_split
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import reference
+from certree import TreeForestClassifier, TreeForestRegressor, _core, load, save
+from certree.ensembles import Leaves, Trees
+from certree.ensembles.forest_rows import ForestRows, whole_weights
+from certree.ensembles.leaves import LeafRows
+from certree.grow import Bins, ForestGrower
+from certree.rows.hashes import distinct, row_hashes
+from certree.rows.training import training_rows
+
+SHORT = {"n_estimators": 8, "random_state": 0}
+LEAVES = ["auto", "plain", "refilled", "shrunk", "honest"]
+FILLED = ["in_bag", "all", "out_of_bag"]
+
+
+def noisy(n=400, p=5, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, p))
+    y = (X[:, 0] * X[:, 1] + X[:, 2] + random.normal(size=n) > 0).astype(int)
+    return X, y
+
+
+def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
+    """Rows of few values, a grower and a forest on them, and weights."""
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 5, size=(n, 3)).astype(float)
+    X[random.random(X.shape) < 0.1] = np.nan
+    weight = random.integers(1, 4, n).astype(float) if weighted else None
+    grower = ForestGrower(Bins.of(X, fine_ends=True), max_features=2, seed=seed, max_depth=4)
+    if n_classes is None:
+        y = np.nan_to_num(X[:, 0]) + random.integers(0, 3, n)
+        forest = grower.grow_numbers(y, n_trees, sample_weight=weight)
+        sums = forest.total.reshape(-1, 2)
+    else:
+        y = random.integers(0, n_classes, n).astype(np.int32)
+        forest = grower.grow_classes(y, n_classes, n_trees, sample_weight=weight)
+        table = forest.class_weights(n_classes)
+        sums = np.column_stack([table.sum(axis=1), table[:, 1:] if n_classes == 2 else table])
+    width = sums.shape[1] - 1
+    trees = Trees(*forest[:7], np.zeros((len(sums), width)), 3)
+    leaf = trees.out_of_bag(X, grower.drawing, 1)
+    rows = LeafRows(trees, leaf, np.ascontiguousarray(sums), y.astype(float), weight, width, 1)
+    draws = np.array([grower.draws(number) for number in range(n_trees)])
+    return X, y, np.ones(n) if weight is None else weight, forest, rows, draws
+
+
+# -- leaves, against the twin ------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([None, 2, 3]),
+    st.sampled_from(FILLED),
+    st.sampled_from([0.0, 1.0, 3.0]),
+    st.booleans(),
+)
+def test_rows_are_judged_with_their_own_labels_taken_out(seed, k, filled_by, shrinkage, weighted):
+    X, y, weight, forest, rows, draws = grown(seed, n_classes=k, weighted=weighted)
+    trees = [forest.tree(number) for number in range(len(draws))]
+    found, n_trees = rows.said(Leaves(filled_by, shrinkage), len(y))
+    expected, count = reference.judged_out_of_bag(
+        trees, X, y, weight, draws, filled_by, shrinkage * weight.mean(), rows.n_outputs
+    )
+    np.testing.assert_array_equal(n_trees, count)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    few, _ = rows.said(Leaves(filled_by, shrinkage), 5)
+    np.testing.assert_array_equal(few, found[:5])
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([None, 2, 3]),
+    st.sampled_from(FILLED),
+    st.sampled_from([0.0, 1.0]),
+)
+def test_leaves_say_the_means_of_those_that_fill_them(seed, k, filled_by, shrinkage):
+    X, y, weight, forest, rows, draws = grown(seed, n_classes=k, weighted=True)
+    value = rows.values(Leaves(filled_by, shrinkage))
+    assert (value[rows.trees.left >= 0] == 0).all()
+    for number, count in enumerate(draws):
+        tree, first = forest.tree(number), forest.root[number]
+        leaf_of = tree.apply(X)
+        inside = count * weight * (filled_by != "out_of_bag")
+        outside = (count == 0) * weight * (filled_by != "in_bag")
+        for i in range(len(y)):
+            said = reference.filled_leaf(
+                tree, leaf_of, i, y, inside, outside, shrinkage * weight.mean(), rows.n_outputs
+            )
+            np.testing.assert_allclose(value[first + leaf_of[i]], said, atol=1e-12)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=10)
+def test_threads_do_not_change_what_is_judged(seed):
+    _, y, _, _, rows, _ = grown(seed, n=600, n_classes=3)
+    found = rows.said(Leaves("all", 1.0), len(y))
+    rows.n_threads = 3
+    for one, other in zip(found, rows.said(Leaves("all", 1.0), len(y)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_rows_out_of_bags_are_found():
+    X, _, _, forest, rows, draws = grown(5)
+    leaf = rows.trees.leaves(X, 1)
+    for number, count in enumerate(draws):
+        alone = forest.root[number] + forest.tree(number).apply(X)
+        np.testing.assert_array_equal(leaf[number], alone)
+        np.testing.assert_array_equal(rows.leaf[number], np.where(count == 0, ~alone, 0))
+
+
+def test_the_door_of_leaves_checks():
+    left, root = np.array([1, -1, -1], dtype=np.int32), np.zeros(1, dtype=np.int64)
+    leaf, y, sums = np.array([[1, ~2]], dtype=np.int32), np.ones(2), np.ones((3, 2))
+    _core.judge_leaves(left, root, leaf, y, None, sums, True, 0.0, 2, 1)
+    for changed, message in (
+        ({"leaf": leaf + np.int32(5)}, "leaf must hold nodes"),
+        ({"root": root + 1}, "root must rise from 0"),
+        ({"root": np.zeros(0, dtype=np.int64)}, "length 1, expected 0"),
+        ({"y": np.ones(3)}, "length 3, expected 2"),
+        ({"sums": np.ones((2, 2))}, "length 2, expected 3"),
+        ({"sums": np.ones((3, 1))}, "two columns"),
+        ({"sums": np.ones((3, 4)), "y": np.full(2, 3.0)}, "y must hold classes"),
+        ({"n_judged": 3}, "n_judged"),
+    ):
+        one = {"left": left, "root": root, "leaf": leaf, "y": y, "weight": None, "sums": sums}
+        one |= {"knows": True, "rows": 0.0, "n_judged": 2, "n_threads": 1, **changed}
+        with pytest.raises(ValueError, match=message):
+            _core.judge_leaves(**one)
+    with pytest.raises(ValueError, match="n_outputs must be at least 1"):
+        _core.sum_leaves(left, root, leaf, y, None, 0, 1)
+    with pytest.raises(ValueError, match="two columns"):
+        _core.shrink_leaves(left, root, np.ones((3, 1)), 1.0, 1)
+
+
+# -- what is chosen ----------------------------------------------------------------------------------
+
+
+def test_chosen_leaves_predict_better_probabilities():
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+    losses = {}
+    for leaves in LEAVES:
+        model = TreeForestClassifier(leaves=leaves, random_state=0).fit(X, y)
+        losses[leaves] = log_loss(y_test, model.predict_proba(X_test))
+    assert losses["auto"] < 0.5 * losses["plain"]
+    assert model.leaves_ == Leaves("out_of_bag")
+
+
+def test_chosen_leaves_of_noise_are_drawn_to_the_shares_of_all():
+    X, _ = noisy(1000)
+    y = np.random.default_rng(0).integers(0, 2, 1000)
+    model = TreeForestClassifier(random_state=0).fit(X, y)
+    plain = TreeForestClassifier(random_state=0, leaves="plain").fit(X, y)
+    assert model.leaves_.power < 1
+    X_new, y_new = noisy(2000, seed=1)[0], np.random.default_rng(1).integers(0, 2, 2000)
+    found, before = (log_loss(y_new, one.predict_proba(X_new)) for one in (model, plain))
+    assert np.log(2) < found < before
+
+
+def test_plain_leaves_stay_where_nothing_is_better():
+    X = np.arange(40.0)[:, None]
+    model = TreeForestRegressor(random_state=0, min_samples_leaf=20).fit(X, np.ones(40))
+    assert model.leaves_ == Leaves() == ("in_bag", 0.0, 1.0)
+    assert TreeForestClassifier(**SHORT, bootstrap=False).fit(*noisy()).leaves_ == Leaves()
+
+
+def test_plain_forests_are_as_good_as_those_of_scikit_learn():
+    X, y = noisy(2000)
+    X_new, y_new = noisy(4000, seed=1)
+    peer = RandomForestClassifier(random_state=0).fit(X, y).predict_proba(X_new)
+    ours = TreeForestClassifier(leaves="plain", random_state=0).fit(X, y).predict_proba(X_new)
+    assert log_loss(y_new, ours) == pytest.approx(log_loss(y_new, peer), rel=0.03)
+    X, y = load_diabetes(return_X_y=True)
+    peer = RandomForestRegressor(oob_score=True, random_state=0).fit(X, y).oob_score_
+    ours = TreeForestRegressor(oob_score=True, leaves="plain", random_state=0).fit(X, y).oob_score_
+    assert ours == pytest.approx(peer, abs=0.04)
+
+
+# -- rows out of bags --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leaves", LEAVES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_out_of_bag_predictions_are_those_of_the_twin(leaves, weighted):
+    X, y = noisy(40)
+    weight = np.random.default_rng(1).random(40) + 0.5 if weighted else None
+    model = TreeForestClassifier(6, leaves=leaves, oob_score=True, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y, weight)
+    rows = ForestRows.of(training_rows(clone(model), X, y, weight))
+    grower = model._grower(rows)
+    draws = np.array([grower.draws(number) for number in range(6)])
+    trees = [model.trees_.tree(number)[0] for number in range(6)]
+    filled_by, shrinkage, power = model.leaves_
+    units = rows.weights()
+    total, n_trees = reference.judged_out_of_bag(
+        trees, rows.X, rows.y, units, draws, filled_by, shrinkage * units.mean(), 1
+    )
+    assert (n_trees == 0).any()
+    with np.errstate(invalid="ignore"):
+        second = total[:, 0] / n_trees
+    raised = np.column_stack([1 - second, second]) ** power
+    expected = np.empty((40, 2))
+    expected[rows.place] = raised / raised.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.oob_decision_function_, expected, atol=1e-12)
+    known = ~np.isnan(expected[:, 0])
+    answer = expected[known].argmax(axis=1)
+    own = None if weight is None else weight[known]
+    assert model.oob_score_ == pytest.approx(accuracy_score(y[known], answer, sample_weight=own))
+
+
+def test_scores_out_of_bags_are_close_to_those_of_new_rows():
+    X, y = noisy(2000)
+    X_new, y_new = noisy(4000, seed=1)
+    model = TreeForestClassifier(oob_score=True, random_state=0).fit(X, y)
+    assert model.oob_score_ == pytest.approx(model.score(X_new, y_new), abs=0.03)
+    assert log_loss(y, model.oob_decision_function_) == pytest.approx(
+        log_loss(y_new, model.predict_proba(X_new)), abs=0.03
+    )
+    target = X[:, 0] + X[:, 1] ** 2
+    model = TreeForestRegressor(oob_score=True, random_state=0).fit(X, target)
+    assert model.oob_score_ == pytest.approx(r2_score(target, model.oob_prediction_))
+    assert model.score(X_new, X_new[:, 0] + X_new[:, 1] ** 2) == pytest.approx(
+        model.oob_score_, abs=0.03
+    )
+    worst = TreeForestRegressor(8, oob_score=lambda y, said: -np.abs(y - said).max())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert worst.fit(X, target).oob_score_ < -0.5
+
+
+@pytest.mark.parametrize("leaves", LEAVES)
+def test_rows_that_are_in_all_bags_have_no_score(leaves):
+    X, y = noisy(30)
+    model = TreeForestClassifier(1, oob_score=True, leaves=leaves, random_state=0)
+    with pytest.warns(UserWarning, match="Some inputs do not have OOB scores"):
+        model.fit(X, y)
+    assert np.isnan(model.oob_decision_function_).any(axis=1).sum() >= 10
+    with pytest.warns(UserWarning, match="Some inputs do not have OOB scores"):
+        alone = TreeForestRegressor(3, oob_score=True, leaves=leaves).fit(X[:1], y[:1])
+    assert np.isnan(alone.oob_score_)
+    assert np.isnan(alone.oob_prediction_).all()
+    assert alone.predict(X).tolist() == [y[0]] * 30
+
+
+def test_a_fit_without_scores_forgets_them():
+    X, y = noisy()
+    model = TreeForestClassifier(50, random_state=0, oob_score=True).fit(X, y)
+    assert hasattr(model, "oob_score_")
+    model.set_params(oob_score=False).fit(X, y)
+    assert not hasattr(model, "oob_score_")
+    assert not hasattr(model, "oob_decision_function_")
+
+
+def test_shuffled_features_that_matter_raise_the_loss():
+    X, y = noisy(800)
+    model = TreeForestClassifier(50, random_state=0).fit(X, y)
+    found = model.out_of_bag_importances(X, y)
+    assert found[:3].min() > 0.01 > np.abs(found[3:]).max()
+    order = np.random.default_rng(0).permutation(800)
+    np.testing.assert_array_equal(model.out_of_bag_importances(X[order], y[order]), found)
+    numbers = TreeForestRegressor(20, random_state=0).fit(X, X[:, 0])
+    found = numbers.out_of_bag_importances(X, X[:, 0])
+    assert found[0] > 10 * np.abs(found[1:]).max()
+    with pytest.raises(ValueError, match="must be the rows of the fit"):
+        model.out_of_bag_importances(X[1:] + 1, y[1:])
+    np.testing.assert_array_equal(model.row_hashes_, distinct(row_hashes(X)))
+    with pytest.raises(ValueError, match="only available if bootstrap=True"):
+        TreeForestClassifier(3, bootstrap=False).fit(X, y).out_of_bag_importances(X, y)
+
+
+def test_sums_in_bags_are_those_of_growth():
+    from certree.ensembles.forest_importances import sums_in_bags
+
+    X, y = load_iris(return_X_y=True)
+    model = TreeForestClassifier(**SHORT, warm_start=True).fit(X, y)
+    rows = ForestRows.of(training_rows(clone(model), X, y))
+    found = sums_in_bags(model.trees_, rows, model._grower(rows).drawing, 3)
+    np.testing.assert_array_equal(found, model._kept)
+
+
+# -- estimators ------------------------------------------------------------------------------------
+
+
+@parametrize_with_checks([TreeForestClassifier(5), TreeForestRegressor(5)])
+def test_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("leaves", LEAVES)
+def test_the_order_of_rows_and_threads_do_not_matter(leaves):
+    X, y = noisy()
+    X[::7, 1] = np.nan
+    order = np.random.default_rng(1).permutation(len(y))
+    for model, target in (
+        (TreeForestClassifier(60, leaves=leaves, oob_score=True, random_state=0), y),
+        (TreeForestRegressor(60, leaves=leaves, oob_score=True, random_state=0), X[:, 0] + y),
+    ):
+        first = clone(model).fit(X, target)
+        second = clone(model).set_params(n_jobs=2).fit(X[order], target[order])
+        asked = "predict" if isinstance(model, TreeForestRegressor) else "predict_proba"
+        for ask in (asked, "apply"):
+            np.testing.assert_array_equal(getattr(first, ask)(X), getattr(second, ask)(X))
+        np.testing.assert_array_equal(first.feature_importances_, second.feature_importances_)
+        told = first._judged_name
+        np.testing.assert_array_equal(getattr(first, told)[order], getattr(second, told))
+        assert first.oob_score_ == pytest.approx(second.oob_score_)
+
+
+@pytest.mark.parametrize("leaves", ["auto", "plain"])
+@pytest.mark.parametrize("numbers", [False, True])
+def test_a_warm_start_goes_on_where_a_fit_ended(numbers, leaves, tmp_path):
+    X, y = noisy()
+    kind, ask = (TreeForestRegressor, "predict") if numbers else (TreeForestClassifier, "apply")
+    y = X[:, 0] + y / 3 if numbers else y
+    whole = kind(12, leaves=leaves, random_state=0).fit(X, y)
+    model = kind(5, leaves=leaves, random_state=0, warm_start=True).fit(X, y)
+    save(model, tmp_path / "model.certree")
+    read = load(tmp_path / "model.certree")
+    for one in (model, read):
+        one.set_params(n_estimators=12).fit(X, y)
+        assert len(one.trees_) == 12
+        assert one.leaves_ == whole.leaves_
+        np.testing.assert_array_equal(getattr(one, ask)(X), getattr(whole, ask)(X))
+        np.testing.assert_array_equal(one.trees_.value, whole.trees_.value)
+        np.testing.assert_array_equal(one.feature_importances_, whole.feature_importances_)
+    model.fit(X, y)
+    with pytest.raises(ValueError, match="n_estimators=3 must be larger or equal to"):
+        model.set_params(n_estimators=3).fit(X, y)
+    with pytest.raises(ValueError, match="adds trees on the rows of the fit before"):
+        model.set_params(n_estimators=15).fit(X[1:], y[1:])
+
+
+def test_rows_of_weight_zero_are_as_if_absent():
+    X, y = noisy(300)
+    weight = np.ones(300)
+    weight[::5] = 0
+    model = TreeForestClassifier(60, oob_score=True, random_state=0).fit(X, y, weight)
+    alone = TreeForestClassifier(60, oob_score=True, random_state=0)
+    alone.fit(X[weight > 0], y[weight > 0], weight[weight > 0])
+    np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
+    told = model.oob_decision_function_
+    assert np.isnan(told[::5]).all()
+    np.testing.assert_array_equal(told[weight > 0], alone.oob_decision_function_)
+    assert model.oob_score_ == alone.oob_score_
+
+
+def test_whole_weights_are_copies():
+    X, y = noisy(100)
+    weight = np.random.default_rng(0).integers(0, 4, 100)
+    model = TreeForestClassifier(**SHORT).fit(X, y, weight)
+    copies = TreeForestClassifier(**SHORT).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_array_equal(model.predict_proba(X), copies.predict_proba(X))
+
+
+def test_the_unit_of_weights_does_not_matter():
+    X, y = noisy(300)
+    weight = np.random.default_rng(0).random(300) + 0.5
+    first = TreeForestClassifier(**SHORT).fit(X, y, weight)
+    second = TreeForestClassifier(**SHORT).fit(X, y, weight * 2.0**900)
+    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+    assert whole_weights(np.array([0.5, 0.25, 1e-300])).tolist() == [2.0**15, 2.0**14, 1]
+    assert whole_weights(np.array([3.0, 40_000.0])).tolist() == [3, 40_000]
+
+
+def test_weights_of_classes_move_probabilities():
+    X, y = noisy(600)
+    for weight in ({0: 1, 1: 5}, {0: 0.3, 1: 1.7}):
+        heavy = TreeForestClassifier(30, class_weight=weight, random_state=0).fit(X, y)
+        light = TreeForestClassifier(30, random_state=0).fit(X, y)
+        assert heavy.predict_proba(X)[:, 1].mean() > light.predict_proba(X)[:, 1].mean() + 0.02
+    balanced = TreeForestClassifier(**SHORT, class_weight="balanced").fit(X, y)
+    assert len(balanced.trees_) == 8
+    with pytest.raises(ValueError, match="class_weight"):
+        TreeForestClassifier(class_weight="balanced_subsample").fit(X, y)
+
+
+def test_leaves_of_rows_are_numbered_in_their_trees():
+    X, y = load_iris(return_X_y=True)
+    model = TreeForestClassifier(**SHORT).fit(X, y)
+    leaf = model.apply(X)
+    assert leaf.shape == (150, 8)
+    for number in range(8):
+        tree, _ = model.trees_.tree(number)
+        np.testing.assert_array_equal(leaf[:, number], tree.apply(X))
+
+
+def test_proximity_is_the_share_of_common_leaves():
+    X, y = noisy(50)
+    model = TreeForestClassifier(**SHORT).fit(X, y)
+    pairs = np.array([[0, 0], [1, 2], [3, 40]])
+    leaf = model.apply(X)
+    expected = (leaf[pairs[:, 0]] == leaf[pairs[:, 1]]).mean(axis=1)
+    np.testing.assert_allclose(model.proximity(X, pairs), expected)
+    assert model.proximity(X, np.zeros((0, 2), dtype=int)).shape == (0,)
+    for wrong in ([[0, 50]], [[-1, 0]], [0, 1], [[0.0, 1.0]], [[0, 1, 2]]):
+        with pytest.raises(ValueError, match="pairs must hold"):
+            model.proximity(X, wrong)
+
+
+def test_importances_name_the_columns_that_matter():
+    X, y = noisy(1000)
+    found = TreeForestClassifier(30, random_state=0).fit(X, y).feature_importances_
+    peer = RandomForestClassifier(30, random_state=0).fit(X, y).feature_importances_
+    np.testing.assert_allclose(found, peer, atol=0.05)
+    assert found.sum() == pytest.approx(1)
+    numbers = TreeForestRegressor(10, random_state=0).fit(X, X[:, 3])
+    assert numbers.feature_importances_[3] > 0.99
+    assert TreeForestClassifier(**SHORT).fit(X, y * 0).feature_importances_.tolist() == [0] * 5
+
+
+def test_extra_trees_draw_their_cuts():
+    X, y = noisy(1000)
+    model = TreeForestClassifier(50, splitter="random", bootstrap=False, random_state=0).fit(X, y)
+    assert (model.predict(X) == y).all()
+    X_new, y_new = noisy(2000, seed=1)
+    assert model.score(X_new, y_new) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("sqrt", 3), ("log2", 3), (None, 10), (1.0, 10), (0.25, 2), (0.01, 1), (4, 4), (99, 10)],
+)
+def test_numbers_of_features_are_those_of_scikit_learn(given, expected):
+    X, y = noisy(60, p=10)
+    model = TreeForestClassifier(**SHORT, max_features_per_tree=given).fit(X, y)
+    used = [np.unique(tree.feature[tree.left >= 0]) for tree, _ in map(model.trees_.tree, range(8))]
+    assert max(map(len, used)) <= expected
+    assert len(TreeForestRegressor(**SHORT, max_features=given).fit(X, y).trees_) == 8
+
+
+def test_shares_of_rows_bound_cells():
+    X, y = noisy(200)
+    model = TreeForestClassifier(
+        **SHORT, min_samples_leaf=0.1, min_samples_split=0.5, bootstrap=False
+    ).fit(X, y)
+    for column in model.apply(X).T:
+        assert np.unique(column, return_counts=True)[1].min() >= 20
+    stumps = TreeForestClassifier(**SHORT, max_depth=1).fit(X, y)
+    assert (np.diff(np.append(stumps.trees_.root, len(stumps.trees_.left))) == 3).all()
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, 60), (7, 7), (0.5, 30), (1e-9, 1), (1, 1)])
+def test_so_many_rows_are_drawn(given, expected):
+    X, y = noisy(60)
+    model = TreeForestClassifier(1, max_samples=given, random_state=0, warm_start=True).fit(X, y)
+    assert model._kept[0, 0] == expected
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"max_samples": 0}, "The 'max_samples' parameter"),
+        ({"max_samples": 0.0}, "The 'max_samples' parameter"),
+        ({"max_samples": 1.5}, "The 'max_samples' parameter"),
+        ({"max_samples": 61}, "`max_samples` must be <= n_samples=60 but got value 61"),
+        ({"max_samples": 5, "bootstrap": False}, "cannot be set if `bootstrap=False`"),
+        ({"oob_score": True, "bootstrap": False}, "only available if bootstrap=True"),
+        ({"leaves": "honest", "bootstrap": False}, "takes rows out of bags"),
+        ({"leaves": "refilled", "bootstrap": False}, "takes rows out of bags"),
+        ({"leaves": "none"}, "The 'leaves' parameter"),
+        ({"n_estimators": 0}, "The 'n_estimators' parameter"),
+        ({"max_features": 0}, "The 'max_features' parameter"),
+        ({"criterion": "error"}, "The 'criterion' parameter"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(parameters, message):
+    X, y = noisy(60)
+    for kind in (TreeForestClassifier, TreeForestRegressor):
+        with pytest.raises(ValueError, match=message):
+            kind(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("leaves", LEAVES)
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_few_rows_are_enough(rows, leaves):
+    X, y = load_diabetes(return_X_y=True)
+    model = TreeForestRegressor(**SHORT, leaves=leaves).fit(X[:rows], y[:rows])
+    assert np.isfinite(model.predict(X)).all()
+    model = TreeForestClassifier(**SHORT, leaves=leaves).fit(X[:rows], y[:rows] > 100)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("leaves", LEAVES)
+def test_one_class_is_certain(leaves):
+    X, _ = noisy(30)
+    model = TreeForestClassifier(30, leaves=leaves, random_state=0, oob_score=True)
+    model.fit(X, np.full(30, "a"))
+    assert (model.predict(X) == "a").all()
+    assert model.predict_proba(X).tolist() == [[1.0]] * 30
+    assert (model.oob_decision_function_ == 1).all()
+    assert model.oob_score_ == 1
+
+
+def test_a_constant_target_is_predicted():
+    X, _ = noisy(60)
+    for value in (2.5, 1e99, 0.0):
+        model = TreeForestRegressor(**SHORT).fit(X, np.full(60, value))
+        np.testing.assert_allclose(model.predict(X), value)
+
+
+def test_large_numbers_are_predicted():
+    X, _ = noisy(200)
+    y = X[:, 0].round(2)
+    large = TreeForestRegressor(30, random_state=0, oob_score=True).fit(X, y * 2.0**300)
+    assert large.oob_score_ > 0.98
+    assert r2_score(y, large.predict(X) / 2.0**300) > 0.99
+    with pytest.raises(ValueError, match="y must be in a unit in which its squares are float64"):
+        TreeForestRegressor().fit(X, y * 1e200)
+
+
+def test_missing_values_and_categories_are_cut():
+    random = np.random.default_rng(0)
+    X = np.column_stack([random.integers(0, 12, 800), random.normal(size=800)]).astype(float)
+    y = np.isin(X[:, 0], [0, 3, 5, 8, 11])
+    X[random.random(800) < 0.1, 1] = np.nan
+    model = TreeForestClassifier(20, categorical_features=[0], random_state=0).fit(X, y)
+    assert len(model.trees_.categories)
+    assert model.score(X, y) == 1
+    assert np.isfinite(model.predict_proba([[99.0, np.nan], [np.nan, np.nan]])).all()
+
+
+def test_who_is_not_fitted_says_so():
+    X, y = noisy(20)
+    for model in (TreeForestClassifier(), TreeForestRegressor()):
+        for ask in ("predict", "apply"):
+            with pytest.raises(NotFittedError):
+                getattr(model, ask)(X)
+        with pytest.raises(NotFittedError):
+            model.proximity(X, [[0, 1]])
+        with pytest.raises(NotFittedError):
+            model.out_of_bag_importances(X, y)
+
+
+def test_a_model_is_cloned_and_pickled():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = TreeForestClassifier(**SHORT).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize("leaves", LEAVES)
+@pytest.mark.parametrize("target", ["two", "three", "text", "numbers", "categories", "one"])
+def test_a_model_file_predicts_what_was_saved(target, leaves, tmp_path):
+    X, y = noisy(300)
+    X[::9, 2] = np.nan
+    model = TreeForestClassifier(**SHORT, leaves=leaves)
+    if target == "three":
+        y = y + (X[:, 0] > 1)
+    elif target == "text":
+        y = np.where(y == 1, "yes", "no")
+    elif target == "numbers":
+        model, y = TreeForestRegressor(**SHORT, leaves=leaves), X[:, 0]
+    elif target == "categories":
+        X[:, 0] = np.round(X[:, 0] * 3)
+        model.set_params(categorical_features=[0])
+    elif target == "one":
+        y = y * 0
+    model.fit(X, y)
+    save(model, tmp_path / "model.certree")
+    again = load(tmp_path / "model.certree")
+    for ask in ("predict", "apply") if target == "numbers" else ("predict_proba", "apply"):
+        np.testing.assert_array_equal(getattr(again, ask)(X), getattr(model, ask)(X))
+    np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)
+    np.testing.assert_array_equal(again.trees_.value, model.trees_.value)
+    np.testing.assert_array_equal(
+        again.out_of_bag_importances(X, y), model.out_of_bag_importances(X, y)
+    )
+    assert again.leaves_ == model.leaves_
