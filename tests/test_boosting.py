@@ -26,8 +26,9 @@ from certree.ensembles.losses import (
     SquaredLoss,
     weighted_quantile,
 )
+from certree.ensembles.rounds import Rounds
 from certree.ensembles.stopping import best_rounds
-from certree.grow import Bins
+from certree.grow import Bins, CountedGrower
 from strategies import trees
 
 SHORT = {"max_iter": 12, "random_state": 0}
@@ -408,19 +409,53 @@ def test_few_thresholds_serve_smooth_targets_and_all_serve_steps():
 
 def test_rounds_take_thresholds_in_turn(monkeypatch):
     X, y = noisy(300)
-    asked, coarser = [], Bins.coarser
+    asked, rounds, coarser, advance = [], [], Bins.coarser, Rounds.advance
     monkeypatch.setattr(
         Bins, "coarser", lambda bins, n, key: asked.append((n, key)) or coarser(bins, n, key)
+    )
+    monkeypatch.setattr(
+        Rounds,
+        "advance",
+        lambda run, number: advance(run, number) or rounds.append((number, len(asked))),
     )
     model = BoostedTreesClassifier(max_iter=8, random_state=0).fit(X, y)
     # A round with 30 % of the features and one with all of them before the next number.
     assert model.thresholds_ == (6, None)
     assert [n for n, _ in asked] == [6] * 4
+    assert [n for _, n in rounds] == [1, 2, 2, 2, 3, 4, 4, 4]
     assert len({key for _, key in asked}) == 4
     BoostedTreesClassifier(max_iter=8, max_thresholds=9, random_state=0).fit(X, y)
     assert [n for n, _ in asked[4:]] == [9] * 8
     X, y = noisy(6000)
     assert BoostedTreesClassifier(max_iter=1).fit(X, y).thresholds_ == (12, None)
+
+
+def test_growing_rows_weigh_at_random(monkeypatch):
+    random = np.random.default_rng(0)
+    X = random.random((4000, 2))
+    y = X[:, 0] + random.normal(0, 0.1, 4000)
+    given, descend = [], CountedGrower.descend
+    monkeypatch.setattr(
+        CountedGrower,
+        "descend",
+        lambda grower, g, h, rows, *rest: (
+            given.append((h, rows)) or descend(grower, g, h, rows, *rest)
+        ),
+    )
+    BoostedTreesRegressor(max_iter=2, random_state=0).fit(X, y)
+    for weight, rows in given:  # Hessians of squared loss are 1
+        # Exponential: mean and deviation 1, six deviations of what 2800 rows leave open.
+        assert abs(weight[rows].mean() - 1) < 6 / np.sqrt(2800)
+        assert abs(weight[rows].std() - 1) < 0.2
+        assert len(rows) == pytest.approx(2800, abs=6 * np.sqrt(4000 * 0.21))
+        # Rows that weigh would weigh no less: what is drawn twice is drawn independently.
+        others = np.setdiff1d(np.arange(4000), rows)
+        assert abs(weight[others].mean() - 1) < 6 / np.sqrt(1200)
+    (first, _), (second, _) = given
+    assert abs(np.corrcoef(first, second)[0, 1]) < 6 / np.sqrt(4000)
+    given.clear()
+    BoostedTreesRegressor(max_iter=1, grow_size=1.0, random_state=0).fit(X, y)
+    assert (given[0][0] == 1).all()
 
 
 class Scripted:
