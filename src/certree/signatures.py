@@ -51,6 +51,9 @@ class _Range(Interval):
 # What settings of estimators may be, in scikit-learn's terms.
 NONNEGATIVE = _Range(Real, 0, LARGEST, closed="both")
 POSITIVE = _Range(Real, 0, LARGEST, closed="right")
+COUNT = Interval(Integral, 1, None, closed="left")
+# More rounds of boosting are a slip of the hand.
+ROUNDS = Interval(Integral, 1, 100_000, closed="both")
 
 
 def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:

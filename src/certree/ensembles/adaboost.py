@@ -10,25 +10,21 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
-from certree.arrays import Float64, places_among
+from certree.arrays import Float64
 from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
 from certree.ensembles.trees import Trees
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
-from certree.rows.training import Training, new_rows, training_rows
+from certree.rows.training import Training, known_classes, new_rows, training_rows
+from certree.signatures import COUNT, ROUNDS
 from certree.tree import threads
-
-# So many rounds are a slip of the hand.
-_ENDLESS = 100_000
 
 # What is added to a score is not 0, however small all weights are.
 _SMALLEST = float(np.finfo(np.float64).tiny)
-
-_COUNT = Interval(Integral, 1, None, closed="left")
 
 
 class AdaBoostTreeClassifier(MetaEstimatorMixin, KeepsParameters, ClassifierMixin, BaseEstimator):
@@ -130,9 +126,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, KeepsParameters, ClassifierMixi
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict", "get_params"]), None],
-        "n_estimators": [Interval(Integral, 1, _ENDLESS, closed="both")],
+        "n_estimators": [ROUNDS],
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
-        "max_depth": [_COUNT],
+        "max_depth": [COUNT],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
@@ -382,18 +378,14 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, KeepsParameters, ClassifierMixi
         ValueError
             If y holds a class that the fit had not.
         """
-        scores, given = self._scores(X), column_or_1d(y)
-        check_consistent_length(scores.T, given)
-        place, known = places_among(self.classes_, given)
-        if not known.all():
-            raise ValueError(
-                f"y must hold classes among {self.classes_}, got {np.unique(given[~known])}"
-            )
+        scores = self._scores(X)
+        check_consistent_length(scores.T, y)
+        place = known_classes(self, "y", y)
         if not self.estimators_:
-            return np.zeros(len(given))
+            return np.zeros(len(place))
         own = scores[0] * np.where(place == 1, 1, -1)
         if len(scores) > 1:
-            row = np.arange(len(given))
+            row = np.arange(len(place))
             own, others = scores[place, row], scores.copy()
             others[place, row] = -np.inf
             own = own - others.max(axis=0)

@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from certree.arrays import Float64, places_among
+from certree.arrays import Float64
 from certree.ensembles.losses import (
     GammaLoss,
     HuberLoss,
@@ -33,8 +33,8 @@ from certree.grow.growing import MonotonicCst, Slopes, slopes_of
 from certree.progress import progress
 from certree.rows.copies import copies
 from certree.rows.folds import Fold
-from certree.rows.training import Training, new_rows, training_rows
-from certree.signatures import NONNEGATIVE, POSITIVE
+from certree.rows.training import Training, known_classes, new_rows, training_rows
+from certree.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
 from certree.tree import threads
 
 # Below so many rows four folds choose the number of rounds, below so many one of them does: it is
@@ -47,10 +47,6 @@ _FOLDS_OF_NUMBERS = 2
 # A tree that looks at few thresholds differs from others; more rows tell more of them apart.
 _FEW_THRESHOLDS, _ROWS_OF_THRESHOLD = 6, 500
 
-# So many rounds are a slip of the hand.
-_ENDLESS = 100_000
-
-_COUNT = Interval(Integral, 1, None, closed="left")
 _SHARE = Interval(Real, 0, 1, closed="right")
 
 LossName = Literal["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"]
@@ -66,13 +62,13 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learning_rate": [POSITIVE],
-        "max_iter": [Interval(Integral, 1, _ENDLESS, closed="both"), StrOptions({"auto"})],
+        "max_iter": [ROUNDS, StrOptions({"auto"})],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-        "max_depth": [_COUNT, None],
-        "min_samples_leaf": [_COUNT],
+        "max_depth": [COUNT, None],
+        "min_samples_leaf": [COUNT],
         "l2_regularization": [NONNEGATIVE],
         "max_features": [_SHARE, StrOptions({"auto"})],
-        "max_thresholds": [_COUNT, StrOptions({"auto"}), None],
+        "max_thresholds": [COUNT, StrOptions({"auto"}), None],
         "grow_size": [_SHARE],
         "prunings": [StrOptions({"vote", "none"})],
         "monotonic_cst": ["array-like", dict, None],
@@ -485,13 +481,7 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         return slopes
 
     def _targets(self, y: Any) -> NDArray[Any]:
-        given = column_or_1d(y)
-        places, known = places_among(self.classes_, given)
-        if not known.all():
-            raise ValueError(
-                f"y_val must hold classes among {self.classes_}, got {np.unique(given[~known])}"
-            )
-        return places
+        return known_classes(self, "y_val", y)
 
     def _shares(self, scores: Float64) -> Float64:
         if self.n_classes_ == 1:

@@ -32,15 +32,14 @@ from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower, GrownForest
 from certree.progress import progress
 from certree.rows.training import Training, new_rows, training_rows
-from certree.signatures import NONNEGATIVE
+from certree.signatures import COUNT, NONNEGATIVE
 from certree.tree import threads
 
 LeavesName = Literal["auto", "plain", "refilled", "shrunk", "honest"]
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
 
-_COUNT = Interval(Integral, 1, None, closed="left")
 _SHARE = Interval(Real, 0, 1, closed="right")
-_FEATURES = [_COUNT, Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "log2"}), None]
+_FEATURES = [COUNT, Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "log2"}), None]
 
 # A progress bar advances by so many trees.
 _AT_A_TIME = 10
@@ -50,13 +49,13 @@ class TreeForest(KeepsParameters, BaseEstimator):
     """What forests share, whatever the target is."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [_COUNT],
-        "max_depth": [_COUNT, None],
+        "n_estimators": [COUNT],
+        "max_depth": [COUNT, None],
         "min_samples_split": [
             Interval(Integral, 2, None, closed="left"),
             Interval(Real, 0, 1, closed="right"),
         ],
-        "min_samples_leaf": [_COUNT, Interval(Real, 0, 1, closed="neither")],
+        "min_samples_leaf": [COUNT, Interval(Real, 0, 1, closed="neither")],
         "max_features": _FEATURES,
         "max_features_per_tree": _FEATURES,
         "min_impurity_decrease": [NONNEGATIVE],
@@ -66,7 +65,7 @@ class TreeForest(KeepsParameters, BaseEstimator):
         "max_samples": [
             None,
             Interval(Real, 0, 1, closed="right"),
-            Interval(Integral, 1, None, closed="left"),
+            COUNT,
         ],
         "oob_score": ["boolean", callable],
         "warm_start": ["boolean"],

@@ -27,6 +27,7 @@ from sklearn.utils.validation import (
     _check_y,
     check_array,
     check_is_fitted,
+    column_or_1d,
     validate_data,
 )
 
@@ -396,6 +397,17 @@ def new_rows(model: Any, X: Any) -> NDArray[Any]:
         return _matrix(model, X, reset=False)
     validate_data(model, X, reset=False, skip_check_array=True)
     return np.asarray(model.categories_.encode(X))
+
+
+def known_classes(model: Any, name: str, y: Any) -> NDArray[np.intp]:
+    """Places of classes in the ``classes_`` of a fitted classifier; others are an error."""
+    given = column_or_1d(y)
+    places, known = places_among(model.classes_, given)
+    if not known.all():
+        raise ValueError(
+            f"{name} must hold classes among {model.classes_}, got {np.unique(given[~known])}"
+        )
+    return places
 
 
 def one_row(x: ArrayLike) -> ArrayLike:
