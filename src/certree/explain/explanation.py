@@ -25,6 +25,26 @@ def scored_classes(classes: NDArray[Any]) -> list[Any]:
     return classes.tolist()[1:] if len(classes) == 2 else classes.tolist()
 
 
+def parts_of_classes(base: Float64, added: Float64, classes: NDArray[Any]) -> dict[str, Any]:
+    """The fields of an explanation that speak of the target: probabilities of classes."""
+    k = len(classes)
+    if k == 1:  # it has all, whatever a second one would have
+        base, added = np.ones(1), np.zeros((len(added), 1, added.shape[2]))
+    names = classes.tolist()
+    return {
+        "base": base[:k],
+        "contributions": added[:, :k],
+        "output_names": names,
+        "scale": "probability",
+    }
+
+
+def parts_of_numbers(base: Float64, added: Float64) -> dict[str, Any]:
+    """The same of numbers."""
+    names = ["prediction"]
+    return {"base": base, "contributions": added, "output_names": names, "scale": "target"}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
     """What each feature of some rows adds to what is predicted of them.
