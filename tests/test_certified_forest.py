@@ -338,6 +338,15 @@ def test_a_saved_forest_comes_back_with_its_certificates(n_classes, tmp_path):
         assert again.certificate_ == model.certificate_
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_explanations_sum_to_the_vote(n_classes):
+    X, y = noisy(n_classes=n_classes)
+    model = CertifiedForestClassifier(**SHORT).fit(X, y)
+    explanation = model.explain(X)
+    np.testing.assert_allclose(explanation.prediction, model.predict_proba(X), atol=1e-12)
+    assert np.abs(explanation.contributions[:, :, 0]).mean() > 0.1
+
+
 def test_proximity_counts_shared_leaves():
     X, y = load_iris(return_X_y=True)
     model = CertifiedForestClassifier(**SHORT).fit(X, y)

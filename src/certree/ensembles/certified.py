@@ -32,7 +32,7 @@ from certree.signatures import ROUNDS
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree, threads
-from certree.votes import vote
+from certree.votes import Voting, stopped_outcomes
 from certree.weights.node_weights import NodeWeights
 
 # Shares of the rows that grow a tree. Few are best where labels are noisy and rows out of both samples
@@ -120,13 +120,13 @@ class SampledTrees:
             yield laws, float(np.mean(list(nats))) - _LOG_SHARE
 
     def shares(self, laws: list[NodeWeights]) -> Float64:
-        """Share of each class in the vote of each tree, at all nodes; see `Vote`."""
-        grown = (stats for stats, _ in self.stats)
-        scores = [
-            vote(tree, stats, law).score
-            for tree, stats, law in zip(self.trees, grown, laws, strict=True)
-        ]
-        return np.concatenate(scores)
+        """Share of each class in the vote of each tree, as if what comes so far stopped there."""
+        shares = []
+        for tree, (grown, _), law in zip(self.trees, self.stats, laws, strict=True):
+            ballots = Voting("majority").ballots(tree, grown)
+            every = np.arange(tree.n_nodes)
+            shares.append(stopped_outcomes(tree, law, ballots.cast(tree, law), ballots, every))
+        return np.concatenate(shares)
 
     def overlaps(self, shares: Float64) -> Overlaps:
         """What rows out of samples say of trees that vote so."""
@@ -242,7 +242,8 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         Three bounds on the error of the vote, which hold together. What they observe is the error of
         those trees that each row is out of the sample of.
     trees_ : Trees
-        The trees. Leaves say shares of the classes in the vote, of two classes that of the second.
+        The trees. Leaves say shares of the classes in the vote, of two classes that of the second;
+        other nodes what they would be if all prunings that come as far stopped there.
     classes_ : ndarray of shape (K,)
         The classes.
     row_hashes_ : ndarray of uint64, or None
