@@ -3,5 +3,14 @@
 from certree.explain.explanation import Explanation
 from certree.explain.path import ExplainedCell
 from certree.explain.rules import Condition, Rule, Rules
+from certree.explain.shapley import banzhaf_values, shapley_values
 
-__all__ = ["Condition", "ExplainedCell", "Explanation", "Rule", "Rules"]
+__all__ = [
+    "Condition",
+    "ExplainedCell",
+    "Explanation",
+    "Rule",
+    "Rules",
+    "banzhaf_values",
+    "shapley_values",
+]

@@ -1,0 +1,123 @@
+"""A model as trees whose leaves say numbers that are added up: what games of features are played with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree._core import attribute, average_leaves, depths, find_leaves, pack_trees, sum_leaves
+from certree.arrays import Float64, Int32, Int64
+from certree.tree import LEAF
+
+
+class Columns(Protocol):
+    """Nodes of one tree, or of many one after the other; see `Tree`."""
+
+    @property
+    def feature(self) -> Int32: ...
+    @property
+    def threshold(self) -> Float64: ...
+    @property
+    def left(self) -> Int32: ...
+    @property
+    def missing_left(self) -> NDArray[np.bool_]: ...
+    @property
+    def category_start(self) -> Int64: ...
+    @property
+    def categories(self) -> Int32: ...
+
+
+@dataclass(frozen=True, eq=False)
+class SummedTrees:
+    """Trees, and what is added up of what their leaves say.
+
+    Parameters
+    ----------
+    columns : Columns
+        The nodes of all trees, M.
+    root : ndarray of int64, shape (T,)
+        First node of each tree.
+    value : ndarray of float64, shape (M, n_outputs)
+        What leaves say; of other nodes anything.
+    start : ndarray of float64, shape (n_outputs,)
+        What is added to it.
+    rows : ndarray of float64, shape (M,), or None
+        Rows of the fit in each node; None where a model does not keep them.
+    both : ndarray of bool, shape (M,), or None
+        Where rows that lack a value go both ways, by `rows`; None: nowhere.
+    parts : callable
+        Makes the fields of an explanation that speak of the target of a base, (n_outputs,), and what
+        is added to it, (n, n_outputs, p).
+    """
+
+    columns: Columns
+    root: Int64
+    value: Float64
+    start: Float64
+    rows: Float64 | None
+    both: NDArray[np.bool_] | None
+    parts: Callable[[Float64, Float64], dict[str, Any]]
+
+    @property
+    def n_outputs(self) -> int:
+        """How many numbers a leaf says."""
+        return self.value.shape[1]
+
+    @cached_property
+    def nodes(self) -> tuple[Any, ...]:
+        """The columns as the core takes them."""
+        own = self.columns
+        sides = own.missing_left.view(np.uint8)
+        return own.feature, own.threshold, own.left, sides, own.category_start, own.categories
+
+    @cached_property
+    def branches(self) -> tuple[Any, Any]:
+        """Where rows go both ways, and by which rows, as the core takes it."""
+        if self.both is None or not self.both.any():
+            return None, None
+        return self.both.view(np.uint8), self.rows
+
+    @cached_property
+    def depth(self) -> int:
+        """Cuts on the longest path."""
+        left = self.columns.left
+        return int(depths(left, np.ones(len(left), dtype=np.int32)).max(initial=0))
+
+    def outputs(self, X: NDArray[Any], n_threads: int) -> Float64:
+        """What is said of rows, (n, n_outputs)."""
+        # From nothing at inner nodes the changes along a path add up to what its leaf says.
+        is_leaf = self.columns.left == LEAF
+        said = np.where(is_leaf[:, None], self.value, 0.0)
+        attributed: Any = attribute  # whose overloads mypy does not tell apart behind a star
+        changes = attributed(*self.nodes, self.root, said, X, *self.branches, n_threads)
+        total: Float64 = changes.reshape(len(X), self.n_outputs, -1).sum(axis=2)
+        return total + said[self.root].sum(axis=0) + self.start
+
+    def expected(self, rows: Float64) -> Float64:
+        """What is said on average if rows of nodes, (M,), decide where rows go, (n_outputs,)."""
+        mean = average_leaves(self.columns.left, rows, np.ascontiguousarray(self.value))
+        total: Float64 = mean[self.root].sum(axis=0)
+        return total + self.start
+
+    def counted(self, X: NDArray[Any], n_threads: int) -> Float64:
+        """How many of some rows come to each node, (M,)."""
+        sets = self.columns.category_start, self.columns.categories
+        leaf = find_leaves(pack_trees(*self.nodes), *sets, self.root, X, n_threads)
+        nothing = np.zeros(len(X))
+        sums = sum_leaves(self.columns.left, self.root, ~leaf, nothing, None, 1, n_threads)
+        return np.ascontiguousarray(sums[:, 0])
+
+
+def summed_trees(model: Any) -> SummedTrees:
+    """The trees of a model, if their leaves say numbers that are added up."""
+    summed = getattr(model, "_summed_trees", None)
+    if summed is None:
+        raise TypeError(
+            "model must be a tree, vote, forest, boosted trees or AdaBoost of certree whose leaves "
+            f"predict shares or numbers, got {type(model).__name__}"
+        )
+    found: SummedTrees = summed()
+    return found
