@@ -8,6 +8,7 @@ exactly. Where features that are not known come from a background, its rows are 
 of a path that hold for them.
 """
 
+from collections.abc import Callable
 from math import ceil
 from typing import Any, Literal
 
@@ -17,12 +18,25 @@ from numpy.typing import ArrayLike, NDArray
 from certree._core import values_of_features
 from certree.arrays import Float64
 from certree.explain.explanation import Explanation
-from certree.explain.summed import SummedTrees, summed_trees
+from certree.explain.summed import SummedTrees, summable, summed_trees
 from certree.rows.training import names_of_features, new_rows, rows_and_values
 from certree.signatures import checked
 from certree.tree import threads
 
+# Points in 0 .. 1 at which features are known, and their weights, for paths of so many features.
+Mixture = Callable[[int], tuple[Float64, Float64]]
 Perturbation = Literal["auto", "tree_path_dependent", "interventional"]
+
+
+def legendre(n_features: int) -> tuple[Float64, Float64]:
+    """Points in 0 .. 1 and weights that integrate what paths of so many features make."""
+    point, weight = np.polynomial.legendre.leggauss(max(1, ceil(n_features / 2)))
+    return (point + 1) / 2, weight / 2
+
+
+def halves(_: int) -> tuple[Float64, Float64]:
+    """All sets of features alike."""
+    return np.array([0.5]), np.ones(1)
 
 
 @checked
@@ -83,7 +97,7 @@ def shapley_values(
     >>> bool(abs(explained.prediction[:, 0] - model.predict(X[:3])).max() < 1e-9)
     True
     """
-    return _explained(model, X, background, feature_perturbation, _legendre)
+    return _explained(model, X, background, feature_perturbation, legendre)
 
 
 @checked
@@ -130,44 +144,49 @@ def banzhaf_values(
     >>> banzhaf_values(model, X[:3], X).additive
     False
     """
-    return _explained(model, X, background, feature_perturbation, _halves)
-
-
-def _legendre(n_features: int) -> tuple[Float64, Float64]:
-    """Points in 0 .. 1 and weights that integrate what paths of so many features make."""
-    point, weight = np.polynomial.legendre.leggauss(max(1, ceil(n_features / 2)))
-    return (point + 1) / 2, weight / 2
-
-
-def _halves(_: int) -> tuple[Float64, Float64]:
-    """All sets of features alike."""
-    return np.array([0.5]), np.ones(1)
+    return _explained(model, X, background, feature_perturbation, halves)
 
 
 def _explained(
-    model: Any, X: Any, background: Any, perturbation: Perturbation, mixture: Any
+    model: Any, X: Any, background: Any, perturbation: Perturbation, mixture: Mixture
 ) -> Explanation:
+    model = summable(model)
     summed = summed_trees(model)
     rows, values = rows_and_values(model, X)
     others = None if background is None else new_rows(model, background)
     if others is not None and others.dtype != rows.dtype:
         rows, others = rows.astype(np.float64), others.astype(np.float64)
     n_threads = threads(model.n_jobs)
-    both, cover = summed.branches
     if others is not None and perturbation != "tree_path_dependent":
         base = summed.outputs(others, n_threads).mean(axis=0)
+        added = values_by(summed, rows, others, mixture, n_threads)
     else:
-        cover, others = _cover(summed, others, perturbation, n_threads), None
+        cover = _cover(summed, others, perturbation, n_threads)
         base = summed.expected(cover)
-    p = rows.shape[1]
-    valued: Any = values_of_features  # whose overloads mypy does not tell apart behind a star
-    points = mixture(min(summed.depth, p))
-    value = np.ascontiguousarray(summed.value)
-    added = valued(*summed.nodes, summed.root, value, rows, others, both, cover, *points, n_threads)
-    parts = summed.parts(base, added.reshape(len(rows), summed.n_outputs, p))
-    additive = mixture is _legendre
+        added = values_by(summed.with_rows(cover), rows, None, mixture, n_threads)
+    parts = summed.parts(base, added)
+    additive = mixture is legendre
     names = names_of_features(model)
     return Explanation(feature_names=names, values=values, additive=additive, **parts)
+
+
+def values_by(
+    summed: SummedTrees,
+    X: NDArray[Any],
+    background: NDArray[Any] | None,
+    mixture: Mixture,
+    n_threads: int,
+) -> Float64:
+    """Values of the features of rows, (n, n_outputs, p), by a background or by the rows of nodes."""
+    p = X.shape[1]
+    both = summed.branches[0]
+    valued: Any = values_of_features  # whose overloads mypy does not tell apart behind a star
+    points = mixture(min(summed.depth, p))
+    rows = summed.rows if background is None or both is not None else None
+    value = np.ascontiguousarray(summed.value)
+    games = X, background, both, rows
+    added: Float64 = valued(*summed.nodes, summed.root, value, *games, *points, n_threads)
+    return added.reshape(len(X), summed.n_outputs, p)
 
 
 def _cover(

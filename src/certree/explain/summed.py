@@ -1,15 +1,24 @@
 """A model as trees whose leaves say numbers that are added up: what games of features are played with."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import attribute, average_leaves, depths, find_leaves, pack_trees, sum_leaves
+from certree._core import (
+    add_trees,
+    attribute,
+    average_leaves,
+    depths,
+    find_leaves,
+    pack_trees,
+    sum_leaves,
+)
 from certree.arrays import Float64, Int32, Int64
+from certree.fitted import state_of
 from certree.tree import LEAF
 
 
@@ -66,12 +75,22 @@ class SummedTrees:
         """How many numbers a leaf says."""
         return self.value.shape[1]
 
+    def with_rows(self, rows: Float64) -> "SummedTrees":
+        """The same with other rows of nodes, (M,)."""
+        return replace(self, rows=rows)
+
     @cached_property
     def nodes(self) -> tuple[Any, ...]:
         """The columns as the core takes them."""
         own = self.columns
         sides = own.missing_left.view(np.uint8)
         return own.feature, own.threshold, own.left, sides, own.category_start, own.categories
+
+    @cached_property
+    def _packed(self) -> tuple[Any, ...]:
+        """The trees as walks take them."""
+        sets = self.columns.category_start, self.columns.categories
+        return pack_trees(*self.nodes), *sets, self.root
 
     @cached_property
     def branches(self) -> tuple[Any, Any]:
@@ -88,12 +107,16 @@ class SummedTrees:
 
     def outputs(self, X: NDArray[Any], n_threads: int) -> Float64:
         """What is said of rows, (n, n_outputs)."""
+        n, own = len(X), np.ascontiguousarray(self.value)
+        both = self.branches
+        if both[0] is None:
+            start, last = np.repeat(self.start[:, None], n, axis=1), len(self.root)
+            return add_trees(*self._packed, own, 0, last, X, start, n_threads).T
         # From nothing at inner nodes the changes along a path add up to what its leaf says.
-        is_leaf = self.columns.left == LEAF
-        said = np.where(is_leaf[:, None], self.value, 0.0)
+        said = np.where(self.columns.left[:, None] == LEAF, own, 0.0)
         attributed: Any = attribute  # whose overloads mypy does not tell apart behind a star
-        changes = attributed(*self.nodes, self.root, said, X, *self.branches, n_threads)
-        total: Float64 = changes.reshape(len(X), self.n_outputs, -1).sum(axis=2)
+        changes = attributed(*self.nodes, self.root, said, X, *both, n_threads)
+        total: Float64 = changes.reshape(n, self.n_outputs, -1).sum(axis=2)
         return total + said[self.root].sum(axis=0) + self.start
 
     def expected(self, rows: Float64) -> Float64:
@@ -104,20 +127,23 @@ class SummedTrees:
 
     def counted(self, X: NDArray[Any], n_threads: int) -> Float64:
         """How many of some rows come to each node, (M,)."""
-        sets = self.columns.category_start, self.columns.categories
-        leaf = find_leaves(pack_trees(*self.nodes), *sets, self.root, X, n_threads)
+        leaf = find_leaves(*self._packed, X, n_threads)
         nothing = np.zeros(len(X))
         sums = sum_leaves(self.columns.left, self.root, ~leaf, nothing, None, 1, n_threads)
         return np.ascontiguousarray(sums[:, 0])
 
 
-def summed_trees(model: Any) -> SummedTrees:
-    """The trees of a model, if their leaves say numbers that are added up."""
-    summed = getattr(model, "_summed_trees", None)
-    if summed is None:
+def summable(model: Any) -> Any:
+    """A model as it is now, if it has trees whose leaves say numbers that are added up."""
+    if not hasattr(model, "_summed_trees"):
         raise TypeError(
             "model must be a tree, vote, forest, boosted trees or AdaBoost of certree whose leaves "
             f"predict shares or numbers, got {type(model).__name__}"
         )
-    found: SummedTrees = summed()
+    return state_of(model)
+
+
+def summed_trees(model: Any) -> SummedTrees:
+    """The trees of such a model."""
+    found: SummedTrees = model._summed_trees()
     return found

@@ -34,9 +34,8 @@ struct Paths {
 
 Paths paths_of(const TreesView& trees, std::size_t t) {
   const auto first = static_cast<std::size_t>(trees.root[t]);
-  const std::size_t last =
-      t + 1 < trees.root.size() ? static_cast<std::size_t>(trees.root[t + 1])
-                                : trees.nodes.left.size();
+  const std::size_t last = t + 1 < trees.root.size() ? static_cast<std::size_t>(trees.root[t + 1])
+                                                     : trees.nodes.left.size();
   const std::size_t m = last - first;
   Paths paths;
   paths.root = first;
@@ -71,8 +70,8 @@ std::vector<Paths> paths_of_all(const TreesView& trees, int n_threads) {
   return paths;
 }
 
-// Calls say(side, part) for each child of node u that a row goes on to, 0 or 1, with the part of the
-// row that does.
+// Calls say(side, part) for each child of node u that a row goes on to, 0 or 1, with the part of
+// the row that does.
 template <class Real, class Steps, class Say>
 CERTREE_INLINE void go_from(const TreesView& trees, const Steps& steps, const Branches& branches,
                             const Paths& paths, std::size_t u, const Real* x, const Say& say) {

@@ -129,7 +129,7 @@ std::vector<double> chances_by_cover(const Paths& paths, std::span<const double>
     const auto left = static_cast<std::size_t>(paths.left[u]);
     const std::int32_t e = paths.before[left];
     const double above = e < 0 ? 1.0 : chance[static_cast<std::size_t>(e)];
-    const double *const own = rows.data() + paths.root + left;
+    const double* const own = rows.data() + paths.root + left;
     // Halves: the sum of both may be beyond float64.
     const double first = own[0] / 2, whole = first + own[1] / 2;
     const double share = whole > 0.0 ? first / whole : 0.5;
@@ -377,8 +377,8 @@ void values_by_cover(const TreesView& trees, const Branches& branches, Table<con
 
 namespace {
 
-// The values of a tree by each row of the background in turn, where rows go both ways, or paths have
-// more features than a word has bits.
+// The values of a tree by each row of the background in turn, where rows go both ways, or paths
+// have more features than a word has bits.
 template <class Real, class Steps>
 void add_pairs(const TreesView& trees, const Steps& steps, const Branches& branches,
                const Paths& paths, const Table<const Real>& X, const Table<const Real>& background,
@@ -414,8 +414,8 @@ void values_by_background(const TreesView& trees, const Branches& branches, Tabl
   const Changes changes(mixture, std::min(most, kMostSlots));
   // A row's values do not depend on who is in its block.
   constexpr std::int64_t kMostRows = 2048;
-  const std::int64_t n_blocks = std::max<std::int64_t>(
-      std::min<std::int64_t>(n_threads, X.n_rows), (X.n_rows + kMostRows - 1) / kMostRows);
+  const std::int64_t n_blocks = std::max<std::int64_t>(std::min<std::int64_t>(n_threads, X.n_rows),
+                                                       (X.n_rows + kMostRows - 1) / kMostRows);
   with_steps(trees.nodes, [&](const auto& steps) {
     parallel_for(n_blocks, n_threads, [&](std::int64_t b) {
       const std::int64_t first = X.n_rows * b / n_blocks, last = X.n_rows * (b + 1) / n_blocks;
