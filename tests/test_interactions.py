@@ -155,11 +155,11 @@ def test_shares_as_words_and_frames():
     assert found.total == 10
     assert np.array_equal(found.matrix(), [[0.3, 0, 0], [0, 0, 0.4], [0, 0.4, 0.1]])
     assert str(found).splitlines() == [
-        "                       share of the variance, 10",
-        "b & c                                      40.0%",
-        "a                                          30.0%",
-        "c                                          10.0%",
-        "three features or more           20.0% +- 1.00%",
+        "                        share of the variance, 10",
+        "b & c                                       40.0%",
+        "a                                           30.0%",
+        "c                                           10.0%",
+        "three features or more            20.0% +- 1.00%",
     ]
     assert found._repr_html_().count("<tr>") == 5
     frame = found.to_frame()

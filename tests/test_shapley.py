@@ -24,6 +24,7 @@ from certree import (
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
+    Tree,
     TreeForestClassifier,
     TreeForestRegressor,
 )
@@ -142,15 +143,9 @@ def deep(p=70, seed=0):
     # Odd nodes are leaves, even ones go on: their children are the next two.
     feature = np.array([v // 2 if child >= 0 else 0 for v, child in enumerate(left)])
     m = len(left)
-    tree = certree_tree(feature, np.zeros(m), np.array(left), p)
+    tree = Tree(feature, np.zeros(m), np.array(left), np.ones(m, dtype=np.int32), p)
     value = random.normal(size=(m, 1))
     return tree, value, sums(tree, random.integers(1, 9, m).astype(float))
-
-
-def certree_tree(feature, threshold, left, p):
-    from certree import Tree
-
-    return Tree(feature, threshold, left, np.ones(len(left), dtype=np.int32), p)
 
 
 def test_paths_of_many_features():
@@ -160,9 +155,9 @@ def test_paths_of_many_features():
     X, background = random.normal(size=(2, 5, 70))
     # The first few features lead somewhere; most rows leave the path early.
     X[0] = background[0] = 1.0
-    for others, base in ((None, own.expected(own.rows)), (background, None)):
+    before = own.outputs(background, 1).mean(axis=0)
+    for others, base in ((None, own.expected(own.rows)), (background, before)):
         added = values_by(own, X, others, legendre, 1)
-        base = own.outputs(background, 1).mean(axis=0) if base is None else base
         np.testing.assert_allclose(added.sum(axis=2) + base, own.outputs(X, 1), atol=1e-10)
 
 

@@ -211,16 +211,10 @@ def shares_of(
     cells = cells_of(summed, X, max_bins)
     few = int((summed.columns.left == LEAF).sum()) <= LEAVES
     draws = cells.drawn(0 if few else n_draws, np.random.default_rng(random_state))
-    single, first, second, paired, fitted, total = interactions(
-        *summed.nodes,
-        summed.root,
-        np.ascontiguousarray(summed.value),
-        *summed.branches,
-        cells.value,
-        cells.mass,
-        draws,
-        few,
-        n_threads,
+    value = np.ascontiguousarray(summed.value)
+    dividing: Any = interactions  # mypy does not count what stands behind a star
+    single, first, second, paired, fitted, total = dividing(
+        *summed.nodes, summed.root, value, *summed.branches, *cells, draws, few, n_threads
     )
     higher, error = max(total - float(single.sum() + paired.sum()), 0.0), 0.0
     if not few:
@@ -284,7 +278,7 @@ def _cells_of_one(
     """A value and the probability of each cell of a feature; without cuts all values differ."""
     known = np.sort(x[~np.isnan(x)])
     cell = known if cuts is None else np.searchsorted(cuts, known)
-    begin = np.flatnonzero(np.diff(cell, prepend=-1))
+    begin = np.unique(cell, return_index=True)[1]
     if cuts is not None and max_bins is not None and len(begin) > max_bins:
         wanted = np.arange(max_bins) * len(known) / max_bins
         begin = np.unique(begin[np.searchsorted(begin, wanted).clip(max=len(begin) - 1)])

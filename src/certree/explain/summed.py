@@ -1,9 +1,9 @@
-"""A model as trees whose leaves say numbers that are added up: what games of features are played with."""
+"""A model as trees whose leaves say numbers that are added up."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,31 +12,13 @@ from certree._core import (
     add_trees,
     attribute,
     average_leaves,
-    depths,
     find_leaves,
     pack_trees,
     sum_leaves,
 )
-from certree.arrays import Float64, Int32, Int64
+from certree.arrays import Float64, Int64
 from certree.fitted import state_of
 from certree.tree import LEAF
-
-
-class Columns(Protocol):
-    """Nodes of one tree, or of many one after the other; see `Tree`."""
-
-    @property
-    def feature(self) -> Int32: ...
-    @property
-    def threshold(self) -> Float64: ...
-    @property
-    def left(self) -> Int32: ...
-    @property
-    def missing_left(self) -> NDArray[np.bool_]: ...
-    @property
-    def category_start(self) -> Int64: ...
-    @property
-    def categories(self) -> Int32: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +27,8 @@ class SummedTrees:
 
     Parameters
     ----------
-    columns : Columns
-        The nodes of all trees, M.
+    columns : Tree or Trees
+        The nodes of all trees, M; children are numbered among all of them.
     root : ndarray of int64, shape (T,)
         First node of each tree.
     value : ndarray of float64, shape (M, n_outputs)
@@ -62,7 +44,7 @@ class SummedTrees:
         is added to it, (n, n_outputs, p).
     """
 
-    columns: Columns
+    columns: Any
     root: Int64
     value: Float64
     start: Float64
@@ -101,9 +83,12 @@ class SummedTrees:
 
     @cached_property
     def depth(self) -> int:
-        """Cuts on the longest path."""
-        left = self.columns.left
-        return int(depths(left, np.ones(len(left), dtype=np.int32)).max(initial=0))
+        """Cuts on the longest path; -1 without trees."""
+        left, nodes, depth = self.columns.left, self.root, -1
+        while len(nodes):
+            children = left[nodes[left[nodes] != LEAF]]
+            nodes, depth = np.concatenate([children, children + 1]), depth + 1
+        return depth
 
     def outputs(self, X: NDArray[Any], n_threads: int) -> Float64:
         """What is said of rows, (n, n_outputs)."""
@@ -111,10 +96,12 @@ class SummedTrees:
         both = self.branches
         if both[0] is None:
             start, last = np.repeat(self.start[:, None], n, axis=1), len(self.root)
-            return add_trees(*self._packed, own, 0, last, X, start, n_threads).T
+            adding: Any = add_trees  # whose overloads mypy does not tell apart behind a star
+            scores: Float64 = adding(*self._packed, own, 0, last, X, start, n_threads)
+            return scores.T
         # From nothing at inner nodes the changes along a path add up to what its leaf says.
         said = np.where(self.columns.left[:, None] == LEAF, own, 0.0)
-        attributed: Any = attribute  # whose overloads mypy does not tell apart behind a star
+        attributed: Any = attribute
         changes = attributed(*self.nodes, self.root, said, X, *both, n_threads)
         total: Float64 = changes.reshape(n, self.n_outputs, -1).sum(axis=2)
         return total + said[self.root].sum(axis=0) + self.start
@@ -127,7 +114,8 @@ class SummedTrees:
 
     def counted(self, X: NDArray[Any], n_threads: int) -> Float64:
         """How many of some rows come to each node, (M,)."""
-        leaf = find_leaves(*self._packed, X, n_threads)
+        finding: Any = find_leaves
+        leaf = finding(*self._packed, X, n_threads)
         nothing = np.zeros(len(X))
         sums = sum_leaves(self.columns.left, self.root, ~leaf, nothing, None, 1, n_threads)
         return np.ascontiguousarray(sums[:, 0])
