@@ -1,0 +1,26 @@
+"""Numbers in words, as pictures and pages say them."""
+
+import math
+
+
+def percent(share: float) -> str:
+    """A share in percent, with a digit after the point only where it would read 0 or 100."""
+    whole, finer = f"{100 * share:.0f}", f"{100 * share:.1f}"
+    is_near = whole in ("0", "100") and finer not in ("0.0", "100.0")
+    return f"{finer if is_near else whole} %"
+
+
+def rounded_up(bound: float) -> str:
+    """A bound in percent; a promise must not become stronger in print."""
+    return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f} %"
+
+
+def to_four_digits(number: float) -> str:
+    """A number to at least four digits, without an exponent where it is of everyday size."""
+    return f"{number:,.0f}" if 1e4 <= abs(number) < 1e9 else f"{number:.4g}"
+
+
+def in_words(number: float, unit: str = "row") -> str:
+    """A number of rows, which need not be whole, or of something else."""
+    words = f"{number:,.0f}" if float(number).is_integer() else f"{number:,.4g}"
+    return f"{words} {unit}{'' if number == 1 else 's'}"
