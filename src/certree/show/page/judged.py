@@ -1,0 +1,87 @@
+"""A model with the rows that judge it, asked once for all parts of a page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from certree.arrays import Float64
+from certree.rows.hashes import n_known
+from certree.rows.training import new_rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """A model, rows that it is asked about, and its answers.
+
+    Parameters
+    ----------
+    model : fitted estimator of certree
+        The model.
+    X : array-like of shape (n, p)
+        Rows, as they were given.
+    coded : ndarray of shape (n, p)
+        The same as the model's trees see them: numbers, and codes of categories.
+    y : ndarray of shape (n,)
+        Their classes or numbers.
+    predicted : ndarray of shape (n,)
+        What the model predicts.
+    shares : ndarray of shape (n, K), or None
+        Probabilities of the classes; None: the target is a number.
+    """
+
+    model: Any
+    X: Any
+    coded: NDArray[Any]
+    y: NDArray[Any]
+    predicted: NDArray[Any]
+    shares: Float64 | None
+
+    @classmethod
+    def of(cls, model: Any, X: ArrayLike, y: ArrayLike) -> "Judged":
+        """Ask a model about rows.
+
+        Raises
+        ------
+        TypeError
+            If the model is no classifier or regressor of certree.
+        ValueError
+            If rows and targets do not go together.
+        """
+        if not hasattr(type(model), "categories_") and not type(model).__module__.startswith(
+            "certree."
+        ):
+            raise TypeError(f"model must be an estimator of certree, got {type(model).__name__}")
+        check_is_fitted(model)
+        truth: NDArray[Any] = column_or_1d(y)
+        if is_regressor(model):
+            truth = truth.astype(np.float64)
+        coded = new_rows(model, X)
+        check_consistent_length(coded, truth)
+        shares = model.predict_proba(X) if is_classifier(model) else None
+        return cls(model, X, coded, truth, np.asarray(model.predict(X)), shares)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    @property
+    def classes(self) -> list[Any]:
+        """The classes of the model; none if the target is a number."""
+        return [] if self.shares is None else list(self.model.classes_.tolist())
+
+    @property
+    def n_repeated(self) -> int | None:
+        """How many rows also occur among those of the fit; None: the model does not know."""
+        hashes = getattr(self.model, "row_hashes_", None)
+        return None if hashes is None else n_known(self.coded, hashes)
+
+    def rows(self, indices: Sequence[int] | NDArray[np.intp]) -> Any:
+        """Some of the rows as they were given."""
+        return _safe_indexing(self.X, np.asarray(indices))
