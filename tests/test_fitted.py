@@ -92,7 +92,7 @@ def questions(model):
     """Every public method and property that reads a fit, as functions of the model."""
     X = tables(model)[0][0]
     given = {
-        "explain": (X[0],),
+        "path": (X[0],),
         "predict_selective": (X, 0.1),
         "certify": (),
         "margins": (X, tables(model)[0][1][:1].repeat(len(X))),

@@ -290,7 +290,9 @@ CALLS = [
     ),
     (certree.load, {"path": "nowhere.certree"}),
     (FITTED.export_text, {"max_leaves": 4}),
-    (FITTED.explain, {"x": X[0]}),
+    (FITTED.path, {"x": X[0]}),
+    (FITTED.explain, {"X": X}),
+    (FITTED.rules, {"max_leaves": 4}),
     (FITTED.predict, {"X": X}),
     (show.plot_tree, {"model": FITTED, "max_leaves": 4}),
 ]

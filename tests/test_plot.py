@@ -29,10 +29,12 @@ from certree.experiments.figure2 import Curve
 from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
 from certree.experiments.rates import RULES, Rate, shrinking
 from certree.experiments.table2 import PAPER, Line, Mean
+from certree.explain import Explanation
 from certree.show import (
     plot_adaboost,
     plot_calibration,
     plot_certificate,
+    plot_explanation,
     plot_figure2,
     plot_importance,
     plot_loss,
@@ -682,3 +684,80 @@ def test_the_loss_of_other_rows_is_drawn_by_round():
         plot_loss(model, X)
     with pytest.raises(TypeError, match="model must be a BoostedTrees"):
         plot_loss(SOME)
+
+
+# -- explanations ----------------------------------------------------------------------------------
+
+
+def explained():
+    return Explanation(
+        base=np.array([0.75, 0.25]),
+        contributions=np.array([[[-0.1, 0.0, 0.02, -0.4], [0.1, 0.0, -0.02, 0.4]]]),
+        feature_names=["$a$", "b", "c", "d"],
+        output_names=["no", "yes"],
+        values=np.array([["<x>", 1, 2.5, None]], dtype=object),
+        scale="probability",
+    )
+
+
+def test_an_explanation_leads_from_the_base_to_the_prediction():
+    figure = plot_explanation(explained())
+    (ax,) = figure.axes
+    starts = [bar.get_x() for bar in ax.patches]
+    widths = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(widths, [0.4, 0.1, -0.02])
+    np.testing.assert_allclose(starts, [0.25, 0.65, 0.75])
+    assert [text.get_text() for text in ax.get_yticklabels()] == [
+        "base",
+        "d = missing",
+        "$a$ = <x>",
+        "c = 2.5",
+    ]
+    assert [text.get_text() for text in ax.texts] == ["0.25", "+0.40", "+0.10", "-0.02"]
+    up, _, down = (bar.get_facecolor() for bar in ax.patches)
+    assert up != down
+    assert ax.get_title(loc="left") == "yes: 73 %, most of all by d = missing"
+    assert ax.get_xlabel() == "probability of yes"
+    assert drawn(figure)
+
+
+def test_what_is_left_of_an_explanation_is_one_bar():
+    (ax,) = plot_explanation(explained(), output="no", max_features=1).axes
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], [-0.4, -0.08])
+    assert ax.get_yticklabels()[-1].get_text() == "2 others"
+    assert ax.get_title(loc="left").startswith("no: 27 %")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SOME,
+        certree.PACBayesTreeRegressor(random_state=0),
+        BoostedTreesClassifier(max_iter=5, random_state=0),
+        TreeForestClassifier(3, random_state=0),
+        certree.NaiveBayesClassifier(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_explanations_of_models_end_at_what_they_predict(model):
+    model = clone(model).fit(X, Y)
+    explanation = model.explain(X)
+    for row in (0, -1):
+        figure = plot_explanation(explanation, row)
+        (ax,) = figure.axes
+        one = explanation.prediction[row]
+        end = ax.patches[-1].get_x() + ax.patches[-1].get_width()
+        assert end == pytest.approx(one.max())
+        assert drawn(figure)
+
+
+def test_what_is_not_explained_is_refused():
+    for row in (1, -2):
+        with pytest.raises(ValueError, match=f"row must be one of 1 rows, got {row}"):
+            plot_explanation(explained(), row)
+    with pytest.raises(ValueError, match=r"output must be one of \['no', 'yes'\], got 'maybe'"):
+        plot_explanation(explained(), output="maybe")
+    with pytest.raises(ValueError, match="max_features must be at least 1"):
+        plot_explanation(explained(), max_features=0)
+    with pytest.raises(TypeError, match="explanation must be an Explanation"):
+        plot_explanation(clone(SOME).fit(X, Y))

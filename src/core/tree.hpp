@@ -69,7 +69,8 @@ void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<s
 
 // How rows that lack a value are sent on.
 struct Branches {
-  std::span<const std::uint8_t> both;  // (m,) whether they go both ways where they lack the value
+  // (m,) whether they go both ways where they lack the value; empty: nowhere
+  std::span<const std::uint8_t> both;
   std::span<const double> rows;        // (m,) rows by which the children share them
 };
 

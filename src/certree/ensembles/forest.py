@@ -17,6 +17,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from certree._core import average_leaves
 from certree.arrays import Float64, Int64
 from certree.ensembles.forest_importances import (
     impurity_importances,
@@ -27,11 +28,18 @@ from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, shares_of, unit_of
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.trees import Trees
+from certree.explain.explanation import Explanation
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower, GrownForest
 from certree.progress import progress
-from certree.rows.training import Training, new_rows, training_rows
+from certree.rows.training import (
+    Training,
+    names_of_features,
+    new_rows,
+    rows_and_values,
+    training_rows,
+)
 from certree.signatures import COUNT, NONNEGATIVE
 from certree.tree import threads
 
@@ -82,6 +90,7 @@ class TreeForest(KeepsParameters, BaseEstimator):
     _seed: int
     _origin: int
     _importances: Float64
+    _rows: Float64
     # What nodes sum up to, if further trees may be asked for; else all are grown again.
     _kept: Float64 | None
 
@@ -244,8 +253,15 @@ class TreeForest(KeepsParameters, BaseEstimator):
         else:
             drawn = leaves.shrinkage * unit_of(rows.weight)
             value = said_by(trees, sums, drawn, threads(self.n_jobs))
-        self.trees_, self.leaves_ = replace(trees, value=self._rounded(value)), leaves
+        self._set_trees(replace(trees, value=self._rounded(value)), sums[:, 0])
+        self.leaves_ = leaves
         self._kept = sums if self.warm_start else None
+
+    def _set_trees(self, trees: Trees, rows: Float64) -> None:
+        """Set trees whose leaves have values; other nodes get the means below, by rows (M,)."""
+        # As files hold them.
+        self._rows = rows.astype(np.float32).astype(np.float64)
+        self.trees_ = replace(trees, value=average_leaves(trees.left, self._rows, trees.value))
 
     _judged_name: ClassVar[str]
     _classes: ClassVar[bool]
@@ -340,6 +356,33 @@ class TreeForest(KeepsParameters, BaseEstimator):
         return shared / len(self.trees_)
 
     # -- inspection --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
+        """The fields of an explanation that speak of the target, of what trees say on average."""
+
+    @reads_state
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Say how much each feature adds to what trees say of each row on average.
+
+        Every cut on the path of a row through a tree leads from the mean of all leaves below it, each
+        with the rows in the tree's bag, to the mean of those that are left. The change belongs to the
+        feature that is compared. Sums are exact; they are no Shapley values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        Explanation
+            Contributions to the number, or to the averaged probabilities before their power.
+        """
+        rows, values = rows_and_values(self, X)
+        base, added = self.trees_.contributions(rows, threads(self.n_jobs))
+        parts = self._explained(base / len(self.trees_), added / len(self.trees_))
+        return Explanation(feature_names=names_of_features(self), values=values, **parts)
 
     @property
     @reads_state
@@ -489,7 +532,8 @@ class TreeForestClassifier(ClassifierMixin, TreeForest):
     classes_ : ndarray of shape (K,)
         The classes.
     trees_ : Trees
-        The trees. Leaves say shares of the classes, of two classes that of the second.
+        The trees. Leaves say shares of the classes, of two classes that of the second; other nodes the
+        mean of the leaves below, by the rows in the tree's bag.
     leaves_ : Leaves
         What leaves say, and the power of the averaged probabilities.
     feature_importances_ : ndarray of shape (p,)
@@ -593,6 +637,19 @@ class TreeForestClassifier(ClassifierMixin, TreeForest):
             return np.where(np.isnan(mean), np.nan, 1.0)
         raised: Float64 = shares_of(mean) ** leaves.power
         return raised / raised.sum(axis=1, keepdims=True)
+
+    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
+        if self.n_classes_ == 1:
+            base, added = np.ones(1), np.zeros_like(added)
+        elif self.n_classes_ == 2:  # only the second class has an output
+            base = np.append(1 - base, base)
+            added = np.concatenate([-added, added], axis=1)
+        return {
+            "base": base,
+            "contributions": added,
+            "output_names": self.classes_.tolist(),
+            "scale": "probability",
+        }
 
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -759,6 +816,14 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         if callable(self.oob_score):
             return self.oob_score(y, said)
         return float(r2_score(y, said, sample_weight=weight)) if len(y) > 1 else np.nan
+
+    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
+        return {
+            "base": base,
+            "contributions": added,
+            "output_names": ["prediction"],
+            "scale": "target",
+        }
 
     @reads_state
     def predict(self, X: ArrayLike) -> Float64:

@@ -37,7 +37,7 @@ from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree, threads
 from certree.tune import Candidate, GrownFold, Mixture, Objective, tune
-from certree.votes import Kind, Vote, Voting
+from certree.votes import Ballots, Kind, SparseBallots, Vote, Voting
 from certree.weights.node_weights import NodeWeights
 
 
@@ -282,6 +282,12 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
 
     def _voting(self) -> Voting:
         return voting_of(self.vote, self._slopes())
+
+    def _ballots(self) -> Ballots | SparseBallots:
+        if self.certificate_.method not in ("hold_out", "hold_out_mean"):
+            return super()._ballots()
+        # The pruning of the growing rows predicts, by their shares.
+        return Voting("mean", slopes=self._slopes()).ballots(self.tree_, self.stats_)
 
     def _deploy(self, tree: Tree, deployed: Deployed, laws: Mixture | None) -> None:
         """Set the fitted attributes."""

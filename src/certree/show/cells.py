@@ -15,9 +15,9 @@ from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import TreeForest
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.explain import Branch, Explainer
+from certree.explain.path import Branch, Explainer
 from certree.fitted import state_of
-from certree.rows.training import new_rows
+from certree.rows.training import names_of_features, new_rows
 from certree.show.words import percent, to_four_digits
 from certree.tree import Tree, threads
 from certree.weights.node_weights import pruning_of
@@ -123,12 +123,6 @@ def cells_of(model: Any, number: int = 0, X: ArrayLike | None = None) -> Cells:
     raise TypeError(f"model must be an estimator of certree with a tree, got {shortened(model)}")
 
 
-def feature_names(model: Any) -> list[str]:
-    """Names of a model's features."""
-    names = getattr(model, "feature_names_in_", None)
-    return [f"x[{j}]" for j in range(model.n_features_in_)] if names is None else list(names)
-
-
 def _of_vote(model: Any, X: ArrayLike | None) -> Cells:
     explainer: Explainer = model._explainer()
     tree = explainer.tree
@@ -157,7 +151,7 @@ def _of_ensemble(model: Any, number: int, X: ArrayLike | None) -> Cells:
     sets = None if model.categories_ is None else model.categories_.names
     all_splits = pruning_of(tree, ~tree.is_leaf)
     mean = _means(tree, rows, value)
-    explainer = Explainer(tree, rows, all_splits, feature_names(model), mean.__getitem__, sets)
+    explainer = Explainer(tree, rows, all_splits, names_of_features(model), mean.__getitem__, sets)
     return Cells(explainer, mean, outputs, scale)
 
 

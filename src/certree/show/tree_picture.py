@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.explain import Branch
+from certree.explain.path import Branch
+from certree.explain.words import rows_in_words
 from certree.extras import needed
-from certree.show.cells import Cells, cells_of, feature_names
+from certree.rows.training import names_of_features
+from certree.show.cells import Cells, cells_of
 from certree.show.style import (
     CLASSES,
     DIVERGING,
@@ -24,7 +26,7 @@ from certree.show.style import (
     new_figure,
     styled,
 )
-from certree.show.words import in_words, percent
+from certree.show.words import counted, percent
 
 # Inches: of a line of words, between nodes, of a box, and at most from one level to the next.
 _LINE, _GAP, _BOX, _STEP = 0.15, 0.07, 0.12, 1.25
@@ -161,12 +163,12 @@ def _draw_box(ax: Any, node: _Node, cells: Cells, colour: Any) -> None:
     # Rules above the line that leads to the children, predictions below.
     rule = ax.text(x, node.y, "\n".join(node.rule), va="bottom", linespacing=1.25, **style)
     rule.set_gid("rule")
-    said = f"{cells.words(number)} · {in_words(branch.cell.rows)}"
+    said = f"{cells.words(number)} · {rows_in_words(branch.cell.rows)}"
     bold = ax.text(x, node.y, said, va="top", weight="bold", **style)
     bold.set_gid("prediction")
     if branch.hidden:
         beside = {"xycoords": bold, "xy": (1, 1), "va": "top", "color": FAINT}
-        ax.annotate(f"  {in_words(cells.leaves_below[number], 'cell')} inside", **beside, **style)
+        ax.annotate(f"  {counted(cells.leaves_below[number], 'cell')} inside", **beside, **style)
 
 
 def _colours(cells: Cells, nodes: list[int]) -> Callable[[int], Any]:
@@ -203,10 +205,10 @@ def _title(model: Any, cells: Cells, root: Branch, number: int) -> str:
         tree = f"Tree {number % len(model.trees_) + 1} of {len(model.trees_):,}"
         if not root.children:
             return f"{tree} asks nothing"
-        return f"{tree} asks for {feature_names(model)[cells.tree.feature[0]]} first · {part}"
+        return f"{tree} asks for {names_of_features(model)[cells.tree.feature[0]]} first · {part}"
     importances = model.feature_importances_
     first = int(importances.argmax())
     if not root.children or not importances[first] > 0:
         return f"Nothing tells the rows apart · {part}"
-    name = feature_names(model)[first]
+    name = names_of_features(model)[first]
     return f"{name} decides most: {percent(importances[first])} of what all splits tell · {part}"

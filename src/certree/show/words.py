@@ -20,7 +20,6 @@ def to_four_digits(number: float) -> str:
     return f"{number:,.0f}" if 1e4 <= abs(number) < 1e9 else f"{number:.4g}"
 
 
-def in_words(number: float, unit: str = "row") -> str:
-    """A number of rows, which need not be whole, or of something else."""
-    words = f"{number:,.0f}" if float(number).is_integer() else f"{number:,.4g}"
-    return f"{words} {unit}{'' if number == 1 else 's'}"
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """So many of something, whose plural ends on "s" unless it is given."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.explain import Branch
+from certree.explain.path import Branch
 from certree.show.cells import Cells
 from certree.show.page.markup import data_of
 
@@ -26,7 +26,7 @@ def tree_data(cells: Cells, title: str, letters: int = _LETTERS) -> dict[str, An
 def _columns(cells: Cells, title: str, max_leaves: int) -> dict[str, Any]:
     branches = _numbered(cells.shown(max_leaves))
     nodes = np.array([branch.cell.node for branch in branches])
-    place = {int(node): number for number, node in enumerate(nodes)}
+    place = {node: number for number, node in enumerate(nodes.tolist())}
     tree, below = cells.tree, cells.leaves_below
     inner = [bool(branch.children) for branch in branches]
     leaders = np.array([cells.leader(int(node)) for node in nodes])
@@ -35,7 +35,10 @@ def _columns(cells: Cells, title: str, max_leaves: int) -> dict[str, Any]:
         "title": title,
         "feature": np.where(inner, tree.feature[nodes], -1).tolist(),
         "threshold": np.where(inner, np.nan_to_num(tree.threshold[nodes]), 0.0).tolist(),
-        "left": [place[int(branch.children[0].cell.node)] if branch.children else -1 for branch in branches],
+        "left": [
+            place[int(branch.children[0].cell.node)] if branch.children else -1
+            for branch in branches
+        ],
         "missingLeft": tree.missing_left[nodes].astype(int).tolist(),
         "missingBoth": np.flatnonzero(tree.missing_both[nodes]).tolist(),
         "sets": {

@@ -58,7 +58,9 @@ def table(head: Sequence[Any], lines: Iterable[Sequence[Any]], caption: str = ""
     title = [tag("caption", caption)] if caption else []
     inner = tag("table", *title, tag("thead", titles), tag("tbody", *body))
     # What scrolls must be reached by keyboard.
-    return tag("div", inner, class_="wide", tabindex="0", role="region", aria_label=caption or "table")
+    return tag(
+        "div", inner, class_="wide", tabindex="0", role="region", aria_label=caption or "table"
+    )
 
 
 def picture(figure: Figure, words: str) -> Html:

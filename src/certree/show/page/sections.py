@@ -15,16 +15,20 @@ from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import TreeForest
 from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.explain.words import rows_in_words
+from certree.rows.training import names_of_features
 from certree.show.calibration import plot_calibration, reliability
-from certree.show.cells import cells_of, feature_names
+from certree.show.cells import cells_of
 from certree.show.importance import plot_importance
 from certree.show.loss import plot_loss
 from certree.show.page.explorer import row_data, tree_data
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, data_of, joined, picture, table, tag
 from certree.show.page.scores import row_losses, scores_of
+from certree.show.style import CLASSES, DIVERGING
 from certree.show.training_error import plot_adaboost
-from certree.show.words import in_words, percent, rounded_up
+from certree.show.waterfall import Waterfall, waterfall_of
+from certree.show.words import counted, percent, rounded_up
 
 # Classes that a confusion matrix is drawn for, pairs that are named of more, bars of importances.
 _CLASSES, _PAIRS, _FEATURES = 30, 20, 15
@@ -32,8 +36,8 @@ _CLASSES, _PAIRS, _FEATURES = 30, 20, 15
 _JUDGING, _COUNTED, _PICKED = 2000, 50_000, 24
 # Trees of an ensemble that a page holds, and letters for each.
 _TREES, _LETTERS_OF_TREES = 3, 450_000
-# What has few digits when it is long.
-_LONG = 80
+# Rows that are explained, and letters of a value at most.
+_EXPLAINED, _LONG = 6, 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +87,13 @@ def _folded(summary: str, content: Html) -> Html:
 def _facts(judged: Judged) -> list[str]:
     """Sentences about the size of what was fitted."""
     model, facts = judged.model, []
-    features = in_words(judged.coded.shape[1], "feature")
-    target = in_words(len(judged.classes), "classe").replace("classe ", "class ")
+    features = counted(judged.coded.shape[1], "feature")
+    target = counted(len(judged.classes), "class", "classes")
     facts.append(f"It predicts {target if judged.classes else 'a number'} by {features}.")
     if isinstance(model, TreeVoteEstimator):
-        depth = "cells" if model.get_depth() != 1 else "cell"
         facts.append(
-            f"Its tree has {in_words(model.get_n_leaves(), 'leaf').replace('leafs', 'leaves')}, "
-            f"the deepest below {model.get_depth()} {depth}; its prunings have "
+            f"Its tree has {counted(model.get_n_leaves(), 'leaf', 'leaves')}, "
+            f"the deepest below {counted(model.get_depth(), 'cell')}; its prunings have "
             f"{model.weights_.expected_leaves:,.1f} leaves on average."
         )
     if isinstance(model, BoostedTrees | TreeForest):
@@ -113,7 +116,7 @@ def errors(judged: Judged) -> Section:
         for score in scores_of(judged)
     ]
     lines += _yardstick(judged)
-    told = [tag("p", f"On the {in_words(judged.n)} given to this page. {_seen(judged)}")]
+    told = [tag("p", f"On the {rows_in_words(judged.n)} given to this page. {_seen(judged)}")]
     head = ("score", "value", "95 % interval", "by")
     return Section("scores", "How good it is", joined(told) + table(head, lines, "Scores"))
 
@@ -152,7 +155,7 @@ def calibration(judged: Judged) -> Section | None:
     figure = plot_calibration(judged.model, judged.X, judged.y)
     words = f"Predicted probabilities are off by {100 * found.error:.1f} points on average."
     lines = [
-        (percent(p), percent(q), f"{percent(low)} to {percent(high)}", in_words(n))
+        (percent(p), percent(q), f"{percent(low)} to {percent(high)}", rows_in_words(n))
         for p, q, low, high, n in zip(
             found.said, found.found, found.low, found.high, found.rows, strict=True
         )
@@ -168,11 +171,9 @@ def confusion(judged: Judged) -> Section | None:
         return None
     classes = list(dict.fromkeys([*judged.classes, *np.unique(judged.y).tolist()]))
     place = {label: k for k, label in enumerate(classes)}
-    pairs = np.array(
-        [(place[a], place[b]) for a, b in zip(judged.y.tolist(), judged.predicted.tolist(), strict=True)]
-    )
+    true, taken = ([place[one] for one in given.tolist()] for given in (judged.y, judged.predicted))
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    np.add.at(counts, tuple(pairs.T), 1)
+    np.add.at(counts, (true, taken), 1)
     shown = _matrix(classes, counts) if len(classes) <= _CLASSES else _pairs(classes, counts)
     return Section("confusion", "What it takes for what", shown)
 
@@ -232,7 +233,7 @@ def importances(judged: Judged) -> Section | None:
         return None
     figure = plot_importance(model, max_features=_FEATURES)
     order = np.argsort(-np.asarray(values), kind="stable")
-    names = feature_names(model)
+    names = names_of_features(model)
     lines = [(names[j], percent(values[j])) for j in order.tolist()]
     words = f"{names[order[0]]} has {percent(values[order[0]])} of what all splits tell."
     numbers = table(("feature", "share"), lines, "Importances")
@@ -286,6 +287,8 @@ def explorer(judged: Judged) -> Section | None:
         "features": [str(name) for name in explained.feature_names],
         "categories": [None if one is None else [str(name) for name in one] for one in sets],
         "rows": row_data(judged.coded[picked]),
+        "classes": CLASSES,
+        "diverging": DIVERGING,
         "titles": [_title_of(judged, i) for i in picked.tolist()],
     }
     script = f'<script type="application/json" id="tree-data">{data_of(data)}</script>'
@@ -304,14 +307,54 @@ def _title_of(judged: Judged, i: int) -> str:
 
 def _picked(judged: Judged) -> Any:
     """Rows to look at: the surest, those that are most wrong, those in doubt, and some more."""
-    if judged.shares is None:
-        cost = np.abs(judged.predicted - judged.y)
-    else:
-        cost = row_losses(judged)
+    is_number = judged.shares is None
+    cost = np.abs(judged.predicted - judged.y) if is_number else row_losses(judged)
     order = np.argsort(cost, kind="stable")
     middle = order[len(order) // 2]
     telling = [order[0], order[-1], middle, *order[-3:-1], order[len(order) // 4]]
     return np.array(list(dict.fromkeys([*telling, *_some(judged, _PICKED)]))[:_PICKED])
+
+
+def explained(judged: Judged) -> Section | None:
+    """What each feature adds to the prediction of some rows."""
+    model = judged.model
+    if not hasattr(model, "explain"):
+        return None
+    chosen = _picked(judged)[:_EXPLAINED]
+    explanation = model.explain(judged.rows(chosen))
+    parts = []
+    for place, i in enumerate(chosen.tolist()):
+        drawn = waterfall_of(explanation, place)
+        parts += [tag("h3", _title_of(judged, i)), _bars(drawn)]
+    words = (
+        "From the base, which is the same for all rows, each feature leads on to the prediction. "
+        "The sums are exact; they follow the splits on the way of a row, and are no Shapley values."
+    )
+    return Section("rows", "Some rows explained", tag("p", words) + joined(parts))
+
+
+def _bars(drawn: Waterfall) -> Html:
+    """A waterfall as a table with bars."""
+    ends = [drawn.base, drawn.prediction, *(step.end for step in drawn.steps)]
+    low, high = min(ends), max(ends)
+    width = (high - low) or 1.0
+
+    def bar(start: float, end: float, kind: str) -> Html:
+        left = 100 * (min(start, end) - low) / width
+        place = f"left:{left:.2f}%;width:{100 * abs(end - start) / width:.2f}%"
+        return tag("span", class_=kind, style=place)
+
+    def line(name: str, step: Html, words: str) -> Html:
+        cells = (tag("td", step, class_="step"), tag("td", words, class_="number"))
+        return tag("tr", tag("th", name, scope="row"), *cells)
+
+    lines = [line("base", bar(drawn.base, drawn.base, "whole"), drawn.said(drawn.base))]
+    for step in drawn.steps:
+        shown = bar(step.start, step.end, "up" if step.added > 0 else "down")
+        lines.append(line(step.name, shown, drawn.said(step.added, "+")))
+    end = bar(drawn.prediction, drawn.prediction, "whole")
+    lines.append(line(drawn.unit, end, drawn.said(drawn.prediction)))
+    return tag("table", tag("tbody", *lines), class_="waterfall")
 
 
 SECTIONS: tuple[Callable[[Judged], Section | None], ...] = (
@@ -323,4 +366,5 @@ SECTIONS: tuple[Callable[[Judged], Section | None], ...] = (
     importances,
     rounds,
     explorer,
+    explained,
 )
