@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from certree.arrays import Float64
@@ -111,19 +111,25 @@ def plot_calibration(
         raise TypeError(f"model must have predict_proba, {type(model).__name__} has none")
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins!r}")
-    shares, y = np.asarray(model.predict_proba(X)), column_or_1d(y)
-    check_consistent_length(shares, y)
-    classes = np.asarray(model.classes_)
-    subject = "the predicted class"
+    shares, truth = np.asarray(model.predict_proba(X)), column_or_1d(y)
+    check_consistent_length(shares, truth)
+    return draw_reliability(*compared(np.asarray(model.classes_), shares, truth, bins), ax)
+
+
+def compared(
+    classes: NDArray[Any], shares: Float64, y: NDArray[Any], bins: int = 10
+) -> tuple[str, Reliability]:
+    """The class whose probability is asked about, and what came true of it."""
     if len(classes) == 2:
-        subject, said, came_true = str(classes[1]), shares[:, 1], y == classes[1]
-    else:
-        said, came_true = shares.max(axis=1), y == classes[shares.argmax(axis=1)]
-    found = reliability(came_true, said, bins)
-    return _drawn(found, subject, axes_of(ax, (4.8, 4.6)))
+        return str(classes[1]), reliability(y == classes[1], shares[:, 1], bins)
+    is_right = y == classes[shares.argmax(axis=1)]
+    return "the predicted class", reliability(is_right, shares.max(axis=1), bins)
 
 
-def _drawn(found: Reliability, subject: str, ax: Any) -> Figure:
+@styled
+def draw_reliability(subject: str, found: Reliability, ax: Any = None) -> Figure:
+    """Draw groups of rows beside the line of what was said."""
+    ax = axes_of(ax, (4.8, 4.6))
     ax.plot([0, 1], [0, 1], color=LINE, lw=1, ls="--", label="as said", zorder=1)
     bars = [np.maximum(found.found - found.low, 0), np.maximum(found.high - found.found, 0)]
     label = f"{len(found.rows)} groups of some {found.rows.mean():,.0f} rows, 95 % intervals"

@@ -128,12 +128,8 @@ def waterfall_of(
     rest = order[max_features:]
     if len(rest):
         parts.append((f"{len(rest)} others", added[rest].sum()))
-    ends = one.base[k] + np.cumsum([part for _, part in parts])
-    starts = [one.base[k], *ends[:-1]]
-    steps = [
-        Step(name, float(start), float(end))
-        for (name, _), start, end in zip(parts, starts, ends, strict=True)
-    ]
+    sums = np.cumsum([one.base[k], *(part for _, part in parts)])
+    steps = [Step(name, float(sums[i]), float(sums[i + 1])) for i, (name, _) in enumerate(parts)]
     return Waterfall(float(one.base[k]), tuple(steps), names[k], explanation.scale)
 
 

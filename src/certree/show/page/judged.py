@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64
+from certree.ensembles import BoostedTreesClassifier
 from certree.rows.hashes import n_known
 from certree.rows.training import new_rows
 
@@ -53,18 +55,16 @@ class Judged:
         ValueError
             If rows and targets do not go together.
         """
-        if not hasattr(type(model), "categories_") and not type(model).__module__.startswith(
-            "certree."
-        ):
-            raise TypeError(f"model must be an estimator of certree, got {type(model).__name__}")
+        if not type(model).__module__.startswith("certree."):
+            raise TypeError(f"model must be an estimator of certree, got {shortened(model)}")
         check_is_fitted(model)
         truth: NDArray[Any] = column_or_1d(y)
+        check_consistent_length(X, truth)
+        if not len(truth):
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
         if is_regressor(model):
             truth = truth.astype(np.float64)
-        coded = new_rows(model, X)
-        check_consistent_length(coded, truth)
-        shares = model.predict_proba(X) if is_classifier(model) else None
-        return cls(model, X, coded, truth, np.asarray(model.predict(X)), shares)
+        return cls(model, X, new_rows(model, X), truth, *_asked(model, X))
 
     @property
     def n(self) -> int:
@@ -85,3 +85,12 @@ class Judged:
     def rows(self, indices: Sequence[int] | NDArray[np.intp]) -> Any:
         """Some of the rows as they were given."""
         return _safe_indexing(self.X, np.asarray(indices))
+
+
+def _asked(model: Any, X: ArrayLike) -> tuple[NDArray[Any], Float64 | None]:
+    """What a model predicts, and the probabilities of its classes."""
+    if isinstance(model, BoostedTreesClassifier):
+        # Both come from one walk through many trees.
+        scores = model._scores(X)
+        return model._answers(scores), model._shares(scores)
+    return np.asarray(model.predict(X)), model.predict_proba(X) if is_classifier(model) else None

@@ -17,7 +17,7 @@ from certree.ensembles.forest import TreeForest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.words import rows_in_words
 from certree.rows.training import names_of_features
-from certree.show.calibration import plot_calibration, reliability
+from certree.show.calibration import compared, draw_reliability
 from certree.show.cells import cells_of
 from certree.show.importance import plot_importance
 from certree.show.loss import plot_loss
@@ -33,11 +33,11 @@ from certree.show.words import counted, percent, rounded_up
 # Classes that a confusion matrix is drawn for, pairs that are named of more, bars of importances.
 _CLASSES, _PAIRS, _FEATURES = 30, 20, 15
 # Rows that rounds are judged by, that counts in trees of an ensemble come from, and that can be picked.
-_JUDGING, _COUNTED, _PICKED = 2000, 50_000, 24
+_JUDGING, _COUNTED, _PICKED = 1000, 50_000, 24
 # Trees of an ensemble that a page holds, and letters for each.
 _TREES, _LETTERS_OF_TREES = 3, 450_000
-# Rows that are explained, and letters of a value at most.
-_EXPLAINED, _LONG = 6, 80
+# Rows that are explained, by what they cost; features that are named of each; letters of a value.
+_QUANTILES, _STEPS, _LONG = (0.0, 0.5, 0.75, 0.9, 0.98, 1.0), 7, 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def about(judged: Judged) -> Section:
     model = judged.model
     kind = type(model)
     first = (inspect.getdoc(kind) or kind.__name__).split("\n")[0]
-    facts = tag("p", tag("b", kind.__name__), ": ", first, " ", *_facts(judged))
+    facts = tag("p", tag("b", kind.__name__), ": ", f"{first} {' '.join(_facts(judged))}")
     defaults = {name: each.default for name, each in inspect.signature(kind).parameters.items()}
     lines = []
     for name, value in model.get_params(deep=False).items():
@@ -148,11 +148,8 @@ def calibration(judged: Judged) -> Section | None:
     """How often probabilities come true."""
     if judged.shares is None or len(judged.classes) < 2:
         return None
-    said, came_true = judged.shares.max(axis=1), judged.predicted == judged.y
-    if len(judged.classes) == 2:
-        said, came_true = judged.shares[:, 1], judged.y == judged.model.classes_[1]
-    found = reliability(came_true, said)
-    figure = plot_calibration(judged.model, judged.X, judged.y)
+    subject, found = compared(judged.model.classes_, judged.shares, judged.y)
+    figure = draw_reliability(subject, found)
     words = f"Predicted probabilities are off by {100 * found.error:.1f} points on average."
     lines = [
         (percent(p), percent(q), f"{percent(low)} to {percent(high)}", rows_in_words(n))
@@ -306,12 +303,11 @@ def _title_of(judged: Judged, i: int) -> str:
 
 
 def _picked(judged: Judged) -> Any:
-    """Rows to look at: the surest, those that are most wrong, those in doubt, and some more."""
+    """Rows to look at: from the one that is told best to the one that is told worst, and some more."""
     is_number = judged.shares is None
     cost = np.abs(judged.predicted - judged.y) if is_number else row_losses(judged)
     order = np.argsort(cost, kind="stable")
-    middle = order[len(order) // 2]
-    telling = [order[0], order[-1], middle, *order[-3:-1], order[len(order) // 4]]
+    telling = order[np.round(np.array(_QUANTILES) * (len(order) - 1)).astype(int)]
     return np.array(list(dict.fromkeys([*telling, *_some(judged, _PICKED)]))[:_PICKED])
 
 
@@ -320,11 +316,11 @@ def explained(judged: Judged) -> Section | None:
     model = judged.model
     if not hasattr(model, "explain"):
         return None
-    chosen = _picked(judged)[:_EXPLAINED]
+    chosen = _picked(judged)[: len(_QUANTILES)]
     explanation = model.explain(judged.rows(chosen))
     parts = []
     for place, i in enumerate(chosen.tolist()):
-        drawn = waterfall_of(explanation, place)
+        drawn = waterfall_of(explanation, place, max_features=_STEPS)
         parts += [tag("h3", _title_of(judged, i)), _bars(drawn)]
     words = (
         "From the base, which is the same for all rows, each feature leads on to the prediction. "
