@@ -23,6 +23,7 @@ from certree import (
     TreeForestClassifier,
     TreeForestRegressor,
 )
+from certree.ensembles import ConformalBandRegressor
 from certree.show import report
 from certree.show.cells import cells_of
 from certree.show.page.explorer import tree_data
@@ -276,8 +277,8 @@ def test_a_large_tree_is_cut_until_it_fits():
 def test_what_is_no_fitted_model_of_certree_is_refused(tmp_path):
     path = tmp_path / "page.html"
     plain = LogisticRegression().fit(X[["age"]], TWO)
-    for model in (None, plain):
-        with pytest.raises(TypeError, match="model must be an estimator of certree, got"):
+    for model in (None, plain, ConformalBandRegressor()):
+        with pytest.raises(TypeError, match="model must be a tree, a forest, boosted trees"):
             report(model, X, TWO, path)
     with pytest.raises(NotFittedError):
         report(PACBayesTreeClassifier(), X, TWO, path)

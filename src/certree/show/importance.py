@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from certree.arrays import Float64
 from certree.rows.training import names_of_features
 from certree.show.style import BLUE, GREY, Figure, axes_of, styled
-from certree.show.words import percent
+from certree.show.words import counted, cut, percent
 from certree.signatures import checked
 
 # Times that every column is permuted, and rows that are asked at most.
@@ -104,9 +104,9 @@ def _drawn(
     places = np.arange(len(shown))
     errors = None if spread is None else spread[shown]
     ax.barh(places, values[shown], 0.7, xerr=errors, color=BLUE, ecolor=GREY)
-    labels = [str(name) for name in names[shown]]
+    labels = [cut(str(name)) for name in names[shown]]
     if len(rest):
-        labels.append(f"{len(rest)} others")
+        labels.append(counted(len(rest), "other"))
         ax.barh(len(shown), values[rest].sum(), 0.7, color=GREY)
     ax.set_yticks(range(len(labels)), labels, parse_math=False)
     ax.invert_yaxis()

@@ -10,11 +10,8 @@ import numpy as np
 from certree.explain import Explanation
 from certree.explain.words import value_in_words
 from certree.show.style import BLUE, GREY, INK, VERMILLION, Figure, axes_of, styled
-from certree.show.words import percent, to_four_digits
+from certree.show.words import counted, cut, percent, to_four_digits
 from certree.signatures import checked
-
-# Letters of a label at most.
-_LETTERS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +124,7 @@ def waterfall_of(
     parts = [(f"{one.feature_names[j]} = {values[j]}", added[j]) for j in order[:max_features]]
     rest = order[max_features:]
     if len(rest):
-        parts.append((f"{len(rest)} others", added[rest].sum()))
+        parts.append((counted(len(rest), "other"), added[rest].sum()))
     sums = np.cumsum([one.base[k], *(part for _, part in parts)])
     steps = [Step(name, float(sums[i]), float(sums[i + 1])) for i, (name, _) in enumerate(parts)]
     return Waterfall(float(one.base[k]), tuple(steps), names[k], explanation.scale)
@@ -168,7 +165,7 @@ def plot_explanation(
     """
     drawn = waterfall_of(explanation, row, output, max_features)
     ax = axes_of(ax, (7.5, 1.3 + 0.3 * (len(drawn.steps) + 1)))
-    labels = ["base", *(_cut(step.name) for step in drawn.steps)]
+    labels = ["base", *(cut(step.name) for step in drawn.steps)]
     places = np.arange(1, len(labels))
     ends = np.array([step.end for step in drawn.steps])
     widths = np.array([step.added for step in drawn.steps])
@@ -184,6 +181,7 @@ def plot_explanation(
     ax.set_yticks(range(len(labels)), labels, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.invert_yaxis()
+    ax.use_sticky_edges = False
     ax.margins(x=0.12)
     ax.set_xlabel(drawn.unit, parse_math=False)
     ax.set_title(f"{drawn.title}, {_reason(drawn)}", parse_math=False)
@@ -191,11 +189,7 @@ def plot_explanation(
     return figure
 
 
-def _cut(label: str) -> str:
-    return label if len(label) <= _LETTERS else f"{label[: _LETTERS - 3]}..."
-
-
 def _reason(drawn: Waterfall) -> str:
     if not drawn.steps:
         return "whatever the features are"
-    return f"most of all by {_cut(drawn.steps[0].name)}"
+    return f"most of all by {cut(drawn.steps[0].name)}"

@@ -2,6 +2,9 @@
 
 import math
 
+# Letters of a label at most.
+_LETTERS = 48
+
 
 def percent(share: float) -> str:
     """A share in percent, with a digit after the point only where it would read 0 or 100."""
@@ -23,3 +26,8 @@ def to_four_digits(number: float) -> str:
 def counted(number: int, one: str, many: str | None = None) -> str:
     """So many of something, whose plural ends on "s" unless it is given."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def cut(label: str) -> str:
+    """A label that leaves room for what it names."""
+    return label if len(label) <= _LETTERS else f"{label[: _LETTERS - 3]}..."

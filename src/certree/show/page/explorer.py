@@ -1,16 +1,57 @@
-"""A tree as the explorer of a page reads it: columns of numbers, and the words that go with them."""
+"""The section that holds trees to walk through: columns of numbers, and the words that go with them."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.path import Branch
-from certree.show.cells import Cells
-from certree.show.page.markup import data_of
+from certree.show.cells import Cells, cells_of
+from certree.show.page.judged import Judged
+from certree.show.page.markup import Html, data_of, tag
+from certree.show.page.section import Section
+from certree.show.style import CLASSES, DIVERGING
 
 # Letters of a tree on a page at most, leaves at first, and leaves that are open in the beginning.
 _LETTERS, _LEAVES, _OPEN = 600_000, 6000, 10
+# Trees of an ensemble that a page holds, letters for each, and rows that are counted in them at most.
+_TREES, _LETTERS_OF_TREES, _COUNTED = 3, 450_000, 50_000
+# Rows that can be picked.
+_PICKED = 24
+
+
+def explorer(judged: Judged) -> Section | None:
+    """The tree, or the first trees, to be walked through."""
+    model = judged.model
+    trees = getattr(model, "trees_", None)
+    if not isinstance(model, TreeVoteEstimator) and not trees:
+        return None
+    if trees:
+        rows = judged.rows(judged.some(_COUNTED))
+        numbers = range(min(len(trees), _TREES))
+        shown = [(f"tree {i + 1} of {len(trees):,}", cells_of(model, i, rows)) for i in numbers]
+        drawn = [tree_data(cells, title, _LETTERS_OF_TREES) for title, cells in shown]
+    else:
+        shown = [("the tree", cells_of(model))]
+        drawn = [tree_data(shown[0][1], "the tree")]
+    explained = shown[0][1].explainer
+    sets = explained.categories or [None] * len(explained.feature_names)
+    picked = judged.picked(_PICKED)
+    data = {
+        "trees": drawn,
+        "features": [str(name) for name in explained.feature_names],
+        "categories": [None if one is None else [str(name) for name in one] for one in sets],
+        "rows": row_data(judged.coded[picked]),
+        "classes": CLASSES,
+        "diverging": DIVERGING,
+        "titles": [judged.title_of(i) for i in picked.tolist()],
+    }
+    script = f'<script type="application/json" id="tree-data">{data_of(data)}</script>'
+    counted = "rows given to this page" if trees else "rows of the fit"
+    words = tag("p", f"Numbers of rows are those of the {counted}.")
+    holder = tag("div", id="explorer")
+    return Section("tree", "Walk through the tree", words + holder + Html(script))
 
 
 def tree_data(cells: Cells, title: str, letters: int = _LETTERS) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def picture(figure: Figure, words: str) -> Html:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
     label = f'<svg role="img" aria-label="{escape(words)}"'
-    return tag("figure", Html(svg.replace("<svg", label, 1)), class_="picture")
+    return tag("figure", Html(svg.replace("<svg", label, 1)), class_="picture", tabindex="0")
 
 
 def data_of(content: Any) -> str:

@@ -12,7 +12,6 @@ from certree.show.words import to_four_digits
 
 # Standard errors to either side of a mean, for 95 %; draws of the bootstrap.
 _STANDARD_ERRORS, _DRAWS = 1.96, 200
-_SMALLEST = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +49,7 @@ def scores_of(judged: Judged) -> list[Score]:
     wrong = float((judged.predicted != judged.y).sum())
     low, high = exact_interval(wrong, judged.n)
     error = Score("Error", wrong / judged.n, low, high, True, "exact, Clopper and Pearson")
-    return [error, _mean("Log loss (nats)", row_losses(judged))]
-
-
-def row_losses(judged: Judged) -> Float64:
-    """Log loss of each row (nats); of a class that the model does not know that of share 0."""
-    assert judged.shares is not None  # asked of classifiers alone
-    classes = judged.model.classes_
-    place = np.searchsorted(classes, judged.y).clip(max=len(classes) - 1)
-    share = judged.shares[np.arange(judged.n), place]
-    known = np.where(classes[place] == judged.y, share, 0.0)
-    losses: Float64 = -np.log(np.maximum(known, _SMALLEST))
-    return losses
+    return [error, _mean("Log loss (nats)", judged.row_losses)]
 
 
 def _mean(name: str, losses: Float64) -> Score:
@@ -77,8 +65,8 @@ def _standard_error(values: Float64) -> float:
 def _of_numbers(y: Float64, predicted: Float64) -> list[Score]:
     squares = (y - predicted) ** 2
     squared = _mean("", squares)
-    ends = [float(np.sqrt(value)) for value in (squared.value, squared.low, squared.high)]
-    scores = [Score("Root mean squared error", *ends, False, squared.how)]
+    value, low, high = np.sqrt([squared.value, squared.low, squared.high]).tolist()
+    scores = [Score("Root mean squared error", value, low, high, False, squared.how)]
     if y.std() > 0:
         scores.append(_explained(y, squares))
     return scores

@@ -5,7 +5,6 @@ A section asks `Judged` and gives a `Section`, or None where it does not apply t
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,45 +17,23 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.words import rows_in_words
 from certree.rows.training import names_of_features
 from certree.show.calibration import compared, draw_reliability
-from certree.show.cells import cells_of
 from certree.show.importance import plot_importance
 from certree.show.loss import plot_loss
-from certree.show.page.explorer import row_data, tree_data
+from certree.show.page.explained import explained
+from certree.show.page.explorer import explorer
 from certree.show.page.judged import Judged
-from certree.show.page.markup import Html, data_of, joined, picture, table, tag
-from certree.show.page.scores import row_losses, scores_of
-from certree.show.style import CLASSES, DIVERGING
+from certree.show.page.markup import Html, joined, picture, table, tag
+from certree.show.page.scores import scores_of
+from certree.show.page.section import Section
 from certree.show.training_error import plot_adaboost
-from certree.show.waterfall import Waterfall, waterfall_of
-from certree.show.words import counted, percent, rounded_up
+from certree.show.words import counted, percent, rounded_up, to_four_digits
 
 # Classes that a confusion matrix is drawn for, pairs that are named of more, bars of importances.
 _CLASSES, _PAIRS, _FEATURES = 30, 20, 15
-# Rows that rounds are judged by, that counts in trees of an ensemble come from, and that can be picked.
-_JUDGING, _COUNTED, _PICKED = 1000, 50_000, 24
-# Trees of an ensemble that a page holds, and letters for each.
-_TREES, _LETTERS_OF_TREES = 3, 450_000
-# Rows that are explained, by what they cost; features that are named of each; letters of a value.
-_QUANTILES, _STEPS, _LONG = (0.0, 0.5, 0.75, 0.9, 0.98, 1.0), 7, 80
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of a page.
-
-    Parameters
-    ----------
-    name : str
-        Its place in the address.
-    title : str
-        Its heading.
-    content : Html
-        What is in it.
-    """
-
-    name: str
-    title: str
-    content: Html
+# Rows that rounds are judged by.
+_JUDGING = 1000
+# Letters of a value.
+_LONG = 80
 
 
 def about(judged: Judged) -> Section:
@@ -124,7 +101,14 @@ def errors(judged: Judged) -> Section:
 def _yardstick(judged: Judged) -> list[tuple[Any, ...]]:
     """What a model without features would do."""
     if judged.shares is None:
-        return [("The same of the mean alone", f"{judged.y.std():.4g}", "", "of these rows")]
+        return [
+            (
+                "The same of the mean alone",
+                to_four_digits(float(judged.y.std())),
+                "",
+                "of these rows",
+            )
+        ]
     values, counts = np.unique(judged.y, return_counts=True)
     rest = 1 - counts.max() / judged.n
     words = f"Error of always {_shortened(str(values[counts.argmax()]))}"
@@ -246,111 +230,13 @@ def rounds(judged: Judged) -> Section | None:
         return Section("rounds", "Round by round", picture(plot_adaboost(model), words))
     if not isinstance(model, BoostedTrees):
         return None
-    used = _some(judged, _JUDGING)
+    used = judged.some(_JUDGING)
     known = used if judged.shares is None else used[np.isin(judged.y[used], model.classes_)]
     if not len(known):
         return None
     figure = plot_loss(model, judged.rows(known), judged.y[known])
     words = "Loss after each round of boosting."
     return Section("rounds", "Loss, round by round", picture(figure, words))
-
-
-def _some(judged: Judged, most: int) -> Any:
-    """Some of the rows, in their order."""
-    if judged.n <= most:
-        return np.arange(judged.n)
-    return np.sort(np.random.default_rng(0).choice(judged.n, most, replace=False))
-
-
-def explorer(judged: Judged) -> Section | None:
-    """The tree, or the first trees, to be walked through."""
-    model = judged.model
-    trees = getattr(model, "trees_", None)
-    if not isinstance(model, TreeVoteEstimator) and not trees:
-        return None
-    if trees:
-        rows = judged.rows(_some(judged, _COUNTED))
-        numbers = range(min(len(trees), _TREES))
-        shown = [(f"tree {i + 1} of {len(trees):,}", cells_of(model, i, rows)) for i in numbers]
-        drawn = [tree_data(cells, title, _LETTERS_OF_TREES) for title, cells in shown]
-    else:
-        shown = [("the tree", cells_of(model))]
-        drawn = [tree_data(shown[0][1], "the tree")]
-    explained = shown[0][1].explainer
-    sets = explained.categories or [None] * len(explained.feature_names)
-    picked = _picked(judged)
-    data = {
-        "trees": drawn,
-        "features": [str(name) for name in explained.feature_names],
-        "categories": [None if one is None else [str(name) for name in one] for one in sets],
-        "rows": row_data(judged.coded[picked]),
-        "classes": CLASSES,
-        "diverging": DIVERGING,
-        "titles": [_title_of(judged, i) for i in picked.tolist()],
-    }
-    script = f'<script type="application/json" id="tree-data">{data_of(data)}</script>'
-    counted = "rows given to this page" if trees else "rows of the fit"
-    words = tag("p", f"Numbers of rows are those of the {counted}.")
-    holder = tag("div", id="explorer")
-    return Section("tree", "Walk through the tree", words + holder + Html(script))
-
-
-def _title_of(judged: Judged, i: int) -> str:
-    words = f"row {i}: {judged.y[i]}"
-    if judged.shares is None:
-        return f"{words}, predicted {judged.predicted[i]:.5g}"
-    return f"{words}, predicted {judged.predicted[i]} ({percent(judged.shares[i].max())})"
-
-
-def _picked(judged: Judged) -> Any:
-    """Rows to look at: from the one that is told best to the one that is told worst, and some more."""
-    is_number = judged.shares is None
-    cost = np.abs(judged.predicted - judged.y) if is_number else row_losses(judged)
-    order = np.argsort(cost, kind="stable")
-    telling = order[np.round(np.array(_QUANTILES) * (len(order) - 1)).astype(int)]
-    return np.array(list(dict.fromkeys([*telling, *_some(judged, _PICKED)]))[:_PICKED])
-
-
-def explained(judged: Judged) -> Section | None:
-    """What each feature adds to the prediction of some rows."""
-    model = judged.model
-    if not hasattr(model, "explain"):
-        return None
-    chosen = _picked(judged)[: len(_QUANTILES)]
-    explanation = model.explain(judged.rows(chosen))
-    parts = []
-    for place, i in enumerate(chosen.tolist()):
-        drawn = waterfall_of(explanation, place, max_features=_STEPS)
-        parts += [tag("h3", _title_of(judged, i)), _bars(drawn)]
-    words = (
-        "From the base, which is the same for all rows, each feature leads on to the prediction. "
-        "The sums are exact; they follow the splits on the way of a row, and are no Shapley values."
-    )
-    return Section("rows", "Some rows explained", tag("p", words) + joined(parts))
-
-
-def _bars(drawn: Waterfall) -> Html:
-    """A waterfall as a table with bars."""
-    ends = [drawn.base, drawn.prediction, *(step.end for step in drawn.steps)]
-    low, high = min(ends), max(ends)
-    width = (high - low) or 1.0
-
-    def bar(start: float, end: float, kind: str) -> Html:
-        left = 100 * (min(start, end) - low) / width
-        place = f"left:{left:.2f}%;width:{100 * abs(end - start) / width:.2f}%"
-        return tag("span", class_=kind, style=place)
-
-    def line(name: str, step: Html, words: str) -> Html:
-        cells = (tag("td", step, class_="step"), tag("td", words, class_="number"))
-        return tag("tr", tag("th", name, scope="row"), *cells)
-
-    lines = [line("base", bar(drawn.base, drawn.base, "whole"), drawn.said(drawn.base))]
-    for step in drawn.steps:
-        shown = bar(step.start, step.end, "up" if step.added > 0 else "down")
-        lines.append(line(step.name, shown, drawn.said(step.added, "+")))
-    end = bar(drawn.prediction, drawn.prediction, "whole")
-    lines.append(line(drawn.unit, end, drawn.said(drawn.prediction)))
-    return tag("table", tag("tbody", *lines), class_="waterfall")
 
 
 SECTIONS: tuple[Callable[[Judged], Section | None], ...] = (

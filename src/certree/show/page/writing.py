@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, joined, tag, text_of
-from certree.show.page.sections import SECTIONS, Section
+from certree.show.page.section import Section
+from certree.show.page.sections import SECTIONS
 from certree.signatures import checked
 
 
@@ -49,7 +50,7 @@ def report(
     Raises
     ------
     TypeError
-        If the model is no estimator of certree.
+        If the model is no tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
     ValueError
         If rows and targets do not go together, or there are none.
     ImportError
