@@ -11,6 +11,7 @@ import pytest
 
 import certree
 import certree.certificates
+import certree.explain
 import certree.grow
 import certree.prunings
 import certree.rows
@@ -43,6 +44,7 @@ ROOMS = [
     certree.votes,
     certree.certificates,
     certree.ensembles,
+    certree.explain,
 ]
 
 

@@ -439,7 +439,7 @@ def test_pages_are_escaped_and_whole():
     model = PACBayesTreeClassifier(random_state=0).fit(*mixed())
     assert Tags(model.rules(5)._repr_html_()).words[:4] == ["if", "then", "probability", "rows"]
     hostile = Rule((Condition("<i>", high=1.0),), "</td>", 0.5, 3.0, 1)
-    words = ["<i> <= 1", "</td>", "0.50", "3 rows"]
+    words = ["<i> <= 1", "</td>", "0.50", "3"]
     assert Tags(Rules((hostile,))._repr_html_()).words[4:] == words
     numbers = PrunedTreeRegressor(random_state=0).fit(*load_diabetes(return_X_y=True))
     assert Tags(numbers.rules(5)._repr_html_()).words[:3] == ["if", "then", "rows"]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 # Blue and orange are told apart by all eyes; half transparent they go with any page.
-_ABOVE, _BELOW = "rgba(0, 114, 178, 0.55)", "rgba(213, 94, 0, 0.55)"
+_ABOVE, _BELOW = "rgba(0, 114, 178, 0.7)", "rgba(213, 94, 0, 0.7)"
 _BAR_WIDTH = 6.0  # in units of letters, on either side
 
 
@@ -31,18 +31,22 @@ def html_table(
     -------
     str
     """
-    parts = ["<table>"]
-    if title:
-        parts.append(f"<caption style='text-align: left'>{escape(title)}</caption>")
+    parts = [f"<p>{escape(title)}</p>"] if title else []
+    parts.append("<table style='color: inherit'>")
     if head:
-        names = "".join(f"<th style='text-align: left'>{escape(name)}</th>" for name in head)
-        parts.append(f"<thead><tr>{names}</tr></thead>")
+        parts.append(f"<thead><tr>{_cells('th', head)}</tr></thead>")
     parts.append("<tbody>")
-    for number, (first, *others) in enumerate(lines):
-        cells = f"<td style='text-align: left'>{escape(first)}</td>"
-        cells += "".join(f"<td style='text-align: right'>{escape(one)}</td>" for one in others)
-        parts.append(f"<tr>{cells}{'' if bars is None else _bar(bars[number])}</tr>")
+    for number, line in enumerate(lines):
+        bar = "" if bars is None else _bar(bars[number])
+        parts.append(f"<tr>{_cells('td', line)}{bar}</tr>")
     return "".join([*parts, "</tbody></table>"])
+
+
+def _cells(tag: str, words: Sequence[str]) -> str:
+    first, *others = map(escape, words)
+    left = f"<{tag} style='text-align: left'>{first}</{tag}>"
+    style = "text-align: right; white-space: nowrap"
+    return left + "".join(f"<{tag} style='{style}'>{one}</{tag}>" for one in others)
 
 
 def _bar(length: float) -> str:

@@ -159,8 +159,8 @@ struct Arrival {
   double part;
 };
 
-// Calls go(arrival) for the child of an inner node that a row goes on to, or for both, the right one
-// first, where it lacks the value that they share it by.
+// Calls go(arrival) for the child of an inner node that a row goes on to, or for both, the right
+// one first, where it lacks the value that they share it by.
 template <class Real, class Steps, class Go>
 CERTREE_INLINE void go_on(const TreeView& tree, const Steps& steps, const Branches& branches,
                           const Real* x, const Arrival& at, const Go& go) {

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from certree.certificates.bounds import INEQUALITIES, Inequality
+from certree.notebook import html_table
 from certree.signatures import checked, expect_settings
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
@@ -289,6 +290,22 @@ class Certificate:
             f"{self.n:,} {units}, {method.subject} on {new} is at most "
             f"{bound:.1f} % (observed on them: {100 * self.risk:.1f} %; method: {self.method})."
         )
+
+    def _repr_html_(self) -> str:
+        """The sentence, and the numbers below it."""
+        parts = self.parts
+        bound = math.ceil(10_000 * self.bound - 1e-9) / 10_000
+        lines = [
+            ["bound on the error", f"{bound:.4f}"],
+            ["observed error", f"{self.risk:.4f}"],
+            ["part of the bound: observed", f"{parts.observed:.4f}"],
+            ["part of the bound: complexity", f"{parts.complexity:.4f}"],
+            ["part of the bound: confidence", f"{parts.confidence:.4f}"],
+            ["groups of rows" if self.grouped else "rows", f"{self.n:,}"],
+            ["probability that it fails", f"{self.delta:.4g}"],
+            ["method", self.method],
+        ]
+        return html_table(str(self), [], lines)
 
 
 def inequality_of(method: str) -> Inequality:

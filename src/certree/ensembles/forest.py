@@ -28,7 +28,7 @@ from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, shares_of, unit_of
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.trees import Trees
-from certree.explain.explanation import Explanation
+from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower, GrownForest
@@ -639,17 +639,10 @@ class TreeForestClassifier(ClassifierMixin, TreeForest):
         return raised / raised.sum(axis=1, keepdims=True)
 
     def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
-        if self.n_classes_ == 1:
-            base, added = np.ones(1), np.zeros_like(added)
-        elif self.n_classes_ == 2:  # only the second class has an output
+        if self.n_classes_ == 2:  # only the second class has an output
             base = np.append(1 - base, base)
             added = np.concatenate([-added, added], axis=1)
-        return {
-            "base": base,
-            "contributions": added,
-            "output_names": self.classes_.tolist(),
-            "scale": "probability",
-        }
+        return parts_of_classes(base, added, self.classes_)
 
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -818,12 +811,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         return float(r2_score(y, said, sample_weight=weight)) if len(y) > 1 else np.nan
 
     def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
-        return {
-            "base": base,
-            "contributions": added,
-            "output_names": ["prediction"],
-            "scale": "target",
-        }
+        return parts_of_numbers(base, added)
 
     @reads_state
     def predict(self, X: ArrayLike) -> Float64:

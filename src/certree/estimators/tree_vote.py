@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64, Int32
 from certree.explain.contributions import contributions
-from certree.explain.explanation import Explanation
+from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.explain.path import ExplainedCell, Explainer
 from certree.explain.rules import Rules, rules_of, text_of
 from certree.fitted import KeepsParameters, reads_state, replaces_state
@@ -499,14 +499,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return self.classes_[best], float(shares[best] / shares.sum())
 
     def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
-        if self.n_classes_ == 1:  # smoothing has given a second class its share
-            base, added = np.ones(1), np.zeros((len(added), 1, added.shape[2]))
-        return {
-            "base": base[: self.n_classes_],
-            "contributions": added[:, : self.n_classes_],
-            "output_names": self.classes_.tolist(),
-            "scale": "probability",
-        }
+        return parts_of_classes(base, added, self.classes_)
 
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -564,12 +557,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         return float(outcome[0]), None
 
     def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
-        return {
-            "base": base,
-            "contributions": added,
-            "output_names": ["prediction"],
-            "scale": "target",
-        }
+        return parts_of_numbers(base, added)
 
     @reads_state
     def predict(self, X: ArrayLike) -> Float64:

@@ -25,6 +25,26 @@ def scored_classes(classes: NDArray[Any]) -> list[Any]:
     return classes.tolist()[1:] if len(classes) == 2 else classes.tolist()
 
 
+def parts_of_classes(base: Float64, added: Float64, classes: NDArray[Any]) -> dict[str, Any]:
+    """The fields of an explanation that speak of the target: probabilities of classes."""
+    k = len(classes)
+    if k == 1:  # it has all, whatever a second one would have
+        base, added = np.ones(1), np.zeros((len(added), 1, added.shape[2]))
+    names = classes.tolist()
+    return {
+        "base": base[:k],
+        "contributions": added[:, :k],
+        "output_names": names,
+        "scale": "probability",
+    }
+
+
+def parts_of_numbers(base: Float64, added: Float64) -> dict[str, Any]:
+    """The same of numbers."""
+    names = ["prediction"]
+    return {"base": base, "contributions": added, "output_names": names, "scale": "target"}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
     """What each feature of some rows adds to what is predicted of them.
@@ -164,15 +184,16 @@ class Explanation:
         outputs = self._outputs(predicted)
         strength = np.abs(added[outputs]).max(axis=0)
         order = np.argsort(-strength, kind="stable")
-        order = order[strength[order] > 0]
-        named, others = order[:_FEATURES], order[_FEATURES:]
+        n_named = min(int((strength >= self._least).sum()), _FEATURES)
+        named, others = order[:n_named], order[n_named : (strength > 0).sum()]
         values = [value_in_words(value) for value in self.values[i, named].tolist()]
         parts = [
             (f"{self.feature_names[j]} = {value}", added[outputs, j])
             for j, value in zip(named, values, strict=True)
         ]
         if len(others):
-            parts.append((f"{len(others)} other features", added[outputs][:, others].sum(axis=1)))
+            words = "1 other feature" if len(others) == 1 else f"{len(others)} other features"
+            parts.append((words, added[outputs][:, others].sum(axis=1)))
         lines = [[words, *(f"{one:+{self._form}}" for one in part)] for words, part in parts]
         head = [f"row {i}" if len(self) > 1 else "", *map(self._title, outputs)]
         first = ["base", *(f"{one:{self._form}}" for one in self.base[outputs])]
@@ -186,6 +207,11 @@ class Explanation:
         if len(predicted) == 2:  # the other one mirrors it
             return [int(predicted.argmax())]
         return np.argsort(-predicted, kind="stable")[:_OUTPUTS].tolist()
+
+    @property
+    def _least(self) -> float:
+        """What is less would be written as 0."""
+        return np.finfo(np.float64).tiny if self.scale == "target" else 0.0005
 
     @property
     def _form(self) -> str:

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from certree.arrays import Float64
 from certree.explain.path import Branch, Explainer
-from certree.explain.words import prediction_in_words, rows_in_words, set_in_words
+from certree.explain.words import number_in_words, prediction_in_words, set_in_words
 from certree.extras import needed
 from certree.notebook import html_table
 from certree.tree import LEAF, Tree
@@ -148,17 +148,13 @@ class Rules(Sequence[Rule]):
         return "\n".join(map(str, self))
 
     def _repr_html_(self) -> str:
-        lines = [
-            [rule.condition, f"{rule.prediction:.6g}", rows_in_words(rule.rows)]
-            if rule.probability is None
-            else [
-                rule.condition,
-                str(rule.prediction),
-                f"{rule.probability:.2f}",
-                rows_in_words(rule.rows),
-            ]
-            for rule in self
-        ]
+        lines = []
+        for rule in self:
+            if rule.probability is None:
+                said = [f"{rule.prediction:.6g}"]
+            else:
+                said = [str(rule.prediction), f"{rule.probability:.2f}"]
+            lines.append([rule.condition, *said, number_in_words(rule.rows)])
         probability = ["probability"] if lines and len(lines[0]) == 4 else []
         return html_table("", ["if", "then", *probability, "rows"], lines)
 

@@ -32,14 +32,14 @@ def aligned(lines: Iterable[Sequence[str]]) -> list[str]:
     ]
 
 
-def rows_in_words(rows: float) -> str:
+def number_in_words(rows: float) -> str:
     """A number of rows, or their weight."""
-    number = f"{rows:,.0f}" if float(rows).is_integer() else f"{rows:,.6g}"
-    return "1 row" if rows == 1 else f"{number} rows"
+    return f"{rows:,.0f}" if float(rows).is_integer() else f"{rows:,.6g}"
 
 
 def prediction_in_words(prediction: Any, probability: float | None, rows: float) -> str:
     """A class with its probability, or a number, and of how many rows it is said."""
+    of = "1 row" if rows == 1 else f"{number_in_words(rows)} rows"
     if probability is None:
-        return f"{prediction:.6g} ({rows_in_words(rows)})"
-    return f"{prediction} (probability {probability:.2f}, {rows_in_words(rows)})"
+        return f"{prediction:.6g} ({of})"
+    return f"{prediction} (probability {probability:.2f}, {of})"

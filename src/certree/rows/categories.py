@@ -343,6 +343,8 @@ def _of_texts(column: nw.Series[Any], j: int) -> Float64 | _Words:
         texts = column.to_arrow()
     except ModuleNotFoundError:  # where pyarrow is installed, it is several times as fast
         return _of_objects(column.to_list(), j)
+    if hasattr(texts, "combine_chunks"):  # of frames that have been put together
+        texts = texts.combine_chunks()
     coded = texts if hasattr(texts, "dictionary") else texts.dictionary_encode("encode")
     distinct = coded.dictionary.to_numpy(zero_copy_only=False).tolist()
     row = coded.indices.to_numpy(zero_copy_only=False)

@@ -41,7 +41,8 @@ void shrink_leaves(std::span<const std::int32_t> left, std::span<const std::int6
                    Table<const double> sums, double rows, int n_threads, Table<double> value);
 
 // mean: (all nodes, n_outputs) at inner nodes the means of the leaves below, of so many rows (all
-// nodes,) each; at leaves their own values, (all nodes, n_outputs). Others than leaves are not read.
+// nodes,) each; at leaves their own values, (all nodes, n_outputs). Others than leaves are not
+// read.
 void average_leaves(std::span<const std::int32_t> left, std::span<const double> rows,
                     Table<const double> value, Table<double> mean);
 

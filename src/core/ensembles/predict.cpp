@@ -85,7 +85,8 @@ class Adding {
   Table<double> total_;
 };
 
-// Adds what the values of a tree change along the paths of a row from where it waits, (n_outputs, p).
+// Adds what the values of a tree change along the paths of a row from where it waits, (n_outputs,
+// p).
 template <class Real, class Steps>
 CERTREE_INLINE void attribute_row(const TreesView& trees, const Steps& steps,
                                   const Branches& branches, const Real* x, std::int64_t p,
@@ -153,8 +154,7 @@ void attribute(const TreesView& trees, const Branches& branches, Table<const Rea
 }
 
 template void attribute(const TreesView&, const Branches&, Table<const float>, int, Table<double>);
-template void attribute(const TreesView&, const Branches&, Table<const double>, int,
-                        Table<double>);
+template void attribute(const TreesView&, const Branches&, Table<const double>, int, Table<double>);
 template void find_leaves(const TreesView&, Table<const float>, int, Table<std::int32_t>);
 template void find_leaves(const TreesView&, Table<const double>, int, Table<std::int32_t>);
 template void add_trees(const TreesView&, std::size_t, std::size_t, Table<const float>, int,
