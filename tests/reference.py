@@ -1530,3 +1530,18 @@ def adaboost(says, y, start, n_rounds):
             wrong = sum(w for w, f, c in zip(first, scores, y, strict=True) if (f > 0) != (c > 0))
             rounds.append((best, alpha, eps, z, weights, wrong))
         return rounds
+
+
+def ensemble_risks(wrong, judged, weight):
+    """Risks of one voter, of two together and of either, pair by pair and row by row."""
+    n_voters, n = len(wrong), len(wrong[0])
+    one = both = either = 0.0
+    for a in range(n_voters):
+        own = [wrong[a][i] for i in range(n) if judged[a][i]]
+        one += weight[a] * sum(own) / len(own)
+        for b in range(n_voters):
+            pairs = [(wrong[a][i], wrong[b][i]) for i in range(n) if judged[a][i] and judged[b][i]]
+            share = weight[a] * weight[b] / len(pairs)
+            both += share * sum(p * q for p, q in pairs)
+            either += share * sum(1 - (1 - p) * (1 - q) for p, q in pairs)
+    return one, both, either

@@ -15,6 +15,7 @@ from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    CertifiedForestClassifier,
     CertifiedTreeClassifier,
     DecoratedTreeClassifier,
     DecoratedTreeRegressor,
@@ -311,6 +312,7 @@ ESTIMATORS = [
     (AdaBoostTreeClassifier, {"n_estimators": 4}),
     (BoostedTreesClassifier, {"max_iter": 4}),
     (BoostedTreesRegressor, {"max_iter": 4}),
+    (CertifiedForestClassifier, {"n_estimators": 4}),
     (TreeForestClassifier, {"n_estimators": 4}),
     (TreeForestRegressor, {"n_estimators": 4}),
 ]

@@ -21,6 +21,7 @@ ESTIMATORS = [
     certree.AdaBoostTreeClassifier,
     certree.BoostedTreesClassifier,
     certree.BoostedTreesRegressor,
+    certree.CertifiedForestClassifier,
     certree.TreeForestClassifier,
     certree.TreeForestRegressor,
     certree.HelmboldSchapireTreeClassifier,
@@ -30,7 +31,7 @@ ESTIMATORS = [
     certree.DecoratedTreeRegressor,
 ]
 # Fits of a model in each node take long.
-_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 6, 6, 6, 1, 1]
+_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 2, 6, 6, 6, 1, 1]
 _ASKED = [
     *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_spread"),
     *("explain", "path", "rules", "export_text", "report", "selective_certificates", "score"),
@@ -61,6 +62,7 @@ def _plausible(random: Random, name: str, parameter: str, world: World) -> Any:
         "class_weight": [None, "balanced"],
         "grow_size": [0.35, 0.8],
         "delta": [0.05, 1e-9],
+        "max_samples": ["auto", 0.2, 0.9],
         "densities": ["auto", "normal", "histogram"],
         "power": [1.0, "auto"],
         "min_model_rows": [2, 10],

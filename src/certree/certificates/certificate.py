@@ -56,6 +56,12 @@ DRAWS = "the error of a tree drawn anew for each row"
 _ONE_BEFORE = "the classifier was fixed before the held-out rows were seen"
 _BEFORE = "tree, labels and prior were fixed without the weighing rows"
 _TREE_BEFORE = "tree and prior were fixed without the weighing rows"
+_SAMPLES_BEFORE = (
+    "samples were drawn whatever the rows hold, and each voter, its labels and its prior were fixed by "
+    "its sample alone"
+)
+_OF_A_VOTER = "rows or more out of each voter's sample"
+_OF_A_PAIR = "rows or more out of both samples of each pair of voters"
 
 METHODS: dict[str, Method] = {
     "hold_out": Method(
@@ -133,6 +139,27 @@ METHODS: dict[str, Method] = {
         _VOTE,
         f"{_BEFORE}; there are two classes",
         "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
+    ),
+    "ensemble_first_order": Method(
+        "first_order",
+        _VOTE,
+        _SAMPLES_BEFORE,
+        "Lorenzen, Igel and Seldin, Machine Learning 2019",
+        _OF_A_VOTER,
+    ),
+    "ensemble_tandem": Method(
+        "tandem",
+        _VOTE,
+        _SAMPLES_BEFORE,
+        "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
+        _OF_A_PAIR,
+    ),
+    "ensemble_either_wrong": Method(
+        "either_wrong",
+        _VOTE,
+        _SAMPLES_BEFORE,
+        "Markov's inequality for pairs, as in Lacasse et al., ECML 2010, on rows out of both samples",
+        _OF_A_PAIR,
     ),
 }
 

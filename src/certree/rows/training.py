@@ -227,7 +227,7 @@ def training_rows(
     sides = Sides.all_grow(len(target))
     if grow_size is not None:
         sides = deal(len(target), grow_size, check_random_state(random_state), groups)
-    if is_classifier(model) and isinstance(model.class_weight, str):
+    if isinstance(getattr(model, "class_weight", None), str):
         weight = _times(balanced_weights(target, weight, sides), weight)
     if hasattr(model, "preprocessor"):
         X = _preprocessed(model, X, target, sides)
@@ -269,9 +269,10 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
         )
     if is_classifier(model):
         check_classification_targets(target)
-        if isinstance(model.class_weight, dict):
-            _expect_class_weights(model.class_weight)
-            weight = _times(compute_sample_weight(model.class_weight, target), weight)
+        factors = getattr(model, "class_weight", None)
+        if isinstance(factors, dict):
+            _expect_class_weights(factors)
+            weight = _times(compute_sample_weight(factors, target), weight)
     _expect_sum(weight)
     return target, weight
 
