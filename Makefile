@@ -14,7 +14,7 @@ ifneq ($(DATA),)
 export CERTREE_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo table2 test oldest check format stub sanitize fuzz validity bench docs clean
+.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench docs clean
 
 demo: $(VENV)/user.done
 	mkdir -p demo
@@ -66,6 +66,10 @@ FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/developer.done
 	cd tests && ../$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS)
 
+# The report, in a real Chromium without a window; needs the programs chromium and chromedriver.
+browser: $(VENV)/browser.done
+	$(BIN)/python -m pytest -p no:randomly tests/browser
+
 validity: $(VENV)/developer.done
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(CORES)
 
@@ -89,6 +93,10 @@ $(VENV)/user.done: $(SOURCES) $(wildcard src/certree/*.py src/certree/*/*.py) | 
 $(VENV)/developer.done: $(SOURCES) | $(BIN)/python
 	$(BIN)/python -m pip install -q "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.24" ninja
 	$(BIN)/python -m pip install -q --no-build-isolation -e ".[dev]" -C cmake.define.CERTREE_WERROR=ON
+	touch $@
+
+$(VENV)/browser.done: $(VENV)/developer.done
+	$(BIN)/python -m pip install -q "selenium>=4.20"
 	touch $@
 
 # uv alone can take the lowest versions; -U makes it forget those that are installed.

@@ -242,11 +242,7 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
         if X_val is None:
             self.__dict__.pop("validation_score_", None)
             return
-        loss, rows, y = self._loss(), new_rows(self, X_val), self._targets(y_val)
-        check_consistent_length(rows, y)
-        loss.expect_domain(y)
-        losses = [loss.of_rows(y, scores).mean() for scores in self._staged(rows)]
-        self.validation_score_ = -np.array(losses)
+        self.validation_score_ = -self.staged_loss(X_val, y_val)
 
     # -- prediction --------------------------------------------------------------------------------
 
@@ -303,6 +299,27 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
     @abstractmethod
     def _explained(self) -> tuple[list[Any], Scale]:
         """Names of the outputs of an explanation, and what it adds up."""
+
+    @reads_state
+    def staged_loss(self, X: ArrayLike, y: ArrayLike) -> Float64:
+        """Mean loss of some rows after each round.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        y : array-like of shape (n,)
+            Their classes, among those of the fit, or numbers.
+
+        Returns
+        -------
+        ndarray of shape (T,)
+            The loss that the rounds lower, of classes the log loss in nats.
+        """
+        loss, rows, known = self._loss(), new_rows(self, X), self._targets(y)
+        check_consistent_length(rows, known)
+        loss.expect_domain(known)
+        return np.array([loss.of_rows(known, scores).mean() for scores in self._staged(rows)])
 
     @reads_state
     def explain(self, X: ArrayLike) -> Explanation:
