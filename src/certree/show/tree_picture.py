@@ -1,13 +1,14 @@
 """A picture of a tree, from left to right: rules, rows, and what is predicted in its cells."""
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from certree.arrays import Float64
 from certree.explain.path import Branch
 from certree.explain.words import rows_in_words
 from certree.extras import needed
@@ -113,7 +114,7 @@ def _placed(root: Branch, width: float) -> list[_Node]:
 
     So no line crosses words: what lies to the right of a node belongs to other rows.
     """
-    order = list(_in_order(root, 0))
+    order = list(_in_order(root))
     depth = max(level for _, level in order)
     step = min(_STEP, _LEVELS * width / max(depth, 1))
     placed: list[_Node] = []
@@ -129,9 +130,9 @@ def _placed(root: Branch, width: float) -> list[_Node]:
     return placed
 
 
-def _in_order(root: Branch, level: int) -> Any:
+def _in_order(root: Branch) -> Iterator[tuple[Branch, int]]:
     """Nodes with their levels: what is to the left, the node itself, what is to the right."""
-    stack: list[tuple[Branch, int, bool]] = [(root, level, False)]
+    stack: list[tuple[Branch, int, bool]] = [(root, 0, False)]
     while stack:
         branch, level, is_open = stack.pop()
         if is_open or not branch.children:
@@ -189,7 +190,7 @@ def _colours(cells: Cells, nodes: list[int]) -> Callable[[int], Any]:
     return lambda node: diverging(0.5 + 0.5 * float(said[node, -1]) / largest)
 
 
-def _mixed(colors: Any, said: np.ndarray) -> Any:
+def _mixed(colors: Any, said: Float64) -> Any:
     """The colour of the leading class, the paler the less it leads."""
     leader = int(said.argmax())
     colour = np.array(colors.to_rgb(CLASSES[leader % len(CLASSES)]))
@@ -199,8 +200,8 @@ def _mixed(colors: Any, said: np.ndarray) -> Any:
 
 def _title(model: Any, cells: Cells, root: Branch, number: int) -> str:
     n_leaves = cells.tree.n_leaves
-    n_shown = (1 + sum(1 for _ in _in_order(root, 0))) // 2
-    part = f"{n_shown} of {n_leaves:,} cells" if n_shown < n_leaves else f"{n_leaves:,} cells"
+    n_shown = (1 + sum(1 for _ in _in_order(root))) // 2
+    part = f"{n_shown} of " * (n_shown < n_leaves) + counted(n_leaves, "cell")
     if hasattr(model, "trees_"):
         tree = f"Tree {number % len(model.trees_) + 1} of {len(model.trees_):,}"
         if not root.children:

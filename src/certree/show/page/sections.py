@@ -12,7 +12,7 @@ import numpy as np
 from certree.certificates import Certificate
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
-from certree.ensembles.forest import TreeForest
+from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.words import rows_in_words
 from certree.rows.training import names_of_features
@@ -73,7 +73,7 @@ def _facts(judged: Judged) -> list[str]:
             f"the deepest below {counted(model.get_depth(), 'cell')}; its prunings have "
             f"{model.weights_.expected_leaves:,.1f} leaves on average."
         )
-    if isinstance(model, BoostedTrees | TreeForest):
+    if isinstance(model, BoostedTrees | Forest):
         leaves = int((model.trees_.left < 0).sum())
         facts.append(f"It has {len(model.trees_):,} trees with {leaves:,} leaves together.")
     if hasattr(model, "oob_score_"):
