@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from certree.arrays import Float64
 from certree.explain.path import Branch
-from certree.explain.words import rows_in_words
 from certree.extras import needed
 from certree.rows.training import names_of_features
 from certree.show.cells import Cells, cells_of
@@ -164,7 +163,7 @@ def _draw_box(ax: Any, node: _Node, cells: Cells, colour: Any) -> None:
     # Rules above the line that leads to the children, predictions below.
     rule = ax.text(x, node.y, "\n".join(node.rule), va="bottom", linespacing=1.25, **style)
     rule.set_gid("rule")
-    said = f"{cells.words(number)} · {rows_in_words(branch.cell.rows)}"
+    said = f"{cells.words(number)} · {counted(branch.cell.rows, 'row')}"
     bold = ax.text(x, node.y, said, va="top", weight="bold", **style)
     bold.set_gid("prediction")
     if branch.hidden:
