@@ -83,6 +83,13 @@ def test_models_are_fitted_explained_and_kept_without_extras(tmp_path):
             "frames",
         ),
         ("from certree.show import plot_table2; plot_table2([])", "matplotlib", "plot"),
+        (
+            "from certree.show import report\n"
+            "X, y = [[0], [1]] * 9, [0, 1] * 9\n"
+            "report(certree.PrunedTreeClassifier().fit(X, y), X, y, 'page.html')",
+            "matplotlib",
+            "plot",
+        ),
         ("from certree.show import plot_figure2; plot_figure2([])", "matplotlib", "plot"),
         ("from certree.show import plot_rates; plot_rates([])", "matplotlib", "plot"),
         (

@@ -359,7 +359,7 @@ def test_a_tree_of_one_leaf_is_one_plain_box():
     ]
     assert box.get_linestyle() in ("-", "solid")
     assert figure.axes[0].lines[:] == []
-    assert figure.axes[0].get_title(loc="left") == "Nothing tells the rows apart · 1 cells"
+    assert figure.axes[0].get_title(loc="left") == "Nothing tells the rows apart · 1 cell"
     assert drawn(figure)
 
 
@@ -570,7 +570,7 @@ def test_sizes_grow_to_three_quarters_of_the_rows():
     for sizes in ([121], [7], [0.5], []):
         with pytest.raises(ValueError, match=r"sizes must hold numbers of rows in 8 .. 120"):
             plot_certificate(CertifiedTreeClassifier(), rows, y, sizes=sizes)
-    with pytest.raises(TypeError, match="model must be a CertifiedTreeClassifier"):
+    with pytest.raises(TypeError, match="model must be a Certified"):
         plot_certificate(PACBayesTreeClassifier(), rows, y)
 
 

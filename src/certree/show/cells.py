@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from certree.arrays import Float64
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
-from certree.ensembles.forest import TreeForest
+from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.path import Branch, Explainer
 from certree.fitted import state_of
@@ -113,7 +113,7 @@ def cells_of(model: Any, number: int = 0, X: ArrayLike | None = None) -> Cells:
     ValueError
         If there is no such tree, or an ensemble comes without rows.
     """
-    if isinstance(model, TreeVoteEstimator | BoostedTrees | TreeForest | AdaBoostTreeClassifier):
+    if isinstance(model, TreeVoteEstimator | BoostedTrees | Forest | AdaBoostTreeClassifier):
         model = state_of(model)
         check_is_fitted(model)
         if isinstance(model, TreeVoteEstimator):
@@ -157,7 +157,7 @@ def _of_ensemble(model: Any, number: int, X: ArrayLike | None) -> Cells:
 
 def _scale(model: Any) -> Scale:
     """What the trees of an ensemble say."""
-    if not isinstance(model, TreeForest):
+    if not isinstance(model, Forest):
         return "raw score"
     return "probability" if is_classifier(model) else "target"
 

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d
 
 from certree.arrays import Float64
-from certree.estimators import CertifiedTreeClassifier
+from certree.certificates.certified import Certified
 from certree.show.style import BLUE, GREEN, Figure, axes_of, styled
 from certree.show.words import percent, rounded_up
 from certree.signatures import checked
@@ -22,7 +22,7 @@ _FEWEST = 8
 @styled
 @checked
 def plot_certificate(
-    model: CertifiedTreeClassifier,
+    model: Certified,
     X: ArrayLike,
     y: ArrayLike,
     sizes: ArrayLike | None = None,
@@ -37,7 +37,7 @@ def plot_certificate(
 
     Parameters
     ----------
-    model : CertifiedTreeClassifier
+    model : CertifiedTreeClassifier or CertifiedForestClassifier
         Its parameters are those of the fits; it need not be fitted.
     X : array-like of shape (n, p)
         Rows.

@@ -1,15 +1,15 @@
 """A picture of a tree, from left to right: rules, rows, and what is predicted in its cells."""
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from certree.arrays import Float64
 from certree.explain.path import Branch
-from certree.explain.words import rows_in_words
 from certree.extras import needed
 from certree.rows.training import names_of_features
 from certree.show.cells import Cells, cells_of
@@ -113,7 +113,7 @@ def _placed(root: Branch, width: float) -> list[_Node]:
 
     So no line crosses words: what lies to the right of a node belongs to other rows.
     """
-    order = list(_in_order(root, 0))
+    order = list(_in_order(root))
     depth = max(level for _, level in order)
     step = min(_STEP, _LEVELS * width / max(depth, 1))
     placed: list[_Node] = []
@@ -129,9 +129,9 @@ def _placed(root: Branch, width: float) -> list[_Node]:
     return placed
 
 
-def _in_order(root: Branch, level: int) -> Any:
+def _in_order(root: Branch) -> Iterator[tuple[Branch, int]]:
     """Nodes with their levels: what is to the left, the node itself, what is to the right."""
-    stack: list[tuple[Branch, int, bool]] = [(root, level, False)]
+    stack: list[tuple[Branch, int, bool]] = [(root, 0, False)]
     while stack:
         branch, level, is_open = stack.pop()
         if is_open or not branch.children:
@@ -163,7 +163,7 @@ def _draw_box(ax: Any, node: _Node, cells: Cells, colour: Any) -> None:
     # Rules above the line that leads to the children, predictions below.
     rule = ax.text(x, node.y, "\n".join(node.rule), va="bottom", linespacing=1.25, **style)
     rule.set_gid("rule")
-    said = f"{cells.words(number)} · {rows_in_words(branch.cell.rows)}"
+    said = f"{cells.words(number)} · {counted(branch.cell.rows, 'row')}"
     bold = ax.text(x, node.y, said, va="top", weight="bold", **style)
     bold.set_gid("prediction")
     if branch.hidden:
@@ -189,7 +189,7 @@ def _colours(cells: Cells, nodes: list[int]) -> Callable[[int], Any]:
     return lambda node: diverging(0.5 + 0.5 * float(said[node, -1]) / largest)
 
 
-def _mixed(colors: Any, said: np.ndarray) -> Any:
+def _mixed(colors: Any, said: Float64) -> Any:
     """The colour of the leading class, the paler the less it leads."""
     leader = int(said.argmax())
     colour = np.array(colors.to_rgb(CLASSES[leader % len(CLASSES)]))
@@ -199,8 +199,8 @@ def _mixed(colors: Any, said: np.ndarray) -> Any:
 
 def _title(model: Any, cells: Cells, root: Branch, number: int) -> str:
     n_leaves = cells.tree.n_leaves
-    n_shown = (1 + sum(1 for _ in _in_order(root, 0))) // 2
-    part = f"{n_shown} of {n_leaves:,} cells" if n_shown < n_leaves else f"{n_leaves:,} cells"
+    n_shown = (1 + sum(1 for _ in _in_order(root))) // 2
+    part = f"{n_shown} of " * (n_shown < n_leaves) + counted(n_leaves, "cell")
     if hasattr(model, "trees_"):
         tree = f"Tree {number % len(model.trees_) + 1} of {len(model.trees_):,}"
         if not root.children:

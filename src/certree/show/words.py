@@ -2,6 +2,8 @@
 
 import math
 
+from certree.explain.words import number_in_words
+
 # Letters of a label at most.
 _LETTERS = 48
 
@@ -23,9 +25,9 @@ def to_four_digits(number: float) -> str:
     return f"{number:,.0f}" if 1e4 <= abs(number) < 1e9 else f"{number:.4g}"
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
+def counted(number: float, one: str, many: str | None = None) -> str:
     """So many of something, whose plural ends on "s" unless it is given."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number_in_words(number)} {one if number == 1 else many or one + 's'}"
 
 
 def cut(label: str) -> str:

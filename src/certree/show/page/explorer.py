@@ -94,7 +94,6 @@ def _columns(cells: Cells, title: str, max_leaves: int) -> dict[str, Any]:
         "open": [place[branch.cell.node] for branch in opened if branch.children],
         "outputs": None if cells.outputs is None else [str(name) for name in cells.outputs],
         "scale": cells.scale,
-        "leaves": tree.n_leaves,
     }
 
 
@@ -107,7 +106,7 @@ def _numbered(root: Branch) -> list[Branch]:
 
 
 def _short(value: float) -> float:
-    """Four digits, or all of a whole number."""
+    """Five digits, or all of a whole number."""
     value = float(value)
     return int(value) if value.is_integer() else float(f"{value:.5g}")
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from certree.arrays import Float64
 from certree.ensembles import AdaBoostTreeClassifier, BoostedTreesClassifier
 from certree.ensembles.boosting import BoostedTrees
-from certree.ensembles.forest import TreeForest
+from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.naive_bayes import NaiveBayesClassifier
 from certree.rows.hashes import n_known
@@ -24,7 +24,7 @@ from certree.show.words import percent, to_four_digits
 # Rows to look at, by what they cost.
 _QUANTILES = (0.0, 0.5, 0.75, 0.9, 0.98, 1.0)
 _SMALLEST = float(np.finfo(np.float64).eps)
-_KINDS = (TreeVoteEstimator, BoostedTrees, TreeForest, AdaBoostTreeClassifier, NaiveBayesClassifier)
+_KINDS = (TreeVoteEstimator, BoostedTrees, Forest, AdaBoostTreeClassifier, NaiveBayesClassifier)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

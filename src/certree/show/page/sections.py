@@ -12,9 +12,8 @@ import numpy as np
 from certree.certificates import Certificate
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
-from certree.ensembles.forest import TreeForest
+from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.explain.words import rows_in_words
 from certree.rows.training import names_of_features
 from certree.show.calibration import compared, draw_reliability
 from certree.show.importance import plot_importance
@@ -73,7 +72,7 @@ def _facts(judged: Judged) -> list[str]:
             f"the deepest below {counted(model.get_depth(), 'cell')}; its prunings have "
             f"{model.weights_.expected_leaves:,.1f} leaves on average."
         )
-    if isinstance(model, BoostedTrees | TreeForest):
+    if isinstance(model, BoostedTrees | Forest):
         leaves = int((model.trees_.left < 0).sum())
         facts.append(f"It has {len(model.trees_):,} trees with {leaves:,} leaves together.")
     if hasattr(model, "oob_score_"):
@@ -93,7 +92,7 @@ def errors(judged: Judged) -> Section:
         for score in scores_of(judged)
     ]
     lines += _yardstick(judged)
-    told = [tag("p", f"On the {rows_in_words(judged.n)} given to this page. {_seen(judged)}")]
+    told = [tag("p", f"On the {counted(judged.n, 'row')} given to this page. {_seen(judged)}")]
     head = ("score", "value", "95 % interval", "by")
     return Section("scores", "How good it is", joined(told) + table(head, lines, "Scores"))
 
@@ -101,14 +100,8 @@ def errors(judged: Judged) -> Section:
 def _yardstick(judged: Judged) -> list[tuple[Any, ...]]:
     """What a model without features would do."""
     if judged.shares is None:
-        return [
-            (
-                "The same of the mean alone",
-                to_four_digits(float(judged.y.std())),
-                "",
-                "of these rows",
-            )
-        ]
+        alone = to_four_digits(float(judged.y.std()))
+        return [("The same of the mean alone", alone, "", "of these rows")]
     values, counts = np.unique(judged.y, return_counts=True)
     rest = 1 - counts.max() / judged.n
     words = f"Error of always {_shortened(str(values[counts.argmax()]))}"
@@ -123,8 +116,8 @@ def _seen(judged: Judged) -> str:
     if known == 0:
         return "None of them occurs among the rows of the fit."
     return (
-        f"{known:,} of them also occur among the rows of the fit, so that the model looks "
-        "better here than it is on new rows."
+        f"{known:,} of them also occur among the rows of the fit. Unless they only happen to be "
+        "alike, the model looks better here than it is on new rows."
     )
 
 
@@ -136,7 +129,7 @@ def calibration(judged: Judged) -> Section | None:
     figure = draw_reliability(subject, found)
     words = f"Predicted probabilities are off by {100 * found.error:.1f} points on average."
     lines = [
-        (percent(p), percent(q), f"{percent(low)} to {percent(high)}", rows_in_words(n))
+        (percent(p), percent(q), f"{percent(low)} to {percent(high)}", counted(n, "row"))
         for p, q, low, high, n in zip(
             found.said, found.found, found.low, found.high, found.rows, strict=True
         )
