@@ -41,6 +41,12 @@ class Score:
         """One of the numbers in words."""
         return f"{100 * number:.1f} %" if self.is_share else to_four_digits(number)
 
+    def __str__(self) -> str:
+        """The score and its interval."""
+        return (
+            f"{self.name} {self.said(self.value)} ({self.said(self.low)} to {self.said(self.high)})"
+        )
+
 
 def scores_of(judged: Judged) -> list[Score]:
     """Error and log loss of a classifier; root mean squared error and R2 of a regressor."""
