@@ -36,6 +36,7 @@ ROOMS = [
     "tune",
     "certificates",
     "explain",
+    "export",
     "estimators",
     "ensembles",
     "naive_bayes",

@@ -10,12 +10,14 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from certree.arrays import Float64
 from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
 from certree.ensembles.trees import Trees
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
+from certree.export.exports import Exports
+from certree.export.formula import Formula, Link
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
@@ -27,7 +29,9 @@ from certree.tree import threads
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
-class AdaBoostTreeClassifier(MetaEstimatorMixin, KeepsParameters, ClassifierMixin, BaseEstimator):
+class AdaBoostTreeClassifier(
+    Exports, MetaEstimatorMixin, KeepsParameters, ClassifierMixin, BaseEstimator
+):
     """AdaBoost with its bound on the training error, round by round.
 
     Two classes y = -1, 1, rows with weights D_1 of sum 1. In round t a learner h is fitted to the
@@ -390,6 +394,15 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, KeepsParameters, ClassifierMixi
             others[place, row] = -np.inf
             own = own - others.max(axis=0)
         return np.clip(own / self._votes[self._first :].sum(), -1.0, 1.0)
+
+    def _formula(self) -> Formula:
+        check_is_fitted(self)
+        if self.trees_ is None:
+            raise ValueError(f"exports take trees of certree, got estimator={self.estimator!r}")
+        # Half of the log odds, and half of log probabilities.
+        trees = [(tree, 2 * value) for tree, value in self.trees_.parts(self._first)]
+        link: Link = "logistic" if self.n_classes_ <= 2 else "softmax"
+        return self._formula_of(trees, "boosted", link, start=2 * self.start_)
 
     # -- inspection --------------------------------------------------------------------------------
 

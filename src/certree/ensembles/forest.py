@@ -27,6 +27,8 @@ from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, shares_of, unit_of
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.trees import Trees
+from certree.export.exports import Exports
+from certree.export.formula import Formula, Link
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower, GrownForest
@@ -45,7 +47,7 @@ _FEATURES = [COUNT, Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "l
 _AT_A_TIME = 10
 
 
-class TreeForest(KeepsParameters, BaseEstimator):
+class TreeForest(Exports, KeepsParameters, BaseEstimator):
     """What forests share, whatever the target is."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -388,6 +390,11 @@ class TreeForest(KeepsParameters, BaseEstimator):
         return permutation_importances(
             known, rows, leaves, drawing, classes=self._classes, seed=self._seed
         )
+
+    def _formula(self) -> Formula:
+        check_is_fitted(self)
+        link: Link = "shares" if self._classes else "identity"
+        return self._formula_of(self.trees_.parts(), "forest", link, power=self.leaves_.power)
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
