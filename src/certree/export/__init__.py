@@ -4,6 +4,6 @@
 it down in its own words; `Exports` gives estimators a method for each.
 """
 
+from certree.export.converters import register_converters
 
-
-__all__: list[str] = []
+__all__ = ["register_converters"]

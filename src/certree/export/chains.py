@@ -81,29 +81,34 @@ def chained(tree: Tree, n_categories: Sequence[int]) -> Chained:
     """
     if not len(tree.categories):
         return Chained(tree, np.arange(tree.n_nodes, dtype=np.int32), np.ones(tree.n_nodes))
-    places = [_Place(0, 1.0, {}, [])]
-    cuts: list[tuple[int, float, bool, int]] = []  # feature, threshold, missing_left, left
-    for place in places:  # which grows meanwhile: parents come first
-        place = places[len(cuts)] = _settled(tree, n_categories, place)
-        feature = int(tree.feature[place.node])
+    places: list[_Place] = []
+    cuts: list[tuple[float, bool, int]] = []  # threshold, missing_left, left
+    waiting = [_Place(0, 1.0, {}, [])]
+    for given in waiting:  # which grows meanwhile: parents come first
+        place = _settled(tree, n_categories, given)
+        places.append(place)
         if tree.left[place.node] == LEAF:
-            cuts.append((0, 0.0, False, LEAF))
+            cuts.append((0.0, False, LEAF))
             continue
-        threshold, missing_left, children = _children(tree, feature, place)
-        cuts.append((feature, threshold, missing_left, len(places)))
-        places += children
-        if len(places) > _MOST_NODES:
+        threshold, missing_left, children = _children(tree, place)
+        cuts.append((threshold, missing_left, len(waiting)))
+        waiting += children
+        if len(waiting) > _MOST_NODES:
             raise ValueError(
                 f"chains of cuts for the sets of categories would need more than {_MOST_NODES} nodes: "
                 "export a smaller tree, such as that of compact()"
             )
-    features, thresholds, missing, left = zip(*cuts, strict=True)
-    chain = np.ones(len(cuts), dtype=np.int32)
-    return Chained(
-        Tree(features, thresholds, left, chain, tree.n_features, missing),
-        np.array([place.node for place in places], dtype=np.int32),
-        np.array([place.part for place in places]),
+    origin = np.array([place.node for place in places], dtype=np.int32)
+    threshold_of, missing, left = (list(column) for column in zip(*cuts, strict=True))
+    plain = Tree(
+        tree.feature[origin],
+        np.array(threshold_of, dtype=np.float64),
+        np.array(left, dtype=np.int32),
+        np.ones(len(origin), dtype=np.int32),
+        tree.n_features,
+        np.array(missing, dtype=np.bool_),
     )
+    return Chained(plain, origin, np.array([place.part for place in places]))
 
 
 def _settled(tree: Tree, n_categories: Sequence[int], place: _Place) -> _Place:
@@ -129,16 +134,18 @@ def _runs(tree: Tree, n_categories: Sequence[int], place: _Place) -> list[_Run]:
         # NaN goes with the first codes that go where it goes.
         with_missing = missing and not is_inside
         missing = missing and is_inside
-        runs.append((_Codes(stretch[0], stretch[-1], with_missing), of_set if is_inside else of_missing))
+        runs.append(
+            (_Codes(stretch[0], stretch[-1], with_missing), of_set if is_inside else of_missing)
+        )
     if missing:
         runs.append((_Codes(0, -1, True), of_missing))
     total = {child: sum(codes.n for codes, to in runs if to == child) for child in children}
     return [_Run(codes, child, codes.n / total[child]) for codes, child in runs]
 
 
-def _children(tree: Tree, feature: int, place: _Place) -> tuple[float, bool, list[_Place]]:
+def _children(tree: Tree, place: _Place) -> tuple[float, bool, list[_Place]]:
     """The cut at a place and what its children are to be."""
-    node = place.node
+    node, feature = place.node, int(tree.feature[place.node])
     if not place.runs:
         left = int(tree.left[node])
         both = [place._replace(node=left), place._replace(node=left + 1)]

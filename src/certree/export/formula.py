@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from certree.arrays import Float64
 from certree.rows.categories import Categories
-from certree.tree import Tree
+from certree.tree import LEAF, Tree
 
 Kind = Literal["tree", "forest", "boosted"]
 Link = Literal["identity", "exp", "logistic", "softmax", "shares"]
@@ -109,7 +109,8 @@ class Formula:
 
 def constant_tree(n_features: int, n_outputs: int) -> tuple[Tree, Float64]:
     """A tree of a single leaf that adds nothing."""
-    return Tree([0], [0.0], [-1], [1], n_features), np.zeros((1, n_outputs))
+    leaf, one = np.full(1, LEAF, dtype=np.int32), np.ones(1, dtype=np.int32)
+    return Tree(one - 1, np.zeros(1), leaf, one, n_features), np.zeros((1, n_outputs))
 
 
 def shares_with_labels(score: Float64, label: NDArray[np.integer]) -> Float64:

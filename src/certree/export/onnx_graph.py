@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 
 from certree._core import depths
 from certree.export.formula import Formula, rounded_down, with_labels
+from certree.export.onnx_chains import tree_ensemble_regressor
 from certree.extras import needed
 from certree.tree import Tree
 
-OPSETS = {"": 18, "ai.onnx.ml": 5}
+OPSET = 18
 _IR_VERSION = 9
 _LESS_EQUAL, _MEMBER = 0, 6  # of nodes_modes
 
 
 # A name, a dtype, and a shape in which None is any length.
-_Value = tuple[str, Any, list[int | None]]
+_Value = tuple[str, Any, Sequence[int | None]]
 
 
 @dataclass(slots=True)
@@ -37,16 +38,19 @@ class Graph:
         Begins all names, so that graphs can be put together.
     dtype : numpy dtype
         Of rows and probabilities: float32 or float64.
+    ml_opset : int
+        Version of ``ai.onnx.ml``: 5, or 3, in which sets are chains of comparisons.
     """
 
     prefix: str
     dtype: Any
+    ml_opset: int = 5
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
 
     def inner(self, name: str) -> "Graph":
         """A graph that a node of this one runs; it shares the constants."""
-        return Graph(f"{self.prefix}_{name}", self.dtype, [], self.constants)
+        return Graph(f"{self.prefix}_{name}", self.dtype, self.ml_opset, [], self.constants)
 
     def name(self) -> str:
         """A new name."""
@@ -54,7 +58,7 @@ class Graph:
 
     def constant(self, values: Any, dtype: Any = None) -> str:
         """Name of a constant."""
-        name = f"trees_constant_{len(self.constants)}"
+        name = f"{self.prefix}_constant_{len(self.constants)}"
         array = np.ascontiguousarray(values, dtype) if np.ndim(values) else np.array(values, dtype)
         self.constants.append(needed("onnx.numpy_helper", "onnx").from_array(array, name))
         return name
@@ -64,7 +68,12 @@ class Graph:
         return self.add_many(op, inputs, [output or self.name()], **attributes)[0]
 
     def add_many(
-        self, op: str, inputs: Sequence[str], outputs: list[str], domain: str = "", **attributes: Any
+        self,
+        op: str,
+        inputs: Sequence[str],
+        outputs: list[str],
+        domain: str = "",
+        **attributes: Any,
     ) -> list[str]:
         """Add a node; returns the names of its outputs."""
         make_node = needed("onnx.helper", "onnx").make_node
@@ -84,6 +93,8 @@ class Graph:
 
 def onnx_model(formula: Formula, dtype: Any) -> Any:
     """A model of ONNX with an input X (n, p) of a dtype, float32 or float64."""
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}')
     make = needed("onnx.helper", "onnx")
     graph = Graph("trees", np.dtype(dtype))
     rows = _typed("X", graph.dtype, [None, formula.n_features])
@@ -91,13 +102,15 @@ def onnx_model(formula: Formula, dtype: Any) -> Any:
     write(graph, formula, "X", [name for name, _, _ in values])
     outputs = [_typed(*one) for one in values]
     inside = make.make_graph(graph.nodes, "certree", [rows], outputs, graph.constants)
-    opsets = [make.make_opsetid(*one) for one in OPSETS.items()]
+    opsets = [make.make_opsetid("", OPSET), make.make_opsetid("ai.onnx.ml", graph.ml_opset)]
     model = make.make_model(
         inside, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="certree"
     )
-    known = {"feature_names": formula.names}
+    known: dict[str, Any] = {"feature_names": formula.names}
     if formula.categories is not None:
-        known["categories"] = [None if one is None else list(one) for one in formula.categories.names]
+        known["categories"] = [
+            None if one is None else list(one) for one in formula.categories.names
+        ]
     make.set_model_props(model, {name: json.dumps(value) for name, value in known.items()})
     return model
 
@@ -106,8 +119,10 @@ def outputs_of(formula: Formula, dtype: Any) -> list[_Value]:
     """The outputs, as skl2onnx calls those of classifiers and of regressors."""
     if formula.classes is None:
         return [("variable", dtype, [None, 1])]
-    labels = "label", class_labels(formula).dtype, [None]
-    return [labels, ("probabilities", dtype, [None, len(formula.classes)])]
+    return [
+        ("label", class_labels(formula).dtype, [None]),
+        ("probabilities", dtype, [None, len(formula.classes)]),
+    ]
 
 
 def class_labels(formula: Formula) -> NDArray[Any]:
@@ -120,7 +135,7 @@ def class_labels(formula: Formula) -> NDArray[Any]:
     return np.array([str(one) for one in classes], dtype=object)
 
 
-def _typed(name: str, dtype: Any, shape: list[int | None] | None) -> Any:
+def _typed(name: str, dtype: Any, shape: Sequence[int | None]) -> Any:
     make = needed("onnx.helper", "onnx")
     return make.make_tensor_value_info(name, _onnx_type(dtype), shape)
 
@@ -153,11 +168,16 @@ def _leaf_numbers(graph: Graph, formula: Formula, rows: str) -> str:
     """Write what numbers the leaf of each row in each tree, (n, T) int64."""
     n_leaves = sum(tree.n_leaves for tree, _ in formula.trees)
     if graph.dtype == np.float32 and n_leaves > 2**24:
-        raise ValueError(f"float32 numbers 2**24 leaves, and there are {n_leaves}: take dtype=float64")
-    attributes = _tree_ensemble([tree for tree, _ in formula.trees], graph.dtype)
-    (number,) = graph.add_many(
-        "TreeEnsemble", [rows], [graph.name()], domain="ai.onnx.ml", **attributes
+        raise ValueError(
+            f"float32 numbers 2**24 leaves, and there are {n_leaves}: take dtype=float64"
+        )
+    written, op = (
+        (_tree_ensemble, "TreeEnsemble")
+        if graph.ml_opset >= 5
+        else (tree_ensemble_regressor, "TreeEnsembleRegressor")
     )
+    attributes = written([tree for tree, _ in formula.trees], graph.dtype)
+    (number,) = graph.add_many(op, [rows], [graph.name()], domain="ai.onnx.ml", **attributes)
     return graph.cast(number, np.int64)
 
 
@@ -194,23 +214,28 @@ def _tree_ensemble(trees: Sequence[Tree], dtype: Any) -> dict[str, Any]:
 
 
 def _columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str, NDArray[Any]]:
-    """Inner nodes of a tree, numbered from one on; the true side is the left one, or that of the set."""
+    """Inner nodes of a tree, numbered from one on; the true side is the left one, or the set's."""
     inner, is_leaf = np.flatnonzero(~tree.is_leaf), tree.is_leaf
     if not len(inner):  # a node of which both sides are the leaf
         zero, leaf = np.zeros(1, dtype=np.int64), np.array([first_leaf])
         names = ("featureids", "modes", "missing_true")
-        both = {"truenodeids": leaf, "falsenodeids": leaf, "trueleafs": zero + 1, "falseleafs": zero + 1}
+        both = {
+            "truenodeids": leaf,
+            "falsenodeids": leaf,
+            "trueleafs": zero + 1,
+            "falseleafs": zero + 1,
+        }
         return {**dict.fromkeys(names, zero), **both, "splits": np.zeros(1), "members": np.zeros(0)}
-    place = np.where(is_leaf, np.cumsum(is_leaf) - 1 + first_leaf, np.cumsum(~is_leaf) - 1 + first_node)
+    place = np.where(
+        is_leaf, np.cumsum(is_leaf) - 1 + first_leaf, np.cumsum(~is_leaf) - 1 + first_node
+    )
     sizes = np.diff(tree.category_start)[inner]
     has_set, missing_left = sizes > 0, tree.missing_left[inner]
     left = tree.left[inner]
     true = np.where(has_set & missing_left, left + 1, left)
     false = 2 * left + 1 - true
     # Behind the members of each set stands NaN.
-    members = np.insert(
-        tree.categories.astype(np.float64), np.cumsum(sizes[has_set]), np.nan
-    )
+    members = np.insert(tree.categories.astype(np.float64), np.cumsum(sizes[has_set]), np.nan)
     return {
         "featureids": tree.feature[inner].astype(np.int64),
         "modes": np.where(has_set, _MEMBER, _LESS_EQUAL),
@@ -235,12 +260,11 @@ def _leaf_values(graph: Graph, formula: Formula) -> NDArray[Any]:
 def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
     """Write a single tree: a look-up of what its leaves say."""
     numbers = _leaf_numbers(graph, formula, rows)
-    leaf = graph.add("Squeeze", numbers, graph.constant([1], np.int64))
     values = _leaf_values(graph, formula)
-    graph.add("Gather", graph.constant(values), leaf, output=outputs[-1])
+    graph.add("GatherND", graph.constant(values), numbers, output=outputs[-1])
     if formula.classes is not None:
         labels = class_labels(formula)[values.argmax(axis=1)]
-        graph.add("Gather", graph.constant(labels), leaf, output=outputs[0])
+        graph.add("GatherND", graph.constant(labels), numbers, output=outputs[0])
 
 
 def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
@@ -248,7 +272,9 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
     numbers = _leaf_numbers(graph, formula, rows)
     table = np.concatenate([value[tree.is_leaf] for tree, value in formula.trees])
     narrow = table.astype(np.float32)
-    said = graph.add("Gather", graph.constant(narrow if (narrow == table).all() else table), numbers)
+    said = graph.add(
+        "Gather", graph.constant(narrow if (narrow == table).all() else table), numbers
+    )
     total = graph.add("ReduceSum", graph.cast(said, np.float64), graph.constant([1]), keepdims=0)
     if formula.kind == "forest":
         scores = graph.add("Div", total, graph.constant(float(len(formula.trees))))
@@ -278,7 +304,9 @@ def _shares(graph: Graph, formula: Formula, scores: str) -> tuple[str, str]:
         inside = graph.add("Clip", scores, graph.constant(0.0), graph.constant(1.0))
         first = graph.add("Sub", graph.constant(1.0), inside)
         scores = graph.add("Concat", first, inside, axis=1)
-    raised = scores if formula.power == 1 else graph.add("Pow", scores, graph.constant(formula.power))
+    raised = (
+        scores if formula.power == 1 else graph.add("Pow", scores, graph.constant(formula.power))
+    )
     return scores, _divided(graph, raised)
 
 
@@ -352,7 +380,9 @@ def _turn(graph: Graph, formula: Formula, rows: str) -> Any:
         (left, right),
         (graph.add("Mul", part, share), graph.add("Mul", part, other)),
     ):
-        kept = [graph.add("Compress", one, side, axis=0) for one, side in zip(both, sides, strict=True)]
+        kept = [
+            graph.add("Compress", one, side, axis=0) for one, side in zip(both, sides, strict=True)
+        ]
         ends.append(graph.add("Concat", *kept, axis=0))
     on = graph.add("Identity", goes_on)
     dtypes: tuple[Any, ...] = (np.int64, np.int64, np.float64)

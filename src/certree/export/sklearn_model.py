@@ -77,7 +77,8 @@ class _Nodes:
             rows = np.maximum(formula.rows[number][origin] * part, _FEW_ROWS)
         depth = depths(tree.left, np.ones(tree.n_nodes, dtype=np.int32))
         rows, mean = _averaged(tree, depth, rows, np.column_stack([value, np.square(value)]))
-        return cls(tree, *np.hsplit(mean, 2), rows, depth)
+        n_outputs = value.shape[1]
+        return cls(tree, mean[:, :n_outputs], mean[:, n_outputs:], rows, depth)
 
     @property
     def variance(self) -> Float64:
@@ -146,7 +147,9 @@ def _boosting(formula: Formula) -> Any:
     p, classes, n_trees = formula.n_features, formula.classes, len(formula.trees)
     if classes is None:
         loss = "poisson" if formula.link == "exp" else "squared_error"
-        model = HistGradientBoostingRegressor(loss=loss, max_iter=1).fit(np.zeros((2, p)), [1.0, 1.0])
+        model = HistGradientBoostingRegressor(loss=loss, max_iter=1).fit(
+            np.zeros((2, p)), [1.0, 1.0]
+        )
     else:
         y = np.repeat(classes, 2)
         model = HistGradientBoostingClassifier(max_iter=1).fit(np.zeros((len(y), p)), y)
