@@ -11,6 +11,7 @@ import pytest
 
 import certree
 import certree.certificates
+import certree.export
 import certree.grow
 import certree.prunings
 import certree.rows
@@ -42,6 +43,7 @@ ROOMS = [
     certree.prunings,
     certree.votes,
     certree.certificates,
+    certree.export,
     certree.ensembles,
 ]
 

@@ -408,18 +408,18 @@ def _is_left(graph: Graph, tree: Tree, node: str, value: str, lacks: str) -> str
     sets = np.flatnonzero(sizes)
     if not len(sets):
         return below
-    # A row for each set, behind one for nodes without; the last column is for codes of no set.
+    # A row for each set, behind one for nodes without; a column for each code, between two for others.
     n_codes = int(tree.categories.max()) + 1
-    goes_left = np.zeros((len(sets) + 1, n_codes + 1), dtype=bool)
+    goes_left = np.zeros((len(sets) + 1, n_codes + 2), dtype=bool)
     number = np.zeros(tree.n_nodes, dtype=np.int32)
     number[sets] = np.arange(1, len(sets) + 1)
     goes_left[1:] = tree.missing_left[sets][:, None]
     owner = np.repeat(number, sizes)
-    goes_left[owner, tree.categories] = ~goes_left[owner, -1]
+    goes_left[owner, tree.categories + 1] = ~goes_left[owner, 0]
     of_set = graph.cast(graph.add("Gather", graph.constant(number), node), np.int64)
-    zero = graph.constant(0.0, np.float32)
-    code = graph.add("Where", lacks, zero, graph.cast(value, np.float32))
-    code = graph.add("Clip", code, zero, graph.constant(n_codes, np.float32))
-    columns = [_column(graph, one) for one in (of_set, graph.cast(code, np.int64))]
-    at = graph.add("Concat", *columns, axis=1)
+    ends = [graph.constant(end, np.float32) for end in (-1, n_codes)]
+    code = graph.add("Where", lacks, ends[0], graph.cast(value, np.float32))
+    column = graph.cast(graph.add("Clip", code, *ends), np.int64)
+    column = graph.add("Add", column, graph.constant(1))
+    at = graph.add("Concat", _column(graph, of_set), _column(graph, column), axis=1)
     return graph.add("Or", below, graph.add("GatherND", graph.constant(goes_left), at))

@@ -115,9 +115,9 @@ def _decision_tree(nodes: _Nodes, classes: NDArray[Any] | None) -> Any:
     table["weighted_n_node_samples"] = nodes.rows
     table["missing_go_to_left"] = tree.missing_left
     if classes is None:
-        model = DecisionTreeRegressor().fit(np.zeros((1, p)), [0.0])
+        model = _fitted(DecisionTreeRegressor(), p, None)
     else:
-        model = DecisionTreeClassifier().fit(np.zeros((len(classes), p)), classes)
+        model = _fitted(DecisionTreeClassifier(), p, classes)
     inside = TreeOfSklearn(p, np.array([nodes.value.shape[1]], dtype=np.intp), 1)
     values = np.ascontiguousarray(nodes.value[:, None, :])
     depth = int(nodes.depth.max())
@@ -135,9 +135,9 @@ def _random_forest(formula: Formula) -> Any:
         )
     p, classes, n_trees = formula.n_features, formula.classes, len(formula.trees)
     if classes is None:
-        model = RandomForestRegressor(1).fit(np.zeros((1, p)), [0.0])
+        model = _fitted(RandomForestRegressor(1), p, None)
     else:
-        model = RandomForestClassifier(1).fit(np.zeros((len(classes), p)), classes)
+        model = _fitted(RandomForestClassifier(1), p, classes)
     codes = None if classes is None else np.arange(len(classes), dtype=np.float64)
     model.estimators_ = [_decision_tree(_Nodes.of(formula, i), codes) for i in range(n_trees)]
     return model.set_params(n_estimators=n_trees)
@@ -147,12 +147,9 @@ def _boosting(formula: Formula) -> Any:
     p, classes, n_trees = formula.n_features, formula.classes, len(formula.trees)
     if classes is None:
         loss = "poisson" if formula.link == "exp" else "squared_error"
-        model = HistGradientBoostingRegressor(loss=loss, max_iter=1).fit(
-            np.zeros((2, p)), [1.0, 1.0]
-        )
+        model = _fitted(HistGradientBoostingRegressor(loss=loss, max_iter=1), p, None)
     else:
-        y = np.repeat(classes, 2)
-        model = HistGradientBoostingClassifier(max_iter=1).fit(np.zeros((len(y), p)), y)
+        model = _fitted(HistGradientBoostingClassifier(max_iter=1), p, classes)
     model._baseline_prediction = formula.start[None, :].copy()
     model._predictors = [_predictors(_Nodes.of(formula, i)) for i in range(n_trees)]
     return model.set_params(max_iter=n_trees)
@@ -178,6 +175,12 @@ def _predictors(nodes: _Nodes) -> list[TreePredictor]:
         one["value"] = column
         predictors.append(TreePredictor(one, no_sets, no_sets))
     return predictors
+
+
+def _fitted(model: Any, p: int, classes: NDArray[Any] | None) -> Any:
+    """Fit to a row or two of each class."""
+    y = np.ones(2) if classes is None else np.repeat(classes, 2)
+    return model.fit(np.zeros((len(y), p)), y)
 
 
 def _with_names(model: Any, formula: Formula) -> Any:
