@@ -170,10 +170,10 @@ class Exports:
         Examples
         --------
         >>> from certree import PACBayesTreeRegressor
-        >>> model = PACBayesTreeRegressor(max_depth=0).fit([[1.0], [2.0]], [1.0, 2.0])
+        >>> model = PACBayesTreeRegressor(max_depth=0).fit([[1.0], [2.0]], [4.0, 4.0])
         >>> print(model.to_sql("t"))
         SELECT
-        1.5e0 AS "prediction"
+        4.0e0 AS "prediction"
         FROM "t"
         """
         return sql_statement(self._formula(), table, keep)

@@ -369,21 +369,7 @@ def _turn(graph: Graph, formula: Formula, rows: str) -> Any:
     )
     has = graph.add("And", graph.add("Not", lacks), _is_left(graph, tree, node, value, lacks))
     share = graph.add("Add", share_of_lacking, graph.cast(has, np.float64))
-    next_left = np.where(tree.is_leaf, np.arange(tree.n_nodes), tree.left).astype(np.int32)
-    left = graph.cast(graph.add("Gather", graph.constant(next_left), node), np.int64)
-    right = graph.add("Add", left, graph.constant(1))
-    other = graph.add("Sub", graph.constant(1.0), share)
-    ends = []
-    sides = [graph.add("Greater", one, graph.constant(0.0)) for one in (share, other)]
-    for both in (
-        (row, row),
-        (left, right),
-        (graph.add("Mul", part, share), graph.add("Mul", part, other)),
-    ):
-        kept = [
-            graph.add("Compress", one, side, axis=0) for one, side in zip(both, sides, strict=True)
-        ]
-        ends.append(graph.add("Concat", *kept, axis=0))
+    ends = _sent_on(graph, tree, row, node, part, share)
     on = graph.add("Identity", goes_on)
     dtypes: tuple[Any, ...] = (np.int64, np.int64, np.float64)
     before = zip((row, node, part), dtypes, strict=True)
@@ -396,6 +382,23 @@ def _turn(graph: Graph, formula: Formula, rows: str) -> Any:
             *((name, dtype, [None]) for name, dtype in before),
         ],
     )
+
+
+def _sent_on(graph: Graph, tree: Tree, row: str, node: str, part: str, share: str) -> list[str]:
+    """Write the arrivals at the left children, to which a share goes, and at the right ones."""
+    left_of = np.where(tree.is_leaf, np.arange(tree.n_nodes), tree.left).astype(np.int32)
+    left = graph.cast(graph.add("Gather", graph.constant(left_of), node), np.int64)
+    right = graph.add("Add", left, graph.constant(1))
+    shares = share, graph.add("Sub", graph.constant(1.0), share)
+    goes = [graph.add("Greater", one, graph.constant(0.0)) for one in shares]
+    parts = [graph.add("Mul", part, one) for one in shares]
+    ends = []
+    for both in ([row, row], [left, right], parts):
+        sides = zip(both, goes, strict=True)
+        ends.append(
+            graph.add("Concat", *(graph.add("Compress", *side, axis=0) for side in sides), axis=0)
+        )
+    return ends
 
 
 def _is_left(graph: Graph, tree: Tree, node: str, value: str, lacks: str) -> str:
