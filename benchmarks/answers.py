@@ -341,7 +341,7 @@ def model_parts(model: Any, data: Table) -> Parts:
 
 def tree_model_parts(model: Any, data: Table) -> Parts:
     """The stages of a model and what it says about itself."""
-    path = model.explain(data.new[:1])
+    path = model.path(data.new[:1])
     # The names of the temperatures are not part of the answer.
     temperatures = [np.atleast_1d(value) for value in model.temperatures_.values()]
     return {

@@ -1,4 +1,4 @@
-"""Why a vote says what it says: the cells around one row, the tree as text, and a picture of it.
+"""Why a vote says what it says: contributions, the cells around one row, rules, and a picture.
 
 The picture goes to tree.png in the current directory.
 """
@@ -25,12 +25,15 @@ def main() -> None:
     model = PACBayesTreeClassifier(cart, cv=5, random_state=0).fit(X.slice(100), y[100:])
 
     row = X.slice(ASKED, 1)
-    print(f"Row {ASKED} is {y[ASKED]}, the vote says {model.predict(row)[0]}. Who voted:\n")
-    for cell in model.explain(row):
+    print(f"Row {ASKED} is {y[ASKED]}, the vote says {model.predict(row)[0]}. Why:\n")
+    print(model.explain(row))
+
+    print("\nWho voted:\n")
+    for cell in model.path(row):
         print(f"  {cell}")
 
     print("\nThe part of the tree that matters most to the vote:\n")
-    print(model.export_text(max_leaves=6))
+    print(model.rules(max_leaves=6))
 
     plot_tree(model, max_leaves=6).savefig("tree.png", dpi=100)
     print("\nThe same as a picture: tree.png")

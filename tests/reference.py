@@ -1442,20 +1442,51 @@ def compacted_leaves(tree, weight, values, tolerance):
 # -- rows that lack values -------------------------------------------------------------------------
 
 
+def steps_of_row(tree, rows, node, x):
+    """Children that a row goes on to, each with the part of it that does: [(child, part)]."""
+    left = tree.left[node]
+    if tree.missing_both[node] and np.isnan(x[tree.feature[node]]):
+        total = rows[left] + rows[left + 1]
+        share = rows[left] / total if total > 0 else 0.5
+        return [(left, share), (left + 1, 1 - share)]
+    return [(left + (not goes_left(tree, node, x)), 1.0)]
+
+
 def parts_of_row(tree, rows, x):
     """Leaves that a row may belong to, each with the part of the row that does: [(leaf, part)]."""
 
     def visit(node, part):
-        left = tree.left[node]
-        if left < 0:
+        if tree.left[node] < 0:
             return [(node, part)]
-        if tree.missing_both[node] and np.isnan(x[tree.feature[node]]):
-            total = rows[left] + rows[left + 1]
-            share = rows[left] / total if total > 0 else 0.5
-            return visit(left, part * share) + visit(left + 1, part * (1 - share))
-        return visit(left + (not goes_left(tree, node, x)), part)
+        steps = steps_of_row(tree, rows, node, x)
+        return [leaf for child, share in steps for leaf in visit(child, part * share)]
 
     return visit(0, 1.0)
+
+
+def contributions(tree, every, masses, value, rows, x):
+    """What each feature adds to the values of a row: mean changes at the cuts of prunings."""
+    added = np.zeros((value.shape[1], tree.n_features))
+
+    def walk(stops, node, part):
+        if node in stops:
+            return
+        for child, share in steps_of_row(tree, rows, node, x):
+            change = value[child] - value[node]
+            added[:, tree.feature[node]] += part * share * change
+            walk(stops, child, part * share)
+
+    for pruning, mass in zip(every, masses, strict=True):
+        walk({v for v, _ in pruning}, 0, float(mass))
+    return added
+
+
+def outcome_below(tree, outcome, rows, node):
+    """Mean outcome of the leaves below a node, each by its rows."""
+    leaves = [leaf for leaf in np.flatnonzero(tree.left == LEAF) if node in path(tree, leaf)]
+    weight = [rows[leaf] for leaf in leaves]
+    weight = weight if sum(weight) > 0 else [1.0] * len(leaves)
+    return sum(w * outcome[leaf] for w, leaf in zip(weight, leaves, strict=True)) / sum(weight)
 
 
 def lacking(tree, X):
@@ -1499,6 +1530,21 @@ def adaboost(says, y, start, n_rounds):
             wrong = sum(w for w, f, c in zip(first, scores, y, strict=True) if (f > 0) != (c > 0))
             rounds.append((best, alpha, eps, z, weights, wrong))
         return rounds
+
+
+def ensemble_risks(wrong, judged, weight):
+    """Risks of one voter, of two together and of either, pair by pair and row by row."""
+    n_voters, n = len(wrong), len(wrong[0])
+    one = both = either = 0.0
+    for a in range(n_voters):
+        own = [wrong[a][i] for i in range(n) if judged[a][i]]
+        one += weight[a] * sum(own) / len(own)
+        for b in range(n_voters):
+            pairs = [(wrong[a][i], wrong[b][i]) for i in range(n) if judged[a][i] and judged[b][i]]
+            share = weight[a] * weight[b] / len(pairs)
+            both += share * sum(p * q for p, q in pairs)
+            either += share * sum(1 - (1 - p) * (1 - q) for p, q in pairs)
+    return one, both, either
 
 
 # -- exports ---------------------------------------------------------------------------------------

@@ -144,8 +144,9 @@ def test_trees_say_together_what_they_say_one_by_one(several, seed, data):
     np.testing.assert_array_equal(together.add(start, X, 2), expected)
     half = together.add(start, X, 1, 0, len(several) // 2)
     np.testing.assert_array_equal(together.add(half, X, 1, len(several) // 2), expected)
-    parts = together.contributions(X, 1)
-    np.testing.assert_allclose(start + parts.sum(axis=2).T, expected, atol=1e-12)
+    base, parts = together.contributions(X, 1)
+    sums = start + base[:, None] + parts.sum(axis=2).T
+    np.testing.assert_allclose(sums, expected, atol=1e-12)
     joined = Trees.of(several[:1], values[:1], 3, 2).plus(Trees.of(several[1:], values[1:], 3, 2))
     for number, (tree, value) in enumerate(zip(several, values, strict=True)):
         for found in (together, joined):
@@ -515,10 +516,11 @@ def test_stages_end_in_the_prediction():
 def test_contributions_sum_to_the_scores(k):
     X, y = make_classification(300, 6, n_informative=4, n_classes=k, random_state=0)
     model = BoostedTreesClassifier(**SHORT).fit(X, y)
-    parts = model.contributions(X)
+    explanation = model.explain(X)
     scores = model.decision_function(X)
-    assert parts.shape == ((300, 7) if k == 2 else (300, 3, 7))
-    np.testing.assert_allclose(parts.sum(axis=-1), scores, atol=1e-12)
+    assert explanation.contributions.shape == (300, 1 if k == 2 else 3, 6)
+    assert explanation.scale == "raw score"
+    np.testing.assert_allclose(explanation.prediction, scores.reshape(300, -1), atol=1e-12)
     if k == 2:
         np.testing.assert_allclose(model.predict_proba(X)[:, 1], expit(scores))
 
@@ -643,7 +645,7 @@ def test_a_model_file_predicts_what_was_saved(target, tmp_path):
     save(model, tmp_path / "model.certree")
     again = load(tmp_path / "model.certree")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    np.testing.assert_array_equal(again.contributions(X), model.contributions(X))
+    np.testing.assert_array_equal(again.explain(X).contributions, model.explain(X).contributions)
     np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)
     more = clone(model).set_params(max_iter=20).fit(X, y)
     again.set_params(warm_start=True, max_iter=20).fit(X, y)

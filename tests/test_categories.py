@@ -24,6 +24,8 @@ def frames():
     objects = pd.DataFrame({"colour": COLOURS, "size": SIZES, "weight": WEIGHTS})
     yield "object", objects.astype({"colour": object})
     yield "string", objects.astype({"colour": "string"})
+    strings = objects.astype({"colour": "string[pyarrow]"})
+    yield "string in pieces", pd.concat([strings[:2], strings[2:]])
     yield "category", objects.astype({"colour": "category"})
     yield "Int64", objects.astype({"colour": "category", "size": "Int64"})
     strings = pl.DataFrame({"colour": COLOURS, "size": SIZES, "weight": WEIGHTS}, strict=False)
@@ -47,7 +49,7 @@ def test_every_kind_of_table_is_encoded_alike(X):
     np.testing.assert_array_equal(encoded, EXPECTED)
 
 
-@pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in frames()][:9])
+@pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in frames()][:10])
 def test_dtypes_say_what_holds_categories(X):
     assert Categories.of(X).mask.tolist() == [True, False, False]
     assert Categories.of(X, ["size"]).mask.tolist() == [False, True, False]

@@ -1,6 +1,7 @@
 """Certificates: their numbers against enumeration, their words, and what they refuse."""
 
 import doctest
+import html
 import math
 import re
 from dataclasses import astuple
@@ -426,3 +427,11 @@ def test_what_the_prior_excludes_has_no_certificate():
     assert certificate.bound == 1
     assert certificate.rows_needed(0.99) is None
     assert "is at most 100.0 %" in str(certificate)
+
+
+def test_a_certificate_in_a_notebook_has_the_sentence_and_its_numbers():
+    certificate = certree.certificates.hold_out(3, 1000, 0.05)
+    page = certificate._repr_html_()
+    assert html.escape(str(certificate)) in page
+    bound = re.search(r"bound on the error</td><td[^>]*>([\d.]+)<", page)
+    assert certificate.bound <= float(bound.group(1)) < certificate.bound + 1e-4

@@ -110,7 +110,7 @@ def test_a_copy_is_a_model_of_its_own(tmp_path):
     certree.save(smaller, tmp_path / "model")
     again = certree.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(X), smaller.predict_proba(X))
-    assert sum(cell.share for cell in smaller.explain(X[0])) == pytest.approx(1)
+    assert sum(cell.share for cell in smaller.path(X[0])) == pytest.approx(1)
     assert smaller.compact(0.2).get_n_leaves() <= smaller.get_n_leaves()
     with pytest.raises(ValueError, match="rows"):
         certree.certify(smaller, X, y)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import load_iris, make_friedman1
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import KFold
@@ -478,3 +478,10 @@ def test_probabilities_of_one_class_are_1(rule):
     X, _, _ = curved(100)
     model = DecoratedTreeClassifier(rule=rule, random_state=0).fit(X, np.full(100, "only"))
     np.testing.assert_array_equal(model.predict_proba(X), np.ones((100, 1)))
+
+
+def test_text_says_which_leaves_have_models():
+    X, y = load_iris(return_X_y=True)
+    model = DecoratedTreeClassifier(random_state=0).fit(X, y)
+    lines = model.export_text(1000).splitlines()
+    assert sum("and a model of its own" in line for line in lines) == len(model.models_) > 0

@@ -11,6 +11,7 @@ import pytest
 
 import certree
 import certree.certificates
+import certree.explain
 import certree.export
 import certree.grow
 import certree.prunings
@@ -45,6 +46,7 @@ ROOMS = [
     certree.certificates,
     certree.export,
     certree.ensembles,
+    certree.explain,
 ]
 
 

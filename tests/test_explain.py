@@ -1,318 +1,591 @@
-import re
+"""Explanations against the mean over all prunings, and rules against rows that are asked one by one."""
+
+import os
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
-from sklearn.datasets import load_iris
-from sklearn.exceptions import NotFittedError
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier
 
+import certree
+import reference
 from certree import (
+    AdaBoostTreeClassifier,
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    CertifiedTreeClassifier,
+    DecoratedTreeClassifier,
     HelmboldSchapireTreeClassifier,
-    NodeStats,
+    NaiveBayesClassifier,
     PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
     PrunedTreeClassifier,
-    Tree,
-    count,
-    grow_cart,
-    pac_bayes,
+    PrunedTreeRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
+    load,
+    save,
 )
-from certree.explain import Explainer
+from certree.ensembles import ConformalBandRegressor
+from certree.explain import Condition, Explanation, Rule, Rules
+from certree.explain.contributions import contributions
+from certree.explain.path import Explainer
+from certree.explain.rules import rules_of
+from certree.stats import SparseNodeStats
+from certree.votes import Voting
+from strategies import temperatures, trees_and_stats, trees_and_targets
 
-ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
-PARTITIONS = ["kd", "dyadic", "cart", DecisionTreeClassifier(random_state=0)]
-RULE = re.compile(r"x\[(\d+)\] (<=|>) (\S+)")
-
-
-def whole_numbers(n=120, seed=0):
-    """Rows of whole numbers, so that thresholds are printed exactly."""
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 8, size=(n, 3)).astype(float)
-    y = (X[:, 0] + rng.integers(0, 5, n) > 5).astype(int)
-    return X, y
+KINDS = st.sampled_from([Voting("majority"), Voting("mean"), Voting("mean", 1.5)])
+BOOSTED = {"max_iter": 12, "random_state": 0}
 
 
-def holds(rule, X):
-    """Which rows a rule lets in."""
-    if rule == "all rows":
-        return np.ones(len(X), dtype=bool)
-    feature, side, threshold = RULE.fullmatch(rule).groups()
-    below = X[:, int(feature)] <= float(threshold)
-    return below if side == "<=" else ~below
+def values_of(tree, stats, voting):
+    """What the nodes vote for, by loops."""
+    if voting.kind == "majority":
+        return np.eye(stats.n_classes)[stats.label]
+    if voting.smoothing == 0:
+        return reference.frequencies(tree, stats.counts)
+    return reference.smoothed(tree, stats.counts, voting.smoothing)
 
 
-def branches(root):
-    """All nodes of a shown tree."""
-    stack = [root]
-    while stack:
-        branch = stack.pop()
-        yield branch
-        stack.extend(branch.children)
+def sparse(stats):
+    node, classes = np.nonzero(stats.counts)
+    begin = np.searchsorted(node, np.arange(len(stats.counts) + 1))
+    weight = stats.counts[node, classes]
+    return SparseNodeStats(begin, classes, weight, stats.label, stats.n_classes)
 
 
-def indents(text):
-    """How deep each line of a text stands."""
-    return [(len(line) - len(line.lstrip("|- "))) // 4 for line in text.splitlines()]
+def rows_like(tree, seed, n=8):
+    """Rows near the thresholds that lack values, and a tree in which some of these go both ways."""
+    random = np.random.default_rng(seed)
+    X = random.integers(-4, 6, (n, tree.n_features)).astype(float)
+    X[random.random(X.shape) < 0.3] = np.nan
+    both = (random.random(tree.n_nodes) < 0.5) & ~tree.is_leaf
+    return replace(tree, missing_both=both), X
 
 
-def text_leaves(text):
-    depth = indents(text)
-    return sum(here >= below for here, below in zip(depth, [*depth[1:], 0], strict=True))
+@given(
+    trees_and_stats(largest=1000, sets=True, max_inner=4),
+    temperatures(10),
+    KINDS,
+    st.integers(0, 2**32),
+)
+def test_contributions_are_the_mean_change_over_all_prunings(tree_and_stats, lam, voting, seed):
+    tree, stats = tree_and_stats
+    tree, X = rows_like(tree, seed)
+    weights = certree.pac_bayes(tree, stats, lam, 0.1)
+    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
+    value = values_of(tree, stats, voting)
+    ballot, ballots = certree.vote(tree, stats, weights, voting), voting.ballots(tree, stats)
+    base, added = contributions(tree, weights, ballot, ballots, stats.n, X, 1)
+    np.testing.assert_allclose(base, value[0], atol=1e-12)
+    for x, parts in zip(X, added, strict=True):
+        expected = reference.contributions(tree, every, masses, value, stats.n, x)
+        np.testing.assert_allclose(parts, expected, atol=1e-10)
+    blended = tree.blend(X, stats.n, ballot.score, 1)
+    np.testing.assert_allclose(base + added.sum(axis=2), blended, atol=1e-12)
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "cart", "sklearn"])
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_shares_of_the_cells_around_a_row_sum_to_one(estimator, partition):
-    X, y = whole_numbers()
-    model = estimator(partition, random_state=0).fit(X, y)
-    for x in np.vstack([X[:20], X[:5] + 0.3, [[-9.0, 99.0, 3.5]]]):
-        shares = [cell.share for cell in model.explain(x)]
-        assert sum(shares) == pytest.approx(1, abs=1e-9)
-        assert min(shares) >= 0
+@given(
+    trees_and_stats(n_classes=4, largest=100, sets=True),
+    KINDS,
+    st.integers(0, 2**32),
+    st.booleans(),
+)
+def test_many_classes_are_explained_as_few_are(tree_and_stats, voting, seed, complete):
+    tree, stats = tree_and_stats
+    tree, X = rows_like(tree, seed, n=2)
+    X = np.nan_to_num(X) if complete else X
+    answers = []
+    for one in (stats, sparse(stats)):
+        weights = certree.pac_bayes(tree, one, 0.3, 0.1)
+        ballot, ballots = certree.vote(tree, one, weights, voting), voting.ballots(tree, one)
+        answers.append(contributions(tree, weights, ballot, ballots, one.n, X, 1))
+    for found, expected in zip(*answers, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "cart", "sklearn"])
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_rules_hold_for_the_row_and_count_the_rows_of_their_cell(estimator, partition):
-    X, y = whole_numbers()
-    model = estimator(partition, random_state=0).fit(X, y)
-    rows = np.vstack([X[:10], [[-9.0, 99.0, 3.25]]])
-    for x in rows:
-        cells = model.explain(x)
-        assert cells[0].rule == "all rows"
-        assert cells[-1].node == model.apply(x[None])[0]
-        inside = np.ones(len(X), dtype=bool)
-        for cell in cells:
-            assert holds(cell.rule, x[None])[0]
-            inside &= holds(cell.rule, X)
-            assert cell.rows == inside.sum()
-            votes = np.bincount(y[inside], minlength=2)
-            assert votes[cell.label] == votes.max()
+@given(trees_and_targets(max_inner=4), temperatures(10), st.integers(0, 2**32))
+def test_contributions_to_numbers_are_the_mean_change_over_all_prunings(tree_and_stats, lam, seed):
+    tree, stats = tree_and_stats
+    tree, X = rows_like(tree, seed)
+    weights = certree.pac_bayes(tree, stats, lam, 0.1)
+    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.sse / 0.5, lam, 0.1)
+    value = reference.smoothed_means(tree, stats.n, stats.mean, 1.0)[:, None]
+    how = Voting("mean", 1.0)
+    ballot, ballots = certree.vote(tree, stats, weights, how), how.ballots(tree, stats)
+    _, added = contributions(tree, weights, ballot, ballots, stats.n, X, 1)
+    for x, parts in zip(X, added, strict=True):
+        expected = reference.contributions(tree, every, masses, value, stats.n, x)
+        np.testing.assert_allclose(parts, expected, rtol=1e-9, atol=1e-9)
 
 
-def test_depth_counts_the_cells_of_chains_too():
-    # Two clusters, far apart: halving the box around one of them takes many steps.
-    X = np.array([[0.0], [1.0], [1000.0], [1001.0]])
-    model = PACBayesTreeClassifier("dyadic", lambda_error=1, lambda_penalty=0)
-    model.fit(X, [0, 1, 0, 1])
-    for x in X:
-        depths = [cell.depth for cell in model.explain(x)]
-        assert depths == [model.tree_.node_depth[cell.node] for cell in model.explain(x)]
-        # 1001 / 2^10 < 1: ten halvings part 0 from 1, and the node for them follows the first cut.
-        assert depths == [0, 1, 10]
+# -- estimators ------------------------------------------------------------------------------------
 
 
-def test_shares_weigh_the_labels_to_the_predicted_probabilities():
-    X, y = whole_numbers()
-    model = PACBayesTreeClassifier(vote="majority", lambda_error=0.3, lambda_penalty=0.2)
-    model.fit(X, y)
-    for x in X[:20]:
-        votes = np.zeros(2)
-        for cell in model.explain(x):
-            votes[cell.label] += cell.share
-        np.testing.assert_allclose(votes, model.predict_proba(x[None])[0], atol=1e-12)
-
-
-@pytest.mark.parametrize("partition", ["kd", "dyadic"])
-def test_a_missing_value_goes_to_the_right(partition):
-    X, y = whole_numbers()
-    model = PACBayesTreeClassifier(partition, random_state=0).fit(X, y)
-    rules = [cell.rule for cell in model.explain([np.nan, np.nan, np.nan])[1:]]
-    assert rules
-    assert all(" > " in rule for rule in rules)
-
-
-def test_a_missing_value_goes_where_the_partition_has_learned():
-    X = np.array([[np.nan], [np.nan], [1.0], [2.0], [5.0], [6.0], [7.0]])
-    model = PACBayesTreeClassifier("cart", lambda_error=1.0, lambda_penalty=0.1)
-    model.fit(X, [0, 0, 0, 0, 1, 1, 1])
-    cells = model.explain([np.nan])
-    assert [cell.node for cell in cells] == [0, model.apply([[np.nan]])[0]]
-    assert cells[-1].label == 0
-    assert cells[-1].rows == 4
-
-
-def test_weighted_rows_are_counted_by_weight():
-    X, y = whole_numbers()
-    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
-    model = PACBayesTreeClassifier(lambda_error=1, lambda_penalty=0.1).fit(X, y, weight)
-    assert model.explain(X[0])[0].rows == pytest.approx(weight.sum())
-
-
-def test_the_words_of_a_small_tree():
-    X, y = [[0.0, 7.0], [2.0, 7.0], [4.0, 7.0]], ["no", "no", "yes"]
-    model = PrunedTreeClassifier(DecisionTreeClassifier(), price=0.0).fit(X, y)
-    assert model.export_text() == (
-        "all rows: 3 rows, votes no with 0.0 %\n"
-        "|-- x[0] <= 3: 2 rows, votes no with 100.0 %\n"
-        "|-- x[0] > 3: 1 rows, votes yes with 100.0 %"
+def mixed(n=400, n_classes=2, seed=0):
+    """Numbers and categories, cells of which are missing, and classes or numbers."""
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": random.integers(18, 80, n),
+            "job": random.choice(["clerk", "<b>boss</b>", "nurse", None], n),
+            "hours": random.normal(40, 8, n),
+        }
     )
-    root, leaf = model.explain([5.0, 0.0])
-    assert (root.node, root.depth, root.label, root.share) == (0, 0, "no", 0.0)
-    assert (leaf.depth, leaf.rows, leaf.label, leaf.share) == (1, 1.0, "yes", 1.0)
-    assert str(leaf) == "x[0] > 3: 1 rows, votes yes with 100.0 %"
+    score = (frame["age"] > 45) + (frame["job"] == "clerk") + random.normal(0, 0.5, n)
+    frame.loc[random.random(n) < 0.1, "hours"] = np.nan
+    names = np.array(["low", "middle", "high", "top"])[:n_classes]
+    return frame, names[
+        np.digitize(score, np.quantile(score, np.linspace(0, 1, n_classes + 1)[1:-1]))
+    ]
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "cart", "sklearn"])
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_text_has_at_most_max_leaves_leaves(estimator, partition):
-    X, y = whole_numbers()
-    model = estimator(partition, random_state=0).fit(X, y)
-    n_leaves = model.get_n_leaves()
-    for max_leaves in (1, 2, 3, 5, 16, n_leaves, n_leaves + 5):
-        text = model.export_text(max_leaves)
-        assert text_leaves(text) <= max_leaves
-        assert len(text.splitlines()) == 2 * text_leaves(text) - 1
-    assert len(model.export_text(1).splitlines()) == 1
+CLASSIFIERS = [
+    PACBayesTreeClassifier(random_state=0),
+    PACBayesTreeClassifier("kd", vote="majority", random_state=0),
+    PACBayesTreeClassifier("dyadic", lambda_error=0.5, lambda_penalty=0.1),
+    PrunedTreeClassifier(random_state=0),
+    HelmboldSchapireTreeClassifier(random_state=0),
+    CertifiedTreeClassifier(random_state=0),
+    CertifiedTreeClassifier(deploy="vote", vote="majority", random_state=0),
+    TreeForestClassifier(10, random_state=0),
+    BoostedTreesClassifier(**BOOSTED),
+    AdaBoostTreeClassifier(n_estimators=20),
+    NaiveBayesClassifier(),
+]
+REGRESSORS = [
+    PACBayesTreeRegressor(random_state=0),
+    PrunedTreeRegressor(random_state=0),
+    TreeForestRegressor(10, random_state=0),
+    BoostedTreesRegressor(**BOOSTED),
+    BoostedTreesRegressor("poisson", **BOOSTED),
+    ConformalBandRegressor(BoostedTreesRegressor("quantile", **BOOSTED), random_state=0),
+]
 
 
-def test_text_shows_as_many_leaves_as_it_may():
-    X, y = whole_numbers()
-    model = PACBayesTreeClassifier(lambda_error=0.5, lambda_penalty=0.1).fit(X, y)
-    for max_leaves in (1, 2, 7, 16):
-        assert text_leaves(model.export_text(max_leaves)) == max_leaves
-    assert text_leaves(model.export_text()) == 16
-    everything = model.export_text(10_000)
-    assert text_leaves(everything) == model.get_n_leaves()
-    assert "..." not in everything
+def expected_of(model, X):
+    """What contributions must sum to, on the scale of the model."""
+    if isinstance(model, TreeForestClassifier):
+        mean = model._means(X)
+        return np.column_stack([1 - mean, mean]) if mean.shape[1] == 1 else mean
+    if isinstance(model, NaiveBayesClassifier):
+        logs = model.predict_log_proba(X)
+        return np.diff(logs) if logs.shape[1] == 2 else logs
+    if hasattr(model, "decision_function"):
+        return model.decision_function(X).reshape(len(X), -1)
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(X)
+    if isinstance(model, ConformalBandRegressor):
+        return np.column_stack([one.predict(X) for one in model.estimators_])
+    predicted = model.predict(X)[:, None]
+    return np.log(predicted) if getattr(model, "loss", "") == "poisson" else predicted
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "cart", "sklearn"])
-def test_dots_mark_exactly_the_shown_cells_that_are_split_further(partition):
-    X, y = whole_numbers()
-    model = PACBayesTreeClassifier(partition, lambda_error=0.5, lambda_penalty=0.1).fit(X, y)
-    for max_leaves in (1, 2, 4, 9, 40):
-        shown = list(branches(model._explainer().shown(max_leaves)))
-        for branch in shown:
-            split = not model.tree_.is_leaf[branch.cell.node]
-            assert branch.hidden == (split and not branch.children)
-            assert [child.cell.node for child in branch.children] in (
-                [],
-                [model.tree_.left[branch.cell.node], model.tree_.left[branch.cell.node] + 1],
-            )
-        lines = model.export_text(max_leaves).splitlines()
-        assert sum(line.endswith(" ...") for line in lines) == sum(b.hidden for b in shown)
+def assert_sums(model, X):
+    explanation = model.explain(X)
+    expected = expected_of(model, X)
+    found = explanation.prediction
+    np.testing.assert_array_equal(found, explanation.base + explanation.contributions.sum(axis=2))
+    if isinstance(model, NaiveBayesClassifier) and expected.shape[1] > 1:
+        found = found - found[:, :1] + expected[:, :1]  # what all classes share is free
+    scale = max(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(found / scale, expected / scale, rtol=0, atol=1e-12)
+    return explanation
 
 
-def test_cells_that_no_pruning_opens_stay_closed():
-    X, y = whole_numbers()
-    # Infinitely dear leaves, nearly: the whole vote stays at the root.
-    model = PACBayesTreeClassifier(lambda_error=0, lambda_penalty=1e9).fit(X, y)
-    text = model.export_text()
-    assert text.startswith(f"all rows: {len(y)} rows")
-    assert text.endswith("with 100.0 % ...")
-    assert len(text.splitlines()) == 1
+def lacking_more(X, seed=1):
+    """The same rows, more of whose cells are missing."""
+    lacks = np.random.default_rng(seed).random(X.shape) < 0.2
+    return X.mask(lacks) if isinstance(X, pd.DataFrame) else np.where(lacks, np.nan, X)
 
 
-def test_lines_stand_below_the_cell_that_contains_theirs():
-    X, y = whole_numbers()
-    model = PACBayesTreeClassifier(lambda_error=0.5, lambda_penalty=0.1).fit(X, y)
-    lines = model.export_text(20).splitlines()
-    around = []
-    for line, depth in zip(lines, indents("\n".join(lines)), strict=True):
-        rule, rest = line.lstrip("|- ").split(": ", 1)
-        around[depth:] = [rule]
-        inside = np.all([holds(outer, X) for outer in around], axis=0)
-        assert rest.startswith(f"{inside.sum()} rows, ")
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
+def test_contributions_sum_to_what_is_predicted(model, n_classes, tmp_path):
+    if n_classes > 2 and isinstance(model, HelmboldSchapireTreeClassifier):
+        return
+    X, y = mixed(n_classes=n_classes)
+    model.fit(X, y)
+    explanation = assert_sums(model, X)
+    assert explanation.feature_names == ("age", "job", "hours")
+    assert set(explanation.output_names) <= set(np.unique(y).tolist())
+    assert np.abs(explanation.contributions).max() > 0.01
+    assert_sums(model, lacking_more(X))
+    save(model, tmp_path / "model.certree")
+    again = load(tmp_path / "model.certree").explain(X)
+    np.testing.assert_array_equal(again.contributions, explanation.contributions)
+    np.testing.assert_array_equal(again.base, explanation.base)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_names_of_features_are_used(estimator):
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    model = estimator(random_state=0).fit(X, y == 1)
-    text = model.export_text()
-    assert "x[" not in text
-    assert any(name in text for name in X.columns)
-    cells = model.explain(X.iloc[[7]])
-    assert len(cells) > 1
-    for cell in cells[1:]:
-        name = re.split(" <= | > ", cell.rule)[0]
-        assert name in X.columns
+@pytest.mark.parametrize("model", REGRESSORS, ids=lambda model: type(model).__name__)
+def test_contributions_sum_to_numbers(model, tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    model.fit(X, y)
+    explanation = assert_sums(model, X)
+    assert_sums(model, lacking_more(X))
+    assert explanation.scale == (
+        "raw score" if getattr(model, "loss", "") == "poisson" else "target"
+    )
+    if isinstance(model, ConformalBandRegressor):
+        names = ("quantile 0.05", "quantile 0.5", "quantile 0.95")
+        assert explanation.output_names == names
+        np.testing.assert_allclose(explanation.prediction[:, 1], model.predict(X))
+        return
+    assert explanation.output_names == ("prediction",)
+    save(model, tmp_path / "model.certree")
+    again = load(tmp_path / "model.certree").explain(X)
+    np.testing.assert_array_equal(again.contributions, explanation.contributions)
 
 
-def test_explain_takes_a_row_in_several_forms():
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    model = PACBayesTreeClassifier(random_state=0).fit(X.to_numpy(), y)
-    expected = model.explain(X.to_numpy()[3])
-    assert model.explain(X.to_numpy()[[3]]) == expected
-    assert model.explain(list(X.to_numpy()[3])) == expected
-    named = PACBayesTreeClassifier(random_state=0).fit(X, y)
-    assert [cell.share for cell in named.explain(X.iloc[[3]])] == [c.share for c in expected]
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
+def test_one_class_is_explained_by_the_base(model):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model.fit(X, ["only"] * 40)
+    explanation = model.explain(X)
+    assert explanation.output_names == ("only",)
+    if explanation.scale == "probability":
+        np.testing.assert_array_equal(explanation.prediction, 1)
+    np.testing.assert_allclose(explanation.contributions, 0, atol=1e-15)
 
 
-def test_explain_refuses_anything_but_one_row():
-    X, y = whole_numbers()
-    model = PACBayesTreeClassifier(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="explain takes one row, got 2"):
-        model.explain(X[:2])
-    with pytest.raises(ValueError, match="0 sample"):
-        model.explain(X[:0])
-    with pytest.raises(ValueError, match="X has 2 features"):
-        model.explain(X[0, :2])
-    with pytest.raises(ValueError, match="feature names"):
-        PACBayesTreeClassifier(random_state=0).fit(pd.DataFrame(X, columns=list("abc")), y).explain(
-            pd.DataFrame(X[:1], columns=list("abd"))
-        )
+def test_a_forest_goes_from_mean_to_mean():
+    X, y = load_iris(return_X_y=True)
+    model = TreeForestClassifier(5, bootstrap=False, random_state=0).fit(X, y)
+    # Without bags every root holds all rows.
+    np.testing.assert_allclose(model.explain(X).base, np.bincount(y) / len(y), atol=1e-6)
+    tree, value = model.trees_.tree(0)
+    leaf = tree.apply(X)
+    for v in range(tree.n_nodes):
+        inside = np.array([v in reference.path(tree, one) for one in leaf])
+        np.testing.assert_allclose(value[v], value[leaf[inside]].mean(axis=0), atol=1e-12)
 
 
-@pytest.mark.parametrize("max_leaves", [0, -1])
-def test_no_leaves_at_all_are_refused(max_leaves):
-    X, y = whole_numbers()
-    model = PACBayesTreeClassifier(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="max_leaves must be at least 1"):
-        model.export_text(max_leaves)
+def test_a_learner_that_decides_alone_explains_alone():
+    X, y = load_iris(return_X_y=True)
+    model = AdaBoostTreeClassifier(n_estimators=5, max_depth=9).fit(X, y)
+    assert np.isinf(model.estimator_weights_[-1])
+    assert_sums(model, X)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_nothing_is_explained_before_fitting(estimator):
-    with pytest.raises(NotFittedError):
-        estimator().explain([1.0])
-    with pytest.raises(NotFittedError):
-        estimator().export_text()
+def test_what_is_not_exact_is_not_explained():
+    X, y = load_iris(return_X_y=True)
+    decorated = DecoratedTreeClassifier(random_state=0).fit(X, y)
+    adaboost = AdaBoostTreeClassifier(DecisionTreeClassifier(max_depth=1)).fit(X, y)
+    for model, names in (
+        (decorated, ("explain", "rules")),
+        (adaboost, ("explain",)),
+        (TreeForestClassifier(), ("rules",)),
+        (BoostedTreesClassifier(), ("rules",)),
+        (ConformalBandRegressor(DecisionTreeClassifier()), ("explain",)),
+    ):
+        for name in names:
+            assert not hasattr(model, name)
+    with pytest.raises(AttributeError, match="has no attribute 'explain'"):
+        decorated.explain(X)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_one_class_is_explained_by_one_cell(estimator):
-    model = estimator(random_state=0).fit([[1.0], [2.0], [3.0]], ["only"] * 3)
-    (cell,) = model.explain([1.5])
-    assert (cell.label, cell.share, cell.rows) == ("only", 1.0, 3.0)
+def test_preprocessed_features_are_those_that_are_explained():
+    from sklearn.decomposition import PCA
+
+    X, y = load_iris(return_X_y=True)
+    model = CertifiedTreeClassifier(preprocessor=PCA(2), random_state=0).fit(X, y)
+    explanation = assert_sums(model, X)
+    np.testing.assert_array_equal(explanation.values, model.preprocessor_.transform(X))
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_a_tree_of_one_leaf_is_one_line_without_dots(estimator):
-    model = estimator(random_state=0).fit([[1.0], [2.0], [3.0]], ["only"] * 3)
-    assert model.get_n_leaves() == 1
-    assert model.export_text() == "all rows: 3 rows, votes only with 100.0 %"
+DATA = os.environ.get("CERTREE_DATA")
+TABLES = sorted(Path(DATA).rglob("*.parquet")) if DATA else []
 
 
-def explained(categories, names=None):
-    """The rules of the two children of a root that compares a set; missing values go right."""
-    m = len(categories)
-    tree = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1, None, [0, m, m, m], categories)
-    counts = NodeStats(np.ones((3, 2)), np.zeros(3, dtype=int))
-    law = pac_bayes(tree, counts, 1.0, 1.0)
-    explainer = Explainer(tree, counts.n, law, ["colour"], ["no"].__getitem__, names)
-    return [explainer.rule(1, 0), explainer.rule(2, 0)]
+@pytest.mark.skipif(not DATA, reason="CERTREE_DATA names no directory")
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_contributions_sum_to_predictions_on_every_table(path):
+    table = pd.read_parquet(path).sample(1000, random_state=0)
+    X, y = table.iloc[:, :-1], table.iloc[:, -1]
+    numbers = y.dtype.kind == "f" or path.stem in NUMERIC
+    model = PACBayesTreeRegressor if numbers else PACBayesTreeClassifier
+    settings = {"lambda_error": 1.0, "lambda_penalty": 0.1, "prior": "leaves"}
+    fitted = model(**settings, random_state=0).fit(X, y)
+    assert_sums(fitted, X)
+    assert_sums(fitted, lacking_more(X))
 
 
-def test_rules_name_the_categories_of_a_set():
-    colours = [("red", "blue", "green", "grey")]
-    assert explained([0, 1], colours) == ["colour in {red, blue}", "colour not in {red, blue}"]
-    assert explained([3]) == ["colour in {3}", "colour not in {3}"]
-    assert explained([3], [None])[0] == "colour in {3}"
-    assert explained([0, 1], [(10000000.0, 0.5)])[0] == "colour in {10000000, 0.5}"
+NUMERIC = ("abalone", "bike_sharing", "california_housing", "diamonds")
 
 
-def test_long_sets_are_cut():
-    assert explained(range(6))[0] == "colour in {0, 1, 2, 3, 4, 5}"
-    assert explained(range(23))[0] == "colour in {0, 1, 2, 3, 4, 5, ... (23)}"
+# -- the type --------------------------------------------------------------------------------------
 
 
-def test_rules_follow_the_side_of_missing_values():
-    X = np.array([[0.0], [1], [1], [np.nan]])
-    tree = grow_cart(X, [0, 1, 1, 1], categorical_features=[0])
-    stats = count(tree, X, np.array([0, 1, 1, 1]), 2)
-    law = pac_bayes(tree, stats, 1.0, 1.0)
-    explainer = Explainer(tree, stats.n, law, ["x"], [0, 1].__getitem__)
-    rules = {explainer.rule(v, 0): stats.counts[v].tolist() for v in (1, 2)}
-    assert rules == {"x in {0}": [1, 0], "x not in {0}": [0, 3]}
+def explained(model=None, n_classes=2):
+    X, y = mixed(n_classes=n_classes)
+    return (model or PACBayesTreeClassifier(random_state=0)).fit(X, y).explain(X)
+
+
+def test_values_are_as_they_were_given():
+    X, y = mixed()
+    fitted = PACBayesTreeClassifier(random_state=0).fit(X, y)
+    new = X.assign(job="astronaut")
+    explanation = fitted.explain(new)
+    assert explanation.values[:, 1].tolist() == ["astronaut"] * len(X)
+    assert explanation.values[:, 0].tolist() == X["age"].tolist()
+    for other in (pl.from_pandas(X), X.assign(job=X["job"].astype("category"))):
+        found = PACBayesTreeClassifier(random_state=0).fit(other, y).explain(other)
+        np.testing.assert_array_equal(found.contributions, fitted.explain(X).contributions)
+        known = X["job"].notna().to_numpy()
+        assert found.values[known, 1].tolist() == X["job"][known].tolist()
+    table = load_iris().data
+    given = PACBayesTreeClassifier(random_state=0).fit(table, load_iris().target).explain(table)
+    np.testing.assert_array_equal(given.values, table)
+    assert given.feature_names == ("x[0]", "x[1]", "x[2]", "x[3]")
+
+
+def test_rows_can_be_picked():
+    explanation = explained()
+    assert len(explanation) == 400
+    for rows, n in ((3, 1), (-1, 1), (slice(2, 7), 5), (np.arange(400) < 9, 9), ([4, 4], 2)):
+        part = explanation[rows]
+        assert len(part) == n
+        expected = explanation.prediction[rows].reshape(n, -1)
+        np.testing.assert_array_equal(part.prediction, expected)
+        assert part.values.shape == (n, 3)
+    with pytest.raises(IndexError):
+        explanation[400]
+    assert sum(1 for _ in explanation[:3]) == 3
+
+
+def test_an_explanation_cannot_be_changed():
+    explanation = explained()
+    for name in ("base", "contributions", "values"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(explanation, name)[...] = 0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_frame_holds_all_numbers(n_classes):
+    explanation = explained(n_classes=n_classes)[:7]
+    frame = explanation.to_frame()
+    assert [*frame.columns] == ["row", "output", "feature", "value", "contribution"]
+    assert len(frame) == 7 * n_classes * 4
+    sums = frame.groupby(["row", "output"], sort=False)["contribution"].sum()
+    np.testing.assert_allclose(sums.to_numpy().reshape(7, n_classes), explanation.prediction)
+    one = frame[(frame["row"] == 2) & (frame["feature"] == "job")]
+    assert one["value"].tolist() == [explanation.values[2, 1]] * n_classes
+
+
+def test_words_name_what_matters_most():
+    values = np.array([[39.0, "clerk", None]], dtype=object)
+    added = np.array([[[-0.1, -0.3, 0.0], [0.1, 0.3, 0.0]]])
+    base = np.array([0.75, 0.25])
+    one = Explanation(base, added, ["age", "job", "hours"], ["no", "yes"], values, "probability")
+    assert str(one) == (
+        "             P(yes)\n"
+        "base          0.250\n"
+        "job = clerk  +0.300\n"
+        "age = 39     +0.100\n"
+        "prediction    0.650"
+    )
+
+
+def test_words_sum_up_the_rest_and_count_the_rows_that_are_left_out():
+    random = np.random.default_rng(0)
+    added = random.normal(size=(9, 3, 30))
+    many = Explanation(
+        np.zeros(3), added, [f"f{j}" for j in range(30)], ["a", "b", "c"], added[:, 0], "raw score"
+    )
+    first = str(many).split("\n\n")[0].splitlines()
+    assert first[0].split(maxsplit=2)[:2] == ["row", "0"]
+    assert len(first) == 14
+    assert first[-2].startswith("20 other features")
+    assert str(many).endswith("... and 4 more rows")
+    shown = np.array([line.split()[-1] for line in first[1:-1]], dtype=float)
+    assert shown.sum() == pytest.approx(float(first[-1].split()[-1]), abs=0.01)
+    missing = Explanation([0.0], [[[1.5]]], ["f"], ["prediction"], [[np.nan]], "target")
+    assert "f = missing        +1.5" in str(missing)
+
+
+class Tags(HTMLParser):
+    """Whether all that is opened is closed, and what is written."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.words = [], []
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):  # noqa: ARG002 -- so the parser calls it
+        assert tag in {"table", "caption", "thead", "tbody", "tr", "th", "td", "div", "p"}
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_pages_are_escaped_and_whole():
+    explanation = explained()
+    words = Tags(explanation._repr_html_()).words
+    assert any("<b>boss</b>" in word for word in words)
+    assert words[-1] == "... and 395 more rows"
+    model = PACBayesTreeClassifier(random_state=0).fit(*mixed())
+    assert Tags(model.rules(5)._repr_html_()).words[:4] == ["if", "then", "probability", "rows"]
+    hostile = Rule((Condition("<i>", high=1.0),), "</td>", 0.5, 3.0, 1)
+    words = ["<i> <= 1", "</td>", "0.50", "3"]
+    assert Tags(Rules((hostile,))._repr_html_()).words[4:] == words
+    numbers = PrunedTreeRegressor(random_state=0).fit(*load_diabetes(return_X_y=True))
+    assert Tags(numbers.rules(5)._repr_html_()).words[:3] == ["if", "then", "rows"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scale": "odds"}, "scale must be one of"),
+        ({"base": [0.5]}, r"base must have shape \(2,\), got \(1,\)"),
+        ({"feature_names": ["a"]}, r"contributions must have shape \(1, 2, 1\), got \(1, 2, 3\)"),
+        ({"values": [[1.0]]}, r"values must have shape \(1, 3\), got \(1, 1\)"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(changes, message):
+    given = {
+        "base": [0.5, 0.5],
+        "contributions": np.zeros((1, 2, 3)),
+        "feature_names": ["a", "b", "c"],
+        "output_names": [0, 1],
+        "values": np.zeros((1, 3)),
+        "scale": "probability",
+    }
+    with pytest.raises(ValueError, match=message):
+        Explanation(**(given | changes))
+
+
+# -- rules -----------------------------------------------------------------------------------------
+
+
+def holds(condition, value):
+    """Whether a value satisfies a condition."""
+    if pd.isna(value):
+        return condition.missing or condition.excluded
+    if condition.categories is not None:
+        return (value in condition.categories) != condition.excluded
+    return condition.low < value <= condition.high
+
+
+def satisfied(rules, row):
+    """The rules that a row satisfies, given by its values by name."""
+    return [rule for rule in rules if all(holds(one, row[one.feature]) for one in rule.conditions)]
+
+
+@given(
+    trees_and_stats(largest=1000, sets=True, max_inner=6),
+    st.integers(1, 8),
+    st.integers(0, 2**32),
+    st.booleans(),
+)
+def test_every_row_satisfies_one_rule(tree_and_stats, max_leaves, seed, named):
+    tree, stats = tree_and_stats
+    X = rows_like(tree, seed, 30)[1]
+    names = ["a", "b", "c"]
+    sets = [None, tuple(range(-0, 6)), None] if named else None
+    if named:  # of the categories that there are
+        X[:, 1] = np.where(X[:, 1] >= 0, X[:, 1], np.nan)
+    weights = certree.pac_bayes(tree, stats, 0.01, 0.0)
+    ballot = certree.vote(tree, stats, weights)
+    explainer = Explainer(
+        tree, stats.n, weights, names, stats.label.__getitem__, sets, says_missing=True
+    )
+
+    def told(outcome):
+        return int(outcome.argmax()), float(outcome.max())
+
+    rules = rules_of(explainer, ballot, told, max_leaves)
+    assert len(rules) <= max_leaves
+    assert sum(rule.rows for rule in rules) == pytest.approx(stats.n[0])
+    for x, leaf in zip(X, tree.apply(X), strict=True):
+        (rule,) = satisfied(rules, dict(zip(names, x, strict=True)))
+        assert rule.node in reference.path(tree, leaf)
+    for rule in rules:
+        expected = reference.outcome_below(tree, ballot.score, stats.n, rule.node)
+        assert rule.probability == pytest.approx(expected.max())
+        if tree.is_leaf[rule.node]:
+            assert (rule.prediction, rule.probability) == told(ballot.score[rule.node])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("partition", ["cart", "kd"])
+def test_rules_predict_what_the_model_does(partition, n_classes):
+    X, y = mixed(n_classes=n_classes)
+    X["hours"] = X["hours"].fillna(40.0)
+    X["job"] = X["job"].fillna("none")
+    model = PACBayesTreeClassifier(partition, lambda_error=0.5, lambda_penalty=0.01).fit(X, y)
+    rules = model.rules(10_000)
+    assert len(rules) == model.get_n_leaves()
+    shares, classes = model.predict_proba(X), model.predict(X)
+    for i in range(len(X)):
+        (rule,) = satisfied(rules, X.iloc[i])
+        assert rule.node == model.apply(X.iloc[[i]])[0]
+        assert rule.prediction == classes[i]
+        assert rule.probability == shares[i].max()
+
+
+def test_a_hidden_part_predicts_the_mean_over_its_rows():
+    X, y = load_diabetes(return_X_y=True)
+    model = PACBayesTreeRegressor(random_state=0).fit(X, y)
+    (rule,) = model.rules(1)
+    assert rule.prediction == pytest.approx(model.predict(X).mean())
+    assert (str(rule), rule.probability) == (f"all rows: {rule.prediction:.6g} (442 rows)", None)
+    for rule in model.rules(5):
+        names = [f"x[{j}]" for j in range(10)]
+        inside = [bool(satisfied([rule], dict(zip(names, x, strict=True)))) for x in X]
+        assert rule.rows == sum(inside)
+        assert rule.prediction == pytest.approx(model.predict(X[inside]).mean())
+
+
+def test_conditions_on_a_feature_are_one():
+    X = np.repeat(np.arange(8.0), 20)[:, None]
+    y = np.isin(X[:, 0], [3, 4]).astype(int)
+    model = PrunedTreeClassifier(DecisionTreeClassifier(), price=0.0).fit(X, y)
+    assert [str(rule) for rule in model.rules()] == [
+        "if x[0] <= 2.5 then 0 (probability 1.00, 60 rows)",
+        "if 2.5 < x[0] <= 4.5 then 1 (probability 1.00, 40 rows)",
+        "if x[0] > 4.5 then 0 (probability 1.00, 60 rows)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (Condition("age", high=30.0), "age <= 30"),
+        (Condition("age", low=30.0, missing=True), "age > 30 (or missing)"),
+        (Condition("age", 3.0, 5.0), "3 < age <= 5"),
+        (Condition("age", 5.0, 3.0, missing=True), "age is missing"),
+        (Condition("job", categories=("a", "b")), "job in {a, b}"),
+        (Condition("job", categories=("a",), excluded=True, missing=True), "job not in {a}"),
+    ],
+)
+def test_conditions_are_read_aloud(condition, words):
+    assert str(condition) == words
+
+
+def test_rules_are_a_sequence_and_a_frame():
+    X, y = mixed()
+    rules = PACBayesTreeClassifier(random_state=0).fit(X, y).rules(6)
+    assert len(rules) == 6
+    assert isinstance(rules[1:3], Rules)
+    assert str(rules[1:3]) == f"{rules[1]}\n{rules[2]}"
+    frame = rules.to_frame()
+    assert [*frame.columns] == ["condition", "prediction", "probability", "rows"]
+    assert frame["rows"].sum() == len(X)
+    assert frame["condition"].tolist() == [rule.condition for rule in rules]
+    numbers = PrunedTreeRegressor().fit(*load_diabetes(return_X_y=True)).rules()
+    assert [*numbers.to_frame().columns] == ["condition", "prediction", "rows"]
+    with pytest.raises(ValueError, match="max_leaves must be at least 1, got 0"):
+        PACBayesTreeClassifier(random_state=0).fit(X, y).rules(0)

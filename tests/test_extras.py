@@ -49,7 +49,7 @@ def test_models_are_fitted_explained_and_kept_without_extras(tmp_path):
             (certree.NaiveBayesClassifier(categorical_features=[3]), mixed),
         ):
             model.fit(rows, y)
-            assert model.explain(rows[:1])
+            assert str(model.explain(rows[:1]))
             certree.save(model, sys.argv[1])
             again = certree.load(sys.argv[1]).predict(rows)
             np.testing.assert_array_equal(again, model.predict(rows))
@@ -76,6 +76,11 @@ def test_models_are_fitted_explained_and_kept_without_extras(tmp_path):
             "plot_tree(certree.PrunedTreeClassifier().fit([[0], [1]] * 9, [0, 1] * 9))",
             "matplotlib",
             "plot",
+        ),
+        (
+            "certree.PrunedTreeClassifier().fit([[0], [1]] * 9, [0, 1] * 9).rules().to_frame()",
+            "pandas",
+            "frames",
         ),
         ("from certree.show import plot_table2; plot_table2([])", "matplotlib", "plot"),
         ("from certree.show import plot_figure2; plot_figure2([])", "matplotlib", "plot"),

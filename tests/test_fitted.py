@@ -15,6 +15,7 @@ from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    CertifiedForestClassifier,
     CertifiedTreeClassifier,
     DecoratedTreeClassifier,
     DecoratedTreeRegressor,
@@ -35,6 +36,7 @@ MODELS = [
     AdaBoostTreeClassifier(n_estimators=5),
     BoostedTreesClassifier(max_iter=5, random_state=0),
     BoostedTreesRegressor(max_iter=5, random_state=0),
+    CertifiedForestClassifier(2, random_state=0),
     TreeForestClassifier(2, random_state=0),
     TreeForestRegressor(2, random_state=0),
     PACBayesTreeClassifier(random_state=0),
@@ -92,7 +94,7 @@ def questions(model):
     """Every public method and property that reads a fit, as functions of the model."""
     X = tables(model)[0][0]
     given = {
-        "explain": (X[0],),
+        "path": (X[0],),
         "predict_selective": (X, 0.1),
         "certify": (),
         "margins": (X, tables(model)[0][1][:1].repeat(len(X))),

@@ -15,6 +15,7 @@ from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    CertifiedForestClassifier,
     CertifiedTreeClassifier,
     DecoratedTreeClassifier,
     DecoratedTreeRegressor,
@@ -290,7 +291,9 @@ CALLS = [
     ),
     (certree.load, {"path": "nowhere.certree"}),
     (FITTED.export_text, {"max_leaves": 4}),
-    (FITTED.explain, {"x": X[0]}),
+    (FITTED.path, {"x": X[0]}),
+    (FITTED.explain, {"X": X}),
+    (FITTED.rules, {"max_leaves": 4}),
     (FITTED.predict, {"X": X}),
     (show.plot_tree, {"model": FITTED, "max_leaves": 4}),
 ]
@@ -309,6 +312,7 @@ ESTIMATORS = [
     (AdaBoostTreeClassifier, {"n_estimators": 4}),
     (BoostedTreesClassifier, {"max_iter": 4}),
     (BoostedTreesRegressor, {"max_iter": 4}),
+    (CertifiedForestClassifier, {"n_estimators": 4}),
     (TreeForestClassifier, {"n_estimators": 4}),
     (TreeForestRegressor, {"n_estimators": 4}),
 ]

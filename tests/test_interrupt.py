@@ -99,7 +99,7 @@ LOOPS = {
     "merge order": lambda s: _core.merge_order(s.left, s.zeros),
     "votes": lambda s: _core.push_down(s.left, s.ones, None, s.frequency, 2),
     "votes of nodes": lambda s: _core.push_down_to(
-        s.left, s.ones, None, s.frequency, 2, np.arange(len(s.left), dtype=np.int32)
+        s.left, s.ones, s.ones, None, s.frequency, 2, np.arange(len(s.left), dtype=np.int32)
     ),
     "monotone": lambda s: _core.make_monotone(
         s.left, s.tree.feature, np.zeros(4, dtype=np.int8), s.zeros
@@ -131,6 +131,7 @@ LOOPS = {
         *(np.column_stack([s.ones, s.zeros]), True, 1.0, len(s.X), 1),
     ),
     "contributions": lambda s: s.trees.contributions(s.X, 1),
+    "means of leaves": lambda s: _core.average_leaves(s.left, s.ones, s.zeros[:, None]),
     "mix": lambda s: _core.mix(s.ones, np.full((len(s.ones), 2), 0.5), 3),
     "masses": lambda s: _core.log_masses(s.left, s.label, *s.priors),
 }

@@ -22,6 +22,7 @@ SOURCE = Path(certree.__file__).parent
 ROOMS = [
     "_core",
     "extras",
+    "notebook",
     "arrays",
     "signatures",
     "fitted",

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
@@ -558,29 +559,24 @@ def test_batches_that_do_not_fit_are_refused():
 def test_contributions_sum_to_the_posterior(power):
     frame, y = mixed()
     model = NaiveBayesClassifier(power=power).fit(frame, np.where(y == 1, "yes", "no"))
-    for i in range(20):
-        parts = model.explain(frame[i : i + 1])
-        assert [part.feature for part in parts] == ["prior", "size", "city", "gain"]
-        total = np.array([sum(part.added[label] for part in parts) for label in model.classes_])
-        posterior = np.exp(total) / np.exp(total).sum()
-        np.testing.assert_allclose(posterior, model.predict_proba(frame[i : i + 1])[0])
-        odds = sum(part.log_odds("yes", "no") for part in parts)
-        assert odds == pytest.approx(total[1] - total[0])
+    explanation = model.explain(frame)
+    assert explanation.feature_names == ("size", "city", "gain")
+    assert (explanation.output_names, explanation.scale) == (("yes",), "raw score")
+    odds = np.diff(model.predict_log_proba(frame))
+    np.testing.assert_allclose(explanation.prediction, odds, rtol=1e-12, atol=1e-12)
+    three = NaiveBayesClassifier(power=power).fit(X, Y)
+    scores = three.explain(X).prediction
+    np.testing.assert_allclose(softmax(scores, axis=1), three.predict_proba(X), atol=1e-12)
 
 
-def test_contributions_can_be_read():
+def test_missing_and_unknown_values_contribute_nothing():
     frame, y = mixed()
     model = NaiveBayesClassifier().fit(frame, y)
-    row = pd.DataFrame({"size": [0.5], "city": ["Bern"], "gain": [np.nan]})
-    prior, size, city, gain = map(str, model.explain(row))
-    assert prior.startswith("prior: 0 -0.")
-    assert size.startswith("size = 0.5 (normal): 0 ")
-    assert city.startswith("city = Bern (categorical): 0 ")
-    assert gain == "gain is missing or unknown: ignored"
-    objects = NaiveBayesClassifier(categorical_features=[1]).fit(frame.to_numpy(dtype=object), y)
-    assert str(objects.explain([0.5, "Bern", np.nan])[2]) == city.replace("city", "x[1]")
-    with pytest.raises(ValueError, match="explain takes one row, got 2"):
-        model.explain(frame[:2])
+    row = pd.DataFrame({"size": [0.5], "city": ["Essen"], "gain": [np.nan]})
+    explanation = model.explain(row)
+    assert explanation.contributions[0, 0, 0] != 0
+    np.testing.assert_array_equal(explanation.contributions[0, 0, 1:], 0)
+    assert explanation.values[0, 1] == "Essen"
 
 
 # -- parameters ------------------------------------------------------------------------------------
@@ -629,7 +625,7 @@ def test_bad_weights_and_rows_are_refused():
     with pytest.raises(ValueError, match="infinity"):
         NaiveBayesClassifier().fit(np.full_like(X, np.inf), Y)
     with pytest.raises(NotFittedError):
-        NaiveBayesClassifier().explain(X[0])
+        NaiveBayesClassifier().explain(X)
 
 
 def test_a_feature_that_does_not_vary_needs_smoothing():

@@ -255,12 +255,16 @@ def test_a_tree_has_a_box_per_node_and_at_most_max_leaves_leaves(model, max_leav
     assert drawn(figure)
 
 
-def test_boxes_say_what_the_text_says():
+def test_boxes_say_what_the_cells_say():
     model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05)
     model.fit(X, np.array(["one", "two", "three"])[Y])
-    text = model.export_text(6)
     figure = plot_tree(model, 6)
     assert len(boxes(figure)) == 11
+    stack, text = [model._explainer().shown(6)], []
+    while stack:
+        branch = stack.pop()
+        text.append(str(branch.cell))
+        stack.extend(branch.children)
     for box in boxes(figure):
         rule, rows_and_label, share = box.get_text().split("\n")
         rows, label = rows_and_label.split(" rows: ")

@@ -150,10 +150,10 @@ def test_threads_and_row_order_do_not_matter(estimator):
 def test_explanations_name_numbers(estimator):
     X, y = noisy()
     model = estimator(random_state=0).fit(X, y)
-    cells = model.explain(X[0])
+    cells = model.path(X[0])
     assert sum(cell.share for cell in cells) == pytest.approx(1)
     assert cells[0].label == pytest.approx(y.mean())
-    assert f"votes {y.mean():.6g}" in model.export_text(4)
+    assert f"all rows: {model.predict(X).mean():.6g} ({len(y)} rows)" in model.export_text(4)
     importances = model.feature_importances_
     assert importances.sum() == pytest.approx(1)
     assert importances[3] > importances[5]  # the target does not depend on the last feature

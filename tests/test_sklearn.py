@@ -158,7 +158,7 @@ def test_one_class_is_predicted(estimator):
     model = estimator().fit(X, np.full(10, "only"))
     assert (model.predict(X) == "only").all()
     np.testing.assert_array_equal(model.predict_proba(X), np.ones((10, 1)))
-    assert model.explain(X[0])[0].label == "only"
+    assert model.path(X[0])[0].label == "only"
 
 
 def test_three_classes_are_too_many_for_helmbold_and_schapire():
@@ -185,7 +185,7 @@ def test_feature_names_are_kept_and_checked(frame):
     assert list(model.feature_names_in_) == names
     with pytest.raises(ValueError, match="feature names"):
         model.predict(columns[["b", "a", "c", "d"]])
-    assert any(cell.rule[0] in names for cell in model.explain(columns[:1])[1:])
+    assert any(cell.rule[0] in names for cell in model.path(columns[:1])[1:])
 
 
 def test_copies_pipelines_and_searches():
@@ -276,7 +276,7 @@ def test_bad_parameters_are_refused(parameters, error):
 def test_prediction_needs_a_fit_and_as_many_features(estimator):
     X, y = two_classes(n=30)
     model = estimator()
-    for method in ("predict", "predict_proba", "apply", "decision_path", "explain"):
+    for method in ("predict", "predict_proba", "apply", "decision_path", "path", "explain"):
         with pytest.raises(NotFittedError):
             getattr(model, method)(X[:1])
     for method in ("get_depth", "get_n_leaves", "export_text"):
@@ -310,10 +310,10 @@ def test_the_tree_can_be_looked_at(estimator):
     assert (path[:, 0].toarray() == 1).all()
     assert path.sum(axis=1).max() <= model.get_depth() + 1
     assert model.get_n_leaves() == model.tree_.n_leaves
-    cells = model.explain(X[0])
+    cells = model.path(X[0])
     assert sum(cell.share for cell in cells) == pytest.approx(1)
-    with pytest.raises(ValueError, match="explain takes one row, got 2"):
-        model.explain(X[:2])
+    with pytest.raises(ValueError, match="path takes one row, got 2"):
+        model.path(X[:2])
 
 
 def test_a_pruned_tree_is_the_pruning_alone():
@@ -653,10 +653,10 @@ def test_frames_are_read_like_their_arrays(estimator, container):
     assert list(a.feature_names_in_) == list(frame.columns)
     assert a.n_features_in_ == 5
     assert not hasattr(b, "feature_names_in_")
-    one_row = a.explain(frame[:1])
-    assert [cell.share for cell in one_row] == [cell.share for cell in b.explain(X[0])]
-    with pytest.raises(ValueError, match="explain takes one row, got 3"):
-        a.explain(frame[:3])
+    one_row = a.path(frame[:1])
+    assert [cell.share for cell in one_row] == [cell.share for cell in b.path(X[0])]
+    with pytest.raises(ValueError, match="path takes one row, got 3"):
+        a.path(frame[:3])
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         a.predict(X)
 

@@ -14,7 +14,8 @@ prunings down to the leaves (`Vote`). One pruning is the case in which those pro
 The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireTreeClassifier`,
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
 `BoostedTreesClassifier` and `BoostedTreesRegressor` add up many small trees, whose prunings vote, too.
-`TreeForestClassifier` and `TreeForestRegressor` are random forests and extra trees.
+`TreeForestClassifier` and `TreeForestRegressor` are random forests and extra trees;
+`CertifiedForestClassifier` is a forest with a certificate.
 `AdaBoostTreeClassifier` is AdaBoost with its bound on the training error.
 `NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
 """
@@ -24,6 +25,7 @@ from certree.ensembles import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    CertifiedForestClassifier,
     TreeForestClassifier,
     TreeForestRegressor,
 )
@@ -56,6 +58,7 @@ __all__ = [
     "BoostedTreesClassifier",
     "BoostedTreesRegressor",
     "Cart",
+    "CertifiedForestClassifier",
     "CertifiedTreeClassifier",
     "DecoratedTreeClassifier",
     "DecoratedTreeRegressor",

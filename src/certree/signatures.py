@@ -52,7 +52,7 @@ class _Range(Interval):
 NONNEGATIVE = _Range(Real, 0, LARGEST, closed="both")
 POSITIVE = _Range(Real, 0, LARGEST, closed="right")
 COUNT = Interval(Integral, 1, None, closed="left")
-# More rounds of boosting are a slip of the hand.
+# More rounds of boosting, or trees that are judged in pairs, are a slip of the hand.
 ROUNDS = Interval(Integral, 1, 100_000, closed="both")
 
 

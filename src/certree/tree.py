@@ -7,7 +7,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import apply, blend, depths, mark_lacking
+from certree._core import apply, attribute, blend, depths, mark_lacking
 from certree.arrays import Float64, Int32, Int64, OfColumns, column, matrix
 from certree.signatures import checked, expect_settings
 
@@ -282,6 +282,17 @@ class Tree(OfColumns):
         the children have of these rows, (m,). Otherwise it goes where `missing_left` says.
         """
         return blend(*self._splits, X, self.missing_both.view(np.uint8), rows, score, n_threads)
+
+    def contributions(
+        self, X: NDArray[np.floating], rows: Float64, value: Float64, n_threads: int
+    ) -> Float64:
+        """What each feature changes of the values (m, K) along the paths from the root, (n, K, p).
+
+        Rows that lack values go as `blend` says, by the rows (m,) of the nodes.
+        """
+        root, both = np.zeros(1, dtype=np.int64), self.missing_both.view(np.uint8)
+        part = attribute(*self._splits, root, value, X, both, rows, n_threads)
+        return part.reshape(len(X), value.shape[1], self.n_features)
 
 
 def lacking_rows(X: NDArray[np.floating]) -> NDArray[np.intp]:

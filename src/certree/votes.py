@@ -15,7 +15,7 @@ from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import expect_nodes
 from certree.stats.sparse import Entries
 from certree.tree import Tree
-from certree.weights.node_weights import NodeWeights
+from certree.weights.node_weights import NodeWeights, reached
 
 __all__ = ["Spread", "Vote", "Voting", "spread", "vote"]
 
@@ -85,6 +85,13 @@ class Ballots(OfColumns):
     def frequency(self) -> Float64 | None:
         """The values, as the core takes them."""
         return self.values
+
+    def at(self, nodes: NDArray[np.integer]) -> Float64:
+        """The values of some nodes, (k, K); 0 and 1 of a label."""
+        if self.values is not None:
+            return self.values[nodes]
+        assert self.label is not None
+        return np.eye(self.n_values)[self.label[nodes]]
 
     def cast(self, tree: Tree, weights: NodeWeights) -> Vote:
         """Let all prunings vote with these ballots, each with its weight."""
@@ -164,13 +171,14 @@ class DeferredVote(OfColumns):
         labels = [self.outcomes(nodes).argmax(axis=1).astype(np.int32) for nodes in blocks]
         return np.concatenate(labels)
 
-    def outcomes(self, nodes: NDArray[np.integer]) -> Float64:
-        """The scores of some nodes, (k, K)."""
+    def outcomes(self, nodes: NDArray[np.integer], rest: Float64 | None = None) -> Float64:
+        """The scores of some nodes, (k, K), to which each adds the rest, (m,), of what it says."""
         asked, place = np.unique(nodes, return_inverse=True)
         ballots = self.ballots
         found = push_down_to(
             self.tree.left,
             self.weight,
+            rest,
             ballots.label,
             ballots.frequency,
             ballots.stats.n_classes,
@@ -298,6 +306,21 @@ def vote(
     how = Voting(voting) if isinstance(voting, str) else voting
     weights.of(tree)
     return how.ballots(tree, stats).cast(tree, weights)
+
+
+def stopped_outcomes(
+    tree: Tree,
+    weights: NodeWeights,
+    ballot: Vote | DeferredVote,
+    ballots: Ballots | SparseBallots,
+    nodes: NDArray[np.integer],
+) -> Float64:
+    """The outcomes at some nodes, (k, K), if all prunings that come as far as a node stopped there."""
+    # No pruning goes on from a leaf, whatever is left there by rounding.
+    rest = np.where(tree.is_leaf, 0.0, np.maximum(reached(tree, weights) - weights.weight, 0.0))
+    if isinstance(ballots, SparseBallots):
+        return ballots.cast(tree, weights).outcomes(nodes, rest)
+    return ballot.score[nodes] + rest[nodes, None] * ballots.at(nodes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

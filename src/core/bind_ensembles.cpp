@@ -113,12 +113,16 @@ template <class Real>
 auto attribute(const Ints& feature, const Doubles& threshold, const Ints& left,
                const Flags& missing_left, const In<std::int64_t, 1>& category_start,
                const Ints& categories, const In<std::int64_t, 1>& root, const Doubles2& value,
-               const In<Real, 2>& X, int n_threads) {
+               const In<Real, 2>& X, const std::optional<Flags>& both,
+               const std::optional<Doubles>& n, int n_threads) {
   const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
   const TreesView trees = trees_of(nodes, root, value);
+  if (both.has_value() != n.has_value())
+    throw std::invalid_argument("both and n must be given together");
+  const Branches branches{sized("both", both, left.size()), sized("n", n, left.size())};
   const auto x = rows(X);
-  const std::size_t width = checked_size(value.shape(1), x.width + 1);
-  return run([&](auto part) { certree::attribute(trees, x, n_threads, part); },
+  const std::size_t width = checked_size(value.shape(1), x.width);
+  return run([&](auto part) { certree::attribute(trees, branches, x, n_threads, part); },
              Rows<double>(x.n_rows, width));
 }
 
@@ -133,8 +137,8 @@ void bind_for(nb::module_& core) {
            "Leaves (n_trees, n) of rows, numbered among all nodes.");
   core.def("attribute", &attribute<Real>, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
-           "value"_array, "X"_array, "n_threads"_a,
-           "What each feature, and behind them the roots, add to the scores of rows.");
+           "value"_array, "X"_array, "both"_array_or_none, "n"_array_or_none, "n_threads"_a,
+           "What each feature adds to what the roots say of rows.");
 }
 
 }  // namespace

@@ -75,6 +75,16 @@ auto shrink_leaves(const Ints& left, const Roots& root, const Doubles2& sums, do
   return run(loop, Rows<double>(left.size(), table.width - 1));
 }
 
+auto average_leaves(const Ints& left, const Doubles& rows, const Doubles2& value) {
+  const Shape nodes = shape(left);
+  const auto weights = sized("rows", rows, nodes.size());
+  const auto said = sized("value", value, nodes.size());
+  const auto loop = [&](auto mean) {
+    certree::average_leaves(nodes.children, weights, said, mean);
+  };
+  return run(loop, Rows<double>(nodes.size(), said.width));
+}
+
 auto judge_leaves(const Ints& left, const Roots& root, const Ints2& leaf, const Doubles& y,
                   const std::optional<Doubles>& weight, const Doubles2& sums, bool knows,
                   double rows, std::int64_t n_judged, int n_threads) {
@@ -106,6 +116,8 @@ void bind_leaves(nb::module_& core) {
            "Weight and sums of the rows out of bags, by node.");
   core.def("shrink_leaves", &shrink_leaves, "left"_array, "root"_array, "sums"_array, "rows"_a,
            "n_threads"_a, "Means of nodes, drawn to those of their parents by so many rows.");
+  core.def("average_leaves", &average_leaves, "left"_array, "rows"_array, "value"_array,
+           "Values of leaves, and at other nodes the means of those below by their rows.");
   core.def("judge_leaves", &judge_leaves, "left"_array, "root"_array, "leaf"_array, "y"_array,
            "weight"_array_or_none, "sums"_array, "knows"_a, "rows"_a, "n_judged"_a, "n_threads"_a,
            "What trees say of rows out of their bags, added up, and how many do.");

@@ -46,37 +46,21 @@ void apply_one_by_one(const TreeView& tree, const Table<const Real>& X, std::int
   });
 }
 
-// A node that a row reaches, with the part of the row that does.
-struct Arrival {
-  std::int32_t node;
-  double part;
-};
-
 template <class Real, class Steps>
 void blend_row(const TreeView& tree, const Steps& steps, const Branches& branches, const Real* x,
                Table<const double> score, double* out, std::vector<Arrival>& waiting,
                Tally& tally) {
   waiting.assign(1, {0, 1.0});
   while (!waiting.empty()) {
-    const auto [node, part] = waiting.back();
+    const Arrival at = waiting.back();
     waiting.pop_back();
-    const auto v = static_cast<std::size_t>(node);
-    const std::int32_t left = tree.left[v];
     tally.add();
-    if (left == kLeaf) {
-      const double* const at = score.row(node);
-      for (std::int64_t k = 0; k < score.width; ++k) out[k] += part * at[k];
+    if (tree.left[static_cast<std::size_t>(at.node)] == kLeaf) {
+      const double* const own = score.row(at.node);
+      for (std::int64_t k = 0; k < score.width; ++k) out[k] += at.part * own[k];
       tally.add(score.width);
-    } else if (branches.both[v] && std::isnan(x[tree.feature[v]])) {
-      const double first = branches.rows[static_cast<std::size_t>(left)];
-      const double second = branches.rows[static_cast<std::size_t>(left) + 1];
-      // Halves: the sum of both may be beyond float64.
-      const double whole = first / 2 + second / 2;
-      const double share = whole > 0.0 ? first / 2 / whole : 0.5;
-      waiting.push_back({left + 1, part * (1.0 - share)});
-      waiting.push_back({left, part * share});
     } else {
-      waiting.push_back({steps.next(Step(tree, v), node, x), part});
+      go_on(tree, steps, branches, x, at, [&](const Arrival& next) { waiting.push_back(next); });
     }
   }
 }

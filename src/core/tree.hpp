@@ -69,8 +69,9 @@ void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<s
 
 // How rows that lack a value are sent on.
 struct Branches {
-  std::span<const std::uint8_t> both;  // (m,) whether they go both ways where they lack the value
-  std::span<const double> rows;        // (m,) rows by which the children share them
+  // (m,) whether they go both ways where they lack the value; empty: nowhere
+  std::span<const std::uint8_t> both;
+  std::span<const double> rows;  // (m,) rows by which the children share them
 };
 
 // out: (n_rows, K) the scores of the leaves that each row reaches, by the parts of it that do.

@@ -24,8 +24,8 @@ void push_down(Shape tree, std::span<const double> weight, const Values& values,
   }
 }
 
-void push_down_to(Shape tree, std::span<const double> weight, const Values& values,
-                  std::span<const std::int32_t> nodes, Table<double> score) {
+void push_down_to(Shape tree, std::span<const double> weight, std::span<const double> rest,
+                  const Values& values, std::span<const std::int32_t> nodes, Table<double> score) {
   const std::int64_t n_classes = values.n_classes;
   // How many of the nodes lie at or below each: a walk passes only where there are some.
   const auto below = make_buffer<std::int32_t>(tree.size());
@@ -58,8 +58,11 @@ void push_down_to(Shape tree, std::span<const double> weight, const Values& valu
     values_at.replace(value);
     for (std::int64_t k = 0; k < n_classes; ++k) sum[k] += weight[v] * value[k];
     const auto found = std::ranges::lower_bound(nodes, static_cast<std::int32_t>(v));
-    if (found != nodes.end() && *found == static_cast<std::int32_t>(v))
-      std::copy_n(sum, n_classes, score.row(found - nodes.begin()));
+    if (found != nodes.end() && *found == static_cast<std::int32_t>(v)) {
+      double* const own = score.row(found - nodes.begin());
+      const double more = rest.empty() ? 0.0 : rest[v];
+      for (std::int64_t k = 0; k < n_classes; ++k) own[k] = sum[k] + more * value[k];
+    }
     if (tree.is_leaf(v)) continue;
     const std::size_t left = tree.left(v);
     const bool more_left = below[left] >= below[left + 1];

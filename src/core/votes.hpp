@@ -68,8 +68,9 @@ void push_down(Shape tree, std::span<const double> weight, const Values& values,
                Table<double> score);
 
 // The same for some nodes, ascending, in little memory beside their scores (n_nodes, n_classes).
-void push_down_to(Shape tree, std::span<const double> weight, const Values& values,
-                  std::span<const std::int32_t> nodes, Table<double> score);
+// rest: (m,) what a node weighs more in its own score, though not in those below; or empty.
+void push_down_to(Shape tree, std::span<const double> weight, std::span<const double> rest,
+                  const Values& values, std::span<const std::int32_t> nodes, Table<double> score);
 
 // moved: (m,) the values of nodes, value (m,), moved as little as it takes for the values of every
 // pruning's leaves to rise (slope 1) or fall (slope -1) along each feature: slope int8 (p,).

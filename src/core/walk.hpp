@@ -153,6 +153,31 @@ std::int32_t walk(const TreeView& tree, const Steps& steps, const Real* x, std::
   return v;
 }
 
+// A node that a row reaches, with the part of the row that does.
+struct Arrival {
+  std::int32_t node;
+  double part;
+};
+
+// Calls go(arrival) for the child of an inner node that a row goes on to, or for both, the right
+// one first, where it lacks the value that they share it by.
+template <class Real, class Steps, class Go>
+CERTREE_INLINE void go_on(const TreeView& tree, const Steps& steps, const Branches& branches,
+                          const Real* x, const Arrival& at, const Go& go) {
+  const auto v = static_cast<std::size_t>(at.node);
+  const Step step(tree, v);
+  if (branches.both.empty() || !branches.both[v] || !std::isnan(step.value(x))) {
+    go(Arrival{steps.next(step, at.node, x), at.part});
+    return;
+  }
+  const auto left = static_cast<std::size_t>(step.left);
+  // Halves: the sum of both may be beyond float64.
+  const double first = branches.rows[left] / 2, whole = first + branches.rows[left + 1] / 2;
+  const double share = whole > 0.0 ? first / whole : 0.5;
+  go(Arrival{step.left + 1, at.part * (1.0 - share)});
+  go(Arrival{step.left, at.part * share});
+}
+
 // Calls with the steps of a tree.
 template <class Call>
 void with_steps(const TreeView& tree, const Call& call) {

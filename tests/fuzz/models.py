@@ -21,6 +21,7 @@ ESTIMATORS = [
     certree.AdaBoostTreeClassifier,
     certree.BoostedTreesClassifier,
     certree.BoostedTreesRegressor,
+    certree.CertifiedForestClassifier,
     certree.TreeForestClassifier,
     certree.TreeForestRegressor,
     certree.HelmboldSchapireTreeClassifier,
@@ -30,11 +31,11 @@ ESTIMATORS = [
     certree.DecoratedTreeRegressor,
 ]
 # Fits of a model in each node take long.
-_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 6, 6, 6, 1, 1]
+_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 2, 6, 6, 6, 1, 1]
 _ASKED = [
     *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_spread"),
-    *("explain", "export_text", "report", "selective_certificates", "score", "certify"),
-    *("contributions", "decision_function", "margins"),
+    *("explain", "path", "rules", "export_text", "report", "selective_certificates", "score"),
+    *("certify", "decision_function", "margins"),
 ]
 
 
@@ -61,6 +62,7 @@ def _plausible(random: Random, name: str, parameter: str, world: World) -> Any:
         "class_weight": [None, "balanced"],
         "grow_size": [0.35, 0.8],
         "delta": [0.05, 1e-9],
+        "max_samples": ["auto", 0.2, 0.9],
         "densities": ["auto", "normal", "histogram"],
         "power": [1.0, "auto"],
         "min_model_rows": [2, 10],
@@ -141,6 +143,32 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
     method = getattr(model, name)
     if name in ("export_text", "report", "selective_certificates"):
         return method()
+    if name == "rules":
+        rules = method(5)
+        assert str(rules), "rules have no words"
+        assert rules._repr_html_(), "rules have no page"
+        return rules
+    if name == "explain":
+        return _explained(model, X)
     if name in ("score", "certify", "margins"):
         return method(X, y)
-    return method(X[:1] if name == "explain" and isinstance(X, np.ndarray) and X.ndim else X)
+    return method(X[:1] if name == "path" and isinstance(X, np.ndarray) and X.ndim else X)
+
+
+def _explained(model: Any, X: Any) -> Any:
+    """Look whether contributions sum to what is predicted, and whether they can be read."""
+    explanation = model.explain(X)
+    assert str(explanation), "an explanation has no words"
+    assert explanation._repr_html_(), "an explanation has no page"
+    found = explanation.prediction
+    if explanation.scale == "target":
+        expected = np.asarray(model.predict(X))[:, None]
+    elif hasattr(model, "decision_function"):
+        expected = np.reshape(model.decision_function(X), found.shape)
+    elif explanation.scale == "probability" and hasattr(model, "tree_"):
+        expected = model.predict_proba(X)
+    else:
+        return explanation
+    largest = max(1.0, float(np.abs(explanation.contributions).max(initial=0.0)))
+    np.testing.assert_allclose(found / largest, expected / largest, rtol=1e-9, atol=1e-9)
+    return explanation

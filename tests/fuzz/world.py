@@ -187,6 +187,14 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
         else labelled_posterior(w.tree, w.held.stats, w.prior, w.temperature())
     ),
     "laws": lambda w: [w.law],
+    "wrong": lambda w: w.generator.random((3, 8)),
+    "judged": lambda w: w.generator.random((3, 8)) < 0.8,
+    "certify_ensemble.weight": lambda w: w.generator.dirichlet(np.ones(3)),
+    "certify_ensemble.method": lambda w: w.random.choice(
+        ["ensemble_first_order", "ensemble_tandem", "ensemble_either_wrong"]
+    ),
+    "complexity": lambda w: w.temperature(),
+    "certify_ensemble.risk": lambda w: w.random.choice([None, 0.5]),
     "pruning": lambda w: w.pruning,
     "ballot": lambda w: w.ballot,
     "held": lambda w: w.held,

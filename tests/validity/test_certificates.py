@@ -211,6 +211,33 @@ def single_draw(draw):
     return drawn.certificate.bound, draw.world.risk_of_labels(held.tree, label)
 
 
+def by_samples(name):
+    """A vote of trees on samples of the rows, with more weight for those that err less on others."""
+
+    def outcome(draw):
+        X, y, _, _ = draw.rows()
+        rng = np.random.default_rng(draw.seed)
+        judged = rng.random((15, len(y))) > 0.3
+        wrong, named = np.zeros(judged.shape, dtype=bool), []
+        for number, out in enumerate(judged):
+            tree = certree.grow_kd(X[~out], y[~out], max_depth=rng.integers(2, 6))
+            label = certree.count(tree, X[~out], y[~out], draw.world.n_classes).label
+            wrong[number] = label[tree.apply(X)] != y
+            named.append(label[tree.apply(GRID)])
+        weight = np.exp(
+            -100 * np.array([row[out].mean() for row, out in zip(wrong, judged, strict=True)])
+        )
+        weight /= weight.sum()
+        votes = np.tensordot(weight, np.eye(draw.world.n_classes)[np.array(named)], axes=1)
+        certificate = certree.certificates.certify_ensemble(
+            wrong, judged, weight, DELTA, method=name
+        )
+        right = draw.world.classes[np.arange(len(GRID)), votes.argmax(axis=1)]
+        return certificate.bound, 1 - right.mean()
+
+    return outcome
+
+
 CERTIFY = {
     "hold_out": of_one_pruning(
         lambda held, risk: certree.certificates.hold_out(round(risk * held.n), held.n, DELTA)
@@ -226,9 +253,19 @@ CERTIFY = {
     "occam_answers": occam_answers,
     "occam_pruning": occam_pruning,
     "single_draw": single_draw,
-} | {name: by_law(name) for name in METHODS if name.startswith(("gibbs_", "vote_"))}
-# Bounds on a vote by its prunings are two to four times their risk.
-WORTH = dict.fromkeys(CERTIFY, 0.35) | {name: 0.95 for name in CERTIFY if "vote_" in name}
+}
+CERTIFY |= {name: by_law(name) for name in METHODS if name.startswith(("gibbs_", "vote_"))}
+CERTIFY |= {name: by_samples(name) for name in METHODS if name.startswith("ensemble_")}
+# Bounds on a vote by those who vote are two to four times their risk.
+WORTH = dict.fromkeys(CERTIFY, 0.35) | {
+    name: 0.95 for name in CERTIFY if name.startswith(("vote_", "ensemble_"))
+}
+# Those that groups of rows can certify by.
+OF_GROUPS = [
+    name
+    for name, method in METHODS.items()
+    if not method.whole_errors and not name.startswith("ensemble_")
+]
 
 
 def simulate(name, world, group_size=1, repeats=REPEATS):
@@ -256,7 +293,7 @@ def test_bounds_hold(name, n_classes):
     expect_valid(bound, risk, WORTH[name])
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].whole_errors])
+@pytest.mark.parametrize("name", OF_GROUPS)
 def test_bounds_hold_for_groups_whose_rows_share_their_noise(name):
     bound, risk = simulate(name, World(2), group_size=5)
     expect_valid(bound, risk, 0.999)
@@ -291,6 +328,19 @@ def fitted(draw, **switches):
 def test_fits_keep_their_promise(n_classes, switches):
     outcomes = [fitted(Draw(World(n_classes), seed), **switches) for seed in range(REPEATS)]
     expect_valid(*np.array(outcomes).T, worth=0.3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("switches", [{}, {"max_samples": 0.2, "max_depth": 3}], ids=str)
+def test_fits_of_forests_keep_their_promise(n_classes, switches):
+    outcomes = []
+    for seed in range(REPEATS):
+        draw = Draw(World(n_classes), seed)
+        X, y, _, _ = draw.rows()
+        model = certree.CertifiedForestClassifier(12, random_state=seed, **switches).fit(X, y)
+        right = draw.world.classes[np.arange(len(GRID)), model.predict(GRID)]
+        outcomes.append((model.certificate_.bound, 1 - right.mean()))
+    expect_valid(*np.array(outcomes).T, worth=0.6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from certree.certificates.bounds import INEQUALITIES, Inequality
+from certree.notebook import html_table
 from certree.signatures import checked, expect_settings
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
@@ -55,6 +56,12 @@ DRAWS = "the error of a tree drawn anew for each row"
 _ONE_BEFORE = "the classifier was fixed before the held-out rows were seen"
 _BEFORE = "tree, labels and prior were fixed without the weighing rows"
 _TREE_BEFORE = "tree and prior were fixed without the weighing rows"
+_SAMPLES_BEFORE = (
+    "samples were drawn whatever the rows hold, and each voter, its labels and its prior were fixed by "
+    "its sample alone"
+)
+_OF_A_VOTER = "rows or more out of each voter's sample"
+_OF_A_PAIR = "rows or more out of both samples of each pair of voters"
 
 METHODS: dict[str, Method] = {
     "hold_out": Method(
@@ -132,6 +139,27 @@ METHODS: dict[str, Method] = {
         _VOTE,
         f"{_BEFORE}; there are two classes",
         "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
+    ),
+    "ensemble_first_order": Method(
+        "first_order",
+        _VOTE,
+        _SAMPLES_BEFORE,
+        "Lorenzen, Igel and Seldin, Machine Learning 2019",
+        _OF_A_VOTER,
+    ),
+    "ensemble_tandem": Method(
+        "tandem",
+        _VOTE,
+        _SAMPLES_BEFORE,
+        "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
+        _OF_A_PAIR,
+    ),
+    "ensemble_either_wrong": Method(
+        "either_wrong",
+        _VOTE,
+        _SAMPLES_BEFORE,
+        "Markov's inequality for pairs, as in Lacasse et al., ECML 2010, on rows out of both samples",
+        _OF_A_PAIR,
     ),
 }
 
@@ -289,6 +317,22 @@ class Certificate:
             f"{self.n:,} {units}, {method.subject} on {new} is at most "
             f"{bound:.1f} % (observed on them: {100 * self.risk:.1f} %; method: {self.method})."
         )
+
+    def _repr_html_(self) -> str:
+        """The sentence, and the numbers below it."""
+        parts = self.parts
+        bound = math.ceil(10_000 * self.bound - 1e-9) / 10_000
+        lines = [
+            ["bound on the error", f"{bound:.4f}"],
+            ["observed error", f"{self.risk:.4f}"],
+            ["part of the bound: observed", f"{parts.observed:.4f}"],
+            ["part of the bound: complexity", f"{parts.complexity:.4f}"],
+            ["part of the bound: confidence", f"{parts.confidence:.4f}"],
+            ["groups of rows" if self.grouped else "rows", f"{self.n:,}"],
+            ["probability that it fails", f"{self.delta:.4g}"],
+            ["method", self.method],
+        ]
+        return html_table(str(self), [], lines)
 
 
 def inequality_of(method: str) -> Inequality:

@@ -3,6 +3,7 @@
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
 from certree.ensembles.bands import ConformalBandRegressor
 from certree.ensembles.boosting import BoostedTreesClassifier, BoostedTreesRegressor
+from certree.ensembles.certified import CertifiedForestClassifier
 from certree.ensembles.forest import TreeForestClassifier, TreeForestRegressor
 from certree.ensembles.leaves import Leaves
 from certree.ensembles.trees import Trees
@@ -11,6 +12,7 @@ __all__ = [
     "AdaBoostTreeClassifier",
     "BoostedTreesClassifier",
     "BoostedTreesRegressor",
+    "CertifiedForestClassifier",
     "ConformalBandRegressor",
     "Leaves",
     "TreeForestClassifier",

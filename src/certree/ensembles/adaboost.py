@@ -10,23 +10,37 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from certree.arrays import Float64
 from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
 from certree.ensembles.trees import Trees
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
+from certree.explain.explanation import Explanation, scored_classes
 from certree.export.exports import Exports
 from certree.export.formula import Formula, Link
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
-from certree.rows.training import Training, known_classes, new_rows, training_rows
+from certree.rows.training import (
+    Training,
+    known_classes,
+    names_of_features,
+    new_rows,
+    rows_and_values,
+    training_rows,
+)
 from certree.signatures import COUNT, ROUNDS
 from certree.tree import threads
 
 # What is added to a score is not 0, however small all weights are.
 _SMALLEST = float(np.finfo(np.float64).tiny)
+
+
+def _has_trees(model: "AdaBoostTreeClassifier") -> bool:
+    """Whether the learners are trees of certree."""
+    return model.estimator is None
 
 
 class AdaBoostTreeClassifier(
@@ -235,11 +249,12 @@ class AdaBoostTreeClassifier(
         wrong = 1 - shares[best_classes(self.start_[:, None])[0]]
         self.error_bounds_, self.training_errors_ = np.ones(1), np.array([wrong])
 
-    def _packed(self) -> Trees:
-        trees = [one.tree for one in self.estimators_]
+    def _packed(self, first: int = 0) -> Trees:
+        """The trees from a number on, with what their nodes say."""
+        trees = [one.tree for one in self.estimators_[first:]]
         values = [
             scores_of(one.says, vote, self.n_classes_).T
-            for one, vote in zip(self.estimators_, self._votes, strict=True)
+            for one, vote in zip(self.estimators_[first:], self._votes[first:], strict=True)
         ]
         return Trees.of(trees, values, self.n_features_in_, self._n_outputs)
 
@@ -281,6 +296,30 @@ class AdaBoostTreeClassifier(
 
     def _answers(self, scores: Float64) -> NDArray[Any]:
         return self.classes_.take(best_classes(scores))
+
+    @available_if(_has_trees)
+    @reads_state
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Say how much each feature adds to the score of each row; `estimator` must be None.
+
+        A tree adds what its root would say, and along the path of a row what the child of each cut
+        would say beyond its parent, which belongs to the feature that is compared.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        Explanation
+            Contributions to `decision_function`.
+        """
+        rows, values = rows_and_values(self, X)
+        trees = self._packed(self._first)
+        base, added = trees.contributions(rows, threads(self.n_jobs))
+        names, outputs = names_of_features(self), scored_classes(self.classes_)
+        return Explanation(self.start_ + base, added, names, outputs, values, "raw score")
 
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:

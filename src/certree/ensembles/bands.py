@@ -17,6 +17,7 @@ from sklearn.base import (
 )
 from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
@@ -27,10 +28,16 @@ from sklearn.utils.validation import (
 
 from certree.arrays import Float64, array_of
 from certree.ensembles.boosting import BoostedTreesRegressor
+from certree.explain.explanation import Explanation
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.rows.deal import deal
 
 _INSIDE = Interval(Real, 0, 1, closed="neither")
+
+
+def _explains(model: "ConformalBandRegressor") -> bool:
+    """Whether the quantiles can be explained."""
+    return model.estimator is None or hasattr(model.estimator, "explain")
 
 
 class ConformalBandRegressor(MetaEstimatorMixin, KeepsParameters, RegressorMixin, BaseEstimator):
@@ -229,6 +236,32 @@ class ConformalBandRegressor(MetaEstimatorMixin, KeepsParameters, RegressorMixin
         middle = (low + high) / 2
         return np.column_stack(
             [np.minimum(low - self.margin_, middle), np.maximum(high + self.margin_, middle)]
+        )
+
+    @available_if(_explains)
+    @reads_state
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Say how much each feature adds to the three quantiles of each row, before bands are widened.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        Explanation
+            Contributions to the lower quantile, the median and the upper quantile.
+        """
+        check_is_fitted(self)
+        parts = [one.explain(X) for one in self.estimators_]
+        return Explanation(
+            np.concatenate([part.base for part in parts]),
+            np.concatenate([part.contributions for part in parts], axis=1),
+            parts[0].feature_names,
+            [f"quantile {one.quantile:g}" for one in self.estimators_],
+            parts[0].values,
+            parts[0].scale,
         )
 
     def __sklearn_tags__(self) -> Tags:

@@ -28,6 +28,7 @@ from certree.ensembles.losses import (
 from certree.ensembles.rounds import Rounds, Settings, started
 from certree.ensembles.stopping import JudgedRounds, best_rounds
 from certree.ensembles.trees import Trees
+from certree.explain.explanation import Explanation, Scale, scored_classes
 from certree.export.exports import Exports
 from certree.export.formula import Formula, Link
 from certree.fitted import KeepsParameters, reads_state, replaces_state
@@ -35,7 +36,14 @@ from certree.grow.growing import MonotonicCst, Slopes, slopes_of
 from certree.progress import progress
 from certree.rows.copies import copies
 from certree.rows.folds import Fold
-from certree.rows.training import Training, known_classes, new_rows, training_rows
+from certree.rows.training import (
+    Training,
+    known_classes,
+    names_of_features,
+    new_rows,
+    rows_and_values,
+    training_rows,
+)
 from certree.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
 from certree.tree import threads
 
@@ -302,9 +310,13 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
 
     # -- inspection --------------------------------------------------------------------------------
 
+    @abstractmethod
+    def _explained(self) -> tuple[list[Any], Scale]:
+        """Names of the outputs of an explanation, and what it adds up."""
+
     @reads_state
-    def contributions(self, X: ArrayLike) -> Float64:
-        """Say how much each feature has added to the scores of rows.
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Say how much each feature adds to the score of each row.
 
         Along the path of a row through a tree each cut changes what is predicted, weighed by the
         probability that a pruning makes it; the change belongs to the feature that is compared. These
@@ -318,17 +330,15 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n, p + 1) or (n, K, p + 1)
-            Contributions, the last of which is the same for all rows; they sum to the score: the log
-            odds of the second class, K scores whose softmax are probabilities, or a number. Losses
-            "poisson" and "gamma" have the log of the prediction.
+        Explanation
+            Contributions to the score: the log odds of the second of two classes, K scores whose
+            softmax are probabilities, or the number. Losses "poisson" and "gamma" have the log of the
+            prediction.
         """
-        rows = new_rows(self, X)
-        parts = self.trees_.contributions(rows, threads(self.n_jobs))
-        begun = np.zeros(parts.shape[1:])
-        begun[:, -1] = self.start_
-        parts = parts + begun
-        return parts[:, 0] if len(self.start_) == 1 else parts
+        rows, values = rows_and_values(self, X)
+        base, added = self.trees_.contributions(rows, threads(self.n_jobs))
+        names, (outputs, scale) = names_of_features(self), self._explained()
+        return Explanation(self.start_ + base, added, names, outputs, values, scale)
 
     @property
     @reads_state
@@ -492,6 +502,9 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
 
     def _targets(self, y: Any) -> NDArray[Any]:
         return known_classes(self, "y_val", y)
+
+    def _explained(self) -> tuple[list[Any], Scale]:
+        return scored_classes(self.classes_), "raw score"
 
     def _shares(self, scores: Float64) -> Float64:
         if self.n_classes_ == 1:
@@ -677,6 +690,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     def _link(self) -> Link:
         return "exp" if self._loss().is_log else "identity"
+
+    def _explained(self) -> tuple[list[Any], Scale]:
+        return ["prediction"], "raw score" if self._loss().is_log else "target"
 
     def _answers(self, scores: Float64) -> NDArray[Any]:
         return np.exp(scores[0]) if self._loss().is_log else scores[0]

@@ -17,6 +17,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from certree._core import average_leaves
 from certree.arrays import Float64, Int64
 from certree.ensembles.forest_importances import (
     impurity_importances,
@@ -27,13 +28,20 @@ from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, shares_of, unit_of
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.trees import Trees
+from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.export.exports import Exports
-from certree.export.formula import Formula, Link
+from certree.export.formula import Formula
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower, GrownForest
 from certree.progress import progress
-from certree.rows.training import Training, new_rows, training_rows
+from certree.rows.training import (
+    Training,
+    names_of_features,
+    new_rows,
+    rows_and_values,
+    training_rows,
+)
 from certree.signatures import COUNT, NONNEGATIVE
 from certree.tree import threads
 
@@ -47,8 +55,8 @@ _FEATURES = [COUNT, Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "l
 _AT_A_TIME = 10
 
 
-class TreeForest(Exports, KeepsParameters, BaseEstimator):
-    """What forests share, whatever the target is."""
+class Forest(Exports, KeepsParameters, BaseEstimator):
+    """What all forests share: how their trees grow, and what can be asked of them."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [COUNT],
@@ -62,6 +70,206 @@ class TreeForest(Exports, KeepsParameters, BaseEstimator):
         "max_features_per_tree": _FEATURES,
         "min_impurity_decrease": [NONNEGATIVE],
         "splitter": [StrOptions({"best", "random"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    trees_: Trees
+    categories_: Any
+    n_features_in_: int
+
+    def _growth(self, n: int, p: int) -> dict[str, Any]:
+        """How trees of n rows and p features grow, as `ForestGrower` takes it."""
+        least_split = _number_of_rows(self.min_samples_split, n, 2)
+        least_leaf = _number_of_rows(self.min_samples_leaf, n, 1)
+        return {
+            "max_features": _number_of_features(self.max_features, p),
+            "max_features_per_tree": _number_of_features(self.max_features_per_tree, p),
+            "splitter": self.splitter,
+            "max_depth": self.max_depth,
+            "min_samples_split": max(least_split, 2 * least_leaf),
+            "min_samples_leaf": least_leaf,
+            "min_impurity_decrease": float(self.min_impurity_decrease),
+        }
+
+    def _means(self, X: Any) -> Float64:
+        """What trees say on average, (n, n_outputs)."""
+        rows = new_rows(self, X)
+        start = np.zeros((self.trees_.value.shape[1], len(rows)))
+        total = self.trees_.add(start, rows, threads(self.n_jobs))
+        return total.T / len(self.trees_)
+
+    def _rows_of_nodes(self) -> list[Float64] | None:
+        """Rows of the fit in the nodes of each tree, if they are kept."""
+        return None
+
+    @reads_state
+    def apply(self, X: ArrayLike) -> Int64:
+        """Find the leaf of each row in each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of int64, shape (n, T)
+            Leaves, numbered among the nodes of their tree.
+        """
+        rows = new_rows(self, X)
+        leaf = self.trees_.leaves(rows, threads(self.n_jobs))
+        return np.ascontiguousarray(leaf.T - self.trees_.root)
+
+    @reads_state
+    def proximity(self, X: ArrayLike, pairs: ArrayLike) -> Float64:
+        """Say in which share of the trees two rows lie in the same leaf.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        pairs : array-like of int, shape (m, 2)
+            Numbers of two rows each.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Shares, 0 .. 1.
+        """
+        rows = new_rows(self, X)
+        given = np.asarray(pairs)
+        if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
+            raise ValueError(f"pairs must hold two rows each, got shape {given.shape}")
+        if given.size and (given.min() < 0 or given.max() >= len(rows)):
+            raise ValueError(f"pairs must hold rows in 0 .. {len(rows) - 1}")
+        shared = np.zeros(len(given))
+        for leaf in self.trees_.leaves(rows, threads(self.n_jobs)):
+            shared += leaf[given[:, 0]] == leaf[given[:, 1]]
+        return shared / len(self.trees_)
+
+    @abstractmethod
+    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
+        """The fields of an explanation that speak of the target, of what trees say on average."""
+
+    @reads_state
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Say how much each feature adds to what trees say of each row on average.
+
+        Every cut on the path of a row through a tree leads from what the tree says of a cell as a whole
+        to what it says of a part of it; see `trees_`. The change belongs to the feature that is
+        compared. Sums are exact; they are no Shapley values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        Explanation
+            Contributions to the number, or to the averaged probabilities before their power.
+        """
+        rows, values = rows_and_values(self, X)
+        base, added = self.trees_.contributions(rows, threads(self.n_jobs))
+        parts = self._explained(base / len(self.trees_), added / len(self.trees_))
+        return Explanation(feature_names=names_of_features(self), values=values, **parts)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class ForestClassifier(ClassifierMixin, Forest):
+    """A forest whose trees say shares of classes, of two classes that of the second."""
+
+    classes_: NDArray[Any]
+    n_classes_: int
+
+    @property
+    def _n_outputs(self) -> int:
+        return self.n_classes_ if self.n_classes_ > 2 else 1
+
+    @property
+    @abstractmethod
+    def _power(self) -> float:
+        """What averaged shares are raised to."""
+
+    def _formula(self) -> Formula:
+        check_is_fitted(self)
+        parts, rows = self.trees_.parts(), self._rows_of_nodes()
+        return self._formula_of(parts, "forest", "shares", rows=rows, power=self._power)
+
+    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
+        if self.n_classes_ == 2:  # only the second class has an output
+            base = np.append(1 - base, base)
+            added = np.concatenate([-added, added], axis=1)
+        return parts_of_classes(base, added, self.classes_)
+
+    def _shares(self, mean: Float64, power: float) -> Float64:
+        if self.n_classes_ == 1:
+            return np.where(np.isnan(mean), np.nan, 1.0)
+        raised: Float64 = shares_of(mean) ** power
+        return raised / raised.sum(axis=1, keepdims=True)
+
+    @reads_state
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of each row, ties to the first in `classes_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Classes.
+        """
+        shares = self._shares(self._means(X), 1.0)
+        return self.classes_.take(shares.argmax(axis=1))
+
+    @reads_state
+    def predict_proba(self, X: ArrayLike) -> Float64:
+        """Predict the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Probabilities in the order of `classes_`.
+        """
+        return self._shares(self._means(X), self._power)
+
+    @reads_state
+    def predict_log_proba(self, X: ArrayLike) -> Float64:
+        """Predict the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Logarithms in the order of `classes_`.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self._shares(self._means(X), self._power))
+
+
+class TreeForest(Forest):
+    """What random forests and extra trees share, whatever the target is."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Forest._parameter_constraints,
         "leaves": [StrOptions({"auto", *FIXED})],
         "bootstrap": ["boolean"],
         "max_samples": [
@@ -71,19 +279,14 @@ class TreeForest(Exports, KeepsParameters, BaseEstimator):
         ],
         "oob_score": ["boolean", callable],
         "warm_start": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
-    trees_: Trees
     leaves_: Leaves
     oob_score_: float
-    categories_: Any
-    n_features_in_: int
     _seed: int
     _origin: int
     _importances: Float64
+    _rows: Float64
     # What nodes sum up to, if further trees may be asked for; else all are grown again.
     _kept: Float64 | None
 
@@ -154,19 +357,11 @@ class TreeForest(Exports, KeepsParameters, BaseEstimator):
     def _grower(self, rows: ForestRows) -> ForestGrower:
         n, p = rows.X.shape
         mask = None if self.categories_ is None else self.categories_.mask
-        least_split = _number_of_rows(self.min_samples_split, n, 2)
-        least_leaf = _number_of_rows(self.min_samples_leaf, n, 1)
         return ForestGrower(
             Bins.of(rows.X, mask, fine_ends=True, n_jobs=self.n_jobs),
             bootstrap=bool(self.bootstrap),
             n_draws=_number_of_draws(self.max_samples, n),
-            max_features=_number_of_features(self.max_features, p),
-            max_features_per_tree=_number_of_features(self.max_features_per_tree, p),
-            splitter=self.splitter,
-            max_depth=self.max_depth,
-            min_samples_split=max(least_split, 2 * least_leaf),
-            min_samples_leaf=least_leaf,
-            min_impurity_decrease=float(self.min_impurity_decrease),
+            **self._growth(n, p),
             seed=self._seed,
             n_jobs=self.n_jobs,
         )
@@ -246,8 +441,18 @@ class TreeForest(Exports, KeepsParameters, BaseEstimator):
         else:
             drawn = leaves.shrinkage * unit_of(rows.weight)
             value = said_by(trees, sums, drawn, threads(self.n_jobs))
-        self.trees_, self.leaves_ = replace(trees, value=self._rounded(value)), leaves
+        self._set_trees(replace(trees, value=self._rounded(value)), sums[:, 0])
+        self.leaves_ = leaves
         self._kept = sums if self.warm_start else None
+
+    def _set_trees(self, trees: Trees, rows: Float64) -> None:
+        """Set trees whose leaves have values; other nodes get the means below, by rows (M,)."""
+        # As files hold them.
+        self._rows = rows.astype(np.float32).astype(np.float64)
+        self.trees_ = replace(trees, value=average_leaves(trees.left, self._rows, trees.value))
+
+    def _rows_of_nodes(self) -> list[Float64] | None:
+        return np.split(self._rows, self.trees_.root[1:])
 
     _judged_name: ClassVar[str]
     _classes: ClassVar[bool]
@@ -286,60 +491,6 @@ class TreeForest(Exports, KeepsParameters, BaseEstimator):
         self.oob_score_ = (
             self._score(training.y[known], told[place[known]], weight) if known.any() else np.nan
         )
-
-    # -- prediction --------------------------------------------------------------------------------
-
-    def _means(self, X: Any) -> Float64:
-        """What trees say on average, (n, n_outputs)."""
-        rows = new_rows(self, X)
-        start = np.zeros((self.trees_.value.shape[1], len(rows)))
-        total = self.trees_.add(start, rows, threads(self.n_jobs))
-        return total.T / len(self.trees_)
-
-    @reads_state
-    def apply(self, X: ArrayLike) -> Int64:
-        """Find the leaf of each row in each tree.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of int64, shape (n, T)
-            Leaves, numbered among the nodes of their tree.
-        """
-        rows = new_rows(self, X)
-        leaf = self.trees_.leaves(rows, threads(self.n_jobs))
-        return np.ascontiguousarray(leaf.T - self.trees_.root)
-
-    @reads_state
-    def proximity(self, X: ArrayLike, pairs: ArrayLike) -> Float64:
-        """Say in which share of the trees two rows lie in the same leaf.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        pairs : array-like of int, shape (m, 2)
-            Numbers of two rows each.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Shares, 0 .. 1.
-        """
-        rows = new_rows(self, X)
-        given = np.asarray(pairs)
-        if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
-            raise ValueError(f"pairs must hold two rows each, got shape {given.shape}")
-        if given.size and (given.min() < 0 or given.max() >= len(rows)):
-            raise ValueError(f"pairs must hold rows in 0 .. {len(rows) - 1}")
-        shared = np.zeros(len(given))
-        for leaf in self.trees_.leaves(rows, threads(self.n_jobs)):
-            shared += leaf[given[:, 0]] == leaf[given[:, 1]]
-        return shared / len(self.trees_)
 
     # -- inspection --------------------------------------------------------------------------------
 
@@ -391,16 +542,6 @@ class TreeForest(Exports, KeepsParameters, BaseEstimator):
             known, rows, leaves, drawing, classes=self._classes, seed=self._seed
         )
 
-    def _formula(self) -> Formula:
-        check_is_fitted(self)
-        link: Link = "shares" if self._classes else "identity"
-        return self._formula_of(self.trees_.parts(), "forest", link, power=self.leaves_.power)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
 
 def _folded(drawing: tuple[str, int, int]) -> int:
     """A number for how rows are drawn."""
@@ -432,7 +573,7 @@ def _number_of_features(given: Any, p: int) -> int | None:
     return min(p, int(given)) if isinstance(given, Integral) else max(1, int(given * p))
 
 
-class TreeForestClassifier(ClassifierMixin, TreeForest):
+class TreeForestClassifier(ForestClassifier, TreeForest):
     """A forest of trees for classes: random forests, and extra trees.
 
     A drop-in for scikit-learn's `RandomForestClassifier` and `ExtraTreesClassifier`. Beyond them it
@@ -496,7 +637,8 @@ class TreeForestClassifier(ClassifierMixin, TreeForest):
     classes_ : ndarray of shape (K,)
         The classes.
     trees_ : Trees
-        The trees. Leaves say shares of the classes, of two classes that of the second.
+        The trees. Leaves say shares of the classes, of two classes that of the second; other nodes the
+        mean of the leaves below, by the rows in the tree's bag.
     leaves_ : Leaves
         What leaves say, and the power of the averaged probabilities.
     feature_importances_ : ndarray of shape (p,)
@@ -535,8 +677,6 @@ class TreeForestClassifier(ClassifierMixin, TreeForest):
     }
     _judged_name, _classes = "oob_decision_function_", True
 
-    classes_: NDArray[Any]
-    n_classes_: int
     oob_decision_function_: Float64
 
     def __init__(
@@ -565,8 +705,8 @@ class TreeForestClassifier(ClassifierMixin, TreeForest):
         self._store(locals())
 
     @property
-    def _n_outputs(self) -> int:
-        return self.n_classes_ if self.n_classes_ > 2 else 1
+    def _power(self) -> float:
+        return self.leaves_.power
 
     def _grow_trees(
         self, grower: ForestGrower, rows: ForestRows, first: int, n_trees: int
@@ -587,69 +727,13 @@ class TreeForestClassifier(ClassifierMixin, TreeForest):
         return np.column_stack([table.sum(axis=1), lanes])
 
     def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:
-        return self._shares(mean, leaves)
+        return self._shares(mean, leaves.power)
 
     def _score(self, y: NDArray[Any], said: Float64, weight: Float64 | None) -> float:
         truth, answer = self.classes_[y], self.classes_.take(said.argmax(axis=1))
         if callable(self.oob_score):
             return self.oob_score(truth, answer)
         return float(accuracy_score(truth, answer, sample_weight=weight))
-
-    def _shares(self, mean: Float64, leaves: Leaves) -> Float64:
-        if self.n_classes_ == 1:
-            return np.where(np.isnan(mean), np.nan, 1.0)
-        raised: Float64 = shares_of(mean) ** leaves.power
-        return raised / raised.sum(axis=1, keepdims=True)
-
-    @reads_state
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row, ties to the first in `classes_`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Classes.
-        """
-        shares = self._shares(self._means(X), PLAIN)
-        return self.classes_.take(shares.argmax(axis=1))
-
-    @reads_state
-    def predict_proba(self, X: ArrayLike) -> Float64:
-        """Predict the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Probabilities in the order of `classes_`.
-        """
-        return self._shares(self._means(X), self.leaves_)
-
-    @reads_state
-    def predict_log_proba(self, X: ArrayLike) -> Float64:
-        """Predict the logarithms of the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Logarithms in the order of `classes_`.
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self._shares(self._means(X), self.leaves_))
 
 
 class TreeForestRegressor(RegressorMixin, TreeForest):
@@ -766,6 +850,14 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         if callable(self.oob_score):
             return self.oob_score(y, said)
         return float(r2_score(y, said, sample_weight=weight)) if len(y) > 1 else np.nan
+
+    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
+        return parts_of_numbers(base, added)
+
+    def _formula(self) -> Formula:
+        check_is_fitted(self)
+        parts, rows = self.trees_.parts(), self._rows_of_nodes()
+        return self._formula_of(parts, "forest", "identity", rows=rows)
 
     @reads_state
     def predict(self, X: ArrayLike) -> Float64:

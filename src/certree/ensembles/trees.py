@@ -148,11 +148,12 @@ class Trees(OfColumns):
         sets = self.category_start, self.categories
         return find_out_of_bag(self._packed, *sets, self.root, X, drawing, n_threads)
 
-    def contributions(self, X: NDArray[Any], n_threads: int) -> Float64:
-        """What each feature adds to the scores of rows, and last the roots, (n, n_outputs, p + 1)."""
+    def contributions(self, X: NDArray[Any], n_threads: int) -> tuple[Float64, Float64]:
+        """What all roots say (n_outputs,), and what each feature changes of it, (n, n_outputs, p)."""
         attributed: Any = attribute  # whose overloads mypy does not tell apart behind a star
-        part: Float64 = attributed(*self._nodes, self.root, self.value, X, n_threads)
-        return part.reshape(len(X), self.value.shape[1], self.n_features + 1)
+        part: Float64 = attributed(*self._nodes, self.root, self.value, X, None, None, n_threads)
+        part = part.reshape(len(X), self.value.shape[1], self.n_features)
+        return self.value[self.root].sum(axis=0), part
 
     @property
     def _nodes(self) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import nonnegative
 from certree.certificates.certificate import Certificate
+from certree.certificates.certified import Certified
 from certree.certificates.election import (
     Deploy,
     Deployed,
@@ -22,7 +23,6 @@ from certree.certificates.election import (
     elect,
     elect_labelled,
 )
-from certree.certificates.hold_out import certify
 from certree.certificates.occam import Drawn, occam_pruning, single_draw
 from certree.certificates.selective import Selective, margins, selective_certificates
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
@@ -37,11 +37,11 @@ from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree, threads
 from certree.tune import Candidate, GrownFold, Mixture, Objective, tune
-from certree.votes import Kind, Vote, Voting
+from certree.votes import Ballots, Kind, SparseBallots, Vote, Voting
 from certree.weights.node_weights import NodeWeights
 
 
-class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
+class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
     """A tree with a certificate on its error on new rows.
 
     Some of the rows grow and label the tree; the others weigh its prunings and bound the error of what
@@ -283,58 +283,19 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     def _voting(self) -> Voting:
         return voting_of(self.vote, self._slopes())
 
+    def _ballots(self) -> Ballots | SparseBallots:
+        if self.certificate_.method not in ("hold_out", "hold_out_mean"):
+            return super()._ballots()
+        # The pruning of the growing rows predicts, by their shares.
+        return Voting("mean", slopes=self._slopes()).ballots(self.tree_, self.stats_)
+
     def _deploy(self, tree: Tree, deployed: Deployed, laws: Mixture | None) -> None:
         """Set the fitted attributes."""
         temperatures = [0.0 if deployed.lambda_error is None else deployed.lambda_error, 0.0]
         self._set_laws(Mixture.of_one("bound", temperatures) if laws is None else laws)
         self._set_fitted(tree, deployed.stats, deployed.weights, deployed.ballot)
-        self.certificate_: Certificate = deployed.certificate
-        self.certificates_: tuple[Certificate, ...] = (*deployed.rivals, *deployed.others)
-
-    @reads_state
-    def certify(
-        self,
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        delta: float | None = None,
-        *,
-        look: int | None = None,
-        repeats: Literal["genuine"] | None = None,
-    ) -> Certificate:
-        """Certify the fitted model by rows that were never used.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p), or None
-            Rows that no step of the fit or of a search has seen; None: the certificate of the fit.
-        y : array-like of shape (n,), or None
-            Their classes.
-        delta : float or None
-            Probability with which the promise may fail; None: the estimator's `delta`.
-        look : int or None
-            Which look at rows that come in this is; see `certree.certify`.
-        repeats : {"genuine"} or None
-            Whether rows that occur in the fit as well were drawn anew; see `certree.certify`.
-
-        Returns
-        -------
-        Certificate
-            The exact binomial bound; without rows `certificate_`, at the given delta. What predicts
-            was chosen at that of the fit, and all that it was chosen from is covered at any.
-
-        Raises
-        ------
-        ValueError
-            If there are rows without classes, or the other way round, or rows of the fit.
-        """
-        check_is_fitted(self)
-        if X is not None and y is not None:
-            return certify(self, X, y, self._delta(delta), look=look, repeats=repeats)
-        if (X is None) != (y is None):
-            raise ValueError("certify takes both X and y, or neither")
-        if look is not None or repeats is not None:
-            raise ValueError("look and repeats speak of new rows: certify takes them with X and y")
-        return self.certificate_ if delta is None else self.certificate_.at(delta)
+        self.certificate_ = deployed.certificate
+        self.certificates_ = (*deployed.rivals, *deployed.others)
 
     @reads_state
     def selective_certificates(self, delta: float | None = None) -> tuple[Selective, ...]:
@@ -449,9 +410,6 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         return single_draw(
             election.held, self.weights_, election.prior, self._delta(delta), rng=seed
         )
-
-    def _delta(self, given: float | None) -> float:
-        return self.delta if given is None else given
 
     def _elected(self) -> Election | LabelledElection:
         check_is_fitted(self)

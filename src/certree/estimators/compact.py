@@ -13,7 +13,7 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.fitted import reads_state
 from certree.stats import Stats, TargetStats
 from certree.tree import Tree
-from certree.votes import DeferredVote, Vote, Voting, vote
+from certree.votes import DeferredVote, Vote, Voting, stopped_outcomes, vote
 from certree.weights.node_weights import NodeWeights, reached
 
 # Sums of shares are right to a few units of rounding.
@@ -57,13 +57,10 @@ def compacted(
     prunings again, and keeps to slopes like theirs.
     """
     ballots = voting.ballots(tree, stats)
-    score = ballots.cast(tree, weights).score
-    stopped = score.copy()  # the outcome where every pruning that comes this far stops
-    mass = reached(tree, weights) - weights.weight
+    ballot = ballots.cast(tree, weights)
+    score = ballot.score
+    stopped = stopped_outcomes(tree, weights, ballot, ballots, np.arange(tree.n_nodes))
     inner = np.flatnonzero(~tree.is_leaf)
-    label = ballots.label
-    values = voting.averages(tree, stats) if label is None else np.eye(score.shape[1])[label]
-    stopped[inner] += mass[inner, None] * values[inner]
     low, high = score.copy(), score.copy()
     depth = tree.node_depth[inner]
     for level in np.unique(depth)[::-1]:  # from the deepest cells up

@@ -166,6 +166,9 @@ class DecoratedTree(TreeVoteEstimator):
         tags.input_tags.allow_nan = self._takes_missing_values()
         return tags
 
+    def _notes(self) -> dict[int, str]:
+        return dict.fromkeys(self.models_, ", and a model of its own")
+
     def _expect_values(self, X: NDArray[Any]) -> None:
         if not self._takes_missing_values():
             assert_all_finite(X, input_name="X")

@@ -15,7 +15,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64, Int32
-from certree.explain import ExplainedCell, Explainer
+from certree.explain.contributions import contributions
+from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
+from certree.explain.path import ExplainedCell, Explainer
+from certree.explain.rules import Rules, rules_of, text_of
 from certree.export.exports import Exports
 from certree.export.formula import Formula, shares_with_labels
 from certree.fitted import KeepsParameters, reads_state, replaces_state
@@ -24,16 +27,28 @@ from certree.grow.partition import PARTITIONS, Partition, partition_of
 from certree.progress import progress
 from certree.rows.categories import Categories
 from certree.rows.folds import Fold, Indices
-from certree.rows.training import Training, new_rows, one_row, training_rows
+from certree.rows.training import (
+    Training,
+    names_of_features,
+    new_rows,
+    one_row,
+    rows_and_values,
+    training_rows,
+)
 from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
 from certree.stats.targets import measured
 from certree.tree import LEAF, Tree, lacking_rows, threads
 from certree.tune import Candidate, GrownFold, Mixture, Objective, Search, choose, grow_fold
-from certree.votes import DeferredVote, Vote, Voting, spread, vote
+from certree.votes import Ballots, DeferredVote, SparseBallots, Vote, Voting, spread, vote
 from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
+
+
+def _leaves_predict_values(model: Any) -> bool:
+    """Whether leaves predict shares or means, not by models of their own."""
+    return not hasattr(model, "leaf_estimator")
 
 
 class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMeta):
@@ -328,21 +343,61 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         total = importances.sum()
         return importances / (total if total > 0 else 1.0)
 
+    def _ballots(self) -> Ballots | SparseBallots:
+        """What the nodes vote for."""
+        return self._voting().ballots(self.tree_, self.stats_)
+
+    @abstractmethod
+    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
+        """The fields of an explanation that speak of the target, of what is said by the vote."""
+
+    @available_if(_leaves_predict_values)
+    @reads_state
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Say how much each feature adds to the prediction of each row.
+
+        A prediction is what the root says, and for every cut on the path of the row the change from
+        the parent to the child, times the probability that a pruning goes as far as the child. The
+        change belongs to the feature that is compared. Sums are exact, and cost little more than a
+        prediction; they are no Shapley values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        Explanation
+            Contributions to the probabilities of the classes, or to the number.
+        """
+        rows, values = rows_and_values(self, X)
+        base, added = contributions(
+            self.tree_,
+            self.weights_,
+            self.vote_,
+            self._ballots(),
+            self.stats_.n,
+            rows,
+            threads(self.n_jobs),
+        )
+        parts = self._explained(base, added)
+        return Explanation(feature_names=names_of_features(self), values=values, **parts)
+
     def _explainer(self) -> Explainer:
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x[{j}]" for j in range(self.tree_.n_features)]
-        rows = self.stats_.n
+        names, rows = names_of_features(self), self.stats_.n
         sets = None if self.categories_ is None else self.categories_.names
-        return Explainer(self.tree_, rows, self.weights_, list(names), self._prediction_of, sets)
+        # Where it is known which nodes no row lacked a value at, all others send it one way.
+        missing = bool(self.tree_.missing_left.any() or self.tree_.missing_both.any())
+        return Explainer(self.tree_, rows, self.weights_, names, self._prediction_of, sets, missing)
 
     @abstractmethod
     def _prediction_of(self, node: int) -> Any:
         """What a node predicts as a leaf."""
 
     @reads_state
-    def explain(self, x: ArrayLike) -> list[ExplainedCell]:
+    def path(self, x: ArrayLike) -> list[ExplainedCell]:
         """Say which nested cells contain a row, and what share of the vote each has.
 
         Parameters
@@ -357,8 +412,31 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         """
         leaves = self._leaves(one_row(x))
         if len(leaves) != 1:
-            raise ValueError(f"explain takes one row, got {len(leaves)}")
+            raise ValueError(f"path takes one row, got {len(leaves)}")
         return self._explainer().path(int(leaves[0]))
+
+    @abstractmethod
+    def _told(self, outcome: Float64) -> tuple[Any, float | None]:
+        """What an outcome of the vote, (K,), predicts: a class and its probability, or a number."""
+
+    @available_if(_leaves_predict_values)
+    @reads_state
+    def rules(self, max_leaves: int = 16) -> Rules:
+        """Give the part of the tree that matters most to the vote as rules.
+
+        Parameters
+        ----------
+        max_leaves : int
+            At most so many rules.
+
+        Returns
+        -------
+        Rules
+            One rule for each leaf of that part: "if ... and ... then class (probability, rows)". A leaf
+            of `tree_` predicts what the vote says of every row there. A cell whose inside is not shown
+            predicts the mean of what the vote says of its training rows.
+        """
+        return rules_of(self._explainer(), self.vote_, self._told, max_leaves)
 
     @reads_state
     def export_text(self, max_leaves: int = 16) -> str:
@@ -372,9 +450,15 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         Returns
         -------
         str
-            One line per node: rule, rows, label and share of the vote.
+            One line per node: rule, what the vote says of its training rows on average, and how many
+            these are.
         """
-        return self._explainer().text(max_leaves)
+        explainer = self._explainer()
+        return text_of(explainer, self.vote_, self._told, max_leaves, self._notes())
+
+    def _notes(self) -> dict[int, str]:
+        """What else is to be said of nodes."""
+        return {}
 
     @abstractmethod
     def _leaf_values(self) -> Float64:
@@ -426,6 +510,14 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         label = self.stats_.label[node]
         return self.classes_[label] if label < self.n_classes_ else None
 
+    def _told(self, outcome: Float64) -> tuple[Any, float | None]:
+        shares = outcome[: self.n_classes_]
+        best = int(shares.argmax())
+        return self.classes_[best], float(shares[best] / shares.sum())
+
+    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
+        return parts_of_classes(base, added, self.classes_)
+
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class with the most votes, ties to the first in `classes_`.
@@ -471,11 +563,6 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return values
 
 
-def _leaves_predict_means(model: Any) -> bool:
-    """Whether leaves predict means, not by models of their own."""
-    return not hasattr(model, "leaf_estimator")
-
-
 class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     """What the regressors share: a numeric target, its prediction and its spread."""
 
@@ -489,6 +576,12 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
 
     def _prediction_of(self, node: int) -> Any:
         return float(self.stats_.mean[node])
+
+    def _told(self, outcome: Float64) -> tuple[Any, float | None]:
+        return float(outcome[0]), None
+
+    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
+        return parts_of_numbers(base, added)
 
     @reads_state
     def predict(self, X: ArrayLike) -> Float64:
@@ -510,7 +603,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         is_leaf = self.tree_.is_leaf[:, None]
         return np.where(is_leaf, self.vote_.outcomes(np.arange(self.tree_.n_nodes)), 0.0)
 
-    @available_if(_leaves_predict_means)
+    @available_if(_leaves_predict_values)
     @reads_state
     def predict_spread(self, X: ArrayLike) -> Float64:
         """Say how far the target may lie from its prediction.

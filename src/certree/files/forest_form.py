@@ -40,6 +40,7 @@ def shapes_of_forest(
     return {
         **{f"trees.{name}": (dtype, (length,)) for name, (dtype, length) in _COLUMNS.items()},
         "trees.value": (said, ("L", model._n_outputs)),
+        "trees.rows": ("<f4", ("L",)),
         "importances": ("<f8", (model.n_features_in_,)),
     }
 
@@ -61,6 +62,7 @@ def parts_of_forest(model: TreeForest) -> tuple[dict[str, Any], _Arrays]:
         "root": trees.root,
         # Shares of classes are numbers of four bytes.
         "value": trees.value[~compares].astype(np.float32 if is_classifier(model) else np.float64),
+        "rows": model._rows[~compares].astype(np.float32),
     }
     arrays = {f"trees.{name}": values for name, values in columns.items()}
     return header, {**arrays, "importances": model._importances}
@@ -73,7 +75,13 @@ def restore_forest(model: TreeForest, header: dict[str, Any], arrays: _Arrays) -
             raise ValueError(f"{name} must be a whole number >= 0, got {header[name]!r}")
     model._seed, model._origin = header["seed"], header["origin"]
     model.leaves_ = _leaves(header["leaves"])
-    model.trees_ = _trees(model, {name: arrays[f"trees.{name}"] for name in (*_COLUMNS, "value")})
+    part = {name: arrays[f"trees.{name}"] for name in (*_COLUMNS, "value", "rows")}
+    if not (np.isfinite(part["rows"]).all() and (part["rows"] >= 0).all()):
+        raise ValueError("leaves must have finite numbers of rows >= 0")
+    trees = _trees(model, part)
+    rows = np.zeros(len(trees.left))
+    rows[~part["compares"]] = part["rows"]
+    model._set_trees(trees, rows)
     model._importances, model._kept = arrays["importances"], None
     if not (np.isfinite(model._importances).all() and (model._importances >= 0).all()):
         raise ValueError("importances must be finite and non-negative")

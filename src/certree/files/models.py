@@ -27,6 +27,7 @@ from certree.ensembles import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    CertifiedForestClassifier,
     TreeForestClassifier,
     TreeForestRegressor,
 )
@@ -42,6 +43,12 @@ from certree.files.boosting_form import (
     parts_of_boosting,
     restore_boosting,
     shapes_of_boosting,
+)
+from certree.files.certified_forest_form import (
+    ENTRIES_OF_CERTIFIED_FOREST,
+    parts_of_certified_forest,
+    restore_certified_forest,
+    shapes_of_certified_forest,
 )
 from certree.files.forest_form import (
     ENTRIES_OF_FOREST,
@@ -135,6 +142,13 @@ _FORMS: dict[str, _Form] = {
         )
         for model in (TreeForestClassifier, TreeForestRegressor)
     },
+    CertifiedForestClassifier.__name__: _Form(
+        CertifiedForestClassifier,
+        parts_of_certified_forest,
+        ENTRIES_OF_CERTIFIED_FOREST,
+        shapes_of_certified_forest,
+        restore_certified_forest,
+    ),
     NaiveBayesClassifier.__name__: _Form(
         NaiveBayesClassifier,
         parts_of_naive_bayes,

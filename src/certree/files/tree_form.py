@@ -1,6 +1,5 @@
 """What a model file holds of a tree in which prunings vote."""
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -8,10 +7,14 @@ from numpy.typing import NDArray
 
 from certree._core import push_down
 from certree.arrays import codes
-from certree.certificates.certificate import restored_certificate
 from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator
 from certree.files.archive import Shapes
+from certree.files.certificates_form import (
+    ENTRIES_OF_CERTIFICATES,
+    entries_of_certificates,
+    restore_certificates,
+)
 from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.tree import Tree, threads
 from certree.tune import Mixture
@@ -44,9 +47,6 @@ _TARGET_STATS: _Columns = dict.fromkeys(("rows", "mean", "sse"), ("<f8", "m"))
 # These have a second axis: classes, of which two are counted at least, or the one number predicted.
 _TABLES = {"stats.counts", "vote.score"}
 
-# More than a fit makes; each is computed again.
-_MOST_CERTIFICATES = 64
-
 
 def _columns(model: TreeVoteEstimator) -> dict[str, _Columns]:
     """The arrays of a model by its parts; the number of classes is set."""
@@ -61,7 +61,7 @@ def entries_of_tree(model: type) -> frozenset[str]:
     """What the header has of a tree."""
     entries = {"temperatures", "shares", "laws", "optimal_splits", "log_evidence"}
     if issubclass(model, CertifiedTreeClassifier):
-        entries |= {"certificates", "deployed"}
+        entries |= ENTRIES_OF_CERTIFICATES
     return frozenset(entries if issubclass(model, TreeVoteClassifier) else entries | {"unit"})
 
 
@@ -95,8 +95,7 @@ def parts_of_tree(model: TreeVoteEstimator) -> tuple[dict[str, Any], dict[str, N
     if isinstance(model.stats_, TargetStats):
         header["unit"] = float(model.stats_.unit)
     if isinstance(model, CertifiedTreeClassifier):
-        header["certificates"] = [asdict(one) for one in model.certificates_]
-        header["deployed"] = model.certificates_.index(model.certificate_)
+        header |= entries_of_certificates(model)
     return header, arrays
 
 
@@ -131,7 +130,8 @@ def restore_tree(
     model._set_fitted(tree, stats, law, ballot)
     _expect_usable(model)
     if isinstance(model, CertifiedTreeClassifier):
-        _set_certificates(model, header["certificates"], header["deployed"])
+        model.election_ = None
+        restore_certificates(model, header)
 
 
 def _stats_of(
@@ -197,13 +197,3 @@ def _laws(model: TreeVoteEstimator, header: dict[str, Any]) -> Mixture:
     if np.isnan(laws).any():
         raise ValueError(f"temperatures must be numbers, got {temperatures}")
     return Mixture(np.stack(laws, axis=1), shares, families)
-
-
-def _set_certificates(model: CertifiedTreeClassifier, saved: Any, deployed: Any) -> None:
-    if not isinstance(saved, list) or len(saved) > _MOST_CERTIFICATES:
-        raise ValueError(f"expected a list of certificates, got {saved!r}")
-    if type(deployed) is not int or not 0 <= deployed < len(saved):
-        raise ValueError(f"deployed must be one of {len(saved)} certificates, got {deployed!r}")
-    model.election_ = None
-    model.certificates_ = tuple(map(restored_certificate, saved))
-    model.certificate_ = model.certificates_[deployed]

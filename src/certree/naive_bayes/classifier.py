@@ -1,7 +1,6 @@
 """Naive Bayes for numbers and categories: within a class, features are taken as independent."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -13,6 +12,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from certree.arrays import MOST_ROWS, Float64, Int32, can_be_added, column
+from certree.explain.explanation import Explanation, scored_classes
 from certree.fitted import reads_state, replaces_state
 from certree.naive_bayes.densities import (
     KINDS,
@@ -27,51 +27,18 @@ from certree.naive_bayes.densities import (
 )
 from certree.naive_bayes.powers import JudgedPowers, losses_of, relative
 from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
-from certree.rows.training import new_rows, one_row, training_rows
+from certree.rows.training import (
+    names_of_features,
+    new_rows,
+    rows_and_values,
+    training_rows,
+)
 from certree.signatures import NONNEGATIVE, POSITIVE
 
 # More bins than any table has rows that tell them apart.
 _MOST_BINS = 10**6
 
 _CHOICES = ("auto", *KINDS)
-
-
-@dataclass(frozen=True, slots=True)
-class Contribution:
-    """What a feature of a row, or the prior, adds to the log posterior of each class.
-
-    Parameters
-    ----------
-    feature : str
-        Name of the feature; "prior" for the prior.
-    value : float, str or None
-        Its value; None for the prior and for what is missing or was not seen in training.
-    density : str
-        "normal", "histogram", "categorical", or "prior".
-    added : dict
-        What is added for each class. Those of a feature are ``log P(class | value) - log P(class)``,
-        as if it were the only feature; those of the prior are ``log P(class)``. Their sums over the
-        prior and all features are the log posterior, but for a constant.
-    """
-
-    feature: str
-    value: Any
-    density: str
-    added: dict[Any, float]
-
-    def log_odds(self, first: Any, second: Any) -> float:
-        """What is added to the log odds of one class against another; sums are exact."""
-        return self.added[first] - self.added[second]
-
-    def __str__(self) -> str:
-        if self.density == "prior":
-            what = "prior"
-        elif self.value is None:
-            return f"{self.feature} is missing or unknown: ignored"
-        else:
-            shown = self.value if isinstance(self.value, str) else f"{self.value:.6g}"
-            what = f"{self.feature} = {shown} ({self.density})"
-        return f"{what}: " + ", ".join(f"{label} {add:+.2f}" for label, add in self.added.items())
 
 
 def choices_of(densities: Any, n_features: int, names: Sequence[str] | None = None) -> list[str]:
@@ -392,10 +359,11 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         """Refuse sums that float64 does not hold; predictions by them would be NaN."""
         if not can_be_added(self.class_count_):
             raise ValueError(f"the weights of all rows must sum to at most {MOST_ROWS:g}")
+        names = names_of_features(self)
         for j, moments in self._moments.items():
             if not (np.isfinite(moments.mean).all() and np.isfinite(moments.deviation).all()):
                 raise ValueError(
-                    f"the mean or the deviation of feature {self._names[j]!r} is too large for a "
+                    f"the mean or the deviation of feature {names[j]!r} is too large for a "
                     "float64: multiply it by a small constant"
                 )
 
@@ -409,9 +377,9 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     def _normal(self, j: int, floor: float) -> Normal:
         normal = self._moments[j].normal(floor)
         if not normal.deviation.all():
-            label = self.classes_[normal.deviation.argmin()]
+            name, label = names_of_features(self)[j], self.classes_[normal.deviation.argmin()]
             raise ValueError(
-                f"feature {self._names[j]!r} does not vary within class {label!r}: a normal density "
+                f"feature {name!r} does not vary within class {label!r}: a normal density "
                 "needs var_smoothing > 0 there"
             )
         return normal
@@ -543,50 +511,38 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
 
     # -- inspection --------------------------------------------------------------------------------
 
-    @property
-    def _names(self) -> list[str]:
-        named = getattr(self, "feature_names_in_", None)
-        return [f"x[{j}]" for j in range(self.n_features_in_)] if named is None else list(named)
-
     def _category_names(self, j: int) -> Names | None:
         return None if self.categories_ is None else self.categories_.names[j]
 
     @reads_state
-    def explain(self, x: ArrayLike) -> list[Contribution]:
-        """Say what the prior and each feature of a row add to the log posterior.
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Say how much each feature adds to the score of each row.
+
+        A feature adds ``log P(class | value) - log P(class)``, as if it were the only one, and nothing
+        if it is missing or was not seen in training; the base is ``log P(class)``. So sums are log
+        posteriors, but for a number that all classes of a row share.
 
         Parameters
         ----------
-        x : array-like of shape (p,) or (1, p)
-            One row; a data frame of one row keeps its names.
+        X : array-like of shape (n, p)
+            Rows.
 
         Returns
         -------
-        list of Contribution
-            The prior, then the features in their order.
+        Explanation
+            Contributions to the log odds of the second of two classes, or to K scores whose softmax
+            are the probabilities.
         """
-        rows = new_rows(self, one_row(x)).astype(np.float64)
-        if len(rows) != 1:
-            raise ValueError(f"explain takes one row, got {len(rows)}")
+        rows, values = rows_and_values(self, X)
         prior = self._log_prior
-        explained = [self._contribution("prior", None, "prior", prior)]
-        for j, (name, density) in enumerate(zip(self._names, self.densities_, strict=True)):
-            log_density = self.power_ * density.log_density(rows[:, j])
-            added = relative(prior, log_density)[0]
-            value = self._value(j, rows[0, j])
-            explained.append(self._contribution(name, value, density.kind, added))
-        return explained
-
-    def _contribution(self, name: str, value: Any, density: str, added: Float64) -> Contribution:
-        labels = self.classes_.tolist()
-        return Contribution(name, value, density, dict(zip(labels, added.tolist(), strict=True)))
-
-    def _value(self, j: int, number: float) -> float | str | None:
-        """What a number in column j of a checked row stands for."""
-        if np.isnan(number):
-            return None
-        names = self._category_names(j)
-        return float(number) if names is None else names[int(number)]
+        added = np.zeros((len(rows), len(prior), self.n_features_in_))
+        for j, density in enumerate(self.densities_):
+            log_density = self.power_ * density.log_density(rows[:, j].astype(np.float64))
+            added[:, :, j] = relative(prior, log_density)
+        if len(prior) == 2:
+            prior, added = prior[1:] - prior[:1], added[:, 1:] - added[:, :1]
+        names, outputs = names_of_features(self), scored_classes(self.classes_)
+        return Explanation(prior, added, names, outputs, values, "raw score")
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()

@@ -262,6 +262,26 @@ def _table(X: Any) -> _Table:
     return _Table([*array.T], len(array), None)
 
 
+def given_values(X: Any) -> NDArray[Any]:
+    """Copy the values of a table as they are: numbers (n, p), or objects where some are none."""
+    table = _table(X)
+    columns = [_as_given(column) for column in table.columns]
+    if all(column.dtype.kind in "biuf" for column in columns):
+        return np.column_stack(columns)
+    values = np.empty((table.n, len(columns)), dtype=object)
+    for j, column in enumerate(columns):
+        values[:, j] = column
+    return values
+
+
+def _as_given(column: _Column) -> NDArray[Any]:
+    if not isinstance(column, nw.Series):
+        return column
+    if _is_numeric(column):
+        return column.to_numpy()
+    return np.fromiter(column.to_list(), object, len(column))
+
+
 def _holds_names(column: _Column) -> bool:
     """Whether a data frame's column is of categories, strings or objects, or objects hold a string.
 
@@ -272,7 +292,7 @@ def _holds_names(column: _Column) -> bool:
         return column.dtype in (*_TEXTS, nw.Object)
     if column.dtype != object:
         return False
-    return any(isinstance(value, str) for value in column) or all(map(_is_missing, column))
+    return any(isinstance(value, str) for value in column) or all(map(is_missing, column))
 
 
 def _is_numeric(column: nw.Series[Any]) -> bool:
@@ -323,6 +343,8 @@ def _of_texts(column: nw.Series[Any], j: int) -> Float64 | _Words:
         texts = column.to_arrow()
     except ModuleNotFoundError:  # where pyarrow is installed, it is several times as fast
         return _of_objects(column.to_list(), j)
+    if hasattr(texts, "combine_chunks"):  # of frames that have been put together
+        texts = texts.combine_chunks()
     coded = texts if hasattr(texts, "dictionary") else texts.dictionary_encode("encode")
     distinct = coded.dictionary.to_numpy(zero_copy_only=False).tolist()
     row = coded.indices.to_numpy(zero_copy_only=False)
@@ -346,7 +368,7 @@ def _named(words: _Words, j: int) -> Float64 | _Words:
     """Numbers or names of the rows, by what their distinct values are."""
     if set(map(type, words.names)) <= {str, type(None)}:
         return words
-    known = [None if _is_missing(value) else value for value in words.names]
+    known = [None if is_missing(value) else value for value in words.names]
     kinds = {_kind(value) for value in known} - {type(None)}
     if kinds == {Real}:
         return words.spread([np.nan if value is None else float(value) for value in known])
@@ -358,7 +380,7 @@ def _named(words: _Words, j: int) -> Float64 | _Words:
     return _Words([None if value is None else str(value) for value in known], words.row)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN, or what pandas has in their place."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True

@@ -32,7 +32,12 @@ from sklearn.utils.validation import (
 )
 
 from certree.arrays import MOST_ROWS, Float64, array_of, can_be_added, places_among, plain
-from certree.rows.categories import Categories, categories_of, warn_of_identifiers
+from certree.rows.categories import (
+    Categories,
+    categories_of,
+    given_values,
+    warn_of_identifiers,
+)
 from certree.rows.deal import Sides, checked_groups, deal
 from certree.rows.folds import Fold, Indices, content_folds
 from certree.rows.hashes import UInt64, distinct, row_hashes
@@ -222,7 +227,7 @@ def training_rows(
     sides = Sides.all_grow(len(target))
     if grow_size is not None:
         sides = deal(len(target), grow_size, check_random_state(random_state), groups)
-    if is_classifier(model) and isinstance(model.class_weight, str):
+    if isinstance(getattr(model, "class_weight", None), str):
         weight = _times(balanced_weights(target, weight, sides), weight)
     if hasattr(model, "preprocessor"):
         X = _preprocessed(model, X, target, sides)
@@ -264,9 +269,10 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
         )
     if is_classifier(model):
         check_classification_targets(target)
-        if isinstance(model.class_weight, dict):
-            _expect_class_weights(model.class_weight)
-            weight = _times(compute_sample_weight(model.class_weight, target), weight)
+        factors = getattr(model, "class_weight", None)
+        if isinstance(factors, dict):
+            _expect_class_weights(factors)
+            weight = _times(compute_sample_weight(factors, target), weight)
     _expect_sum(weight)
     return target, weight
 
@@ -388,11 +394,32 @@ def _expect_class_weights(class_weight: dict[Any, Any]) -> None:
 
 def new_rows(model: Any, X: Any) -> NDArray[Any]:
     """Check rows to predict against what a fitted model knows; categories become codes."""
+    return _encoded(model, _expected(model, X))
+
+
+def rows_and_values(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Do the same, and give beside the rows their values as they were given, or preprocessed."""
+    table = _expected(model, X)
+    return _encoded(model, table), given_values(table)
+
+
+def names_of_features(model: Any) -> list[str]:
+    """Names of the features of a fitted model, "x[0]" and so on where rows had none."""
+    names = getattr(model, "feature_names_in_", None)
+    return [f"x[{j}]" for j in range(model.n_features_in_)] if names is None else [*names]
+
+
+def _expected(model: Any, X: Any) -> Any:
+    """Rows as a fitted model learned them: dense and preprocessed."""
     check_is_fitted(model)
     if issparse(X):
         array_of("X", X)
     if getattr(model, "preprocessor_", None) is not None:
-        X = model.preprocessor_.transform(X)
+        return model.preprocessor_.transform(X)
+    return X
+
+
+def _encoded(model: Any, X: Any) -> NDArray[Any]:
     if model.categories_ is None:
         return _matrix(model, X, reset=False)
     validate_data(model, X, reset=False, skip_check_array=True)

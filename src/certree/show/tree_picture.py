@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certree.explain import Branch, ExplainedCell
+from certree.explain.path import Branch, ExplainedCell
 from certree.extras import needed
 from certree.fitted import state_of
 

@@ -205,6 +205,25 @@ void shrink_leaves(std::span<const std::int32_t> left, std::span<const std::int6
   });
 }
 
+void average_leaves(std::span<const std::int32_t> left, std::span<const double> rows,
+                    Table<const double> value, Table<double> mean) {
+  const auto below = make_buffer<double>(left.size());  // how many rows
+  for (const std::size_t v : turns_down(left.size())) {
+    double* const own = mean.row(v);
+    if (left[v] == kLeaf) {
+      below[v] = rows[v];
+      std::copy_n(value.row(v), mean.width, own);
+      continue;
+    }
+    const auto child = static_cast<std::size_t>(left[v]);
+    below[v] = below[child] + below[child + 1];
+    const double share = below[v] > 0.0 ? below[child + 1] / below[v] : 0.5;
+    const double *const first = mean.row(child), *const second = mean.row(child + 1);
+    for (std::int64_t k = 0; k < mean.width; ++k)
+      own[k] = first[k] * (1.0 - share) + second[k] * share;
+  }
+}
+
 void judge_leaves(const Arrivals& arrivals, const LeafTargets& targets, Table<const double> sums,
                   bool knows, double rows, int n_threads, Table<double> total,
                   std::span<std::int32_t> n_trees) {

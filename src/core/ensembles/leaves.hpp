@@ -40,6 +40,12 @@ void sum_leaves(const Arrivals& arrivals, const LeafTargets& targets, int n_thre
 void shrink_leaves(std::span<const std::int32_t> left, std::span<const std::int64_t> root,
                    Table<const double> sums, double rows, int n_threads, Table<double> value);
 
+// mean: (all nodes, n_outputs) at inner nodes the means of the leaves below, of so many rows (all
+// nodes,) each; at leaves their own values, (all nodes, n_outputs). Others than leaves are not
+// read.
+void average_leaves(std::span<const std::int32_t> left, std::span<const double> rows,
+                    Table<const double> value, Table<double> mean);
+
 // total: (judged, n_outputs) what the trees whose bags they are out of say of the first rows, added
 // up; n_trees: (judged,) how many do. Where the sums know these rows, each is taken out before.
 void judge_leaves(const Arrivals& arrivals, const LeafTargets& targets, Table<const double> sums,

@@ -85,6 +85,28 @@ class Adding {
   Table<double> total_;
 };
 
+// Adds what the values of a tree change along the paths of a row from where it waits, (n_outputs,
+// p).
+template <class Real, class Steps>
+CERTREE_INLINE void attribute_row(const TreesView& trees, const Steps& steps,
+                                  const Branches& branches, const Real* x, std::int64_t p,
+                                  std::vector<Arrival>& waiting, double* part) {
+  while (!waiting.empty()) {
+    const Arrival at = waiting.back();
+    waiting.pop_back();
+    const auto v = static_cast<std::size_t>(at.node);
+    if (trees.nodes.left[v] == kLeaf) continue;
+    const double* const before = trees.value.row(at.node);
+    double* const own = part + trees.nodes.feature[v];
+    go_on(trees.nodes, steps, branches, x, at, [&](const Arrival& next) {
+      const double* const after = trees.value.row(next.node);
+      for (std::int64_t k = 0; k < trees.value.width; ++k)
+        own[k * p] += next.part * (after[k] - before[k]);
+      waiting.push_back(next);
+    });
+  }
+}
+
 }  // namespace
 
 template <class Real>
@@ -117,32 +139,22 @@ void find_leaves(const TreesView& trees, Table<const Real> X, int n_threads,
 }
 
 template <class Real>
-void attribute(const TreesView& trees, Table<const Real> X, int n_threads, Table<double> part) {
-  const TreeView& nodes = trees.nodes;
+void attribute(const TreesView& trees, const Branches& branches, Table<const Real> X, int n_threads,
+               Table<double> part) {
   fill(part.values(), 0.0);
-  const std::int64_t n_outputs = trees.value.width, stride = X.width + 1;
-  with_steps(nodes, [&](const auto& steps) {
+  with_steps(trees.nodes, [&](const auto& steps) {
     parallel_for(X.n_rows, n_threads, [&](std::int64_t i) {
-      double* const to = part.row(i);
-      for (const std::size_t t : turns(trees.root.size(), 32 * n_outputs)) {
-        auto v = static_cast<std::int32_t>(trees.root[t]);
-        for (std::int64_t k = 0; k < n_outputs; ++k)
-          to[k * stride + X.width] += trees.value.row(v)[k];
-        while (nodes.left[static_cast<std::size_t>(v)] != kLeaf) {
-          const Step step(nodes, static_cast<std::size_t>(v));
-          const std::int32_t next = steps.next(step, v, X.row(i));
-          double* const own = to + nodes.feature[static_cast<std::size_t>(v)];
-          for (std::int64_t k = 0; k < n_outputs; ++k)
-            own[k * stride] += trees.value.row(next)[k] - trees.value.row(v)[k];
-          v = next;
-        }
+      std::vector<Arrival> waiting;
+      for (const std::size_t t : turns(trees.root.size(), 32 * trees.value.width)) {
+        waiting.assign(1, {static_cast<std::int32_t>(trees.root[t]), 1.0});
+        attribute_row(trees, steps, branches, X.row(i), X.width, waiting, part.row(i));
       }
     });
   });
 }
 
-template void attribute(const TreesView&, Table<const float>, int, Table<double>);
-template void attribute(const TreesView&, Table<const double>, int, Table<double>);
+template void attribute(const TreesView&, const Branches&, Table<const float>, int, Table<double>);
+template void attribute(const TreesView&, const Branches&, Table<const double>, int, Table<double>);
 template void find_leaves(const TreesView&, Table<const float>, int, Table<std::int32_t>);
 template void find_leaves(const TreesView&, Table<const double>, int, Table<std::int32_t>);
 template void add_trees(const TreesView&, std::size_t, std::size_t, Table<const float>, int,

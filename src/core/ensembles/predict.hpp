@@ -24,10 +24,10 @@ template <class Real>
 void find_leaves(const TreesView& trees, Table<const Real> X, int n_threads,
                  Table<std::int32_t> leaf);
 
-// part: (n_rows, n_outputs * (p + 1)) of each row and output, what its values change along the
-// paths by the feature that is compared there, and in the last column what the
-// roots say.
+// part: (n_rows, n_outputs * p) of each row and output, what its values change along the paths from
+// the roots by the feature that is compared there. Rows that lack values go on as in blend().
 template <class Real>
-void attribute(const TreesView& trees, Table<const Real> X, int n_threads, Table<double> part);
+void attribute(const TreesView& trees, const Branches& branches, Table<const Real> X, int n_threads,
+               Table<double> part);
 
 }  // namespace certree

@@ -1,19 +1,18 @@
-"""Saying in words what a vote saw: rules, rows, labels and shares of nested cells."""
+"""The nested cells around a row: rules, rows, labels and shares of the vote."""
 
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from certree.arrays import Float64
+from certree.arrays import Float64, Int32
+from certree.explain.words import set_in_words
 from certree.signatures import checked
 from certree.tree import LEAF, Tree
 from certree.weights.node_weights import NodeWeights, reached
-
-# So many categories of a set are named.
-_SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class ExplainedCell:
         return f"{self.rule}: {self.rows:g} rows, votes {self.prediction} with {share}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Explainer:
     """A tree with all that is said about its nodes.
 
@@ -71,6 +70,8 @@ class Explainer:
         What a node, given by its number, predicts.
     categories : sequence of (sequence or None), or None
         Names of the categories of each feature, by code; None: the codes themselves.
+    says_missing : bool
+        Whether rules say where missing values go.
     """
 
     tree: Tree
@@ -79,6 +80,7 @@ class Explainer:
     feature_names: Sequence[str]
     prediction: Callable[[int], Any]
     categories: Sequence[Sequence[Any] | None] | None = None
+    says_missing: bool = False
 
     def rule(self, node: int, parent: int) -> str:
         """What sends a row from a node to its child."""
@@ -88,14 +90,13 @@ class Explainer:
         name, codes = self.feature_names[feature], self.tree.category_set(parent).tolist()
         if codes:
             side = "not in" if is_left == self.tree.missing_left[parent] else "in"
-            return f"{name} {side} {{{self._names(feature, codes)}}}"
+            return f"{name} {side} {set_in_words(self.names(feature, codes))}"
         return f"{name} {'<=' if is_left else '>'} {self.tree.threshold[parent]:.6g}"
 
-    def _names(self, feature: int, codes: list[int]) -> str:
+    def names(self, feature: int, codes: Sequence[int]) -> list[Any]:
+        """Names of some categories of a feature; the codes where it has none."""
         known = self.categories[feature] if self.categories is not None else None
-        names = codes[:_SHOWN] if known is None else [known[c] for c in codes[:_SHOWN]]
-        shown = ", ".join(f"{n:.15g}" if isinstance(n, float) else str(n) for n in names)
-        return shown if len(codes) <= _SHOWN else f"{shown}, ... ({len(codes)})"
+        return [*codes] if known is None else [known[code] for code in codes]
 
     def cell(self, node: int, parent: int, depth: int) -> ExplainedCell:
         """Describe a node."""
@@ -108,16 +109,23 @@ class Explainer:
             share=float(self.weights.weight[node]),
         )
 
+    @cached_property
+    def _parent(self) -> Int32:
+        return self.tree.parent
+
+    def nodes_to(self, node: int) -> list[int]:
+        """The nodes from the root to a node."""
+        nodes = [node]
+        while nodes[-1] != 0:
+            nodes.append(int(self._parent[nodes[-1]]))
+        return nodes[::-1]
+
     def path(self, leaf: int) -> list[ExplainedCell]:
         """The nested cells around a leaf, from the root inwards."""
-        parent = self.tree.parent
-        nodes = [leaf]
-        while nodes[-1] != 0:
-            nodes.append(int(parent[nodes[-1]]))
-        cells, depth = [], 0
-        for node in reversed(nodes):
-            cells.append(self.cell(node, int(parent[node]), depth))
-            depth += int(self.tree.chain[node])
+        cells, depth, parent = [], 0, -1
+        for node in self.nodes_to(leaf):
+            cells.append(self.cell(node, parent, depth))
+            depth, parent = depth + int(self.tree.chain[node]), node
         return cells
 
     @checked
@@ -145,19 +153,6 @@ class Explainer:
         for _, node, branch in waiting:
             branch.hidden = bool(tree.left[node] != LEAF)
         return root
-
-    def text(self, max_leaves: int) -> str:
-        """The tree as indented lines; "..." marks cells that are split further."""
-        lines: list[str] = []
-        stack = [(self.shown(max_leaves), 0)]
-        while stack:
-            branch, indent = stack.pop()
-            more = " ..." if branch.hidden else ""
-            lines.append(
-                "|   " * max(indent - 1, 0) + "|-- " * (indent > 0) + str(branch.cell) + more
-            )
-            stack.extend((child, indent + 1) for child in reversed(branch.children))
-        return "\n".join(lines)
 
     def _importance(self) -> Float64:
         split = reached(self.tree, self.weights) - self.weights.weight
