@@ -169,11 +169,11 @@ class Exports:
 
         Examples
         --------
-        >>> from certree import PrunedTreeRegressor
-        >>> model = PrunedTreeRegressor(max_depth=0, lambda_penalty=0).fit([[1.0], [2.0]], [4.0, 4.0])
+        >>> from certree import PACBayesTreeRegressor
+        >>> model = PACBayesTreeRegressor(max_depth=0).fit([[1.0], [2.0]], [0.0, 0.0])
         >>> print(model.to_sql("t"))
         SELECT
-        4.0e0 AS "prediction"
+        0.0e0 AS "prediction"
         FROM "t"
         """
         return sql_statement(self._formula(), table, keep)
