@@ -29,6 +29,8 @@ from certree.ensembles.rounds import Rounds, Settings, started
 from certree.ensembles.stopping import JudgedRounds, best_rounds
 from certree.ensembles.trees import Trees
 from certree.explain.explanation import Explanation, Scale, scored_classes
+from certree.export.exports import Exports
+from certree.export.formula import Formula, Link
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.growing import MonotonicCst, Slopes, slopes_of
 from certree.progress import progress
@@ -65,7 +67,7 @@ def _constant(scores: Float64, n: int) -> Float64:
     return np.repeat(scores[:, None], n, axis=1)
 
 
-class BoostedTrees(KeepsParameters, BaseEstimator):
+class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
     """What boosted trees share, whatever the target is."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -294,6 +296,14 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
         """
         return map(self._answers, self._staged(new_rows(self, X)))
 
+    @abstractmethod
+    def _link(self) -> Link:
+        """From scores to what is predicted."""
+
+    def _formula(self) -> Formula:
+        check_is_fitted(self)
+        return self._formula_of(self.trees_.parts(), "boosted", self._link(), start=self.start_)
+
     # -- inspection --------------------------------------------------------------------------------
 
     @abstractmethod
@@ -521,6 +531,9 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         shares: Float64 = softmax(scores, axis=0).T
         return shares
 
+    def _link(self) -> Link:
+        return "logistic" if self.n_classes_ <= 2 else "softmax"
+
     def _answers(self, scores: Float64) -> NDArray[Any]:
         if self.n_classes_ <= 2:
             best = (scores[0] > 0).astype(np.intp) if self.n_classes_ == 2 else 0
@@ -691,6 +704,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     def _targets(self, y: Any) -> NDArray[Any]:
         return np.asarray(column_or_1d(y), dtype=np.float64)
+
+    def _link(self) -> Link:
+        return "exp" if self._loss().is_log else "identity"
 
     def _explained(self) -> tuple[list[Any], Scale]:
         return ["prediction"], "raw score" if self._loss().is_log else "target"
