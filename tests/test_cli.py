@@ -4,6 +4,7 @@ import json
 import re
 import urllib.error
 
+import joblib
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -982,3 +983,29 @@ def test_pictures_are_drawn(tmp_path, iris, model_file, what, monkeypatch):
 
 def test_pictures_of_rows_ask_for_them(model_file):
     assert "expected FILE and --target" in fails("plot", "calibration", model_file)
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".sql", ".json", ".joblib"])
+def test_models_are_exported_by_the_suffix_of_the_file(tmp_path, model_file, suffix):
+    place = tmp_path / f"exported{suffix}"
+    assert f"written to {place}" in succeeds(
+        "export", model_file, "-o", place, "--table", "flowers"
+    )
+    content, model = place.read_bytes(), certree.load(model_file)
+    if suffix == ".onnx":
+        assert content == model.to_onnx().SerializeToString()
+    elif suffix == ".sql":
+        assert content.decode().strip() == model.to_sql("flowers")
+    elif suffix == ".json":
+        assert strict_json(place) == json.loads(json.dumps(model.to_dict()))
+    else:
+        assert joblib.load(place).get_n_leaves() == model.to_sklearn().get_n_leaves()
+
+
+def test_what_has_no_export_is_refused(tmp_path, iris, model_file):
+    message = fails("export", model_file, "-o", tmp_path / "model.pmml")
+    assert "expected a file .onnx, .sql, .json, .joblib" in message
+    table = write(iris, tmp_path / "table.csv")
+    bayes = tmp_path / "bayes"
+    succeeds(*("fit", table, "--target", "kind", "-o", bayes, "--model", "naive-bayes"))
+    assert "has no exports" in fails("export", bayes, "-o", tmp_path / "model.json")

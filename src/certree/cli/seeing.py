@@ -1,10 +1,13 @@
 """Seeing a model: rows explained, pictures, the page, and files for other programs."""
 
+import io
+import json
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import joblib
 import pyarrow as pa
 import typer
 
@@ -13,6 +16,7 @@ from certree.cli.app import ANSWERS, command, draw_to, expect_to_draw, say
 from certree.cli.rows import ModelFile, RowsFile, Target, read_judged_rows, read_rows
 from certree.files import models, tables
 from certree.files.places import expect_writable
+from certree.files.whole import write_whole
 
 OptionalRows = Annotated[
     Path | None,
@@ -124,3 +128,57 @@ def plot(
         parts = read_judged_rows(model_file, file, target)
         draw_to(place, lambda: _OF_ROWS[picture](*parts))
     say(f"written to {place}")
+
+
+def _onnx(model: Any, _: str) -> bytes:
+    return bytes(model.to_onnx().SerializeToString())
+
+
+def _json(model: Any, _: str) -> bytes:
+    return json.dumps(model.to_dict(), allow_nan=False).encode()
+
+
+def _sql(model: Any, table: str) -> bytes:
+    return model.to_sql(table).encode() + b"\n"
+
+
+def _joblib(model: Any, _: str) -> bytes:
+    file = io.BytesIO()
+    joblib.dump(model.to_sklearn(), file)
+    return file.getvalue()
+
+
+_FORMATS: dict[str, Callable[[Any, str], bytes]] = {
+    ".onnx": _onnx,
+    ".sql": _sql,
+    ".json": _json,
+    ".joblib": _joblib,
+}
+
+
+@command(ANSWERS)
+def export(
+    model_file: ModelFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            *("--output", "-o"),
+            metavar="FILE",
+            help=f"{', '.join(_FORMATS)}: the last holds an estimator of scikit-learn.",
+        ),
+    ],
+    table: Annotated[
+        str, typer.Option(metavar="NAME", help="Table that a statement of SQL reads.")
+    ] = "rows",
+) -> None:
+    """Write a model for ONNX, SQL, JSON or scikit-learn."""
+    expect_writable(output)
+    write = _FORMATS.get(output.suffix.lower())
+    if write is None:
+        raise ValueError(f"expected a file {', '.join(_FORMATS)}, got {output}")
+    model = models.load(model_file)
+    if not hasattr(model, "to_dict"):
+        raise ValueError(f"{type(model).__name__} has no exports: its predictions are no tree's")
+    content = write(model, table)
+    write_whole(output, lambda file: file.write(content))
+    say(f"written to {output} ({len(content) / 1e6:.2g} MB)")
