@@ -25,6 +25,7 @@ from certree.cli import app
 from certree.experiments import rates
 from certree.experiments.figure2 import SHARES
 from certree.experiments.protocol import EXPANDED, PARTITIONS, PRUNING, run
+from certree.experiments.side_by_side import METHODS as METHODS_SIDE_BY_SIDE
 from certree.experiments.table2 import METHODS
 from certree.files.tables import DATA_VARIABLE
 
@@ -1009,3 +1010,20 @@ def test_what_has_no_export_is_refused(tmp_path, iris, model_file):
     bayes = tmp_path / "bayes"
     succeeds(*("fit", table, "--target", "kind", "-o", bayes, "--model", "naive-bayes"))
     assert "has no exports" in fails("export", bayes, "-o", tmp_path / "model.json")
+
+
+def test_the_demo_compares_promises_and_explains_on_one_page(tmp_path, monkeypatch):
+    few = {name: METHODS_SIDE_BY_SIDE[name] for name in [*METHODS_SIDE_BY_SIDE][::3]}
+    monkeypatch.setattr("certree.experiments.side_by_side.METHODS", few)
+    page = tmp_path / "demo.html"
+    text = succeeds("demo", "-o", page, "--repeats", 1, "--quiet")
+    content = page.read_text()
+    for name in few:
+        assert name in text
+        assert name in content
+    assert "With probability at least 95 %" in text
+    assert "With probability at least 95 %" in content
+    assert "base" in text
+    assert 'id="comparison"' in content
+    assert 'id="promise"' in content
+    assert len(content) < 2e6

@@ -1,5 +1,6 @@
 """Writing a page that holds all it needs: no network, no other file."""
 
+from collections.abc import Sequence
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from certree.files.whole import write_whole
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, joined, tag, text_of
 from certree.show.page.section import Section
@@ -66,25 +68,33 @@ def report(
     >>> report(model, X[400:], y[400:], "report.html")  # doctest: +SKIP
     """
     judged = Judged.of(model, X, y)
-    sections = [section for make in SECTIONS if (section := make(judged)) is not None]
     named = f"{type(model).__name__} on {judged.n:,} rows" if title is None else title
+    return write_page(named, sections_of(judged), path)
+
+
+def sections_of(judged: Judged) -> list[Section]:
+    """All that a page says of a model, in its order."""
+    return [section for make in SECTIONS if (section := make(judged)) is not None]
+
+
+def write_page(title: str, sections: Sequence[Section], path: str | PathLike[str]) -> Path:
+    """Write sections as one file of HTML, whole or not at all."""
     page = Template(_part("page.html")).substitute(
-        title=text_of(named),
+        title=text_of(title),
         style=_part("page.css"),
         script=_part("page.js"),
         contents=_contents(sections).text,
         sections=joined(map(_written, sections)).text,
     )
-    place = Path(path)
-    place.write_text(page, encoding="utf-8")
-    return place
+    write_whole(path, lambda file: file.write(page.encode()))
+    return Path(path)
 
 
 def _part(name: str) -> str:
     return (files("certree.show.page") / name).read_text(encoding="utf-8")
 
 
-def _contents(sections: list[Section]) -> Html:
+def _contents(sections: Sequence[Section]) -> Html:
     links = (tag("li", tag("a", each.title, href=f"#{each.name}")) for each in sections)
     return tag("ul", *links)
 
