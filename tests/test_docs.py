@@ -12,6 +12,7 @@ import pytest
 import certree
 import certree.certificates
 import certree.explain
+import certree.export
 import certree.grow
 import certree.prunings
 import certree.rows
@@ -43,6 +44,7 @@ ROOMS = [
     certree.prunings,
     certree.votes,
     certree.certificates,
+    certree.export,
     certree.ensembles,
     certree.explain,
 ]

@@ -37,6 +37,7 @@ ROOMS = [
     "tune",
     "certificates",
     "explain",
+    "export",
     "estimators",
     "ensembles",
     "naive_bayes",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 
@@ -29,7 +30,7 @@ from certree import (
     TreeForestRegressor,
 )
 from certree.ensembles.trees import Trees
-from certree.explain import banzhaf_values, shapley_values
+from certree.explain import banzhaf_values, shap_trees, shapley_values
 from certree.explain.shapley import halves, legendre, values_by
 from certree.explain.summed import SummedTrees
 from strategies import sums, trees
@@ -229,6 +230,55 @@ def test_values_sum_to_what_models_say(model, kind):
     by_path = shapley_values(model, X[55:], X[:60], feature_perturbation="tree_path_dependent")
     np.testing.assert_allclose(by_path.prediction, said(model, X[55:]), atol=1e-11 * scale)
     assert explained.output_names == by_path.output_names == model.explain(X[55:]).output_names
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PACBayesTreeClassifier(random_state=0),
+        TreeForestClassifier(20, random_state=0),
+        TreeForestRegressor(20, max_depth=6, random_state=0),
+        BoostedTreesRegressor(**BOOSTED),
+        AdaBoostTreeClassifier(n_estimators=8, max_depth=2),
+    ],
+    ids=str,
+)
+def test_values_are_those_of_shap(model):
+    shap = pytest.importorskip("shap")
+    has_classes = isinstance(model, ClassifierMixin)
+    X, y = load_iris(return_X_y=True) if has_classes else load_diabetes(return_X_y=True)
+    model = model.fit(X, y)
+    explainer = shap.TreeExplainer(shap_trees(model, X))
+    theirs = explainer.shap_values(X[::5], check_additivity=False)
+    theirs = theirs if theirs.ndim == 3 else theirs[:, :, None]
+    ours = shapley_values(model, X[::5], X, feature_perturbation="tree_path_dependent")
+    scale = np.abs(theirs).max()
+    np.testing.assert_allclose(
+        ours.contributions, theirs.transpose(0, 2, 1), rtol=0, atol=1e-10 * max(scale, 1)
+    )
+    np.testing.assert_allclose(ours.base, explainer.expected_value, atol=1e-10 * max(scale, 1))
+    # With a background shap adds up in float32.
+    explainer = shap.TreeExplainer(shap_trees(model, X), X[:40])
+    theirs = explainer.shap_values(X[::5], check_additivity=False)
+    theirs = theirs if theirs.ndim == 3 else theirs[:, :, None]
+    ours = shapley_values(model, X[::5], X[:40])
+    np.testing.assert_allclose(
+        ours.contributions, theirs.transpose(0, 2, 1), rtol=0, atol=1e-5 * max(scale, 1)
+    )
+
+
+def test_what_shap_cannot_take():
+    X, y = table("two")
+    with pytest.raises(ValueError, match="sets of categories"):
+        shap_trees(TreeForestClassifier(5, random_state=0).fit(X, y))
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="give a background"):
+        shap_trees(BoostedTreesClassifier(**BOOSTED).fit(X, y))
+    nothing = AdaBoostTreeClassifier().fit(np.zeros((4, 1)), [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="no trees"):
+        shap_trees(nothing)
+    explained = shapley_values(nothing, np.zeros((2, 1)), np.zeros((1, 1)))
+    assert np.array_equal(explained.prediction, np.zeros((2, 1)))
 
 
 def test_models_that_keep_no_rows_count_those_of_a_background():

@@ -167,7 +167,7 @@ def certify_ensemble(
     >>> for row, sample in zip(judged, model.estimators_samples_):
     ...     row[sample] = False
     >>> round(certify_ensemble(wrong, judged, method="ensemble_first_order").bound, 3)
-    0.436
+    0.472
     """
     if method not in OF_ENSEMBLES:
         raise ValueError(f"method must be one of {', '.join(OF_ENSEMBLES)}, got {method!r}")

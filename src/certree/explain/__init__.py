@@ -4,6 +4,7 @@ from certree.explain.explanation import Explanation
 from certree.explain.interactions import Interactions, interaction_shares
 from certree.explain.path import ExplainedCell
 from certree.explain.rules import Condition, Rule, Rules
+from certree.explain.shap_form import shap_trees
 from certree.explain.shapley import banzhaf_values, shapley_values
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "Rules",
     "banzhaf_values",
     "interaction_shares",
+    "shap_trees",
     "shapley_values",
 ]

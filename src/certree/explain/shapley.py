@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from certree._core import values_of_features
 from certree.arrays import Float64
 from certree.explain.explanation import Explanation
-from certree.explain.summed import SummedTrees, summable, summed_trees
+from certree.explain.summed import SummedTrees, cover_of, summable, summed_trees
 from certree.rows.training import names_of_features, new_rows, rows_and_values
 from certree.signatures import checked
 from certree.tree import threads
@@ -160,8 +160,10 @@ def _explained(
     if others is not None and perturbation != "tree_path_dependent":
         base = summed.outputs(others, n_threads).mean(axis=0)
         added = values_by(summed, rows, others, mixture, n_threads)
+    elif perturbation == "interventional":
+        raise ValueError('feature_perturbation="interventional" takes a background, got None')
     else:
-        cover = _cover(summed, others, perturbation, n_threads)
+        cover = cover_of(summed, others, n_threads)
         base = summed.expected(cover)
         added = values_by(summed.with_rows(cover), rows, None, mixture, n_threads)
     parts = summed.parts(base, added)
@@ -187,19 +189,3 @@ def values_by(
     games = X, background, both, rows
     added: Float64 = valued(*summed.nodes, summed.root, value, *games, *points, n_threads)
     return added.reshape(len(X), summed.n_outputs, p)
-
-
-def _cover(
-    summed: SummedTrees, others: NDArray[Any] | None, perturbation: Perturbation, n_threads: int
-) -> Float64:
-    """Rows of nodes by which rows of which a feature is not known go on."""
-    if perturbation == "interventional":
-        raise ValueError('feature_perturbation="interventional" takes a background, got None')
-    if summed.rows is not None:
-        return summed.rows
-    if others is None:
-        raise ValueError(
-            "the trees of this model do not keep how many rows of the fit their nodes had: give a "
-            "background, rows of the fit for instance"
-        )
-    return summed.counted(others, n_threads)

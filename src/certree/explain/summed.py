@@ -135,3 +135,15 @@ def summed_trees(model: Any) -> SummedTrees:
     """The trees of such a model."""
     found: SummedTrees = model._summed_trees()
     return found
+
+
+def cover_of(summed: SummedTrees, background: NDArray[Any] | None, n_threads: int) -> Float64:
+    """Rows of the nodes, (M,): those of the fit if they are known, else those of a background."""
+    if summed.rows is not None:
+        return summed.rows
+    if background is None:
+        raise ValueError(
+            "the trees of this model do not keep how many rows of the fit their nodes had: give a "
+            "background, rows of the fit for instance"
+        )
+    return summed.counted(background, n_threads)
