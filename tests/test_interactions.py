@@ -159,7 +159,7 @@ def test_shares_as_words_and_frames():
         "b & c                                       40.0%",
         "a                                           30.0%",
         "c                                           10.0%",
-        "three features or more            20.0% +- 1.00%",
+        "three features or more             20.0% +- 1.00%",
     ]
     assert found._repr_html_().count("<tr>") == 5
     frame = found.to_frame()

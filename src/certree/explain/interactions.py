@@ -63,10 +63,28 @@ class Interactions:
 
     def matrix(self) -> Float64:
         """Shares of the variance, (p, p): of single features on the diagonal, beside it of pairs."""
-        shares: Float64 = np.diag(self._share(self.single))
+        shares: Float64 = np.diag(self.single)
         first, second = self.pairs.T
-        shares[first, second] = shares[second, first] = self._share(self.paired)
+        shares[first, second] = shares[second, first] = self.paired
+        shares /= self._whole
         return shares
+
+    def share(self, variance: float) -> float:
+        """What share of all variance some is; 0 where there is none."""
+        return float(variance) / self._whole
+
+    def terms(self) -> list[tuple[str, str | None, float]]:
+        """Each feature (beside it None) and each pair with its share, the largest first."""
+        names = self.feature_names
+        features: list[tuple[str, str | None]] = [(name, None) for name in names]
+        features += [(names[j], names[k]) for j, k in self.pairs.tolist()]
+        share = np.concatenate([self.single, self.paired]) / self._whole
+        order = np.argsort(-share, kind="stable").tolist()
+        return [(*features[i], float(share[i])) for i in order]
+
+    @property
+    def _whole(self) -> float:
+        return self.total if self.total > 0 else 1.0
 
     def to_frame(self) -> Any:
         """Give all terms as a data frame, the largest first.
@@ -74,19 +92,18 @@ class Interactions:
         Returns
         -------
         pandas.DataFrame
-            Columns "feature", "other" (None for single features), "variance" and "share"; a line for
-            each feature and each pair, and one without features for higher orders.
+            Columns "feature", "other" (None for single features) and "share"; a line for each feature
+            and each pair, and one without features for higher orders.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
         """
-        terms = self._terms()
-        higher = (None, None, self.higher, float(self._share(self.higher)))
-        columns = zip(*[*terms, higher], strict=True)
-        names = ("feature", "other", "variance", "share")
-        return needed("pandas", "frames").DataFrame(dict(zip(names, columns, strict=True)))
+        terms = [*self.terms(), (None, None, self.share(self.higher))]
+        feature, other, share = zip(*terms, strict=True)
+        columns = {"feature": feature, "other": other, "share": share}
+        return needed("pandas", "frames").DataFrame(columns)
 
     def __str__(self) -> str:
         return "\n".join(aligned(self._table()[0]))
@@ -95,35 +112,21 @@ class Interactions:
         (head, *lines), bars = self._table()
         return html_table("", head, lines, bars)
 
-    def _share(self, variance: Any) -> Any:
-        total = self.total
-        return variance / (total if total > 0 else 1.0)
-
-    def _terms(self) -> list[tuple[str, str | None, float, float]]:
-        """Features, variance and share of each term, the largest first."""
-        names = self.feature_names
-        variance = np.concatenate([self.single, self.paired])
-        share = self._share(variance)
-        features = [(name, None) for name in names]
-        features += [(names[j], names[k]) for j, k in self.pairs.tolist()]
-        order = np.argsort(-variance, kind="stable").tolist()
-        return [(*features[i], float(variance[i]), float(share[i])) for i in order]
-
     def _table(self) -> tuple[list[list[str]], list[float]]:
         """The largest terms as a table of words, and their bars."""
-        terms = [one for one in self._terms() if one[3] > 0]
+        terms = [one for one in self.terms() if one[2] > 0]
         shown, hidden = terms[:_TERMS], terms[_TERMS:]
         lines = [
             [name if other is None else f"{name} & {other}", f"{share:.1%}"]
-            for name, other, _, share in shown
+            for name, other, share in shown
         ]
         shares = [share for *_, share in shown]
         if hidden:
             shares.append(sum(share for *_, share in hidden))
             words = "1 other" if len(hidden) == 1 else f"{len(hidden)} others"
             lines.append([words, f"{shares[-1]:.1%}"])
-        shares.append(float(self._share(self.higher)))
-        give = f" +- {float(self._share(self.error)):.2%}" if self.error > 0 else ""
+        shares.append(self.share(self.higher))
+        give = f" +- {self.share(self.error):.2%}" if self.error > 0 else ""
         lines.append(["three features or more", f"{shares[-1]:.1%}{give}"])
         largest = max(shares) or 1.0
         head = ["", f"share of the variance, {self.total:.5g}"]

@@ -59,7 +59,7 @@ def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any
         raise ValueError("the model has no trees, but shap takes one at least")
     others = None if background is None else new_rows(model, background)
     rows = cover_of(summed, others, threads(model.n_jobs))
-    trees = []
+    trees: list[dict[str, Any]] = []
     for first, last in np.column_stack([summed.root, [*summed.root[1:], len(columns.left)]]):
         left = np.where(columns.left[first:last] == LEAF, LEAF, columns.left[first:last] - first)
         right = np.where(left == LEAF, LEAF, left + 1)
