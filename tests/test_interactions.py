@@ -164,7 +164,8 @@ def test_shares_as_words_and_frames():
     assert found._repr_html_().count("<tr>") == 5
     frame = found.to_frame()
     assert frame["share"].tolist() == [0.4, 0.3, 0.1, 0.0, 0.0, 0.2]
-    assert frame["other"].tolist()[:2] == ["c", None]
+    assert frame["feature"].tolist()[:2] == ["b", "a"]
+    assert frame["other"].isna().tolist() == [False, True, True, True, False, True]
     nothing = Interactions(np.zeros(2), np.zeros((0, 2), int), np.zeros(0), 0.0, 0.0, "ab")
     assert "0.0%" in str(nothing)
     assert not nothing.matrix().any()

@@ -92,8 +92,8 @@ class Interactions:
         Returns
         -------
         pandas.DataFrame
-            Columns "feature", "other" (None for single features) and "share"; a line for each feature
-            and each pair, and one without features for higher orders.
+            Columns "feature", "other" (missing for single features) and "share"; a line for each
+            feature and each pair, and one without features for higher orders.
 
         Raises
         ------

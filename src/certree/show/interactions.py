@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from certree.explain import Interactions
-from certree.show.style import BLUE, GREY, ORANGE, SEQUENTIAL, SMALL, Figure, new_figure, styled
+from certree.extras import needed
+from certree.show.style import BLUE, GREY, ORANGE, SMALL, Figure, new_figure, styled
 from certree.show.words import counted, cut, percent
 from certree.signatures import checked
 
-# A cell of the heat map that is darker than this needs bright letters.
-_DARK = 0.6
-_CELL, _LETTERS = 0.42, 16  # inches of a cell, letters of a name beside it
+# Pairs of no variance, and those of most: the colour of their bars.
+_PAIRS = ("#F4F4F4", ORANGE)
+_CELL, _LETTERS = 0.42, 20  # inches of a cell, letters of a name beside it
 
 
 @styled
@@ -100,12 +101,12 @@ def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
     pairs = matrix[np.ix_(order, order)]
     np.fill_diagonal(pairs, np.nan)
     most = max(float(np.nanmax(pairs, initial=0.0)), np.finfo(float).tiny)
-    ax.imshow(pairs, cmap=f"{SEQUENTIAL}_r", vmin=0.0, vmax=most)
+    colours = needed("matplotlib.colors", "plot").LinearSegmentedColormap.from_list("", _PAIRS)
+    ax.imshow(pairs, cmap=colours, vmin=0.0, vmax=most)
     for (row, column), share in np.ndenumerate(pairs):
         if share > 0 and percent(share) != "0 %":
-            colour = "white" if share > _DARK * most else "black"
             words = percent(share).removesuffix(" %")
-            ax.text(column, row, words, ha="center", va="center", color=colour, fontsize=SMALL)
+            ax.text(column, row, words, ha="center", va="center", fontsize=SMALL)
     names = [_short(shares.feature_names[j]) for j in order]
     ax.set_xticks(range(len(order)), names, rotation=90, parse_math=False)
     ax.set_yticks(range(len(order)), names, parse_math=False)
