@@ -801,7 +801,9 @@ def test_interactions_of_models():
     }
     assert len(bars.patches) == 11
     nothing = Interactions(np.zeros(2), np.zeros((0, 2), int), np.zeros(0), 0.0, 0.0, "ab")
-    assert plot_interactions(nothing).axes[0].get_title(loc="left") == "The model says the same of all"
+    assert (
+        plot_interactions(nothing).axes[0].get_title(loc="left") == "The model says the same of all"
+    )
     for name, least in (("max_terms", 1), ("max_features", 2)):
         with pytest.raises(ValueError, match=f"{name} must be at least {least}"):
             plot_interactions(nothing, **{name: 0})

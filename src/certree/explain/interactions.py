@@ -25,6 +25,8 @@ from certree.tree import LEAF, threads
 
 # Leaves are compared pair by pair if they are no more; that takes the square of their number.
 LEAVES = 1000
+# Sums of squares of leaves are numbers.
+_LARGEST = 1e140
 # So many terms are shown.
 _TERMS = 12
 
@@ -174,7 +176,7 @@ def interaction_shares(
     TypeError
         If the model has no trees whose leaves say numbers.
     ValueError
-        If `max_bins` or `n_draws` is less than 2.
+        If `max_bins` or `n_draws` is less than 2, or leaves say numbers beyond 1e140.
 
     References
     ----------
@@ -211,6 +213,8 @@ def shares_of(
     random_state: int = 0,
 ) -> Interactions:
     """The same of trees and checked rows."""
+    if np.abs(summed.value).max(initial=0.0) > _LARGEST:
+        raise ValueError(f"leaves must say at most {_LARGEST:g}: the squares of more are infinite")
     cells = cells_of(summed, X, max_bins)
     few = int((summed.columns.left == LEAF).sum()) <= LEAVES
     draws = cells.drawn(0 if few else n_draws, np.random.default_rng(random_state))

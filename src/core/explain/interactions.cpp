@@ -85,6 +85,7 @@ class Boxing {
   // The leaves of a tree as boxes. Parts of cells that go on to each node come from the root down.
   Boxes of(const Paths& paths) {
     accepted_.assign(paths.size() * masses_.most, 0.0);
+    range_.assign(paths.size(), {0, 0});
     Boxes found;
     Tally tally;
     for (std::size_t v = 0; v < paths.size(); ++v) {
@@ -94,13 +95,14 @@ class Boxing {
       }
       const auto left = static_cast<std::size_t>(paths.left[v]);
       const std::int32_t e = paths.before[left];
-      const std::size_t n_cells = masses_.size(paths.compared[left]);
-      tally.add(static_cast<std::int64_t>(n_cells));
-      for (std::size_t c = 0; c < n_cells; ++c) {
-        const double above = e < 0 ? 1.0 : accepted(static_cast<std::size_t>(e))[c];
-        if (above == 0.0) continue;
+      const auto above = static_cast<std::size_t>(std::max(e, 0));
+      const Range cells = e < 0 ? Range{0, masses_.size(paths.compared[left])} : range_[above];
+      tally.add(static_cast<std::int64_t>(cells.end - cells.begin));
+      for (std::size_t c = cells.begin; c < cells.end; ++c) {
+        const double whole = e < 0 ? 1.0 : accepted(above)[c];
+        if (whole == 0.0) continue;
         go_from(trees_, steps_, branches_, paths, v, cells_.value.row(c),
-                [&](std::size_t side, double part) { accepted(left + side)[c] = above * part; });
+                [&](std::size_t side, double part) { accept(left + side, c, whole * part); });
       }
     }
     tally.pay();
@@ -108,7 +110,17 @@ class Boxing {
   }
 
  private:
+  struct Range {
+    std::size_t begin, end;
+  };
+
   double* accepted(std::size_t v) { return &accepted_[v * masses_.most]; }
+
+  void accept(std::size_t v, std::size_t c, double part) {
+    accepted(v)[c] = part;
+    if (range_[v].end == 0) range_[v].begin = c;
+    range_[v].end = c + 1;
+  }
 
   void add_leaf(const Paths& paths, std::size_t v, Boxes& found) {
     paths.last_nodes(v, nodes_);
@@ -118,7 +130,7 @@ class Boxing {
     const std::size_t n_runs = found.runs.size();
     for (const std::int32_t u : nodes_) {
       const auto node = static_cast<std::size_t>(u);
-      const Asked own = asked(paths.compared[node], accepted(node), found.runs);
+      const Asked own = asked(paths.compared[node], accepted(node), range_[node], found.runs);
       found.asked.push_back(own);
       box.chance *= own.chance;
     }
@@ -132,17 +144,18 @@ class Boxing {
     found.runs.resize(n_runs);
   }
 
-  Asked asked(std::int32_t feature, const double* part, std::vector<Run>& runs) const {
+  Asked asked(std::int32_t feature, const double* part, const Range& cells,
+              std::vector<Run>& runs) const {
     Asked own{feature, 0.0, runs.size(), 0};
     const double* const mass = masses_.of(feature);
-    const auto n = static_cast<std::int32_t>(masses_.size(feature));
-    for (std::int32_t c = 0; c < n; ++c) {
-      if (part[c] == 0.0) continue;
-      own.chance += mass[c] * part[c];
-      if (runs.size() > own.first_run && runs.back().end == c && runs.back().part == part[c])
+    for (std::size_t place = cells.begin; place < cells.end; ++place) {
+      if (part[place] == 0.0) continue;
+      own.chance += mass[place] * part[place];
+      const auto c = static_cast<std::int32_t>(place);
+      if (runs.size() > own.first_run && runs.back().end == c && runs.back().part == part[place])
         ++runs.back().end;
       else
-        runs.push_back({c, c + 1, part[c]});
+        runs.push_back({c, c + 1, part[place]});
     }
     own.last_run = runs.size();
     return own;
@@ -153,7 +166,8 @@ class Boxing {
   const Branches& branches_;
   const Cells& cells_;
   const Masses& masses_;
-  std::vector<double> accepted_;
+  std::vector<double> accepted_;  // parts of the cells that go on to each node
+  std::vector<Range> range_;      // of those that are not 0
   std::vector<std::int32_t> nodes_;
 };
 
@@ -208,26 +222,33 @@ void each_pair(const Boxes& all, bool single, const Say& say) {
 }
 
 Entries sorted(const Boxes& all, bool single) {
-  const auto key = [&](std::size_t i, std::size_t j) {
-    return (static_cast<std::uint64_t>(all.asked[i].feature) << 32) |
-           static_cast<std::uint64_t>(all.asked[j].feature);
-  };
-  std::unordered_map<std::uint64_t, std::size_t> number;
-  each_pair(all, single, [&](std::size_t, std::size_t i, std::size_t j) { ++number[key(i, j)]; });
-  std::vector<std::uint64_t> keys;
-  for (const auto& [one, n] : number) keys.push_back(one);
-  std::ranges::sort(keys);
+  // Groups are numbered as they come, and counted; then in the order of their features.
+  std::unordered_map<std::uint64_t, std::uint32_t> number;
+  std::vector<std::uint32_t> group;
+  std::vector<std::size_t> count;
+  each_pair(all, single, [&](std::size_t, std::size_t i, std::size_t j) {
+    const std::uint64_t key = (static_cast<std::uint64_t>(all.asked[i].feature) << 32) |
+                              static_cast<std::uint64_t>(all.asked[j].feature);
+    const auto next = static_cast<std::uint32_t>(count.size());
+    const auto [place, is_new] = number.try_emplace(key, next);
+    if (is_new) count.push_back(0);
+    ++count[place->second];
+    group.push_back(place->second);
+  });
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> ordered(number.begin(), number.end());
+  std::ranges::sort(ordered);
   Entries found;
   found.begin.assign(1, 0);
-  for (const std::uint64_t one : keys) {
-    found.first.push_back(static_cast<std::int32_t>(one >> 32));
-    found.second.push_back(static_cast<std::int32_t>(one & 0xffffffffu));
-    const std::size_t n = std::exchange(number[one], found.begin.back());
-    found.begin.push_back(found.begin.back() + n);
+  for (const auto& [key, own] : ordered) {
+    found.first.push_back(static_cast<std::int32_t>(key >> 32));
+    found.second.push_back(static_cast<std::int32_t>(key & 0xffffffffu));
+    const std::size_t begin = found.begin.back();
+    found.begin.push_back(begin + std::exchange(count[own], begin));
   }
-  found.entries.resize(found.begin.back());
+  found.entries.resize(group.size());
+  std::size_t at = 0;
   each_pair(all, single, [&](std::size_t b, std::size_t i, std::size_t j) {
-    found.entries[number[key(i, j)]++] = {b, i, j};
+    found.entries[count[group[at++]]++] = {b, i, j};
   });
   return found;
 }
@@ -257,12 +278,8 @@ class Part {
     for (const Entry& entry : entries.of(group)) add(entry, k, single);
     add_up(n_, m_, table_);
     const double* const rows = masses_.of(a);
-    if (single) {
-      center(rows, n_, m_ + 1, &table_[0]);
-    } else {
-      for (std::size_t c = 0; c < n_; ++c) center(masses_.of(b), m_, 1, &table_[c * (m_ + 1)]);
-      for (std::size_t d = 0; d < m_; ++d) center(rows, n_, m_ + 1, &table_[d]);
-    }
+    if (!single) center_rows(masses_.of(b));
+    center_columns(rows);
     double variance = 0.0;
     for (std::size_t c = 0; c < n_; ++c)
       for (std::size_t d = 0; d < m_; ++d) {
@@ -279,9 +296,8 @@ class Part {
   void add(const Entry& entry, std::int64_t k, bool single) {
     const Box& box = all_.boxes[entry.box];
     const Asked &first = all_.asked[entry.first], &second = all_.asked[entry.second];
-    double said = trees_.value.row(box.node)[k];
-    for (std::size_t i = box.first; i < box.last; ++i)
-      if (i != entry.first && i != entry.second) said *= all_.asked[i].chance;
+    const double others = box.chance / (first.chance * (single ? 1.0 : second.chance));
+    const double said = trees_.value.row(box.node)[k] * others;
     for (const Run& down : all_.of(first)) {
       if (single) {
         add_rows(down, 0, 1, said * down.part);
@@ -301,18 +317,27 @@ class Part {
     last[end] += said;
   }
 
-  // Takes the mean away.
-  static void center(const double* mass, std::size_t n, std::size_t step, double* values) {
-    double mean = 0.0;
-    for (std::size_t c = 0; c < n; ++c) mean += mass[c] * values[c * step];
-    for (std::size_t c = 0; c < n; ++c) values[c * step] -= mean;
+  // Take means away, by the masses of the cells.
+  void center_rows(const double* mass) {
+    for (std::size_t c = 0; c < n_; ++c) {
+      double* const row = &table_[c * (m_ + 1)];
+      const double mean = std::inner_product(row, row + m_, mass, 0.0);
+      for (std::size_t d = 0; d < m_; ++d) row[d] -= mean;
+    }
+  }
+  void center_columns(const double* mass) {
+    mean_.assign(m_, 0.0);
+    for (std::size_t c = 0; c < n_; ++c)
+      for (std::size_t d = 0; d < m_; ++d) mean_[d] += mass[c] * at(c, d);
+    for (std::size_t c = 0; c < n_; ++c)
+      for (std::size_t d = 0; d < m_; ++d) table_[c * (m_ + 1) + d] -= mean_[d];
   }
 
   const TreesView& trees_;
   const Boxes& all_;
   const Masses& masses_;
   std::size_t n_ = 0, m_ = 0;
-  std::vector<double> table_;
+  std::vector<double> table_, mean_;
 };
 
 // So many tasks share the groups, whatever the number of threads: sums come out alike.
