@@ -783,8 +783,8 @@ def test_interactions_are_bars_and_a_heat_map():
     assert drawn.mask.diagonal().all()
     assert drawn.filled(0)[0, 1] == drawn.filled(0)[1, 0] == 0.4
     assert {(one.get_position(), one.get_text()) for one in heat.texts} == {
-        ((0, 1), "40"),
-        ((1, 0), "40"),
+        ((0, 1), "40.0"),
+        ((1, 0), "40.0"),
     }
     two = plot_interactions(shares, max_features=2).axes[1]
     assert len(two.get_xticklabels()) == 2

@@ -104,8 +104,8 @@ def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
     colours = needed("matplotlib.colors", "plot").LinearSegmentedColormap.from_list("", _PAIRS)
     ax.imshow(pairs, cmap=colours, vmin=0.0, vmax=most)
     for (row, column), share in np.ndenumerate(pairs):
-        if share > 0 and percent(share) != "0 %":
-            words = percent(share).removesuffix(" %")
+        words = f"{100 * share:.1f}"
+        if words not in ("nan", "0.0"):
             ax.text(column, row, words, ha="center", va="center", fontsize=SMALL)
     names = [_short(shares.feature_names[j]) for j in order]
     ax.set_xticks(range(len(order)), names, rotation=90, parse_math=False)
