@@ -435,3 +435,13 @@ def test_skops_keeps_models(model):
     assert all(name.startswith("certree.") for name in types)
     again = skops.loads(data, trusted=types)
     assert np.array_equal(predicted(again, X), predicted(model, X))
+
+
+@pytest.mark.parametrize(("scale", "weight"), [(1e155, 1.0), (1.0, 1e100)])
+def test_huge_numbers_and_weights_are_copied_to_scikit_learn(scale, weight):
+    X = np.arange(40.0)[:, None]
+    y = np.full(40, scale)
+    model = PACBayesTreeRegressor(lambda_error=1.0).fit(X, y, np.full(40, weight))
+    copy = model.to_sklearn()
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    assert copy.tree_.n_node_samples.min() > 0

@@ -27,8 +27,9 @@ from certree.export.chains import chained
 from certree.export.formula import Formula, rounded_down
 from certree.tree import LEAF, Tree
 
-# Of leaves without rows, as those who divide by the rows of a cell expect some.
-_FEW_ROWS = 1e-6
+# Of leaves without rows, as those who divide by the rows of a cell expect some; and what scikit-learn's
+# counts hold of weights.
+_FEW_ROWS, _MOST_ROWS = 1e-6, 2.0**62
 
 
 def sklearn_model(formula: Formula) -> Any:
@@ -76,14 +77,18 @@ class _Nodes:
         if formula.rows is not None:
             rows = np.maximum(formula.rows[number][origin] * part, _FEW_ROWS)
         depth = depths(tree.left, np.ones(tree.n_nodes, dtype=np.int32))
-        rows, mean = _averaged(tree, depth, rows, np.column_stack([value, np.square(value)]))
+        with np.errstate(over="ignore", invalid="ignore"):  # squares beyond float64
+            rows, mean = _averaged(tree, depth, rows, np.column_stack([value, np.square(value)]))
         n_outputs = value.shape[1]
         return cls(tree, mean[:, :n_outputs], mean[:, n_outputs:], rows, depth)
 
-    @property
-    def variance(self) -> Float64:
-        """Variance of what is said below each node, (m,)."""
-        return np.maximum(self.square - np.square(self.value), 0.0).sum(axis=1)
+    def impurity(self, of_classes: bool) -> Float64:
+        """Gini's of classes, else the variance of what is said below, (m,); infinite beyond float64."""
+        if of_classes:
+            return 1 - np.square(self.value).sum(axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = np.maximum(self.square - np.square(self.value), 0.0).sum(axis=1)
+        return np.where(np.isnan(spread), np.inf, spread)
 
 
 def _averaged(
@@ -108,10 +113,8 @@ def _decision_tree(nodes: _Nodes, classes: NDArray[Any] | None) -> Any:
     table["right_child"] = np.where(inner, tree.left + 1, LEAF)
     table["feature"] = np.where(inner, tree.feature, -2)
     table["threshold"] = np.where(inner, rounded_down(tree.threshold), -2.0)
-    # Of classes Gini's, of numbers the variance of the predictions.
-    gini = 1 - np.square(nodes.value).sum(axis=1)
-    table["impurity"] = nodes.variance if classes is None else gini
-    table["n_node_samples"] = np.rint(nodes.rows)
+    table["impurity"] = nodes.impurity(classes is not None)
+    table["n_node_samples"] = np.minimum(np.rint(nodes.rows), _MOST_ROWS)
     table["weighted_n_node_samples"] = nodes.rows
     table["missing_go_to_left"] = tree.missing_left
     if classes is None:
