@@ -1,11 +1,11 @@
 """Time of Shapley values and of shares of the variance, against shap.
 
-A forest of 100 trees of depth 6 over 30 features of scikit-learn is explained by shap, and one of ours,
-grown on the same 3000 rows, by `shapley_values`: 1000 rows each, with one thread, as shap has one. Trees
-of both have about the same number of leaves. The time of the processor is measured beside that of the
-clock, as it is the same on a machine that does other work, too. Boosted trees of about the same size are
-explained by a background of 100 rows; the target is what woodelf 0.4.8 has taken on two threads. Shares
-of the variance up to pairs are those of a forest with 25,000 leaves.
+A forest of 100 trees of depth 6 over 30 features of scikit-learn is explained by shap, and one of
+ours, grown on the same 3000 rows, by `shapley_values`: 1000 rows each, with one thread, as shap has
+one. Trees of both have about as many leaves. The time of the processor is compared, which is the same
+on a machine that does other work, too. Boosted trees of about the same size are explained by a
+background of 100 rows; the target is what woodelf 0.4.8 has taken on two threads. Shares of the
+variance up to pairs are those of a forest with 25,000 leaves.
 
 Targets: at most the time of shap by the rows of nodes; 0.8 s by a background; 0.1 s for the shares.
 """

@@ -49,6 +49,10 @@ auto interactions(const Ints& feature, const Doubles& threshold, const Ints& lef
   const Cells known{view(cells), sized("mass", mass, cells.shape(0), p)};
   const auto drawn = sized("draws", draws, draws.shape(0), p);
   expect_codes("draws", drawn.values(), known.mass.n_rows);
+  for (std::int64_t i = 0; i < drawn.n_rows; ++i)
+    for (std::size_t j = 0; j < p; ++j)
+      if (!(known.mass.row(drawn.row(i)[j])[j] > 0.0))
+        throw std::invalid_argument("draws must be cells that have a mass");
   Interactions found;
   auto [single, fitted] = run(
       [&](auto alone, auto sum) {

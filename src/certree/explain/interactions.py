@@ -221,7 +221,7 @@ def shares_of(
     value = np.ascontiguousarray(summed.value)
     dividing: Any = interactions  # mypy does not count what stands behind a star
     single, first, second, paired, fitted, total = dividing(
-        *summed.nodes, summed.root, value, *summed.branches, *cells, draws, few, n_threads
+        *summed.nodes, summed.root, value, *summed.branches(X), *cells, draws, few, n_threads
     )
     higher, error = max(total - float(single.sum() + paired.sum()), 0.0), 0.0
     if not few:

@@ -180,12 +180,28 @@ def values_by(
     n_threads: int,
 ) -> Float64:
     """Values of the features of rows, (n, n_outputs, p), by a background or by the rows of nodes."""
-    p = X.shape[1]
-    both = summed.branches[0]
+    if background is None:
+        return _values(summed, X, None, mixture, n_threads)
+    total = np.zeros((len(X), summed.n_outputs, X.shape[1]))
+    # Rows that go both ways are taken pair by pair, which takes longer.
+    for rows in summed.parted(X):
+        for others in summed.parted(background):
+            found = _values(summed, X[rows], background[others], mixture, n_threads)
+            total[rows] += found * (len(others) / len(background))
+    return total
+
+
+def _values(
+    summed: SummedTrees,
+    X: NDArray[Any],
+    background: NDArray[Any] | None,
+    mixture: Mixture,
+    n_threads: int,
+) -> Float64:
+    both, rows = summed.branches(X) if background is None else summed.branches(X, background)
+    cover = summed.rows if background is None else rows
     valued: Any = values_of_features  # whose overloads mypy does not tell apart behind a star
-    points = mixture(min(summed.depth, p))
-    rows = summed.rows if background is None or both is not None else None
-    value = np.ascontiguousarray(summed.value)
-    games = X, background, both, rows
+    value, points = np.ascontiguousarray(summed.value), mixture(min(summed.depth, X.shape[1]))
+    games = X, background, both, cover
     added: Float64 = valued(*summed.nodes, summed.root, value, *games, *points, n_threads)
-    return added.reshape(len(X), summed.n_outputs, p)
+    return added.reshape(len(X), summed.n_outputs, X.shape[1])

@@ -18,7 +18,7 @@ from certree._core import (
 )
 from certree.arrays import Float64, Int64
 from certree.fitted import state_of
-from certree.tree import LEAF
+from certree.tree import LEAF, lacking_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +74,20 @@ class SummedTrees:
         sets = self.columns.category_start, self.columns.categories
         return pack_trees(*self.nodes), *sets, self.root
 
-    @cached_property
-    def branches(self) -> tuple[Any, Any]:
-        """Where rows go both ways, and by which rows, as the core takes it."""
+    def branches(self, *tables: NDArray[Any]) -> tuple[Any, Any]:
+        """Where rows of tables go both ways, and by which rows, as the core takes it."""
         if self.both is None or not self.both.any():
             return None, None
+        if not any(len(lacking_rows(X)) for X in tables):
+            return None, None
         return self.both.view(np.uint8), self.rows
+
+    def parted(self, X: NDArray[Any]) -> list[NDArray[np.intp]]:
+        """Numbers of the rows that go one way, and of those that may go both ways, if there are any."""
+        lacking = np.zeros(len(X), dtype=bool)
+        if self.both is not None and self.both.any():
+            lacking[lacking_rows(X)] = True
+        return [rows for rows in (np.flatnonzero(~lacking), np.flatnonzero(lacking)) if len(rows)]
 
     @cached_property
     def depth(self) -> int:
@@ -93,8 +101,8 @@ class SummedTrees:
     def outputs(self, X: NDArray[Any], n_threads: int) -> Float64:
         """What is said of rows, (n, n_outputs)."""
         n, own = len(X), np.ascontiguousarray(self.value)
-        both = self.branches
-        if both[0] is None:
+        branches = self.branches(X)
+        if branches[0] is None:
             start, last = np.repeat(self.start[:, None], n, axis=1), len(self.root)
             adding: Any = add_trees  # whose overloads mypy does not tell apart behind a star
             scores: Float64 = adding(*self._packed, own, 0, last, X, start, n_threads)
@@ -102,7 +110,7 @@ class SummedTrees:
         # From nothing at inner nodes the changes along a path add up to what its leaf says.
         said = np.where(self.columns.left[:, None] == LEAF, own, 0.0)
         attributed: Any = attribute
-        changes = attributed(*self.nodes, self.root, said, X, *both, n_threads)
+        changes = attributed(*self.nodes, self.root, said, X, *branches, n_threads)
         total: Float64 = changes.reshape(n, self.n_outputs, -1).sum(axis=2)
         return total + said[self.root].sum(axis=0) + self.start
 
