@@ -32,6 +32,9 @@ from certree.fitted import state_of
 from certree.weights import map_pruning
 
 SOURCE = str(Path(certree.__file__).parent)
+# Other forms of what `to_dict` writes, and models that have none.
+ONE_FORMULA = {"to_onnx", "to_sklearn", "to_sql"}
+DECORATED = (DecoratedTreeClassifier, DecoratedTreeRegressor)
 MODELS = [
     AdaBoostTreeClassifier(n_estimators=5),
     BoostedTreesClassifier(max_iter=5, random_state=0),
@@ -100,10 +103,13 @@ def questions(model):
         "margins": (X, tables(model)[0][1][:1].repeat(len(X))),
         "draw_pruning": (0,),
         "proximity": (X, [[0, 1], [2, 3]]),
+        "staged_loss": tables(model)[0],
         "out_of_bag_importances": tables(model)[0],
     }
     for name in sorted(set(dir(type(model))) - OF_PARAMETERS):
         if name.startswith(("_", "set_")) or not hasattr(model, name):
+            continue
+        if name in ONE_FORMULA or (name == "to_dict" and isinstance(model, DECORATED)):
             continue
         member = inspect.getattr_static(type(model), name)
         if isinstance(member, property):

@@ -174,11 +174,13 @@ def test_files_of_every_kind_are_read(tmp_path, suffix):
         assert read(place).equals(COLUMNS)
 
 
-@pytest.mark.parametrize("name", ["table.xlsx", "table", "table.csv.gz", "csv"])
+@pytest.mark.parametrize("name", ["table.xlsx", "table", "table.zip.gz", "csv"])
 def test_an_unknown_suffix_is_refused(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(b"a,b\n1,2\n")
-    with pytest.raises(ValueError, match=r"expected a \.csv, \.parquet, \.arrow or \.feather"):
+    with pytest.raises(
+        ValueError, match=r"expected a \.csv, \.csv\.gz, \.tsv, \.parquet, \.arrow or"
+    ):
         read(path)
 
 

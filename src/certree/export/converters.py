@@ -1,5 +1,6 @@
 """Converters for skl2onnx, with which whole pipelines become graphs of ONNX."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def register_converters() -> None:
         If skl2onnx is not installed.
     """
     register = needed("skl2onnx", "onnx").update_registered_converter
-    for estimator in _leaves_of(Exports):
+    for estimator in _kinds_of(Exports):
         register(
             estimator,
             f"Certree{estimator.__name__}",
@@ -37,10 +38,12 @@ def register_converters() -> None:
         )
 
 
-def _leaves_of(kind: type) -> list[type]:
-    """The classes of a kind that no other is derived from."""
-    below: list[type] = kind.__subclasses__()
-    return [leaf for one in below for leaf in _leaves_of(one)] if below else [kind]
+def _kinds_of(kind: type) -> Iterator[type]:
+    """All classes that are derived from one and can be fitted, those of others included."""
+    for one in kind.__subclasses__():
+        if hasattr(one, "fit"):
+            yield one
+        yield from _kinds_of(one)
 
 
 def _set_shapes(operator: Any) -> None:
