@@ -40,6 +40,7 @@ ROOMS = [
     "estimators",
     "ensembles",
     "naive_bayes",
+    "boolean",
     "files",
     "experiments",
     "show",
