@@ -142,7 +142,8 @@ class Bits(OfColumns):
         """Give the rows (n, p) that have these signs (n, p), of features that have two values."""
         if self.coding == "thresholds":
             raise ValueError("not every choice of bits of thresholds belongs to a row")
-        return (1.0 - signs) / 2.0 if self.coding == "0/1" else np.array(signs, dtype=np.float64)
+        given = np.array(signs, dtype=np.float64)
+        return (1.0 - given) / 2.0 if self.coding == "0/1" else given
 
     def names(self, feature_names: Any = None) -> list[str]:
         """Name the bits.

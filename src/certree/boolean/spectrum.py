@@ -13,12 +13,7 @@ from scipy import sparse
 from certree._core import multiply_features
 from certree.arrays import Float64, Int64, OfColumns, UInt64, array_of, column
 from certree.boolean.bits import Bits
-from certree.boolean.sets import (
-    ascending,
-    members_of,
-    n_words,
-    starts_of_equal,
-)
+from certree.boolean.sets import ascending, members_of, n_words, starts_of_equal
 from certree.extras import needed
 from certree.signatures import checked
 from certree.tree import threads
@@ -165,7 +160,7 @@ class Spectrum(OfColumns):
 
     # -- arithmetic --------------------------------------------------------------------------------
 
-    def __add__(self, other: "Spectrum") -> "Spectrum":
+    def __add__(self, other: Any) -> "Spectrum":
         if not isinstance(other, Spectrum):
             return NotImplemented
         same_means = np.array_equal(self._means, other._means)
@@ -177,14 +172,16 @@ class Spectrum(OfColumns):
         coefficients = np.concatenate([self.coefficients, other.coefficients])
         return Spectrum.of(masks, coefficients, self.bits, self.mean)
 
-    def __mul__(self, factor: float) -> "Spectrum":
+    def __mul__(self, factor: Any) -> "Spectrum":
         if not isinstance(factor, Real):
             return NotImplemented
         return replace(self, coefficients=self.coefficients * float(factor))
 
     __rmul__ = __mul__
 
-    def __sub__(self, other: "Spectrum") -> "Spectrum":
+    def __sub__(self, other: Any) -> "Spectrum":
+        if not isinstance(other, Spectrum):
+            return NotImplemented
         return self + -1.0 * other
 
     def only(self, kept: NDArray[Any]) -> "Spectrum":
