@@ -11,15 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_co
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from certree.arrays import Float64
+from certree.arrays import Float64, UInt64
 from certree.boolean.bits import Bits, coding_of
 from certree.boolean.low_degree import low_degree
-from certree.boolean.selection import Selected, all_small, proposed_by_trees, select
+from certree.boolean.selection import Examples, Selected, all_small, proposed_by_trees, select
 from certree.boolean.spectrum import Spectrum
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.rows.training import new_rows, training_rows
 from certree.signatures import COUNT
-from certree.tree import threads
 
 Method = Literal["trees", "lasso", "omp", "low_degree", "low_degree_threshold"]
 
@@ -73,7 +72,10 @@ class FourierEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
         training = training_rows(self, X, y, categories=lambda _: None)
         rows, rng = training.X, check_random_state(self.random_state)
         bits = Bits.two_valued(rows.shape[1], coding_of(rows))
-        parts = [self._learned(rows, target, bits, rng) for target in self._targets(training.y)]
+        parts = [
+            self._learned(Examples(rows, target, bits, self.n_jobs), rng)
+            for target in self._targets(training.y)
+        ]
         width = len(parts)
         columns = [np.outer(one.coefficients, np.eye(width)[k]) for k, one in enumerate(parts)]
         masks = np.concatenate([one.masks for one in parts])
@@ -85,39 +87,36 @@ class FourierEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
     def _targets(self, y: NDArray[Any]) -> list[Float64]:
         """The numbers that are learned, one column for each output."""
 
-    def _learned(
-        self, X: NDArray[Any], y: Float64, bits: Bits, rng: np.random.RandomState
-    ) -> Selected:
-        n_threads, seed = threads(self.n_jobs), rng.randint(2**31 - 1)
+    def _learned(self, examples: Examples, rng: np.random.RandomState) -> Selected:
         if self.method in ("low_degree", "low_degree_threshold"):
-            return self._averaged(X, y, bits)
-        if self.method == "trees":
-            masks = proposed_by_trees(
-                X,
-                y,
-                bits,
-                self.degree,
-                random_state=seed,
-                n_jobs=self.n_jobs,
-                n_threads=n_threads,
-            )
-        else:
-            masks = all_small(bits, len(y), self.degree)
+            return self._averaged(examples)
+        seed = rng.randint(2**31 - 1)
+
+        def propose(rows: Examples) -> UInt64:
+            if self.method == "trees":
+                return proposed_by_trees(rows, self.degree, seed)
+            return all_small(rows, self.degree)
+
         search: Any = "omp" if self.method == "omp" else "lasso"
-        found = select(masks, bits.signs(X), y, search, self.max_terms, rng, n_threads)
-        if not found.score > 0 and np.ptp(y) > 0:
+        found = select(examples, propose, search, self.max_terms, rng)
+        if not found.score > 0 and np.ptp(examples.y) > 0:
             warnings.warn(
                 "no characters that were looked at explain y better than its mean does: it is noise, "
                 f"or hangs on more than degree={self.degree} features together, as a parity does",
-                stacklevel=4,
+                stacklevel=5,
             )
         return found
 
-    def _averaged(self, X: NDArray[Any], y: Float64, bits: Bits) -> Selected:
-        keep: Any = "all" if self.method == "low_degree" else "practical"
-        most = float(np.abs(y).max())
+    def _averaged(self, examples: Examples) -> Selected:
+        coding: Any = examples.bits.coding
         found = low_degree(
-            X, y, self.degree, keep=keep, coding=bits.coding, largest=most, n_jobs=self.n_jobs
+            examples.X,
+            examples.y,
+            self.degree,
+            keep="all" if self.method == "low_degree" else "practical",
+            coding=coding,
+            largest=float(np.abs(examples.y).max()),
+            n_jobs=self.n_jobs,
         ).spectrum
         largest = np.argsort(-found.squares, kind="stable")[: self.max_terms]
         kept = found.only(np.sort(largest))

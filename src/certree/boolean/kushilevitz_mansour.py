@@ -5,8 +5,9 @@ that prefix sum up to W = E f(y, z) f(y', z) chi(y y'), where y and y' are the f
 independently, z the others, and chi the character of the prefix. A coefficient of size theta has
 prefixes with W >= theta^2, and there are few of these; so the search goes from prefix to prefix.
 
-The estimates are ours: all prefixes of a length share their rows, each z comes with several y, all pairs
-of which count, and rows are drawn until each W is known well enough, by empirical Bernstein bounds.
+The estimates are ours: all prefixes of a length share their rows, each z comes with several y, all
+pairs of which count, and rows are drawn until each W is known well enough, by empirical Bernstein
+bounds.
 """
 
 from math import ceil, log

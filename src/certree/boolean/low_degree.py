@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.arrays import Float64, UInt64, array_of, column
-from certree.boolean.bits import Bits, Coding, coding_of
+from certree.boolean.bits import Bits, TwoValued, coding_of
 from certree.boolean.queries import expect_probability
 from certree.boolean.sets import low_degree_sets, members_of, number_of_sets
 from certree.boolean.spectrum import Spectrum, characters
@@ -82,7 +82,7 @@ def low_degree(
     degree: int,
     *,
     keep: Kept = "proven",
-    coding: Coding | Literal["auto"] = "auto",
+    coding: TwoValued | Literal["auto"] = "auto",
     largest: float = 1.0,
     delta: float = 0.05,
     n_jobs: int | None = None,

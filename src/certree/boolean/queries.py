@@ -97,7 +97,7 @@ class Queries:
                 f"function must take many rows and return one number for each: expected shape "
                 f"({n},), got {answers.shape}"
             )
-        values = answers.reshape(n).astype(np.float64)
+        values: Float64 = np.array(answers.reshape(n), dtype=np.float64)
         if not np.isfinite(values).all():
             raise ValueError("function must return finite numbers, got NaN or infinity")
         return values
@@ -114,7 +114,7 @@ class Queries:
 
 def drawn_signs(rng: np.random.RandomState, n: int, n_bits: int) -> Float64:
     """Draw rows of fair bits, (n, n_bits) of -1 and 1."""
-    return 1.0 - 2.0 * rng.randint(0, 2, size=(n, n_bits))
+    return np.where(rng.randint(0, 2, size=(n, n_bits)) == 1, -1.0, 1.0)
 
 
 def expect_probability(delta: float) -> None:

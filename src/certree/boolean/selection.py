@@ -1,6 +1,6 @@
-"""Which characters explain a target: proposals, a path of choices among them, one that is judged best."""
+"""Which characters explain a target: proposals, a path of choices, and the one that is judged best."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,15 +22,18 @@ from certree.boolean.sets import (
 )
 from certree.boolean.spectrum import characters
 from certree.ensembles.boosting import BoostedTreesRegressor
+from certree.tree import threads
 
 Search = Literal["lasso", "omp"]
 
-# Trees propose so many characters at most, and correlations so many more.
+# So many trees of such a depth propose.
+_ROUNDS, _DEPTH = 200, 5
+# They propose so many characters at most, and correlations so many more.
 _PROPOSED, _CORRELATED = 800, 200
 # Sets times rows that are looked through, and numbers of the characters of all rows.
 _MOST_LOOKS, _MOST_NUMBERS = 2 * 10**9, 2 * 10**8
-# Choices that are judged along a path.
-_JUDGED = 16
+# Choices that are judged along a path, until so many in turn are worse than the best.
+_JUDGED, _PATIENCE = 16, 8
 # A coefficient below this share of the largest is rounding.
 _ROUNDING = 1e-12
 
@@ -53,6 +56,63 @@ class Selected:
     score: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Examples:
+    """Rows with two-valued features, and a number for each.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+    y : ndarray of float64, shape (n,)
+    bits : Bits
+    n_jobs : int or None
+    """
+
+    X: NDArray[Any]
+    y: Float64
+    bits: Bits
+    n_jobs: int | None
+
+    def at(self, rows: NDArray[np.intp]) -> "Examples":
+        """Keep some of the rows."""
+        return Examples(self.X[rows], self.y[rows], self.bits, self.n_jobs)
+
+    def table(self, masks: UInt64) -> Float64:
+        """Characters of sets, (n, k)."""
+        members, signs = members_of(masks, len(self.bits)), self.bits.signs(self.X)
+        return characters(members, signs, None, threads(self.n_jobs)).T
+
+
+Propose = Callable[[Examples], UInt64]
+
+
+def proposed_by_trees(examples: Examples, degree: int, random_state: int) -> UInt64:
+    """Sets of the largest coefficients of boosted trees, and small ones that correlate most with y.
+
+    Trees grow by single features. What no single feature tells, such as a parity, only the correlations
+    find.
+    """
+    y, bits, n_jobs = examples.y, examples.bits, examples.n_jobs
+    model = BoostedTreesRegressor(
+        max_iter=_ROUNDS,
+        max_depth=_DEPTH,
+        min_samples_leaf=1,
+        l2_regularization=0.0,
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
+    by_trees = spectrum(model.fit(examples.X, y), coding=bits.coding, n_jobs=n_jobs)
+    n_proposed = min(max(len(y) // 3, 1), _PROPOSED)
+    largest = np.argsort(-by_trees.squares, kind="stable")[:n_proposed]
+    small = low_degree_sets(len(bits), feasible_degree(len(bits), len(y), degree))
+    signs, centred = bits.signs(examples.X), (y - y.mean())[:, None]
+    found = correlations(small, signs, centred, threads(n_jobs))[:, 0]
+    correlated = np.argsort(-np.abs(found), kind="stable")[:_CORRELATED]
+    both = np.concatenate([by_trees.masks[largest], small[correlated]])
+    both = both[ascending(both)]
+    return both[starts_of_equal(both)]
+
+
 def feasible_degree(n_bits: int, n_rows: int, degree: int) -> int:
     """The largest degree, up to the one given, whose sets can all be looked through."""
     while degree > 1 and number_of_sets(n_bits, degree) * n_rows > _MOST_LOOKS:
@@ -60,77 +120,50 @@ def feasible_degree(n_bits: int, n_rows: int, degree: int) -> int:
     return degree
 
 
-def proposed_by_trees(
-    X: NDArray[Any],
-    y: Float64,
-    bits: Bits,
-    degree: int,
-    *,
-    random_state: int,
-    n_jobs: int | None,
-    n_threads: int,
-) -> UInt64:
-    """Sets of the largest coefficients of boosted trees, and small ones that correlate most with y.
-
-    Trees grow by single features. What no single feature tells, such as a parity, only the correlations
-    find.
-    """
-    model = BoostedTreesRegressor(
-        max_iter=200,
-        max_depth=5,
-        learning_rate=0.1,
-        prunings="none",
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
-    by_trees = spectrum(model.fit(X, y), coding=bits.coding, n_jobs=n_jobs)
-    n_proposed = min(max(len(y) // 3, 1), _PROPOSED)
-    largest = np.argsort(-by_trees.squares, kind="stable")[:n_proposed]
-    small = low_degree_sets(len(bits), feasible_degree(len(bits), len(y), degree))
-    found = correlations(small, bits.signs(X), (y - y.mean())[:, None], n_threads)[:, 0]
-    correlated = np.argsort(-np.abs(found), kind="stable")[:_CORRELATED]
-    both = np.concatenate([by_trees.masks[largest], small[correlated]])
-    both = both[ascending(both)]
-    return both[starts_of_equal(both)]
-
-
-def all_small(bits: Bits, n_rows: int, degree: int) -> UInt64:
+def all_small(examples: Examples, degree: int) -> UInt64:
     """All sets of at most `degree` bits."""
-    if number_of_sets(len(bits), degree) * n_rows > _MOST_NUMBERS:
+    n_bits, n_rows = len(examples.bits), len(examples.y)
+    if number_of_sets(n_bits, degree) * n_rows > _MOST_NUMBERS:
         raise ValueError(
-            f"all sets of degree {degree} of {len(bits)} features are too many for {n_rows} rows: "
+            f"all sets of degree {degree} of {n_bits} features are too many for {n_rows} rows: "
             'method="trees" does not need them all'
         )
-    return low_degree_sets(len(bits), degree)
+    return low_degree_sets(n_bits, degree)
 
 
 def select(
-    masks: UInt64,
-    signs: Float64,
-    y: Float64,
+    examples: Examples,
+    propose: Propose,
     search: Search,
     max_terms: int | None,
     rng: np.random.RandomState,
-    n_threads: int,
 ) -> Selected:
-    """Choose characters along a path, by rows that judge, and fit their coefficients by least squares."""
-    has_bits = masks.any(axis=1)
-    masks = masks[has_bits]
-    table = characters(members_of(masks, len(signs)), signs, None, n_threads).T
-    order = rng.permutation(len(y))
-    judging, fitting = np.split(order, [len(y) // 5])
-    most = max(min(len(fitting) // 2, max_terms or len(masks)), 0)
-    best, best_error = np.zeros(0, dtype=np.intp), np.inf
-    for support in _supports(table[fitting], y[fitting], search, most):
-        said = _fitted(table[fitting][:, support], y[fitting])
-        errors = y[judging] - said[0] - table[np.ix_(judging, support)] @ said[1:]
+    """Choose characters, and fit their coefficients by least squares.
+
+    What is proposed, the path of choices and the coefficients that are judged come from four fifths of
+    the rows; the others judge how many terms there are, and then all rows fit these.
+    """
+    judging, fitting = np.split(rng.permutation(len(examples.y)), [len(examples.y) // 5])
+    known = examples.at(fitting)
+    masks = propose(known)
+    masks = masks[masks.any(axis=1)]
+    most = min(len(fitting) // 2, max_terms or len(masks))
+    table, judged = known.table(masks), examples.at(judging)
+    judges = judged.table(masks)
+    best, best_error, n_worse = np.zeros(0, dtype=np.intp), np.inf, 0
+    for support in _supports(table, known.y, search, most):
+        said = _fitted(table[:, support], known.y)
+        errors = judged.y - said[0] - judges[:, support] @ said[1:]
         error = float((errors**2).mean()) if len(judging) else np.inf
+        n_worse += 1
         if error < best_error:
-            best, best_error = support, error
-    coefficients = _fitted(table[:, best], y)
+            best, best_error, n_worse = support, error, 0
+        if n_worse == _PATIENCE:
+            break
+    coefficients = _fitted(examples.table(masks[best]), examples.y)
     kept = np.abs(coefficients) > _ROUNDING * np.abs(coefficients).max()
     terms = np.concatenate([np.zeros((1, masks.shape[1]), dtype=np.uint64), masks[best]])
-    spread = float(y[judging].var()) if len(judging) else 0.0
+    spread = float(judged.y.var()) if len(judging) else 0.0
     score = 1 - best_error / spread if spread > 0 else 0.0
     return Selected(terms[kept], coefficients[kept], score)
 
@@ -156,6 +189,6 @@ def _supports(table: Float64, y: Float64, search: Search, most: int) -> Iterator
     sizes = np.count_nonzero(path, axis=0)
     places = [int(np.argmax(sizes == size)) for size in np.unique(sizes) if 0 < size <= most]
     # Sizes are evenly spread in their logarithm.
-    wanted = np.unique(np.geomspace(1, len(places), _JUDGED).round().astype(int)) if places else []
-    for number in wanted:
+    numbers = np.geomspace(1, max(len(places), 1), _JUDGED).round().astype(int)
+    for number in np.unique(numbers[: len(places) * _JUDGED]):
         yield np.flatnonzero(path[:, places[number - 1]])
