@@ -115,3 +115,12 @@ def rows(draw, max_rows=24, max_features=3, missing=True):
     X = draw(hnp.arrays(np.float64, (n, p), elements=values))
     y = draw(hnp.arrays(np.int32, n, elements=st.integers(0, 2)))
     return X, y
+
+
+@st.composite
+def bit_trees(draw, n_bits=5, n_outputs=2, largest=1.0, **tree):
+    """A tree over bits, which may ask for one twice, and values of all its nodes."""
+    t = draw(trees(n_features=n_bits, max_chain=1, **tree))
+    t = replace(t, threshold=np.where(t.is_leaf, 0.0, 0.5))
+    numbers = st.floats(-largest, largest, width=32)
+    return t, draw(hnp.arrays(np.float64, (t.n_nodes, n_outputs), elements=numbers))
