@@ -127,8 +127,7 @@ class Bits(OfColumns):
         rows = matrix(given.astype(np.uint8) if given.dtype == np.bool_ else given)
         if rows.shape[1] != self.n_features:
             raise ValueError(f"X has {rows.shape[1]} features, but expected {self.n_features}")
-        if np.isnan(rows).any():
-            raise ValueError("X contains NaN, and a bit is never missing")
+        _expect_present(rows)
         if self.coding != "thresholds":
             low, high = VALUES[self.coding]
             other = rows[(rows != low) & (rows != high)]
@@ -174,6 +173,7 @@ def coding_of(X: NDArray[Any]) -> TwoValued:
     ValueError
         If they have others.
     """
+    _expect_present(X)
     if np.isin(X, (0.0, 1.0)).all():
         return "0/1"
     if np.isin(X, (-1.0, 1.0)).all():
@@ -181,3 +181,8 @@ def coding_of(X: NDArray[Any]) -> TwoValued:
     other = X[~np.isin(X, (-1.0, 0.0, 1.0))]
     found = f"{other.flat[0]:g}" if other.size else "-1, 0 and 1"
     raise ValueError(f"features must have the values 0 and 1, or -1 and 1, got {found}")
+
+
+def _expect_present(X: NDArray[Any]) -> None:
+    if X.dtype.kind == "f" and np.isnan(X).any():
+        raise ValueError("Input X contains NaN, and a bit is never missing")

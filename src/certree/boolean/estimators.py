@@ -99,7 +99,7 @@ class FourierEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
 
         search: Any = "omp" if self.method == "omp" else "lasso"
         found = select(examples, propose, search, self.max_terms, rng)
-        if not found.score > 0 and np.ptp(examples.y) > 0:
+        if found.score == 0 and np.ptp(examples.y) > 0:
             warnings.warn(
                 "no characters that were looked at explain y better than its mean does: it is noise, "
                 f"or hangs on more than degree={self.degree} features together, as a parity does",
@@ -123,7 +123,8 @@ class FourierEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
         return Selected(kept.masks, kept.coefficients[:, 0], np.nan)
 
     def _scores(self, X: ArrayLike) -> Float64:
-        return self.spectrum_.evaluate(new_rows(self, X), n_jobs=self.n_jobs)
+        rows = new_rows(self, X)
+        return self.spectrum_.evaluate(rows, n_jobs=self.n_jobs)
 
 
 class FourierRegressor(RegressorMixin, FourierEstimator):

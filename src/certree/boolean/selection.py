@@ -1,7 +1,9 @@
 """Which characters explain a target: proposals, a path of choices, and the one that is judged best."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -32,8 +34,14 @@ _ROUNDS, _DEPTH = 200, 5
 _PROPOSED, _CORRELATED = 800, 200
 # Sets times rows that are looked through, and numbers of the characters of all rows.
 _MOST_LOOKS, _MOST_NUMBERS = 2 * 10**9, 2 * 10**8
-# Choices that are judged along a path, until so many in turn are worse than the best.
-_JUDGED, _PATIENCE = 16, 8
+# A choice that is judged is larger by this factor than the one before; the search ends where so many
+# in turn are worse than the best.
+_GROWTH, _PATIENCE = 1.1, 10
+# Steps of a matching pursuit at first.
+_FIRST_STEPS = 16
+# Penalties of the Lasso, as shares of the largest one that matters.
+_PENALTIES, _SMALLEST_PENALTY = 60, 1e-3
+_MOST_PRODUCTS = 5000
 # A coefficient below this share of the largest is rounding.
 _ROUNDING = 1e-12
 
@@ -48,7 +56,7 @@ class Selected:
     coefficients : ndarray of float64, shape (k,)
     score : float
         R2 on rows that judged: coefficients for it were fitted on others, but the number of terms was
-        chosen by it.
+        chosen by it. 0 where nothing is clearly better than the mean.
     """
 
     masks: UInt64
@@ -144,28 +152,46 @@ def select(
     the rows; the others judge how many terms there are, and then all rows fit these.
     """
     judging, fitting = np.split(rng.permutation(len(examples.y)), [len(examples.y) // 5])
-    known = examples.at(fitting)
+    known, judged = examples.at(fitting), examples.at(judging)
     masks = propose(known)
     masks = masks[masks.any(axis=1)]
     most = min(len(fitting) // 2, max_terms or len(masks))
-    table, judged = known.table(masks), examples.at(judging)
-    judges = judged.table(masks)
-    best, best_error, n_worse = np.zeros(0, dtype=np.intp), np.inf, 0
-    for support in _supports(table, known.y, search, most):
-        said = _fitted(table[:, support], known.y)
-        errors = judged.y - said[0] - judges[:, support] @ said[1:]
-        error = float((errors**2).mean()) if len(judging) else np.inf
+    support, score = np.zeros(0, dtype=np.intp), 0.0
+    if len(judging) > 1:
+        table = known.table(masks)
+        choices = _supports(table, known.y, search, most)
+        support, score = _judged_best(choices, table, known.y, judged.table(masks), judged.y)
+    coefficients = _fitted(examples.table(masks[support]), examples.y)
+    kept = np.abs(coefficients) > _ROUNDING * np.abs(coefficients).max()
+    terms = np.concatenate([np.zeros((1, masks.shape[1]), dtype=np.uint64), masks[support]])
+    return Selected(terms[kept], coefficients[kept], score)
+
+
+def _judged_best(
+    choices: Iterator[NDArray[np.intp]],
+    table: Float64,
+    y: Float64,
+    judging_table: Float64,
+    judging_y: Float64,
+) -> tuple[NDArray[np.intp], float]:
+    """The choice with the smallest squared error on rows that judge, and its R2 there.
+
+    No columns are chosen, unless some are better by more than two standard errors.
+    """
+    best, n_worse = np.zeros(0, dtype=np.intp), 0
+    without = least = (judging_y - y.mean()) ** 2
+    for support in choices:
+        said = _fitted(table[:, support], y)
+        errors = (judging_y - said[0] - judging_table[:, support] @ said[1:]) ** 2
         n_worse += 1
-        if error < best_error:
-            best, best_error, n_worse = support, error, 0
+        if errors.mean() < least.mean():
+            best, least, n_worse = support, errors, 0
         if n_worse == _PATIENCE:
             break
-    coefficients = _fitted(examples.table(masks[best]), examples.y)
-    kept = np.abs(coefficients) > _ROUNDING * np.abs(coefficients).max()
-    terms = np.concatenate([np.zeros((1, masks.shape[1]), dtype=np.uint64), masks[best]])
-    spread = float(judged.y.var()) if len(judging) else 0.0
-    score = 1 - best_error / spread if spread > 0 else 0.0
-    return Selected(terms[kept], coefficients[kept], score)
+    better = without - least
+    if better.mean() <= 2 * better.std() / sqrt(len(better)):
+        return best[:0], 0.0
+    return best, 1 - float(least.mean() / judging_y.var())
 
 
 def _fitted(table: Float64, y: Float64) -> Float64:
@@ -176,19 +202,48 @@ def _fitted(table: Float64, y: Float64) -> Float64:
 
 
 def _supports(table: Float64, y: Float64, search: Search, most: int) -> Iterator[NDArray[np.intp]]:
-    """Columns that are chosen, from none to at most so many."""
-    yield np.zeros(0, dtype=np.intp)
+    """Columns that are chosen, at most so many: more and more, each time by a share."""
     centred, target = table - table.mean(axis=0), y - y.mean()
     if not most or not table.shape[1] or not np.any(target):
         return
-    if search == "omp":
-        path = orthogonal_mp(centred, target, n_nonzero_coefs=most, return_path=True)
+    path = _matching_pursuit if search == "omp" else _lasso
+    size, support = 0, np.zeros(0, dtype=np.intp)
+    for coefficients in path(centred, target, most):
+        chosen = np.flatnonzero(coefficients)
+        if len(chosen) > most:
+            break
+        support = chosen
+        if len(support) > _GROWTH * size:
+            size = len(support)
+            yield support
+    if len(support) > size:
+        yield support
+
+
+def _matching_pursuit(table: Float64, y: Float64, most: int) -> Iterator[Float64]:
+    """Coefficients after each step, of four times as many steps whenever more are asked for."""
+    done, n_steps = 0, _FIRST_STEPS
+    while done < most:
+        with warnings.catch_warnings():
+            # Nothing being left to explain is no matter of concern.
+            warnings.filterwarnings("ignore", "\\s*Orthogonal matching pursuit ended prematurely")
+            path = orthogonal_mp(table, y, n_nonzero_coefs=min(n_steps, most), return_path=True)
         path = path.reshape(table.shape[1], -1)
-    else:
-        path = lasso_path(centred, target, precompute=centred.shape[0] > centred.shape[1])[1]
-    sizes = np.count_nonzero(path, axis=0)
-    places = [int(np.argmax(sizes == size)) for size in np.unique(sizes) if 0 < size <= most]
-    # Sizes are evenly spread in their logarithm.
-    numbers = np.geomspace(1, max(len(places), 1), _JUDGED).round().astype(int)
-    for number in np.unique(numbers[: len(places) * _JUDGED]):
-        yield np.flatnonzero(path[:, places[number - 1]])
+        if path.shape[1] <= done:
+            return
+        yield from path.T[done:]
+        done, n_steps = n_steps, 4 * n_steps
+
+
+def _lasso(table: Float64, y: Float64, most: int) -> Iterator[Float64]:  # noqa: ARG001
+    """Coefficients for smaller and smaller penalties, each found from the one before."""
+    slopes = table.T @ y
+    # Sums of products of columns are worth their memory unless columns are many.
+    products = table.T @ table if table.shape[1] <= _MOST_PRODUCTS else False
+    found = np.zeros(table.shape[1])
+    largest = np.abs(slopes).max() / len(y)
+    for penalty in largest * np.geomspace(1.0, _SMALLEST_PENALTY, _PENALTIES)[1:]:
+        found = lasso_path(
+            table, y, alphas=[penalty], precompute=products, Xy=slopes, coef_init=found
+        )[1][:, 0]
+        yield found

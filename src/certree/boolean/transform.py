@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree import _core
-from certree.arrays import Float64, column
+from certree.arrays import Float64, array_of, column
 from certree.boolean.bits import Bits, TwoValued
 from certree.boolean.spectrum import Spectrum
 from certree.signatures import checked
@@ -42,10 +42,11 @@ def walsh_hadamard(
     ValueError
         If their number is no power of two, or there are more than 2^26.
     """
-    table: Float64 = column("values", values, "float64", (None,))
-    n = len(table).bit_length() - 1
-    if len(table) != 1 << max(n, 0) or n > MOST_BITS:
-        raise ValueError(f"values must have 1, 2, 4, ... or 2^26 entries, got {len(table)}")
+    given = array_of("values", values)
+    n = given.size.bit_length() - 1
+    if given.size != 1 << max(n, 0) or n > MOST_BITS:
+        raise ValueError(f"values must have 1, 2, 4, ... or 2^26 entries, got {given.size}")
+    table: Float64 = column("values", given, "float64", (None,))
     return _core.walsh_hadamard(table, 1.0 if inverse else 0.5**n, threads(n_jobs))
 
 
