@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import certree
+import certree.boolean
 import certree.certificates
 import certree.explain
 import certree.grow
@@ -45,6 +46,7 @@ ROOMS = [
     certree.certificates,
     certree.ensembles,
     certree.explain,
+    certree.boolean,
 ]
 
 

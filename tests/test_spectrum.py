@@ -44,7 +44,7 @@ from certree.boolean import (
 )
 from certree.boolean.sets import low_degree_sets, packed, unpacked
 from certree.certificates.bounds import empirical_bernstein
-from strategies import bit_trees, trees, trees_and_stats
+from strategies import bit_trees, decided_tree, trees, trees_and_stats
 
 N = 5
 CUBE = np.array(reference.cube(N), dtype=float)
@@ -325,8 +325,12 @@ def test_spectra_are_checked():
         f + 1
     with pytest.raises(TypeError):
         f * "2"
-    with pytest.raises(ValueError, match="one bit"):
+    with pytest.raises(ValueError, match=r"n_features must lie in 1 \.\. 1048576, got 0"):
         Bits.two_valued(0)
+    with pytest.raises(ValueError, match="at least one bit"):
+        Bits([], [], "thresholds", 2)
+    with pytest.raises(TypeError, match="bits must be a Bits, got 3"):
+        Spectrum(masks, ones, 3)
     with pytest.raises(ValueError, match="in their order"):
         Bits([1, 0], [0.5, 0.5], "0/1", 2)
     again = pickle.loads(pickle.dumps(f))
@@ -456,23 +460,6 @@ def test_the_error_of_fewer_terms_is_computed(tree, budget):
     assert len(again.spectrum) <= len(kept.spectrum)
     assert again.squared_error <= kept.squared_error * (1 + 1e-9)
     assert len(kept.spectrum) <= kept.promised_terms or kept.squared_error == 0
-
-
-def decided_tree(rng, n_bits, depth):
-    """A whole tree whose leaves say -1 or 1, and which asks for no bit twice on a path."""
-    m = 2 ** (depth + 1) - 1
-    number = np.arange(m)
-    inner = number < 2**depth - 1
-    feature = np.zeros(m, dtype=int)
-    for v in number[inner]:
-        above, u = [], v
-        while u:
-            u = (u - 1) // 2
-            above.append(feature[u])
-        feature[v] = rng.choice(np.setdiff1d(np.arange(n_bits), above))
-    value = np.where(inner, 0.0, rng.choice([-1.0, 1.0], m))[:, None]
-    left = np.where(inner, 2 * number + 1, -1)
-    return Tree(feature, np.where(inner, 0.5, 0), left, np.ones(m, int), n_bits), value
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.4])

@@ -11,6 +11,9 @@ from certree.signatures import checked, expect_settings
 
 Coding = Literal["0/1", "-1/+1", "thresholds"]
 
+# Sets of more features than this fit into no memory.
+_MOST_FEATURES = 1 << 20
+
 TwoValued = Literal["0/1", "-1/+1"]
 
 # The two values of a feature.
@@ -57,9 +60,8 @@ class Bits(OfColumns):
             raise ValueError("there must be at least one bit, got none")
         if self.feature.min() < 0 or self.feature.max() >= self.n_features:
             raise ValueError(f"feature must lie in 0 .. {self.n_features - 1}")
-        if self.coding != "thresholds" and not np.array_equal(
-            self.feature, np.arange(self.n_features)
-        ):
+        in_order = np.array_equal(self.feature, np.arange(len(self.feature)))
+        if self.coding != "thresholds" and not (in_order and len(self.feature) == self.n_features):
             raise ValueError("features of two values are one bit each, in their order")
 
     @classmethod
@@ -78,8 +80,10 @@ class Bits(OfColumns):
         -------
         Bits
         """
-        threshold = np.full(max(n_features, 0), sum(VALUES[coding]) / 2)
-        feature = np.arange(max(n_features, 0), dtype=np.int32)
+        if not 1 <= n_features <= _MOST_FEATURES:
+            raise ValueError(f"n_features must lie in 1 .. {_MOST_FEATURES}, got {n_features}")
+        threshold = np.full(n_features, sum(VALUES[coding]) / 2)
+        feature = np.arange(n_features, dtype=np.int32)
         return cls(feature, threshold, coding, n_features)
 
     def __len__(self) -> int:

@@ -27,6 +27,8 @@ from certree.signatures import checked
 
 # Each z comes with so many y, and is drawn so many times at first.
 _TOGETHER, _FIRST = 16, 64
+# Less than this share of the largest value would take years.
+_SMALLEST = 1e-3
 # So many numbers of a round are made at a time.
 _BLOCK = 1 << 22
 
@@ -90,11 +92,17 @@ def kushilevitz_mansour(
     if not 0 < theta <= largest:
         raise ValueError(f"theta must lie between 0 and {largest:g}, got {theta}")
     queries = Queries(function, Bits.two_valued(n_features, coding), budget)
-    search = _Search(queries, theta, largest, delta / 2, check_random_state(random_state))
+    if theta / largest < _SMALLEST:
+        raise ValueError(
+            f"theta must be at least {_SMALLEST:g} of largest, got {theta} of {largest}: the number of "
+            "queries grows like theta^-4"
+        )
+    log_delta = log(delta) - log(2)
+    search = _Search(queries, theta, largest, log_delta, check_random_state(random_state))
     prefixes = np.zeros((1, 0), dtype=bool)
     for _ in range(n_features):
         prefixes = search.lengthened(prefixes)
-    coefficients = search.coefficients(prefixes, delta / 2)
+    coefficients = search.coefficients(prefixes, log_delta)
     found = Spectrum.of(packed(prefixes), coefficients[:, None], queries.bits)
     promise = (
         f"Every coefficient of size {theta:.6g} or more is among them, none is smaller than "
@@ -111,13 +119,13 @@ class _Search:
         queries: Queries,
         theta: float,
         largest: float,
-        delta: float,
+        log_delta: float,
         rng: np.random.RandomState,
     ) -> None:
         self._queries, self._theta, self._largest, self._rng = queries, theta, largest, rng
         # While no bound fails, prefixes that stay have W of theta^2 / 2 at least, out of largest^2.
         n_estimates = 4 * (largest / theta) ** 2 * len(queries.bits)
-        self._log_share = log(delta) - log(n_estimates)
+        self._log_share = log_delta - log(n_estimates)
 
     def _ask(self, signs: Float64) -> Float64:
         values = self._queries.ask(signs)
@@ -179,12 +187,12 @@ class _Search:
         pairs = signed.sum(axis=1) ** 2 - squares[:, None]
         return np.asarray(pairs.T) / (_TOGETHER * (_TOGETHER - 1))
 
-    def coefficients(self, sets: Prefixes, delta: float) -> Float64:
+    def coefficients(self, sets: Prefixes, log_delta: float) -> Float64:
         """Means of the function times the character of each set, within theta / 4."""
         if not len(sets):
             return np.zeros(0)
         width = 4 * self._largest / self._theta
-        n = ceil(2 * width**2 * log(2 * len(sets) / delta))
+        n = ceil(2 * width**2 * (log(2 * len(sets)) - log_delta))
         total, n_bits = np.zeros(len(sets)), len(self._queries.bits)
         at_a_time = max(_BLOCK // max(len(sets), n_bits), 1)
         for first in range(0, n, at_a_time):

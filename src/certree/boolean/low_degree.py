@@ -144,7 +144,7 @@ def low_degree(
         )
     sets = low_degree_sets(len(bits), degree)
     found = correlations(sets, signs, target[:, None], threads(n_jobs))
-    radius = largest * sqrt(2 * log(2 * n_sets / delta) / len(target))
+    radius = largest * sqrt(2 * (log(2 * n_sets) - log(delta)) / len(target))
     least = {
         "all": 0.0,
         "proven": sqrt(2) * radius,

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from reprlib import repr as shortened
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -123,7 +124,7 @@ def added_trees(model: Any) -> tuple[Trees, Float64]:
         tree, given = model
         value: Float64 = column("values", given, "float64", (tree.n_nodes, None))
         return _without_start([tree], [value])
-    model = state_of(model)
+    model = state_of(model) if isinstance(model, BaseEstimator) else model
     if isinstance(model, TreeVoteEstimator):
         return _of_vote(model)
     if isinstance(model, Forest):
@@ -142,7 +143,7 @@ def added_trees(model: Any) -> tuple[Trees, Float64]:
         return _of_sklearn(model.estimators_)
     raise TypeError(
         "model must be a fitted tree, forest or ensemble of boosted trees of certree, a decision "
-        f"tree or forest of scikit-learn, or (Tree, values), got {model!r}"
+        f"tree or forest of scikit-learn, or (Tree, values), got {shortened(model)}"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.arrays import Float64, column
+from certree.arrays import LARGEST, Float64, column
 from certree.boolean.spectrum import Spectrum
 from certree.certificates.bounds import empirical_bernstein
 from certree.signatures import checked
@@ -127,7 +127,7 @@ def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Spa
     ----------
     Kushilevitz and Mansour, "Learning decision trees using the Fourier spectrum", 1993.
     """
-    if not epsilon > 0 or n_leaves < 1:
+    if not 0 < epsilon <= LARGEST or not 1 <= n_leaves <= LARGEST:
         raise ValueError(f"epsilon and n_leaves must be positive, got {epsilon} and {n_leaves}")
     if spectrum.mean is not None:
         raise ValueError("the theorem speaks of fair bits, but the spectrum has means")

@@ -15,13 +15,14 @@ from certree.arrays import Float64, Int64, OfColumns, UInt64, array_of, column
 from certree.boolean.bits import Bits
 from certree.boolean.sets import ascending, members_of, n_words, starts_of_equal
 from certree.extras import needed
-from certree.signatures import checked
+from certree.signatures import checked, expect_settings
 from certree.tree import threads
 
 # Products of features that are made at a time.
 _BLOCK = 1 << 22
 # So many terms are shown.
 _SHOWN = 10
+_TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,7 @@ class Spectrum(OfColumns):
     mean: Float64 | None = None
 
     def __post_init__(self) -> None:
+        expect_settings(self)
         self._check("uint64", (None, n_words(len(self.bits))), "masks")
         self._check("float64", (len(self.masks), None), "coefficients")
         if not self.coefficients.shape[1] or not np.isfinite(self.coefficients).all():
@@ -346,7 +348,9 @@ class Spectrum(OfColumns):
         return needed("pandas", "frames").DataFrame(frame)
 
     def _largest_first(self) -> NDArray[np.intp]:
-        return np.lexsort([self.sizes, -self.squares])
+        # Equal coefficients are usual, and rounding does not tell them apart.
+        shares = np.round(self.squares / max(self.squares.max(initial=0), _TINY), 9)
+        return np.lexsort([self.sizes, -shares])
 
     def _terms(self, places: NDArray[np.intp], feature_names: Any = None) -> list[str]:
         names, begin = self.bits.names(feature_names), self.members.indptr

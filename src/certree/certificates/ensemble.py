@@ -189,7 +189,7 @@ def _tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
     out, shares = array_of("judged", judged), array_of("wrong", wrong)
     if out.ndim != 2 or 0 in out.shape or out.dtype != bool:
         raise ValueError(
-            f"judged must hold a row of truth values for each voter, got dtype {out.dtype} and shape "
+            f"judged must hold a row of True and False for each voter, got dtype {out.dtype} and shape "
             f"{out.shape}"
         )
     if shares.shape != out.shape or shares.dtype.kind not in "biuf":

@@ -103,7 +103,7 @@ class Paths {
         first_(first),
         parent_(static_cast<std::size_t>(end - first), kUnreached),
         only_(parent_.size(), kUnreached) {
-    for (std::int64_t v = first; v < end; ++v) visit(v);
+    for (const std::size_t i : turns(end - first)) visit(first + static_cast<std::int64_t>(i));
   }
 
   bool is_reached(std::int64_t v) const { return v == first_ || at(parent_, v) != kUnreached; }
@@ -156,14 +156,15 @@ Polynomial spectrum_of_tree(const BitTrees& trees, const Enumeration& limits, st
   const auto taken = [&](std::int64_t v) {
     return std::exchange(below[static_cast<std::size_t>(v - first)], nothing);
   };
-  for (std::int64_t v = end - 1; v >= first; --v) {
+  for (const std::size_t place : turns_down(end - first)) {
+    const auto v = first + static_cast<std::int64_t>(place);
     if (!paths.is_reached(v)) continue;
     const std::int32_t left = trees.left[static_cast<std::size_t>(v)];
     Polynomial own = nothing;
     const double* const value = trees.value.row(v);
     append(own, no_bits.data(), 1.0, value, 0.0, value);
     if (left == kLeaf) {
-      below[static_cast<std::size_t>(v - first)] = std::move(own);
+      below[place] = std::move(own);
       continue;
     }
     const std::int32_t bit = trees.bit[static_cast<std::size_t>(v)];
@@ -173,7 +174,7 @@ Polynomial spectrum_of_tree(const BitTrees& trees, const Enumeration& limits, st
                                  ? taken(paths.only(v))
                                  : chosen_by(bit, trees.mean[static_cast<std::size_t>(bit)],
                                              taken(zero), taken(one), limits);
-    below[static_cast<std::size_t>(v - first)] = sum(inner, own, limits);
+    below[place] = sum(inner, own, limits);
   }
   return taken(first);
 }
