@@ -242,8 +242,8 @@ def test_parities_that_trees_cannot_propose_are_looked_up_or_told():
 
 
 def test_noise_is_no_character():
-    tree = decided_tree(np.random.default_rng(0), 20, 3)
-    X, y = examples_of(tree, 2000, 0, noise=0.1)
+    tree = decided_tree(np.random.default_rng(0), 12, 3)
+    X, y = examples_of(tree, 1000, 0, noise=0.1)
     truth = 0.8 * spectrum(tree)
     for method in SPARSE:
         model = FourierRegressor(method, random_state=0).fit(X, y)

@@ -241,7 +241,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
     >>> X = np.random.default_rng(0).integers(0, 2, (400, 12))
     >>> y = X[:, 0] & X[:, 1]
     >>> FourierClassifier(random_state=0).fit(X, y).predict(X[:4])
-    array([1, 0, 0, 0])
+    array([1, 1, 0, 0])
     """
 
     classes_: NDArray[Any]
