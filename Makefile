@@ -14,12 +14,11 @@ ifneq ($(DATA),)
 export CERTREE_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo table2 test oldest check format stub sanitize fuzz validity bench docs clean
+.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench docs clean
 
 demo: $(VENV)/user.done
 	mkdir -p demo
-	$(BIN)/certree table2 --datasets iris,cancer,cultivars,digits --plot demo/table2.png --json demo/table2.json
-	@echo "The picture is demo/table2.png, everything that came out is demo/table2.json."
+	$(BIN)/certree demo -o demo/demo.html
 
 table2: $(VENV)/user.done
 	$(BIN)/certree table2
@@ -66,11 +65,15 @@ FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/developer.done
 	cd tests && ../$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS)
 
+# The report, in a real Chromium without a window; needs the programs chromium and chromedriver.
+browser: $(VENV)/browser.done
+	$(BIN)/python -m pytest -p no:randomly tests/browser
+
 validity: $(VENV)/developer.done
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(CORES)
 
 bench: $(VENV)/developer.done
-	for name in grow cart counts forest_growth forest size categorical levels weigh prunings rules decorated predict naive_bayes table2 single_tree learning_curves boosting boosting_large boosting_steps boosting_tuned classes certificates certified_forest explain boolean import_time interrupt; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+	for name in grow cart counts forest_growth forest size categorical levels weigh prunings rules decorated predict naive_bayes table2 single_tree learning_curves boosting boosting_large boosting_steps boosting_tuned classes certificates certified_forest evidence explain boolean import_time interrupt; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 docs: $(VENV)/developer.done
 	$(BIN)/python -m pytest -q tests/test_docs.py
@@ -89,6 +92,10 @@ $(VENV)/user.done: $(SOURCES) $(wildcard src/certree/*.py src/certree/*/*.py) | 
 $(VENV)/developer.done: $(SOURCES) | $(BIN)/python
 	$(BIN)/python -m pip install -q "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.24" ninja
 	$(BIN)/python -m pip install -q --no-build-isolation -e ".[dev]" -C cmake.define.CERTREE_WERROR=ON
+	touch $@
+
+$(VENV)/browser.done: $(VENV)/developer.done
+	$(BIN)/python -m pip install -q "selenium>=4.20"
 	touch $@
 
 # uv alone can take the lowest versions; -U makes it forget those that are installed.

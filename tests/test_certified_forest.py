@@ -86,8 +86,8 @@ def test_what_is_shown_of_an_ensemble_is_how_often_half_of_its_votes_are_wrong()
     ("change", "message"),
     [
         ({"method": "vote_tandem"}, "method must be one of ensemble_first_order"),
-        ({"judged": np.ones((4, 15))}, "judged must hold a row of True and False"),
-        ({"judged": np.ones((0, 15), dtype=bool)}, "judged must hold a row of True and False"),
+        ({"judged": np.ones((4, 15))}, "judged must hold a row of booleans"),
+        ({"judged": np.ones((0, 15), dtype=bool)}, "judged must hold a row of booleans"),
         ({"wrong": np.ones((4, 14))}, "wrong must hold numbers of shape"),
         ({"wrong": np.full((4, 15), 1.5)}, "wrong must lie in 0 .. 1"),
         ({"wrong": np.full((4, 15), np.nan)}, "wrong must lie in 0 .. 1"),

@@ -4,6 +4,7 @@ import json
 import re
 import urllib.error
 
+import joblib
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -24,6 +25,7 @@ from certree.cli import app
 from certree.experiments import rates
 from certree.experiments.figure2 import SHARES
 from certree.experiments.protocol import EXPANDED, PARTITIONS, PRUNING, run
+from certree.experiments.side_by_side import METHODS as METHODS_SIDE_BY_SIDE
 from certree.experiments.table2 import METHODS
 from certree.files.tables import DATA_VARIABLE
 
@@ -112,7 +114,10 @@ def read(path):
 
 def test_help_lists_the_commands():
     text = succeeds("--help")
-    for command in ("table2", "figure2", "rates", "fit", "predict"):
+    for command in (
+        *("fit", "predict", "evaluate", "certify", "info", "explain", "report", "plot"),
+        *("table2", "figure2", "rates"),
+    ):
         assert re.search(rf"\b{command}\b", text)
 
 
@@ -125,7 +130,11 @@ def test_help_lists_the_commands():
             "rates",
             ["--dimensions", "--sizes", "--repeats", "--noise", "--jobs", "--json", "--plot"],
         ),
-        ("fit", ["--target", "--output", "--method", "--partition", "--seed", "--quiet"]),
+        ("fit", ["--target", "--output", "--model", "--partition", "--seed", "--quiet"]),
+        ("evaluate", ["--target", "--json", "MODEL", "FILE"]),
+        ("explain", ["--row", "--output", "--plot"]),
+        ("report", ["--target", "--output"]),
+        ("plot", ["WHAT", "--target", "--output", "calibration"]),
         ("predict", ["--output", "MODEL", "FILE"]),
     ],
 )
@@ -381,7 +390,7 @@ def test_predictions_are_those_of_the_estimator(tmp_path, iris, suffix, output):
         place = tmp_path / f"predicted{output}"
         assert succeeds("predict", model_file, rows, "--output", place) == ""
         predicted = read(place)
-    assert list(predicted) == ["prediction", *(f"share_{c}" for c in model.classes_)]
+    assert list(predicted) == ["prediction", *(f"probability_{c}" for c in model.classes_)]
     np.testing.assert_array_equal(predicted["prediction"], model.predict(features))
     np.testing.assert_allclose(
         predicted.iloc[:, 1:], model.predict_proba(features), rtol=1e-14, atol=1e-300
@@ -392,7 +401,7 @@ def test_predictions_are_those_of_the_estimator(tmp_path, iris, suffix, output):
 @pytest.mark.parametrize(
     ("method", "estimator"),
     [
-        ("pac-bayes", PACBayesTreeClassifier),
+        ("tree", PACBayesTreeClassifier),
         ("pruned", PrunedTreeClassifier),
         ("helmbold-schapire", HelmboldSchapireTreeClassifier),
     ],
@@ -403,7 +412,7 @@ def test_every_method_and_partition_can_be_fitted(tmp_path, iris, method, estima
     model_file, place = tmp_path / "model", tmp_path / "predicted.parquet"
     succeeds(
         *("fit", table, "--target", "kind", "-o", model_file, "--quiet", "--seed", 5),
-        *("--method", method, "--partition", partition),
+        *("--model", method, "--partition", partition),
     )
     succeeds("predict", model_file, table, "-o", place)
     features = two.drop(columns="kind")
@@ -411,7 +420,7 @@ def test_every_method_and_partition_can_be_fitted(tmp_path, iris, method, estima
     loaded = certree.load(model_file)
     assert type(loaded) is estimator
     assert (loaded.partition, loaded.random_state) == (partition, 5)
-    shares = read(place)[[f"share_{c}" for c in model.classes_]].to_numpy()
+    shares = read(place)[[f"probability_{c}" for c in model.classes_]].to_numpy()
     np.testing.assert_array_equal(shares, model.predict_proba(features))
     np.testing.assert_array_equal(read(place)["prediction"], model.predict(features))
 
@@ -427,7 +436,7 @@ def test_classes_that_are_no_strings_keep_their_type(tmp_path, iris, labels):
     succeeds("predict", tmp_path / "model", table, "-o", tmp_path / "predicted.parquet")
     predicted = read(tmp_path / "predicted.parquet")
     assert predicted["prediction"].dtype == two["kind"].dtype
-    assert list(predicted)[1:] == [f"share_{label}" for label in sorted(labels)]
+    assert list(predicted)[1:] == [f"probability_{label}" for label in sorted(labels)]
     assert (predicted["prediction"].to_numpy() == two["kind"].to_numpy()).mean() > 0.9
 
 
@@ -530,7 +539,7 @@ def test_three_classes_are_too_many_for_helmbold_schapire(tmp_path, iris):
     table = write(iris, tmp_path / "table.csv")
     stderr = fails(
         *("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet"),
-        *("--method", "helmbold-schapire"),
+        *("--model", "helmbold-schapire"),
     )
     assert "binary" in stderr
     assert names(tmp_path) == ["table.csv"]
@@ -573,7 +582,7 @@ def test_fits_with_a_split_and_new_rows_are_certified(tmp_path, iris):
     )
     model_file = tmp_path / "model"
     arguments = ("fit", old, "--target", "kind", "-o", model_file, "--quiet")
-    text = succeeds(*arguments, "--certify", 0.4, "--delta", 0.1)
+    text = succeeds(*arguments, "--model", "certified", "--grow-size", 0.4, "--delta", 0.1)
     model = certree.load(model_file)
     assert str(model.certificate_) in text
     assert "With probability at least 90 %" in text
@@ -591,21 +600,22 @@ def test_fits_with_a_split_and_new_rows_are_certified(tmp_path, iris):
 def test_what_cannot_be_certified_is_refused(tmp_path, iris):
     table, model_file = write(iris, tmp_path / "table.csv"), tmp_path / "model"
     arguments = ("fit", table, "--target", "kind", "-o", model_file, "--quiet")
-    assert "--certify takes --method pac-bayes" in fails(
-        *arguments, "--certify", 0.4, "--method", "pruned"
-    )
-    assert "'grow_size' parameter" in fails(*arguments, "--certify", 2)
+    for option in (("--grow-size", 0.4), ("--delta", 0.1)):
+        message = fails(*arguments, *option, "--model", "pruned")
+        assert f"{option[0]} is not for --model pruned" in message
+    certified = (*arguments, "--model", "certified")
+    assert "'grow_size' parameter" in fails(*certified, "--grow-size", 2)
     numbers = write(iris.drop(columns="kind"), tmp_path / "numbers.csv")
     succeeds("fit", numbers, "--target", "petal width", "-o", model_file, "--regression", "--quiet")
     message = fails("certify", model_file, numbers, "--target", "petal width")
     assert "predicts numbers" in message
 
 
-@pytest.mark.parametrize("method", ["pac-bayes", "pruned"])
+@pytest.mark.parametrize("method", ["tree", "pruned"])
 def test_numbers_are_fitted_and_predicted(tmp_path, iris, method):
     table = write(iris.drop(columns="kind"), tmp_path / "table.parquet")
     model_file, place = tmp_path / "model", tmp_path / "predicted.csv"
-    arguments = ("fit", table, "--target", "petal width", "-o", model_file, "--method", method)
+    arguments = ("fit", table, "--target", "petal width", "-o", model_file, "--model", method)
     assert "classes" not in succeeds(*arguments, "--regression", "--quiet")
     succeeds("predict", model_file, table, "-o", place)
     predicted = pd.read_csv(place)
@@ -620,7 +630,7 @@ def test_numbers_are_fitted_and_predicted(tmp_path, iris, method):
 def test_classifiers_predict_no_numbers(tmp_path, iris, method):
     table = write(iris.drop(columns="kind"), tmp_path / "table.csv")
     arguments = ("--target", "petal width", "-o", tmp_path / "model", "--regression")
-    stderr = fails("fit", table, *arguments, "--method", method)
+    stderr = fails("fit", table, *arguments, "--model", method)
     assert f"{method} predicts classes, not numbers" in stderr
     assert names(tmp_path) == ["table.csv"]
 
@@ -629,14 +639,15 @@ def test_naive_bayes_is_fitted_and_predicts(tmp_path, iris):
     words = iris.assign(size=np.where(iris["petal width"] > 1.7, "large", "small"))
     words.loc[::7, "size"] = None
     table, model_file = write(words, tmp_path / "table.csv"), tmp_path / "model"
-    text = succeeds("fit", table, "--target", "kind", "-o", model_file, "--method", "naive-bayes")
+    text = succeeds("fit", table, "--target", "kind", "-o", model_file, "--model", "naive-bayes")
     features = words.drop(columns="kind")
     model = NaiveBayesClassifier().fit(features, words["kind"])
     assert "150 rows, 5 features, 3 classes; densities: 4 normal, 1 categorical" in text
-    assert f"power {model.power_:.3g}; written to {model_file}" in text
+    assert f"power {model.power_:.3g}\n" in text
+    assert f"written to {model_file}" in text
     rows = write(features[["size", *iris.columns[:4]]], tmp_path / "rows.csv")
     predicted = pd.read_csv(io.StringIO(succeeds("predict", model_file, rows)))
-    assert list(predicted) == ["prediction", *(f"share_{c}" for c in model.classes_)]
+    assert list(predicted) == ["prediction", *(f"probability_{c}" for c in model.classes_)]
     np.testing.assert_array_equal(predicted["prediction"], model.predict(features))
     np.testing.assert_allclose(
         predicted.iloc[:, 1:], model.predict_proba(features), rtol=1e-9, atol=1e-300
@@ -645,22 +656,22 @@ def test_naive_bayes_is_fitted_and_predicts(tmp_path, iris):
     assert "'petal width' must hold numbers" in fails("predict", model_file, wrong)
 
 
-@pytest.mark.parametrize("option", [("--certify", 0.4), ("--partition", "cart")])
+@pytest.mark.parametrize("option", [("--grow-size", 0.4), ("--partition", "cart")])
 def test_options_of_trees_are_refused_for_naive_bayes(tmp_path, iris, option):
     table = write(iris, tmp_path / "table.csv")
     arguments = ("fit", table, "--target", "kind", "-o", tmp_path / "model")
-    stderr = fails(*arguments, "--method", "naive-bayes", *option)
-    assert f"{option[0]} is for trees" in stderr
+    stderr = fails(*arguments, "--model", "naive-bayes", *option)
+    assert f"{option[0]} is not for --model naive-bayes" in stderr
     assert names(tmp_path) == ["table.csv"]
 
 
-@pytest.mark.parametrize("method", ["pac-bayes", "pruned", "naive-bayes"])
+@pytest.mark.parametrize("method", ["tree", "pruned", "naive-bayes"])
 def test_every_classifier_is_certified_by_new_rows(tmp_path, iris, method):
     shuffled = iris.drop_duplicates().sample(frac=1, random_state=0)
     old, new = shuffled[:100], shuffled[100:]
     model_file = tmp_path / "model"
     table = write(old, tmp_path / "old.csv")
-    succeeds(*("fit", table, "--target", "kind", "-o", model_file, "--quiet", "--method", method))
+    succeeds(*("fit", table, "--target", "kind", "-o", model_file, "--quiet", "--model", method))
     text = succeeds("certify", model_file, write(new, tmp_path / "new.csv"), "--target", "kind")
     expected = certree.certify(
         certree.load(model_file), new.drop(columns="kind"), new["kind"].to_numpy()
@@ -668,13 +679,13 @@ def test_every_classifier_is_certified_by_new_rows(tmp_path, iris, method):
     assert text.strip() == str(expected)
 
 
-@pytest.mark.parametrize("method", ["pac-bayes", "pruned", "helmbold-schapire", "naive-bayes"])
+@pytest.mark.parametrize("method", ["tree", "pruned", "helmbold-schapire", "naive-bayes"])
 def test_rows_of_the_fit_certify_nothing(tmp_path, method):
     rng = np.random.default_rng(0)
     coins = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
     coins["side"] = rng.choice(["head", "tail"], 120)
     table, model_file = write(coins, tmp_path / "coins.csv"), tmp_path / "model"
-    arguments = ("fit", table, "--target", "side", "-o", model_file, "--quiet", "--method", method)
+    arguments = ("fit", table, "--target", "side", "-o", model_file, "--quiet", "--model", method)
     certify = ("certify", model_file, table, "--target", "side")
     succeeds(*arguments)
     message = fails(*certify)
@@ -697,7 +708,7 @@ def test_rows_of_the_fit_certify_nothing(tmp_path, method):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--method", "forest"], ["--partition", "rp"], ["--seed", "-1"], ["--no-such"]],
+    [["--model", "bush"], ["--partition", "rp"], ["--seed", "-1"], ["--no-such"]],
     ids=lambda arguments: arguments[0],
 )
 def test_options_of_fit_are_checked(tmp_path, iris, arguments):
@@ -764,7 +775,7 @@ def test_a_foreign_model_file_is_refused(tmp_path, iris, content):
 def test_an_unknown_kind_of_output_is_refused(tmp_path, iris, model_file, name):
     rows = write(iris, tmp_path / "rows.csv")
     stderr = fails("predict", model_file, rows, "-o", tmp_path / name)
-    assert "expected a .csv or .parquet file" in stderr
+    assert "expected a .csv, .csv.gz, .tsv or .parquet file" in stderr
     assert names(tmp_path) == ["model", "rows.csv"]
 
 
@@ -778,7 +789,7 @@ def test_a_failing_write_leaves_the_older_output(tmp_path, iris, model_file, mon
     out = tmp_path / "predicted.csv"
     out.write_text("old")
 
-    def write_csv(_, file):
+    def write_csv(_, file, *__):
         file.write(b"half")
         raise OSError("disk full")
 
@@ -835,3 +846,184 @@ def test_a_target_that_numpy_would_cut_is_refused(tmp_path):
     assert "'kind' has values that end in a NUL" in fails(
         "fit", rows, "--target", "kind", "-o", "m"
     )
+
+
+# -- the other models, files and answers -----------------------------------------------------------
+
+
+def test_the_version_is_printed():
+    assert succeeds("--version").strip() == f"certree {certree.__version__}"
+
+
+@pytest.mark.parametrize("name", ["boosted", "forest", "certified-forest", "certified"])
+def test_ensembles_are_fitted_and_predict(tmp_path, iris, name):
+    table, model_file = write(iris, tmp_path / "table.csv"), tmp_path / "model"
+    arguments = ("fit", table, "--target", "kind", "-o", model_file, "--quiet", "--test-size", 0)
+    text = succeeds(*arguments, "--model", name)
+    model = certree.load(model_file)
+    if name != "certified":
+        assert f"{len(model.trees_)} trees of " in text
+    if "certified" in name:
+        assert str(model.certificate_) in text
+    predicted = pd.read_csv(io.StringIO(succeeds("predict", model_file, table)))
+    expected = model.predict_proba(iris.drop(columns="kind"))
+    np.testing.assert_allclose(predicted.iloc[:, 1:], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["boosted", "forest"])
+def test_ensembles_predict_numbers(tmp_path, iris, name):
+    table, model_file = write(iris.drop(columns="kind"), tmp_path / "table.csv"), tmp_path / "model"
+    arguments = ("--target", "petal width", "--regression", "-o", model_file, "--quiet")
+    text = succeeds("fit", table, *arguments, "--model", name)
+    assert "Root mean squared error" in text
+    predicted = pd.read_csv(io.StringIO(succeeds("predict", model_file, table)))
+    assert list(predicted) == ["prediction"]
+    assert np.abs(predicted["prediction"] - iris["petal width"]).mean() < 0.2
+
+
+def test_fit_says_how_well_a_first_fit_does_on_rows_held_out(tmp_path, iris, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(iris, tmp_path / "table.csv")
+    arguments = ("fit", "table.csv", "--target", "kind", "--quiet")
+    text = succeeds(*arguments, "--test-size", 0.4)
+    judging, growing = np.split(np.random.default_rng(0).permutation(150), [60])
+    features, kinds = iris.drop(columns="kind").to_numpy(), iris["kind"].to_numpy()
+    first = PACBayesTreeClassifier(random_state=0).fit(features[growing], kinds[growing])
+    error = np.mean(first.predict(features[judging]) != kinds[judging])
+    assert f"held out 60 rows from a first fit: Error {100 * error:.1f} %" in text
+    assert "next: certree predict table.certree NEW.csv" in text
+    assert names(tmp_path) == ["table.certree", "table.csv"]
+    assert "held out" not in succeeds(*arguments, "--test-size", 0)
+    assert "--test-size must lie in" in fails(*arguments, "--test-size", 1)
+    assert "got both" in fails(*arguments, "--regression", "--classification")
+
+
+@pytest.mark.parametrize("suffix", [".csv.gz", ".tsv", ".tsv.gz"])
+def test_compressed_tables_and_those_with_tabs_are_read(tmp_path, iris, suffix):
+    table, model_file = tmp_path / f"table{suffix}", tmp_path / "model"
+    iris.to_csv(table, index=False, sep="\t" if "tsv" in suffix else ",")
+    succeeds("fit", table, "--target", "kind", "-o", model_file, "--quiet")
+    expected = certree.load(model_file).predict(iris.drop(columns="kind"))
+    for place in (tmp_path / "out.csv.gz", tmp_path / "out.tsv"):
+        succeeds("predict", model_file, table, "-o", place)
+        out = pd.read_csv(place, sep="\t" if place.suffix == ".tsv" else ",")
+        np.testing.assert_array_equal(out["prediction"], expected)
+
+
+def test_a_table_may_come_from_standard_input_and_go_to_standard_output(iris, model_file):
+    content = iris.drop(columns="kind").to_csv(index=False)
+    arguments = ["predict", str(model_file), "-", "-o", "-"]
+    result = CliRunner(**APART).invoke(app, arguments, input=content)
+    assert result.exit_code == 0
+    predicted = pd.read_csv(io.StringIO(result.stdout))
+    expected = certree.load(model_file).predict(iris.drop(columns="kind"))
+    np.testing.assert_array_equal(predicted["prediction"], expected)
+    result = CliRunner(**APART).invoke(app, ["fit", "-", "--target", "kind"], input=content)
+    assert "expected --output" in result.stderr
+
+
+def test_evaluate_scores_a_model_and_knows_rows_of_its_fit(tmp_path, iris):
+    old, new = iris[::2], iris[1::2].drop_duplicates().merge(iris[::2], how="left", indicator=True)
+    new = new[new["_merge"] == "left_only"].drop(columns="_merge")
+    model_file, json_file = tmp_path / "model", tmp_path / "scores.json"
+    table = write(old, tmp_path / "old.csv")
+    succeeds("fit", table, "--target", "kind", "-o", model_file, "--quiet")
+    rows = write(new, tmp_path / "new.csv")
+    text = succeeds("evaluate", model_file, rows, "--target", "kind", "--json", json_file)
+    predicted = certree.load(model_file).predict(new.drop(columns="kind"))
+    error = np.mean(predicted != new["kind"])
+    assert f"PACBayesTreeClassifier on {len(new)} rows" in text
+    assert f"Error {100 * error:.1f} %" in text
+    assert "also occur" not in text
+    saved = strict_json(json_file)
+    assert saved["rows"] == len(new)
+    assert saved["Error"][0] == pytest.approx(error)
+    text = succeeds("evaluate", model_file, table, "--target", "kind")
+    assert "75 rows also occur among those of the fit" in text
+
+
+def test_info_says_what_a_file_holds(tmp_path, iris, model_file):
+    text = succeeds("info", model_file)
+    assert "PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1)" in text
+    assert "features: sepal length, sepal width, petal length, petal width" in text
+    assert "classes: setosa, versicolor, virginica" in text
+    assert certree.load(model_file).export_text(max_leaves=8) in text
+
+
+def test_a_row_is_explained_and_all_contributions_are_written(tmp_path, iris, model_file):
+    rows, place = write(iris, tmp_path / "rows.csv"), tmp_path / "contributions.parquet"
+    picture = tmp_path / "row.png"
+    text = succeeds("explain", model_file, rows, "--row", 70, "-o", place, "--plot", picture)
+    features = iris.drop(columns="kind")
+    explanation = certree.load(model_file).explain(features)
+    assert text.strip() == str(explanation[70]).strip()
+    columns = pd.read_parquet(place)
+    assert columns.shape == (150, 3 * 5)
+    assert list(columns)[:2] == ["setosa: base", "setosa: sepal length"]
+    sums = columns.to_numpy().reshape(150, 3, 5).sum(axis=2)
+    np.testing.assert_allclose(sums, explanation.prediction, atol=1e-12)
+    assert kind_of(picture) == ".png"
+    assert "--row must be below 150" in fails("explain", model_file, rows, "--row", 150)
+
+
+def test_the_report_is_one_page(tmp_path, iris, model_file):
+    rows, page = write(iris, tmp_path / "rows.csv"), tmp_path / "page.html"
+    succeeds("report", model_file, rows, "--target", "kind", "-o", page)
+    content = page.read_text()
+    assert content.lower().startswith("<!doctype html>")
+    assert "petal length" in content
+
+
+@pytest.mark.parametrize("what", ["tree", "importance", "calibration"])
+def test_pictures_are_drawn(tmp_path, iris, model_file, what, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = write(iris, tmp_path / "rows.csv")
+    succeeds("plot", what, model_file, rows, "--target", "kind")
+    assert kind_of(tmp_path / f"{what}.png") == ".png"
+
+
+def test_pictures_of_rows_ask_for_them(model_file):
+    assert "expected FILE and --target" in fails("plot", "calibration", model_file)
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".sql", ".json", ".joblib"])
+def test_models_are_exported_by_the_suffix_of_the_file(tmp_path, model_file, suffix):
+    place = tmp_path / f"exported{suffix}"
+    assert f"written to {place}" in succeeds(
+        "export", model_file, "-o", place, "--table", "flowers"
+    )
+    content, model = place.read_bytes(), certree.load(model_file)
+    if suffix == ".onnx":
+        assert content == model.to_onnx().SerializeToString()
+    elif suffix == ".sql":
+        assert content.decode().strip() == model.to_sql("flowers")
+    elif suffix == ".json":
+        assert strict_json(place) == json.loads(json.dumps(model.to_dict()))
+    else:
+        assert joblib.load(place).get_n_leaves() == model.to_sklearn().get_n_leaves()
+
+
+def test_what_has_no_export_is_refused(tmp_path, iris, model_file):
+    message = fails("export", model_file, "-o", tmp_path / "model.pmml")
+    assert "expected a file .onnx, .sql, .json, .joblib" in message
+    table = write(iris, tmp_path / "table.csv")
+    bayes = tmp_path / "bayes"
+    succeeds(*("fit", table, "--target", "kind", "-o", bayes, "--model", "naive-bayes"))
+    assert "has no exports" in fails("export", bayes, "-o", tmp_path / "model.json")
+
+
+def test_the_demo_compares_promises_and_explains_on_one_page(tmp_path, monkeypatch):
+    few = {name: METHODS_SIDE_BY_SIDE[name] for name in [*METHODS_SIDE_BY_SIDE][::3]}
+    monkeypatch.setattr("certree.experiments.side_by_side.METHODS", few)
+    page = tmp_path / "demo.html"
+    text = succeeds("demo", "-o", page, "--repeats", 1, "--quiet")
+    content = page.read_text()
+    for name in few:
+        assert name in text
+        assert name in content
+    assert "With probability at least 95 %" in text
+    assert "With probability at least 95 %" in content
+    assert "base" in text
+    assert 'id="comparison"' in content
+    assert 'id="promise"' in content
+    assert len(content) < 2e6

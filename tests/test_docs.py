@@ -13,6 +13,7 @@ import certree
 import certree.boolean
 import certree.certificates
 import certree.explain
+import certree.export
 import certree.grow
 import certree.prunings
 import certree.rows
@@ -44,6 +45,7 @@ ROOMS = [
     certree.prunings,
     certree.votes,
     certree.certificates,
+    certree.export,
     certree.ensembles,
     certree.explain,
     certree.boolean,

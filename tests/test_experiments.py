@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from sklearn.model_selection import train_test_split
 
 import certree
-from certree.experiments import figure2, rates, table2
+from certree.experiments import figure2, rates, side_by_side, table2
 from certree.experiments.protocol import (
     EXPANDED,
     EXPANDED_FEATURES,
@@ -608,3 +609,41 @@ def test_wine_has_the_error_that_is_known():
     errors = judge("wine", sample, "dyadic", 0).errors
     assert 0.35 < errors[PRUNING] < 0.48
     assert 0.93 < errors["PAC-Bayes joint"] / errors[PRUNING] < 1.07
+
+
+class Rounded:
+    """Says of a row's first class with the probability that stands in the row."""
+
+    def fit(self, _, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.column_stack([X[:, 0], 1 - X[:, 0]])
+
+
+def test_side_by_side_measures_error_log_loss_and_calibration(monkeypatch):
+    monkeypatch.setattr(side_by_side, "METHODS", {"rounded": Rounded})
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.05, 0.95, size=(400, 1))
+    y = np.where(rng.random(400) < X[:, 0], "a", "b")
+    calls = []
+    (found,) = side_by_side.side_by_side(X, y, 2, lambda: calls.append(1))
+    sure, right, losses = [], [], []
+    for seed in range(2):
+        _, rows, _, truth = train_test_split(
+            X, y, test_size=side_by_side.TEST_SIZE, random_state=seed, stratify=y
+        )
+        for (share,), label in zip(rows, truth, strict=True):
+            sure.append(max(share, 1 - share))
+            right.append((share >= 0.5) == (label == "a"))
+            losses.append(-np.log(share if label == "a" else 1 - share))
+    order = sorted(range(len(sure)), key=lambda i: sure[i])
+    groups = [order[24 * k : 24 * k + 24] for k in range(10)]
+    gaps = [abs(np.mean([sure[i] - right[i] for i in group])) for group in groups]
+    assert found.name == "rounded"
+    assert found.error == pytest.approx(1 - np.mean(right))
+    assert found.log_loss == pytest.approx(np.mean(losses))
+    assert found.calibration == pytest.approx(np.mean(gaps))
+    assert found.seconds > 0
+    assert calls == [1, 1]

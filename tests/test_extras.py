@@ -9,7 +9,7 @@ import pytest
 
 from certree.extras import needed
 
-EXTRAS = ("pyarrow", "matplotlib", "typer", "rich", "pandas", "polars")
+EXTRAS = ("pyarrow", "matplotlib", "typer", "rich", "pandas", "polars", "onnx", "skl2onnx")
 BLOCK = f"""
 import sys
 
@@ -83,8 +83,25 @@ def test_models_are_fitted_explained_and_kept_without_extras(tmp_path):
             "frames",
         ),
         ("from certree.show import plot_table2; plot_table2([])", "matplotlib", "plot"),
+        (
+            "from certree.show import report\n"
+            "X, y = [[0], [1]] * 9, [0, 1] * 9\n"
+            "report(certree.PrunedTreeClassifier().fit(X, y), X, y, 'page.html')",
+            "matplotlib",
+            "plot",
+        ),
         ("from certree.show import plot_figure2; plot_figure2([])", "matplotlib", "plot"),
         ("from certree.show import plot_rates; plot_rates([])", "matplotlib", "plot"),
+        (
+            "certree.PrunedTreeClassifier().fit([[0], [1]] * 9, [0, 1] * 9).to_onnx()",
+            "onnx",
+            "onnx",
+        ),
+        (
+            "from certree.export import register_converters; register_converters()",
+            "skl2onnx",
+            "onnx",
+        ),
         (
             "certree.PACBayesTreeClassifier(verbose=1).fit([[0], [1]] * 9, [0, 1] * 9)",
             "rich",

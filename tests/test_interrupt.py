@@ -284,13 +284,14 @@ def interrupted(directory, *arguments):
     """Exit code and words of a command that gets Ctrl-C once it computes."""
     code = (
         "import signal, threading, time\n"
-        "from certree import _core, cli, __main__\n"
+        "from certree import _core, __main__\n"
+        "from certree.files import tables\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "def reads(*_, read=cli.tables.read):\n"
+        "def reads(*_, read=tables.read):\n"
         "    table = read(*_)\n"
         "    print('ready', flush=True)\n"
         "    return table\n"
-        "cli.tables.read = reads\n"
+        "tables.read = reads\n"
         "__main__.main()\n"
     )
     command = [sys.executable, "-c", code, *map(str, arguments)]

@@ -38,6 +38,7 @@ ROOMS = [
     "tune",
     "certificates",
     "explain",
+    "export",
     "estimators",
     "ensembles",
     "naive_bayes",

@@ -1,29 +1,51 @@
 import io
 from dataclasses import replace
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
+from scipy.stats import binomtest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 import certree
 from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
+    CertifiedTreeClassifier,
     HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
+    TreeForestClassifier,
 )
 from certree.experiments.figure2 import Curve
 from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
 from certree.experiments.rates import RULES, Rate, shrinking
 from certree.experiments.table2 import PAPER, Line, Mean
-from certree.show.curves import COLOURS, plot_figure2, plot_rates, plot_table2
-from certree.show.loss import plot_loss
-from certree.show.training_error import plot_adaboost
-from certree.show.tree_picture import plot_tree
+from certree.explain import Explanation
+from certree.show import (
+    plot_adaboost,
+    plot_calibration,
+    plot_certificate,
+    plot_explanation,
+    plot_figure2,
+    plot_importance,
+    plot_loss,
+    plot_rates,
+    plot_selective,
+    plot_table2,
+    plot_tree,
+)
+from certree.show.calibration import reliability
+from certree.show.curves import COLOURS
+from certree.show.words import percent, rounded_up
 
 X, Y = load_iris(return_X_y=True, as_frame=True)
 
@@ -91,7 +113,7 @@ def points(ax, hollow):
 def test_table2_has_a_panel_per_partition_and_a_row_per_set():
     figure = plot_table2(TABLE)
     assert isinstance(figure, Figure)
-    assert [ax.get_title() for ax in figure.axes] == ["dyadic tree", "kd tree"]
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["dyadic tree", "kd tree"]
     assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["wine", "mine"]
     for ax in figure.axes:
         assert "error of the optimal pruning" in ax.get_xlabel()
@@ -136,7 +158,7 @@ def test_table2_draws_a_set_whose_ratios_are_not_defined():
 
 def test_figure2_has_a_panel_per_partition_and_set():
     figure = plot_figure2(CURVES)
-    titles = [ax.get_title() for ax in figure.axes]
+    titles = [ax.get_title(loc="left") for ax in figure.axes]
     assert titles == [
         f"{dataset}, {partition}"
         for partition in ("dyadic", "kd")
@@ -150,7 +172,7 @@ def test_figure2_has_a_panel_per_partition_and_set():
 def test_figure2_draws_the_errors_of_each_method_in_its_colour():
     figure = plot_figure2(CURVES)
     for ax in figure.axes:
-        dataset, partition = ax.get_title().split(", ")
+        dataset, partition = ax.get_title(loc="left").split(", ")
         expected = {
             each.method: [error.value for error in each.errors]
             for each in CURVES
@@ -192,7 +214,7 @@ RATES = [
 
 def test_rates_have_a_panel_per_dimension_and_boundary():
     figure = plot_rates(RATES)
-    assert [ax.get_title() for ax in figure.axes] == [
+    assert [ax.get_title(loc="left") for ax in figure.axes] == [
         f"{boundary} boundary, {dimension} features"
         for dimension in (2, 3)
         for boundary in ("Lipschitz", "smooth")
@@ -227,16 +249,27 @@ def test_a_rate_that_could_not_be_fitted_has_no_exponent():
 
 # -- a tree ----------------------------------------------------------------------------------------
 
+SOME = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05)
+
+
+def texts(figure, kind):
+    (ax,) = figure.axes
+    return [text for text in ax.texts if text.get_gid() == kind]
+
 
 def boxes(figure):
     (ax,) = figure.axes
-    return [text for text in ax.texts if text.get_text()]
+    return list(ax.patches)
+
+
+def said(figure):
+    return [text.get_text() for text in texts(figure, "prediction")]
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05),
+        SOME,
         PACBayesTreeClassifier("dyadic", random_state=0),
         PrunedTreeClassifier(price=0.1),
         HelmboldSchapireTreeClassifier(random_state=0),
@@ -250,58 +283,83 @@ def test_a_tree_has_a_box_per_node_and_at_most_max_leaves_leaves(model, max_leav
     n_leaves = (len(boxes(figure)) + 1) // 2
     assert 1 <= n_leaves <= max_leaves
     assert len(boxes(figure)) == len(model.export_text(max_leaves).splitlines())
+    assert len(boxes(figure)) == len(texts(figure, "rule")) == len(said(figure))
     (ax,) = figure.axes
     assert len(ax.lines) == len(boxes(figure)) - 1  # an edge to each node but the root
     assert drawn(figure)
 
 
-def test_boxes_say_what_the_cells_say():
-    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05)
-    model.fit(X, np.array(["one", "two", "three"])[Y])
+def test_a_tree_says_rules_rows_and_what_is_predicted_of_them():
+    classes = np.array(["one", "two", "three"])
+    model = clone(SOME).fit(X, classes[Y])
     figure = plot_tree(model, 6)
-    assert len(boxes(figure)) == 11
-    stack, text = [model._explainer().shown(6)], []
-    while stack:
-        branch = stack.pop()
-        text.append(str(branch.cell))
-        stack.extend(branch.children)
-    for box in boxes(figure):
-        rule, rows_and_label, share = box.get_text().split("\n")
-        rows, label = rows_and_label.split(" rows: ")
-        share = share.removesuffix(" of the vote")
-        assert f"{rule}: {rows} rows, votes {label} with {share}" in text
+    rules = [text.get_text().replace("\n", " ") for text in texts(figure, "rule")]
+    lines = {line.lstrip("|- ").split(":")[0] for line in model.export_text(6).splitlines()}
+    assert set(rules) == lines
+    place = rules.index("all rows")
+    share = model.predict_proba(X).mean(axis=0)
+    best = share.argmax()
+    assert said(figure)[place] == f"{model.classes_[best]}: {100 * share[best]:.0f} % · 150 rows"
+    # The root's first child holds the rows that its rule says.
+    below = X.iloc[:, model.tree_.feature[0]] <= model.tree_.threshold[0]
+    share = model.predict_proba(X)[below].mean(axis=0)
+    expected = f"{model.classes_[share.argmax()]}: {percent(share.max())} · {below.sum()} rows"
+    assert expected in said(figure)
 
 
-def test_dashed_boxes_are_those_that_are_split_further():
-    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05).fit(X, Y)
+def test_dashed_boxes_say_how_many_cells_they_hide():
+    model = clone(SOME).fit(X, Y)
     for max_leaves in (2, 5, 1000):
         lines = model.export_text(max_leaves).splitlines()
-        styles = [
-            box.get_bbox_patch().get_linestyle() for box in boxes(plot_tree(model, max_leaves))
+        figure = plot_tree(model, max_leaves)
+        dashed = [box.get_linestyle() in ("--", "dashed") for box in boxes(figure)]
+        assert sum(dashed) == sum(text.endswith("...") for text in lines)
+        hidden = [
+            int(text.get_text().split(" cell")[0])
+            for text in figure.axes[0].texts
+            if text.get_text().endswith(" inside")
         ]
-        assert sum(style in ("--", "dashed") for style in styles) == sum(
-            text.endswith("...") for text in lines
-        )
-        assert len(styles) == len(lines)
+        assert len(hidden) == sum(dashed)
+        n_shown = (len(dashed) + 1) // 2
+        assert n_shown - sum(dashed) + sum(hidden) == model.get_n_leaves()
 
 
-def test_boxes_do_not_lie_on_each_other():
-    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05).fit(X, Y)
+def test_words_do_not_lie_on_each_other_and_stay_on_the_picture():
+    long = X.rename(columns=lambda name: f"{name} of a plant that grows in the garden" * 3)
+    model = clone(SOME).fit(long, Y)
     figure = plot_tree(model, 10)
+    assert figure.get_size_inches()[0] == 11
     drawn(figure)
-    places = [box.get_bbox_patch().get_window_extent() for box in boxes(figure)]
+    (ax,) = figure.axes
+    places = [text.get_window_extent() for text in ax.texts]
     for i, one in enumerate(places):
+        assert one.x1 <= figure.bbox.x1
         for other in places[:i]:
-            assert not one.overlaps(other)
+            # Lines of a font touch by less than a pixel.
+            assert min(one.x1, other.x1) - max(one.x0, other.x0) < 1 or (
+                min(one.y1, other.y1) - max(one.y0, other.y0) < 2.5
+            )
+
+
+def test_lines_are_as_wide_as_rows_are_many():
+    model = clone(SOME).fit(X, Y)
+    figure = plot_tree(model, 2)
+    rows = sorted(int(text.split(" · ")[1].split(" row")[0]) for text in said(figure))[:2]
+    narrow, wide = sorted(line.get_linewidth() for line in figure.axes[0].lines)
+    assert (wide - 0.6) / (narrow - 0.6) == pytest.approx(rows[1] / rows[0])
 
 
 def test_a_tree_of_one_leaf_is_one_plain_box():
     model = PACBayesTreeClassifier(random_state=0).fit(X, ["only"] * len(X))
     figure = plot_tree(model)
     (box,) = boxes(figure)
-    assert box.get_text() == "all rows\n150 rows: only\n100.0 % of the vote"
-    assert box.get_bbox_patch().get_linestyle() in ("-", "solid")
+    assert [text.get_text() for text in figure.axes[0].texts] == [
+        "all rows",
+        "only: 100 % · 150 rows",
+    ]
+    assert box.get_linestyle() in ("-", "solid")
     assert figure.axes[0].lines[:] == []
+    assert figure.axes[0].get_title(loc="left") == "Nothing tells the rows apart · 1 cell"
     assert drawn(figure)
 
 
@@ -309,22 +367,39 @@ def test_classes_have_colours_of_their_own():
     model = PrunedTreeClassifier(price=0.5).fit(X, Y)
     figure = plot_tree(model, 30)
     strong = {}
-    for box in boxes(figure):
-        if "100.0 %" in box.get_text():
-            label = box.get_text().split("rows: ")[1].split("\n")[0]
-            strong.setdefault(label, set()).add(tuple(box.get_bbox_patch().get_facecolor()))
+    for box, words in zip(boxes(figure), said(figure), strict=True):
+        label, share = words.split(" · ")[0].split(": ")
+        if share == "100 %":
+            strong.setdefault(label, set()).add(tuple(np.round(box.get_facecolor(), 6)))
     assert set(strong) == {"0", "1", "2"}
     assert all(len(colours) == 1 for colours in strong.values())
     assert len(set.union(*strong.values())) == 3
+
+
+def test_the_title_names_the_feature_that_decides_most():
+    model = clone(SOME).fit(X, Y)
+    share = model.feature_importances_.max()
+    name = X.columns[model.feature_importances_.argmax()]
+    (ax,) = plot_tree(model, 3).axes
+    assert ax.get_title(loc="left") == (
+        f"{name} decides most: {100 * share:.0f} % of what all splits tell · "
+        f"3 of {model.get_n_leaves()} cells"
+    )
 
 
 @pytest.mark.parametrize("name", ["a_b^c", "$_$", "price ($)", r"\alpha", "50 % & more"])
 def test_names_with_signs_that_mean_something_to_matplotlib_are_drawn(name):
     rng = np.random.default_rng(0)
     frame = X.iloc[:, :1].set_axis([name], axis=1)
-    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.05)
-    model.fit(frame, np.array(["$", "_"])[rng.integers(0, 2, len(X))])
-    assert drawn(plot_tree(model, 4))
+    model = clone(SOME).fit(frame, np.array(["$", "_"])[rng.integers(0, 2, len(X))])
+    figure = plot_tree(model, 4)
+    assert any(text.get_text().startswith(name) for text in texts(figure, "rule"))
+    for each in (
+        figure,
+        plot_importance(model),
+        plot_calibration(model, frame, model.predict(frame)),
+    ):
+        assert drawn(each)
 
 
 def test_no_leaf_at_all_is_refused():
@@ -333,19 +408,241 @@ def test_no_leaf_at_all_is_refused():
         plot_tree(model, 0)
 
 
-def test_an_unfitted_model_has_no_tree_to_draw():
+def test_what_has_no_tree_is_refused():
     with pytest.raises(NotFittedError):
         plot_tree(PACBayesTreeClassifier())
+    with pytest.raises(NotFittedError):
+        plot_tree(BoostedTreesClassifier())
+    for model in (None, certree.NaiveBayesClassifier().fit(X, Y), LogisticRegression()):
+        with pytest.raises(TypeError, match="model must be an estimator of certree with a tree"):
+            plot_tree(model)
 
 
 def test_a_regression_tree_is_coloured_by_its_numbers():
     X = np.arange(40.0)[:, None]
-    model = certree.PrunedTreeRegressor(price=1.0).fit(X, np.repeat([1.0, 9.0], 20))
+    model = certree.PrunedTreeRegressor(price=1.0).fit(X, np.repeat([1.0, 123456.7], 20))
     figure = plot_tree(model)
-    boxes = [text.get_bbox_patch().get_facecolor() for text in figure.axes[0].texts]
-    assert len(boxes) == 3
-    assert len(set(boxes)) == 3
-    assert "20 rows: 9" in "".join(text.get_text() for text in figure.axes[0].texts)
+    assert len({box.get_facecolor() for box in boxes(figure)}) == 3
+    assert said(figure) == ["1 · 20 rows", "61,729 · 40 rows", "123,457 · 20 rows"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BoostedTreesClassifier(max_iter=3, random_state=0),
+        TreeForestClassifier(3, random_state=0),
+        AdaBoostTreeClassifier(n_estimators=3, max_depth=2),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_tree_of_an_ensemble_counts_the_rows_given(model):
+    model.fit(X, Y == 1)
+    figure = plot_tree(model, 3, number=1, X=X[:90])
+    (ax,) = figure.axes
+    assert ax.get_title(loc="left").startswith("Tree 2 of 3 asks for ")
+    tree, value = model.trees_.tree(1)
+    mean = value[tree.apply(X[:90].to_numpy(), n_jobs=1), 0].mean()
+    share = f"{100 * mean:.0f} %" if isinstance(model, TreeForestClassifier) else f"{mean:+.3g}"
+    assert f"True: {share} · 90 rows" in said(figure)
+    with pytest.raises(ValueError, match="number must be one of 3 trees, got 3"):
+        plot_tree(model, number=3, X=X)
+    with pytest.raises(ValueError, match="an ensemble keeps no rows: give X"):
+        plot_tree(model)
+
+
+def test_a_tree_is_drawn_where_it_is_told_to():
+    model = clone(SOME).fit(X, Y)
+    figure = Figure(figsize=(14, 5))
+    left, right = figure.subplots(1, 2)
+    assert plot_tree(model, 4, right) is figure
+    assert len(right.patches) == 7
+    assert not left.patches
+    assert drawn(figure)
+
+
+def test_a_notebook_shows_a_picture_without_magic():
+    model = clone(SOME).fit(X, Y)
+    assert plot_tree(model, 2)._repr_png_().startswith(b"\x89PNG")
+
+
+def test_pictures_have_one_style_whatever_matplotlib_is_set_to():
+    model = clone(SOME).fit(X, Y)
+    with matplotlib.rc_context({"font.size": 30, "axes.spines.top": True}):
+        (ax,) = plot_importance(model).axes
+        assert matplotlib.rcParams["font.size"] == 30
+    assert ax.title.get_fontsize() < 12
+    assert not ax.spines["top"].get_visible()
+
+
+# -- calibration -----------------------------------------------------------------------------------
+
+
+class Saying:
+    """A classifier whose rows are the probabilities that it gives to its second class."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def predict_proba(self, X):
+        return np.column_stack([1 - np.ravel(X), np.ravel(X)])
+
+
+def test_calibration_compares_what_is_said_with_what_comes_true():
+    said = np.repeat([0.1, 0.4, 0.9], 100)
+    came_true = np.concatenate([np.arange(100) < k for k in (10, 60, 90)])
+    figure = plot_calibration(Saying(), said[:, None], np.where(came_true, "yes", "no"))
+    (ax,) = figure.axes
+    dots = ax.containers[0][0]
+    np.testing.assert_allclose(dots.get_xdata(), [0.1, 0.4, 0.9])
+    np.testing.assert_allclose(dots.get_ydata(), [0.1, 0.6, 0.9])
+    assert ax.get_title(loc="left") == (
+        "Probabilities are off by 6.7 points on average;\n1 of 3 groups lie outside their interval"
+    )
+    assert ax.get_xlabel() == "predicted probability of yes"
+    (low, high), *_ = ax.containers[0][2][0].get_segments()
+    expected = binomtest(10, 100).proportion_ci(0.95, "exact")
+    np.testing.assert_allclose([low[1], high[1]], expected, rtol=1e-9)
+    assert drawn(figure)
+
+
+def test_of_several_classes_the_predicted_one_is_compared():
+    model = clone(SOME).fit(X, Y)
+    (ax,) = plot_calibration(model, X, Y, bins=4).axes
+    shares = model.predict_proba(X)
+    mean = np.average(ax.containers[0][0].get_xdata(), weights=None)
+    assert ax.get_xlabel() == "predicted probability of the predicted class"
+    assert shares.max(axis=1).min() <= mean <= 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_of_like_probability_hold_all_rows(seed):
+    rng = np.random.default_rng(seed)
+    said = np.round(rng.random(200), 1)
+    came_true = rng.random(200) < said
+    found = reliability(came_true, said, bins=7)
+    assert found.rows.sum() == 200
+    assert found.rows @ found.found == pytest.approx(came_true.sum())
+    assert found.rows @ found.said == pytest.approx(said.sum())
+    assert (found.low <= found.found).all()
+    assert (found.found <= found.high).all()
+
+
+def test_what_cannot_be_calibrated_is_refused():
+    with pytest.raises(TypeError, match="model must have predict_proba"):
+        plot_calibration(certree.PACBayesTreeRegressor(), X, Y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        plot_calibration(Saying(), [[0.5]], [1, 0])
+    with pytest.raises(ValueError, match="bins must be at least 1"):
+        plot_calibration(Saying(), [[0.5]], ["yes"], bins=0)
+
+
+# -- certificates ----------------------------------------------------------------------------------
+
+
+def coins(n, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(0, 10, (n, 2))
+    return rows, (rows.sum(axis=1) > 10) ^ (rng.random(n) < 0.1)
+
+
+def test_certificates_are_drawn_against_rows():
+    rows, y = coins(400)
+    model = CertifiedTreeClassifier(grow_size=0.35, random_state=0)
+    figure = plot_certificate(model, rows, y, sizes=[300, 100], random_state=7)
+    (ax,) = figure.axes
+    bounds, errors = ax.lines
+    order = np.random.RandomState(7).permutation(400)
+    for i, n in enumerate((100, 300)):
+        fitted = clone(model).fit(rows[order[:n]], y[order[:n]])
+        assert bounds.get_xdata()[i] == n
+        assert bounds.get_ydata()[i] == fitted.certificate_.bound
+        wrong = fitted.predict(rows[order[300:]]) != y[order[300:]]
+        assert errors.get_ydata()[i] == wrong.mean()
+    promised = f"at most {rounded_up(fitted.certificate_.bound)} is promised"
+    assert promised in ax.get_title(loc="left")
+    assert legend_of(figure) == ["certified bound, holds with 95 %", "error on 100 other rows"]
+    assert drawn(figure)
+
+
+def test_sizes_grow_to_three_quarters_of_the_rows():
+    rows, y = coins(160)
+    (ax,) = plot_certificate(CertifiedTreeClassifier(random_state=0), rows, y).axes
+    assert ax.lines[0].get_xdata().tolist() == [15, 30, 60, 120]
+    for sizes in ([121], [7], [0.5], []):
+        with pytest.raises(ValueError, match=r"sizes must hold numbers of rows in 8 .. 120"):
+            plot_certificate(CertifiedTreeClassifier(), rows, y, sizes=sizes)
+    with pytest.raises(TypeError, match="model must be a Certified"):
+        plot_certificate(PACBayesTreeClassifier(), rows, y)
+
+
+def test_selective_certificates_are_drawn_against_coverage():
+    rows, y = coins(1000)
+    y ^= (rows[:, 0] < 4) & (np.random.default_rng(1).random(1000) < 0.4)
+    model = CertifiedTreeClassifier(grow_size=0.35, random_state=0).fit(rows, y)
+    found = model.selective_certificates(0.1)
+    figure = plot_selective(model, 0.1)
+    (ax,) = figure.axes
+    bounds, risks = ax.lines[:2]
+    np.testing.assert_array_equal(bounds.get_xdata(), [each.coverage for each in found])
+    np.testing.assert_array_equal(bounds.get_ydata(), [each.certificate.bound for each in found])
+    np.testing.assert_array_equal(risks.get_ydata(), [each.certificate.risk for each in found])
+    best = min(found, key=lambda each: each.certificate.bound)
+    title = ax.get_title(loc="left")
+    assert title.startswith(f"Answering {percent(best.coverage)} of the rows lowers the promise")
+    assert title.endswith(f"to {rounded_up(best.certificate.bound)}")
+    assert "hold with 90 %" in legend_of(figure)[0]
+    assert drawn(figure)
+
+
+# -- importances -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SOME,
+        TreeForestClassifier(5, random_state=0),
+        BoostedTreesClassifier(max_iter=5, random_state=0),
+        RandomForestClassifier(5, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_importances_are_bars_the_largest_on_top(model):
+    model = clone(model).fit(X, Y)
+    figure = plot_importance(model, max_features=2)
+    (ax,) = figure.axes
+    values = np.sort(model.feature_importances_)[::-1]
+    widths = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(widths, [*values[:2], values[2:].sum()])
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    best = X.columns[model.feature_importances_.argmax()]
+    assert names[0] == best
+    assert names[-1] == "2 others"
+    bottom, top = ax.get_ylim()
+    assert top < bottom
+    assert ax.get_title(loc="left").startswith(f"{best} decides most: {percent(values[0])}")
+    assert drawn(figure)
+
+
+def test_permutations_need_rows_and_ask_the_score():
+    model = clone(SOME).fit(X, Y)
+    (ax,) = plot_importance(model, X, Y, "permutation", random_state=3).axes
+    found = permutation_importance(model, X, Y, n_repeats=5, random_state=3, max_samples=150)
+    expected = np.sort(found.importances_mean)[::-1]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], expected)
+    assert ax.get_title(loc="left").endswith(f"the score falls by {expected[0]:.3g}")
+    with pytest.raises(ValueError, match="needs X and y"):
+        plot_importance(model, kind="permutation")
+    with pytest.raises(ValueError, match="kind must be"):
+        plot_importance(model, kind="shapley")
+    with pytest.raises(ValueError, match="max_features must be at least 1"):
+        plot_importance(model, max_features=0)
+    with pytest.raises(TypeError, match="has no feature_importances_"):
+        plot_importance(LogisticRegression(max_iter=1000).fit(X, Y))
+    with pytest.raises(NotFittedError):
+        plot_importance(PACBayesTreeClassifier())
+
+
+# -- rounds ----------------------------------------------------------------------------------------
 
 
 def test_the_training_error_and_its_bound_are_drawn():
@@ -354,10 +651,12 @@ def test_the_training_error_and_its_bound_are_drawn():
     bound, error = (line.get_ydata() for line in axes.lines)
     np.testing.assert_array_equal(bound, model.error_bounds_)
     np.testing.assert_array_equal(error, model.training_errors_)
-    assert axes.get_title() == f"Training error {error[-1]:.3g}, bounded by {bound[-1]:.3g}"
+    assert (
+        axes.get_title(loc="left") == f"Training error {error[-1]:.3g}, bounded by {bound[-1]:.3g}"
+    )
     assert plot_adaboost(model, axes) is axes.figure
     alone = AdaBoostTreeClassifier().fit([[0.0], [1.0]], [0, 1])
-    assert plot_adaboost(alone).axes[0].get_title() == "Training error 0, bounded by 0"
+    assert plot_adaboost(alone).axes[0].get_title(loc="left") == "Training error 0, bounded by 0"
 
 
 def test_the_loss_is_drawn_by_round():
@@ -369,6 +668,96 @@ def test_the_loss_is_drawn_by_round():
     assert isinstance(figure, Figure)
     (axes,) = figure.axes
     best = int(model.validation_score_.argmax()) + 1
-    assert f"smallest after {best} of 15 rounds" in axes.get_title()
+    assert f"smallest after {best} of 15 rounds" in axes.get_title(loc="left")
     np.testing.assert_allclose(axes.lines[0].get_ydata(), -model.validation_score_)
     assert plot_loss(model, ax=Figure().add_subplot()).axes
+
+
+def test_the_loss_of_other_rows_is_drawn_by_round():
+    model = BoostedTreesClassifier(max_iter=7, random_state=0).fit(X[::2], Y[::2])
+    (axes,) = plot_loss(model, X[1::2], Y[1::2]).axes
+    expected = [log_loss(Y[1::2], shares) for shares in model.staged_predict_proba(X[1::2])]
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), expected)
+    np.testing.assert_array_equal(model.staged_loss(X[1::2], Y[1::2]), axes.lines[0].get_ydata())
+    assert axes.get_ylabel() == "loss on 75 rows"
+    with pytest.raises(ValueError, match="X and y must be given together"):
+        plot_loss(model, X)
+    with pytest.raises(TypeError, match="model must be a BoostedTrees"):
+        plot_loss(SOME)
+
+
+# -- explanations ----------------------------------------------------------------------------------
+
+
+def explained():
+    return Explanation(
+        base=np.array([0.75, 0.25]),
+        contributions=np.array([[[-0.1, 0.0, 0.02, -0.4], [0.1, 0.0, -0.02, 0.4]]]),
+        feature_names=["$a$", "b", "c", "d"],
+        output_names=["no", "yes"],
+        values=np.array([["<x>", 1, 2.5, None]], dtype=object),
+        scale="probability",
+    )
+
+
+def test_an_explanation_leads_from_the_base_to_the_prediction():
+    figure = plot_explanation(explained())
+    (ax,) = figure.axes
+    starts = [bar.get_x() for bar in ax.patches]
+    widths = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(widths, [0.4, 0.1, -0.02])
+    np.testing.assert_allclose(starts, [0.25, 0.65, 0.75])
+    assert [text.get_text() for text in ax.get_yticklabels()] == [
+        "base",
+        "d = missing",
+        "$a$ = <x>",
+        "c = 2.5",
+    ]
+    assert [text.get_text() for text in ax.texts] == ["0.25", "+0.40", "+0.10", "-0.02"]
+    up, _, down = (bar.get_facecolor() for bar in ax.patches)
+    assert up != down
+    assert ax.get_title(loc="left") == "yes: 73 %, most of all by d = missing"
+    assert ax.get_xlabel() == "probability of yes"
+    assert drawn(figure)
+
+
+def test_what_is_left_of_an_explanation_is_one_bar():
+    (ax,) = plot_explanation(explained(), output="no", max_features=1).axes
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], [-0.4, -0.08])
+    assert ax.get_yticklabels()[-1].get_text() == "2 others"
+    assert ax.get_title(loc="left").startswith("no: 27 %")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SOME,
+        certree.PACBayesTreeRegressor(random_state=0),
+        BoostedTreesClassifier(max_iter=5, random_state=0),
+        TreeForestClassifier(3, random_state=0),
+        certree.NaiveBayesClassifier(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_explanations_of_models_end_at_what_they_predict(model):
+    model = clone(model).fit(X, Y)
+    explanation = model.explain(X)
+    for row in (0, -1):
+        figure = plot_explanation(explanation, row)
+        (ax,) = figure.axes
+        one = explanation.prediction[row]
+        end = ax.patches[-1].get_x() + ax.patches[-1].get_width()
+        assert end == pytest.approx(one.max())
+        assert drawn(figure)
+
+
+def test_what_is_not_explained_is_refused():
+    for row in (1, -2):
+        with pytest.raises(ValueError, match=f"row must be one of 1 rows, got {row}"):
+            plot_explanation(explained(), row)
+    with pytest.raises(ValueError, match=r"output must be one of \['no', 'yes'\], got 'maybe'"):
+        plot_explanation(explained(), output="maybe")
+    with pytest.raises(ValueError, match="max_features must be at least 1"):
+        plot_explanation(explained(), max_features=0)
+    with pytest.raises(TypeError, match="explanation must be an Explanation"):
+        plot_explanation(clone(SOME).fit(X, Y))

@@ -1,5 +1,6 @@
 """Cases that fit an estimator with hostile parameters or rows, and ask it everything."""
 
+import json
 import pickle
 from random import Random
 from typing import Any
@@ -39,7 +40,7 @@ _CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 2, 6, 6, 6, 1, 1, 2, 2]
 _ASKED = [
     *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_spread"),
     *("explain", "path", "rules", "export_text", "report", "selective_certificates", "score"),
-    *("certify", "decision_function", "margins"),
+    *("certify", "decision_function", "margins", "to_dict", "to_sklearn", "to_sql", "staged_loss"),
 ]
 
 
@@ -153,8 +154,12 @@ def _fit(model: Any, *rows: Any) -> None:
 def ask(model: Any, name: str, X: Any, y: Any) -> Any:
     """Call a method of a fitted model with what it takes."""
     method = getattr(model, name)
-    if name in ("export_text", "report", "selective_certificates"):
+    if name in ("export_text", "report", "selective_certificates", "to_sklearn"):
         return method()
+    if name == "to_dict":
+        return json.dumps(method(), allow_nan=False)
+    if name == "to_sql":
+        return method("rows")
     if name == "rules":
         rules = method(5)
         assert str(rules), "rules have no words"
@@ -162,7 +167,7 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
         return rules
     if name == "explain":
         return _explained(model, X)
-    if name in ("score", "certify", "margins"):
+    if name in ("score", "certify", "margins", "staged_loss"):
         return method(X, y)
     return method(X[:1] if name == "path" and isinstance(X, np.ndarray) and X.ndim else X)
 

@@ -167,7 +167,7 @@ def certify_ensemble(
     >>> for row, sample in zip(judged, model.estimators_samples_):
     ...     row[sample] = False
     >>> round(certify_ensemble(wrong, judged, method="ensemble_first_order").bound, 3)
-    0.436
+    0.472
     """
     if method not in OF_ENSEMBLES:
         raise ValueError(f"method must be one of {', '.join(OF_ENSEMBLES)}, got {method!r}")
@@ -189,7 +189,7 @@ def _tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
     out, shares = array_of("judged", judged), array_of("wrong", wrong)
     if out.ndim != 2 or 0 in out.shape or out.dtype != bool:
         raise ValueError(
-            f"judged must hold a row of True and False for each voter, got dtype {out.dtype} and shape "
+            f"judged must hold a row of booleans for each voter, got dtype {out.dtype} and shape "
             f"{out.shape}"
         )
     if shares.shape != out.shape or shares.dtype.kind not in "biuf":

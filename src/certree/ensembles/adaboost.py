@@ -11,13 +11,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fi
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from certree.arrays import Float64
 from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
 from certree.ensembles.trees import Trees
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
 from certree.explain.explanation import Explanation, scored_classes
+from certree.export.exports import Exports
+from certree.export.formula import Formula, Link
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
@@ -41,7 +43,9 @@ def _has_trees(model: "AdaBoostTreeClassifier") -> bool:
     return model.estimator is None
 
 
-class AdaBoostTreeClassifier(MetaEstimatorMixin, KeepsParameters, ClassifierMixin, BaseEstimator):
+class AdaBoostTreeClassifier(
+    Exports, MetaEstimatorMixin, KeepsParameters, ClassifierMixin, BaseEstimator
+):
     """AdaBoost with its bound on the training error, round by round.
 
     Two classes y = -1, 1, rows with weights D_1 of sum 1. In round t a learner h is fitted to the
@@ -429,6 +433,15 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, KeepsParameters, ClassifierMixi
             others[place, row] = -np.inf
             own = own - others.max(axis=0)
         return np.clip(own / self._votes[self._first :].sum(), -1.0, 1.0)
+
+    def _formula(self) -> Formula:
+        check_is_fitted(self)
+        if self.trees_ is None:
+            raise ValueError(f"exports take trees of certree, got estimator={self.estimator!r}")
+        # Half of the log odds, and half of log probabilities.
+        trees = [(tree, 2 * value) for tree, value in self.trees_.parts(self._first)]
+        link: Link = "logistic" if self.n_classes_ <= 2 else "softmax"
+        return self._formula_of(trees, "boosted", link, start=2 * self.start_)
 
     # -- inspection --------------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ from certree.ensembles.rounds import Rounds, Settings, started
 from certree.ensembles.stopping import JudgedRounds, best_rounds
 from certree.ensembles.trees import Trees
 from certree.explain.explanation import Explanation, Scale, scored_classes
+from certree.export.exports import Exports
+from certree.export.formula import Formula, Link
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.growing import MonotonicCst, Slopes, slopes_of
 from certree.progress import progress
@@ -65,7 +67,7 @@ def _constant(scores: Float64, n: int) -> Float64:
     return np.repeat(scores[:, None], n, axis=1)
 
 
-class BoostedTrees(KeepsParameters, BaseEstimator):
+class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
     """What boosted trees share, whatever the target is."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -242,11 +244,7 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
         if X_val is None:
             self.__dict__.pop("validation_score_", None)
             return
-        loss, rows, y = self._loss(), new_rows(self, X_val), self._targets(y_val)
-        check_consistent_length(rows, y)
-        loss.expect_domain(y)
-        losses = [loss.of_rows(y, scores).mean() for scores in self._staged(rows)]
-        self.validation_score_ = -np.array(losses)
+        self.validation_score_ = -self.staged_loss(X_val, y_val)
 
     # -- prediction --------------------------------------------------------------------------------
 
@@ -298,11 +296,40 @@ class BoostedTrees(KeepsParameters, BaseEstimator):
         """
         return map(self._answers, self._staged(new_rows(self, X)))
 
+    @abstractmethod
+    def _link(self) -> Link:
+        """From scores to what is predicted."""
+
+    def _formula(self) -> Formula:
+        check_is_fitted(self)
+        return self._formula_of(self.trees_.parts(), "boosted", self._link(), start=self.start_)
+
     # -- inspection --------------------------------------------------------------------------------
 
     @abstractmethod
     def _explained(self) -> tuple[list[Any], Scale]:
         """Names of the outputs of an explanation, and what it adds up."""
+
+    @reads_state
+    def staged_loss(self, X: ArrayLike, y: ArrayLike) -> Float64:
+        """Mean loss of some rows after each round.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        y : array-like of shape (n,)
+            Their classes, among those of the fit, or numbers.
+
+        Returns
+        -------
+        ndarray of shape (T,)
+            The loss that the rounds lower, of classes the log loss in nats.
+        """
+        loss, rows, known = self._loss(), new_rows(self, X), self._targets(y)
+        check_consistent_length(rows, known)
+        loss.expect_domain(known)
+        return np.array([loss.of_rows(known, scores).mean() for scores in self._staged(rows)])
 
     @reads_state
     def explain(self, X: ArrayLike) -> Explanation:
@@ -504,6 +531,9 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         shares: Float64 = softmax(scores, axis=0).T
         return shares
 
+    def _link(self) -> Link:
+        return "logistic" if self.n_classes_ <= 2 else "softmax"
+
     def _answers(self, scores: Float64) -> NDArray[Any]:
         if self.n_classes_ <= 2:
             best = (scores[0] > 0).astype(np.intp) if self.n_classes_ == 2 else 0
@@ -674,6 +704,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     def _targets(self, y: Any) -> NDArray[Any]:
         return np.asarray(column_or_1d(y), dtype=np.float64)
+
+    def _link(self) -> Link:
+        return "exp" if self._loss().is_log else "identity"
 
     def _explained(self) -> tuple[list[Any], Scale]:
         return ["prediction"], "raw score" if self._loss().is_log else "target"

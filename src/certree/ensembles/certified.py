@@ -268,7 +268,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
     >>> X, y = load_digits(return_X_y=True)
     >>> model = CertifiedForestClassifier(random_state=0).fit(X, y)
     >>> model.certificate_.method
-    'ensemble_tandem'
+    'ensemble_first_order'
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

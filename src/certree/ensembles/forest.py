@@ -29,6 +29,8 @@ from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, sh
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.trees import Trees
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
+from certree.export.exports import Exports
+from certree.export.formula import Formula
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower, GrownForest
@@ -53,7 +55,7 @@ _FEATURES = [COUNT, Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "l
 _AT_A_TIME = 10
 
 
-class Forest(KeepsParameters, BaseEstimator):
+class Forest(Exports, KeepsParameters, BaseEstimator):
     """What all forests share: how their trees grow, and what can be asked of them."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -97,6 +99,10 @@ class Forest(KeepsParameters, BaseEstimator):
         start = np.zeros((self.trees_.value.shape[1], len(rows)))
         total = self.trees_.add(start, rows, threads(self.n_jobs))
         return total.T / len(self.trees_)
+
+    def _rows_of_nodes(self) -> list[Float64] | None:
+        """Rows of the fit in the nodes of each tree, if they are kept."""
+        return None
 
     @reads_state
     def apply(self, X: ArrayLike) -> Int64:
@@ -190,6 +196,11 @@ class ForestClassifier(ClassifierMixin, Forest):
     @abstractmethod
     def _power(self) -> float:
         """What averaged shares are raised to."""
+
+    def _formula(self) -> Formula:
+        check_is_fitted(self)
+        parts, rows = self.trees_.parts(), self._rows_of_nodes()
+        return self._formula_of(parts, "forest", "shares", rows=rows, power=self._power)
 
     def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
         if self.n_classes_ == 2:  # only the second class has an output
@@ -439,6 +450,9 @@ class TreeForest(Forest):
         # As files hold them.
         self._rows = rows.astype(np.float32).astype(np.float64)
         self.trees_ = replace(trees, value=average_leaves(trees.left, self._rows, trees.value))
+
+    def _rows_of_nodes(self) -> list[Float64] | None:
+        return np.split(self._rows, self.trees_.root[1:])
 
     _judged_name: ClassVar[str]
     _classes: ClassVar[bool]
@@ -839,6 +853,11 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
 
     def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
         return parts_of_numbers(base, added)
+
+    def _formula(self) -> Formula:
+        check_is_fitted(self)
+        parts, rows = self.trees_.parts(), self._rows_of_nodes()
+        return self._formula_of(parts, "forest", "identity", rows=rows)
 
     @reads_state
     def predict(self, X: ArrayLike) -> Float64:

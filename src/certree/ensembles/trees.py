@@ -109,6 +109,10 @@ class Trees(OfColumns):
         )
         return tree, self.value[first:last]
 
+    def parts(self, first: int = 0) -> list[tuple[Tree, Float64]]:
+        """Trees from one on, each with its values."""
+        return [self.tree(number) for number in range(first, len(self))]
+
     def plus(self, others: "Trees") -> "Trees":
         """These trees, and behind them others."""
         columns, begin = _joined([self, others])

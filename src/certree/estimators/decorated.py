@@ -144,6 +144,12 @@ class DecoratedTree(TreeVoteEstimator):
     def _voting(self) -> Voting:
         return Voting("mean", _SMOOTHING)
 
+    def _leaf_values(self) -> Float64:
+        raise TypeError(
+            f"{type(self).__name__} has models in its leaves, and exports take leaves that predict "
+            "the same for all their rows"
+        )
+
     def _leaf_model(self) -> Any:
         model = self._default_leaf() if self.leaf_estimator is None else self.leaf_estimator
         expected = "classifier" if is_classifier(self) else "regressor"

@@ -19,6 +19,8 @@ from certree.explain.contributions import contributions
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.explain.path import ExplainedCell, Explainer
 from certree.explain.rules import Rules, rules_of, text_of
+from certree.export.exports import Exports
+from certree.export.formula import Formula, shares_with_labels
 from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.growing import GrowingRows, Slopes, slopes_of
 from certree.grow.partition import PARTITIONS, Partition, partition_of
@@ -49,7 +51,7 @@ def _leaves_predict_values(model: Any) -> bool:
     return not hasattr(model, "leaf_estimator")
 
 
-class TreeVoteEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
+class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMeta):
     """A tree grows, temperatures are chosen, its prunings vote.
 
     What the target is decides over `_summarise`; the method over `_candidates` and its temperatures.
@@ -458,6 +460,21 @@ class TreeVoteEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
         """What else is to be said of nodes."""
         return {}
 
+    @abstractmethod
+    def _leaf_values(self) -> Float64:
+        """What leaves of `tree_` predict, (m, K) or (m, 1); zeros elsewhere."""
+
+    def _formula(self) -> Formula:
+        check_is_fitted(self)
+        if getattr(self, "preprocessor_", None) is not None:
+            raise ValueError(
+                "exports read rows as the tree does, and here a preprocessor makes them: "
+                "fit the estimator behind it in a Pipeline"
+            )
+        rows = self.stats_.n.astype(np.float64)
+        tree = self.tree_, self._leaf_values()
+        return self._formula_of([tree], "tree", "identity", rows=[rows])
+
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -538,6 +555,13 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         # Path sums are right to a few units of rounding; a sum of exactly 1 costs nothing.
         return shares / shares.sum(axis=1, keepdims=True)
 
+    def _leaf_values(self) -> Float64:
+        leaves = np.flatnonzero(self.tree_.is_leaf)
+        values = np.zeros((self.tree_.n_nodes, self.n_classes_))
+        score = self.vote_.outcomes(leaves)[:, : self.n_classes_]
+        values[leaves] = shares_with_labels(score, self.vote_.label[leaves])
+        return values
+
 
 class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     """What the regressors share: a numeric target, its prediction and its spread."""
@@ -574,6 +598,10 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
             Predictions, in units of the target.
         """
         return self._outcomes(X)[:, 0]
+
+    def _leaf_values(self) -> Float64:
+        is_leaf = self.tree_.is_leaf[:, None]
+        return np.where(is_leaf, self.vote_.outcomes(np.arange(self.tree_.n_nodes)), 0.0)
 
     @available_if(_leaves_predict_values)
     @reads_state

@@ -1,21 +1,29 @@
 """Named data sets and files as tables of features and classes."""
 
+import gzip
+import io
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree.extras import needed
+from certree.files.places import expect_writable
+from certree.files.whole import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 DATA_VARIABLE = "CERTREE_DATA"
+# What stands for standard input and output where a file is expected.
+STANDARD_STREAM = "-"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,12 +134,13 @@ def _download(name: str, looked: str) -> Table:
 
 
 def read(path: str | os.PathLike[str]) -> "pa.Table":
-    """Read a CSV, Parquet or Arrow (Feather) file.
+    """Read a CSV, Parquet or Arrow (Feather) file, or CSV from standard input.
 
     Parameters
     ----------
     path : path
-        The file; its suffix says what it is.
+        The file; its suffix says what it is. ``.tsv`` is CSV with tabs, and both may be compressed:
+        ``.csv.gz``. ``-`` is standard input.
 
     Returns
     -------
@@ -148,25 +157,41 @@ def read(path: str | os.PathLike[str]) -> "pa.Table":
     """
     pa = needed("pyarrow", "files")
     file = Path(path)
-    if not file.is_file():
-        raise FileNotFoundError(f"no such file: {file}")
-    suffix = file.suffix.lower()
-    if suffix not in _READERS:
-        raise ValueError(f"expected a .csv, .parquet, .arrow or .feather file, got {file}")
+    suffix = ".csv"
+    if str(path) != STANDARD_STREAM:
+        if not file.is_file():
+            raise FileNotFoundError(f"no such file: {file}")
+        suffix = _suffix_of(file, _READERS, ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather")
     try:
         return _READERS[suffix](file)
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{file} could not be read as {suffix[1:]}: {error}") from error
+        raise ValueError(f"{_named(file)} could not be read as {suffix[1:]}: {error}") from error
 
 
-def _read_csv(file: Path) -> "pa.Table":
+def _suffix_of(file: Path, known: Iterable[str], expected: str) -> str:
+    """The suffix of a file, two of a compressed one."""
+    for suffix in known:
+        if file.name.lower().endswith(suffix):
+            return suffix
+    raise ValueError(f"expected a {expected} file, got {file}")
+
+
+def _named(file: Path) -> str:
+    return "standard input" if str(file) == STANDARD_STREAM else str(file)
+
+
+def _read_csv(file: Path, delimiter: str = ",") -> "pa.Table":
     csv = needed("pyarrow.csv", "files")
-    table = csv.read_csv(file, convert_options=csv.ConvertOptions(strings_can_be_null=True))
-    _expect_utf8(table, file)
+    table = csv.read_csv(
+        sys.stdin.buffer if str(file) == STANDARD_STREAM else file,
+        parse_options=csv.ParseOptions(delimiter=delimiter),
+        convert_options=csv.ConvertOptions(strings_can_be_null=True),
+    )
+    _expect_utf8(table, _named(file))
     return table
 
 
-def _expect_utf8(table: "pa.Table", file: Path) -> None:
+def _expect_utf8(table: "pa.Table", file: str) -> None:
     """Refuse bytes, which is what is read of words in another encoding."""
     wanted = f"{file} must be text in UTF-8, but"
     try:
@@ -195,13 +220,80 @@ def _without_index(table: "pa.Table") -> "pa.Table":
     return table.drop_columns([name for name in index if name in table.column_names])
 
 
+_read_tsv = partial(_read_csv, delimiter="\t")
 _READERS: dict[str, Callable[[Path], "pa.Table"]] = {
     ".csv": _read_csv,
+    ".csv.gz": _read_csv,
+    ".tsv": _read_tsv,
+    ".tsv.gz": _read_tsv,
     ".parquet": _read_parquet,
     ".pq": _read_parquet,
     ".arrow": _read_feather,
     ".feather": _read_feather,
 }
+
+
+def _write_csv(table: "pa.Table", file: IO[bytes], delimiter: str = ",") -> None:
+    csv = needed("pyarrow.csv", "files")
+    csv.write_csv(table, file, csv.WriteOptions(delimiter=delimiter))
+
+
+def _write_csv_gz(table: "pa.Table", file: BinaryIO) -> None:
+    # Without the time, so that the same table gives the same file.
+    with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as inner:
+        _write_csv(table, cast("IO[bytes]", inner))
+
+
+def _write_parquet(table: "pa.Table", file: BinaryIO) -> None:
+    needed("pyarrow.parquet", "files").write_table(table, file)
+
+
+_WRITERS: dict[str, Callable[["pa.Table", BinaryIO], None]] = {
+    ".csv": _write_csv,
+    ".csv.gz": _write_csv_gz,
+    ".tsv": partial(_write_csv, delimiter="\t"),
+    ".parquet": _write_parquet,
+}
+
+
+def expect_table_place(path: str | os.PathLike[str] | None) -> None:
+    """Say why a table could not be written, while nothing has been computed yet.
+
+    Parameters
+    ----------
+    path : path or None
+        Where it will go; None and ``-``: standard output.
+
+    Raises
+    ------
+    OSError
+        As `expect_writable`.
+    ValueError
+        If the suffix is none of ``.csv``, ``.csv.gz``, ``.tsv`` and ``.parquet``.
+    """
+    if path is not None and str(path) != STANDARD_STREAM:
+        expect_writable(path)
+        _suffix_of(Path(path), _WRITERS, ".csv, .csv.gz, .tsv or .parquet")
+
+
+def write(table: "pa.Table", path: str | os.PathLike[str] | None) -> None:
+    """Write a table to a file, whole or not at all, or as CSV to standard output.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The table.
+    path : path or None
+        The file, whose suffix says what it is; see `expect_table_place`.
+    """
+    expect_table_place(path)
+    if path is None or str(path) == STANDARD_STREAM:
+        content = io.BytesIO()
+        _write_csv(table, content)
+        sys.stdout.write(content.getvalue().decode())
+        return
+    put = _WRITERS[_suffix_of(Path(path), _WRITERS, "")]
+    write_whole(path, lambda file: put(table, file))
 
 
 def split_target(columns: "pa.Table", target: str | None) -> Table:

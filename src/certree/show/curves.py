@@ -1,7 +1,7 @@
 """Pictures of the tables of the experiments."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,31 +10,35 @@ from certree.experiments.protocol import EXPANDED, PRUNING
 from certree.experiments.rates import Rate, shrinking
 from certree.experiments.table2 import Line
 from certree.extras import needed
+from certree.show.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    Figure,
+    new_figure,
+    styled,
+)
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-# Colours that colour-blind readers tell apart (Okabe and Ito), one per method in every picture.
+# One per method in every picture.
 COLOURS = {
-    PRUNING: "#000000",
-    "SN-pruning": "#E69F00",
-    "PAC-Bayes joint": "#0072B2",
-    "PAC-Bayes error-first": "#56B4E9",
-    "HS-vote": "#CC79A7",
-    "unpruned": "#999999",
-    "Gibbs": "#009E73",
-    "(1) square root": "#E69F00",
-    "(2) spatially adaptive": "#0072B2",
-    "(2) as printed": "#999999",
-    "decorated": "#009E73",
+    PRUNING: BLACK,
+    "SN-pruning": ORANGE,
+    "PAC-Bayes joint": BLUE,
+    "PAC-Bayes error-first": SKY,
+    "HS-vote": PURPLE,
+    "unpruned": GREY,
+    "Gibbs": GREEN,
+    "(1) square root": ORANGE,
+    "(2) spatially adaptive": BLUE,
+    "(2) as printed": GREY,
+    "decorated": GREEN,
 }
 _RATIOS = ("SN-pruning", "PAC-Bayes joint", "PAC-Bayes error-first", "HS-vote")
 _CURVES = (PRUNING, "SN-pruning", "PAC-Bayes joint", "HS-vote", "unpruned")
-
-
-def _figure(size: tuple[float, float]) -> "Figure":
-    empty: Figure = needed("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
-    return empty
 
 
 def _mark(**style: Any) -> Any:
@@ -42,7 +46,8 @@ def _mark(**style: Any) -> Any:
     return needed("matplotlib.lines", "plot").Line2D([], [], **style)
 
 
-def plot_table2(table: Sequence[Line]) -> "Figure":
+@styled
+def plot_table2(table: Sequence[Line]) -> Figure:
     """Draw the ratios of Table 2: filled marks with error bars are ours, open ones the paper's.
 
     Parameters
@@ -57,7 +62,7 @@ def plot_table2(table: Sequence[Line]) -> "Figure":
     partitions = [p for p in dict.fromkeys(line.partition for line in table) if p != EXPANDED]
     datasets = list(dict.fromkeys(line.dataset for line in table))
     size = (3.2 + 3.4 * len(partitions), 1.6 + 0.55 * len(datasets))
-    figure = _figure(size)
+    figure = new_figure(size)
     axes = figure.subplots(1, len(partitions), sharey=True, sharex=True, squeeze=False)[0]
     for ax, partition in zip(axes, partitions, strict=True):
         ax.axvline(1, color=COLOURS[PRUNING], linewidth=1)
@@ -99,7 +104,8 @@ def _draw_ratios(ax: Any, line: Line, row: int) -> None:
             ax.plot(paper, y, "o", markerfacecolor="none", **style)
 
 
-def plot_figure2(curves: Sequence[Curve]) -> "Figure":
+@styled
+def plot_figure2(curves: Sequence[Curve]) -> Figure:
     """Draw error against training rows, with bands of one standard error.
 
     Parameters
@@ -114,7 +120,7 @@ def plot_figure2(curves: Sequence[Curve]) -> "Figure":
     partitions = [p for p in dict.fromkeys(curve.partition for curve in curves) if p != EXPANDED]
     datasets = list(dict.fromkeys(curve.dataset for curve in curves))
     size = (1 + 2.9 * len(datasets), 0.9 + 2.5 * len(partitions))
-    figure = _figure(size)
+    figure = new_figure(size)
     axes = figure.subplots(len(partitions), len(datasets), squeeze=False, sharex="col")
     for curve in curves:
         if curve.partition not in partitions or curve.method not in _CURVES:
@@ -135,7 +141,8 @@ def plot_figure2(curves: Sequence[Curve]) -> "Figure":
     return figure
 
 
-def plot_rates(rates: Sequence[Rate]) -> "Figure":
+@styled
+def plot_rates(rates: Sequence[Rate]) -> Figure:
     """Draw excess error against training rows, both in logarithms, beside the rates of the theory.
 
     Bars are standard errors. Dotted lines fall at the theory's rate, through the middle of the sizes
@@ -153,7 +160,7 @@ def plot_rates(rates: Sequence[Rate]) -> "Figure":
     dimensions = list(dict.fromkeys(rate.dimension for rate in rates))
     boundaries = list(dict.fromkeys(rate.boundary for rate in rates))
     size = (0.8 + 4.2 * len(boundaries), 0.9 + 3.4 * len(dimensions))
-    figure = _figure(size)
+    figure = new_figure(size)
     axes = figure.subplots(
         len(dimensions), len(boundaries), squeeze=False, sharex=True, sharey="row"
     )

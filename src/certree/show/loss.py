@@ -1,23 +1,30 @@
 """The loss of boosted trees, round by round."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from certree.ensembles.boosting import BoostedTrees
-from certree.extras import needed
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from certree.show.style import BLUE, VERMILLION, Figure, axes_of, styled
+from certree.signatures import checked
 
 
-def plot_loss(model: BoostedTrees, ax: Any = None) -> "Figure":
-    """Draw the loss of the evaluation set after each round of boosting.
+@styled
+@checked
+def plot_loss(
+    model: BoostedTrees, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None
+) -> Figure:
+    """Draw the loss after each round of boosting, that of some rows or of the evaluation set.
 
     Parameters
     ----------
     model : BoostedTreesClassifier or BoostedTreesRegressor
-        Fitted with ``X_val`` and ``y_val``.
+        Fitted.
+    X : array-like of shape (n, p), or None
+        Rows; None: the evaluation set of the fit, ``X_val`` and ``y_val``.
+    y : array-like of shape (n,), or None
+        Their classes or numbers.
     ax : matplotlib Axes or None
         Where to draw; None: on a new figure.
 
@@ -28,28 +35,30 @@ def plot_loss(model: BoostedTrees, ax: Any = None) -> "Figure":
     Raises
     ------
     ValueError
-        If the model was fitted without an evaluation set.
+        If there are no rows, and the model was fitted without an evaluation set.
     """
-    scores = getattr(model, "validation_score_", None)
-    if scores is None:
+    if (X is None) != (y is None):
+        raise ValueError("X and y must be given together")
+    if X is not None and y is not None:
+        losses, of = model.staged_loss(X, y), f"{len(np.asarray(y)):,} rows"
+    elif hasattr(model, "validation_score_"):
+        losses, of = -np.asarray(model.validation_score_), "the evaluation set"
+    else:
         raise ValueError(
-            "the model was fitted without X_val and y_val, so there is no loss to draw"
+            "the model was fitted without X_val and y_val, so there is no loss to draw: give X and y"
         )
-    if ax is None:
-        figure = needed("matplotlib.figure", "plot").Figure(figsize=(6.4, 4), layout="constrained")
-        ax = figure.add_subplot()
-    rounds, losses = np.arange(1, len(scores) + 1), -np.asarray(scores)
+    rounds, ax = np.arange(1, len(losses) + 1), axes_of(ax)
     best = int(losses.argmin())
-    ax.plot(rounds, losses, color="#0072B2")
-    ax.plot(rounds[best], losses[best], "o", color="#D55E00")
+    ax.plot(rounds, losses, color=BLUE)
+    ax.plot(rounds[best], losses[best], "o", color=VERMILLION)
     ax.set_xscale("log")
+    ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_xlabel("rounds")
-    ax.set_ylabel("loss on the evaluation set")
+    ax.set_ylabel(f"loss on {of}")
     beyond = losses[-1] / losses[best] - 1 if losses[best] > 0 else 0.0
     ax.set_title(
-        f"The loss is smallest after {rounds[best]} of {len(rounds)} rounds, "
+        f"The loss is smallest after {rounds[best]} of {len(rounds):,} rounds, "
         f"{beyond:.1%} larger at the end"
     )
-    ax.spines[["top", "right"]].set_visible(False)
     drawn: Figure = ax.figure
     return drawn

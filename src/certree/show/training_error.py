@@ -1,17 +1,15 @@
 """The training error of AdaBoost and its bound, round by round."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
-from certree.extras import needed
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from certree.show.style import BLUE, VERMILLION, Figure, axes_of, styled
 
 
-def plot_adaboost(model: AdaBoostTreeClassifier, ax: Any = None) -> "Figure":
+@styled
+def plot_adaboost(model: AdaBoostTreeClassifier, ax: Any = None) -> Figure:
     """Draw the training error of AdaBoost after each round, and its bound.
 
     Parameters
@@ -25,22 +23,19 @@ def plot_adaboost(model: AdaBoostTreeClassifier, ax: Any = None) -> "Figure":
     -------
     matplotlib Figure
     """
-    if ax is None:
-        figure = needed("matplotlib.figure", "plot").Figure(figsize=(6.4, 4), layout="constrained")
-        ax = figure.add_subplot()
+    ax = axes_of(ax)
     bounds, errors = model.error_bounds_, model.training_errors_
     rounds = np.arange(1, len(bounds) + 1)
     for values, color, words in (
-        (bounds, "#D55E00", "bound: product of Z"),
-        (errors, "#0072B2", "training error"),
+        (bounds, VERMILLION, "bound: product of Z"),
+        (errors, BLUE, "training error"),
     ):
         # A single round has no line, and what falls to 0 has a mark.
         ax.plot(rounds, values, color=color, label=words, marker="o", markevery=[len(rounds) - 1])
     ax.set_ylim(bottom=0)
     ax.set_xlabel("rounds")
     ax.set_ylabel("share of the rows")
-    ax.legend(frameon=False)
+    ax.legend()
     ax.set_title(f"Training error {errors[-1]:.3g}, bounded by {bounds[-1]:.3g}")
-    ax.spines[["top", "right"]].set_visible(False)
     drawn: Figure = ax.figure
     return drawn

@@ -1,120 +1,214 @@
-"""A picture of a tree with the shares of its cells."""
+"""A picture of a tree, from left to right: rules, rows, and what is predicted in its cells."""
 
-from collections.abc import Callable
-from reprlib import repr as shortened
-from typing import TYPE_CHECKING, Any
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from certree.explain.path import Branch, ExplainedCell
+from certree.arrays import Float64
+from certree.explain.path import Branch
 from certree.extras import needed
-from certree.fitted import state_of
+from certree.rows.training import names_of_features
+from certree.show.cells import Cells, cells_of
+from certree.show.style import (
+    CLASSES,
+    DIVERGING,
+    FAINT,
+    INK,
+    SEQUENTIAL,
+    SMALL,
+    WIDE,
+    Figure,
+    letters,
+    new_figure,
+    styled,
+)
+from certree.show.words import counted, percent
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+# Inches: of a line of words, between nodes, of a box, and at most from one level to the next.
+_LINE, _GAP, _BOX, _STEP = 0.15, 0.07, 0.12, 1.25
+# All levels take at most so much of the width; the words of the last one have the rest.
+_LEVELS = 0.62
+# Width of the thickest line (points), that of all rows.
+_THICK = 4.5
 
-    from certree.estimators.tree_vote import TreeVoteEstimator
 
+@styled
+def plot_tree(
+    model: Any,
+    max_leaves: int = 8,
+    ax: Any = None,
+    *,
+    number: int = 0,
+    X: ArrayLike | None = None,
+) -> Figure:
+    """Draw the part of a tree that matters most to what is predicted, from left to right.
 
-def plot_tree(model: "TreeVoteEstimator", max_leaves: int = 8) -> "Figure":
-    """Draw the part of a fitted model's tree that matters most to the vote.
-
-    A box is coloured by the class or the number that its cell predicts, the more strongly the larger
-    the share of the vote that the cell has; dashed boxes are split further.
+    A box is coloured by what the model predicts there: of two classes by the probability of the second,
+    of more by the likeliest, numbers from low to high. A line is as wide as its rows are many. Behind
+    each rule stand prediction and rows, and how many more cells a box hides that is split further.
 
     Parameters
     ----------
-    model : fitted estimator of certree
+    model : fitted estimator of certree with a tree
         The model.
-    max_leaves : int
-        At most so many leaves are shown.
+    max_leaves : int, default=8
+        At most so many leaves are shown: boxes are opened in the order of their rows times the
+        probability that a pruning splits them.
+    ax : matplotlib Axes or None
+        Where to draw; None: on a new figure, 11 inches wide and as high as it takes.
+    number : int, default=0
+        Which tree of an ensemble.
+    X : array-like of shape (n, p), or None
+        The rows that are counted in the cells; None: those of the fit, which ensembles do not keep.
 
     Returns
     -------
     matplotlib Figure
+
+    Raises
+    ------
+    TypeError
+        If the model has no tree of certree.
+    ValueError
+        If `max_leaves` is below 1, there is no such tree, or an ensemble comes without `X`.
     """
-    if not hasattr(model, "_explainer"):
-        raise TypeError(
-            f"model must be an estimator of certree with a tree, got {shortened(model)}"
-        )
-    model = state_of(model)
-    root = model._explainer().shown(max_leaves)
-    places: dict[int, tuple[float, int]] = {}
-    n_leaves = _place(root, places)
-    depth = max(level for _, level in places.values())
-    # Neighbours must not cover each other: some 0.06 inches for each letter of the longest rule.
-    width = max(1.75, 0.3 + 0.06 * max(len(cell.rule) for cell in _cells(root)))
-    size = (1.2 + width * n_leaves, 1.1 + 1.15 * depth)
-    figure: Figure = needed("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
-    ax = figure.subplots()
+    cells = cells_of(model, number, X)
+    root = cells.shown(max_leaves)
+    width = WIDE if ax is None else ax.get_window_extent().width / ax.figure.dpi
+    placed = _placed(root, width - 0.2)
+    height = placed[-1].bottom
+    if ax is None:
+        ax = new_figure((width, height + 0.55)).add_subplot()
     ax.set_axis_off()
-    ax.set_xlim(-0.6, n_leaves - 0.4)
-    ax.set_ylim(-depth - 0.5, 0.5)
-    colour_of = _colours(model, root)
-    stack = [root]
+    ax.set_xlim(0, width - 0.2)
+    ax.set_ylim(height, 0)
+    ax.set_title(_title(model, cells, root, number), parse_math=False)
+    colour_of = _colours(cells, [node.branch.cell.node for node in placed])
+    nodes = {node.branch.cell.node: node for node in placed}
+    for node in placed:
+        _draw_lines(ax, node, nodes, cells)
+    for node in placed:
+        _draw_box(ax, node, cells, colour_of(node.branch.cell.node))
+    drawn: Figure = ax.figure
+    return drawn
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Node:
+    """A node with its place (inches from the left and the top) and its words, line by line."""
+
+    branch: Branch
+    x: float
+    y: float
+    bottom: float
+    rule: list[str]
+
+
+def _placed(root: Branch, width: float) -> list[_Node]:
+    """All nodes from top to bottom, each between those on its two sides.
+
+    So no line crosses words: what lies to the right of a node belongs to other rows.
+    """
+    order = list(_in_order(root))
+    depth = max(level for _, level in order)
+    step = min(_STEP, _LEVELS * width / max(depth, 1))
+    placed: list[_Node] = []
+    top = 0.0
+    for branch, level in order:
+        x = _BOX + level * step
+        # Names may be longer than any line.
+        rule = textwrap.shorten(branch.cell.rule, 400, placeholder=" ...")
+        lines = textwrap.wrap(rule, letters(width - x - 0.2, SMALL)) or [""]
+        high = _LINE * (len(lines) + 1)
+        placed.append(_Node(branch, x, top + high / 2, top + high, lines))
+        top += high + _GAP
+    return placed
+
+
+def _in_order(root: Branch) -> Iterator[tuple[Branch, int]]:
+    """Nodes with their levels: what is to the left, the node itself, what is to the right."""
+    stack: list[tuple[Branch, int, bool]] = [(root, 0, False)]
     while stack:
-        branch = stack.pop()
-        stack.extend(branch.children)
-        _draw_branch(ax, branch, places, colour_of(branch.cell.label))
-    return figure
+        branch, level, is_open = stack.pop()
+        if is_open or not branch.children:
+            yield branch, level
+            continue
+        left, right = branch.children
+        stack += [(right, level + 1, False), (branch, level, True), (left, level + 1, False)]
 
 
-def _colours(model: "TreeVoteEstimator", root: Branch) -> Callable[[Any], Any]:
-    """The colour of what a cell predicts: one for each class, or a scale of numbers."""
-    colormaps = needed("matplotlib", "plot").colormaps
-    if hasattr(model, "classes_"):
-        palette = colormaps["tab10"](range(10))
-        labels = [str(label) for label in model.classes_]
-        return lambda label: palette[labels.index(str(label)) % 10, :3]
-    numbers = [cell.label for cell in _cells(root)]
-    scale = needed("matplotlib.colors", "plot").Normalize(min(numbers), max(numbers))
-    return lambda label: colormaps["viridis"](float(scale(label)))[:3]
+def _draw_lines(ax: Any, node: _Node, nodes: dict[int, _Node], cells: Cells) -> None:
+    rows = cells.explainer.rows
+    for child in node.branch.children:
+        to = nodes[child.cell.node]
+        share = child.cell.rows / rows[0] if rows[0] > 0 else 0.0
+        line = {"color": "0.65", "zorder": 1, "solid_joinstyle": "miter"}
+        ax.plot([node.x, node.x, to.x], [node.y, to.y, to.y], lw=0.6 + _THICK * share, **line)
 
 
-def _cells(root: Branch) -> list[ExplainedCell]:
-    return [root.cell, *(cell for child in root.children for cell in _cells(child))]
+def _draw_box(ax: Any, node: _Node, cells: Cells, colour: Any) -> None:
+    rectangle = needed("matplotlib.patches", "plot").Rectangle
+    corner = (node.x - _BOX / 2, node.y - _BOX / 2)
+    branch, number = node.branch, node.branch.cell.node
+    line = "--" if branch.hidden else "-"
+    box = rectangle(corner, _BOX, _BOX, facecolor=colour, edgecolor=INK, lw=0.7, ls=line, zorder=3)
+    ax.add_patch(box)
+    # A dollar sign in a name is a dollar sign.
+    style = {"fontsize": SMALL, "parse_math": False, "zorder": 2}
+    x = node.x + 0.8 * _BOX
+    # Rules above the line that leads to the children, predictions below.
+    rule = ax.text(x, node.y, "\n".join(node.rule), va="bottom", linespacing=1.25, **style)
+    rule.set_gid("rule")
+    said = f"{cells.words(number)} · {counted(branch.cell.rows, 'row')}"
+    bold = ax.text(x, node.y, said, va="top", weight="bold", **style)
+    bold.set_gid("prediction")
+    if branch.hidden:
+        beside = {"xycoords": bold, "xy": (1, 1), "va": "top", "color": FAINT}
+        ax.annotate(f"  {counted(cells.leaves_below[number], 'cell')} inside", **beside, **style)
 
 
-def _place(root: Branch, places: dict[int, tuple[float, int]]) -> int:
-    """Leaves side by side, every other node above the middle of its children; counts the leaves."""
-    n_leaves = 0
-    stack = [(root, 0, False)]
-    while stack:
-        branch, level, placed_below = stack.pop()
-        if not branch.children:
-            places[branch.cell.node] = (float(n_leaves), level)
-            n_leaves += 1
-        elif placed_below:
-            x = float(np.mean([places[child.cell.node][0] for child in branch.children]))
-            places[branch.cell.node] = (x, level)
-        else:
-            stack.append((branch, level, True))
-            stack.extend((child, level + 1, False) for child in reversed(branch.children))
-    return n_leaves
+def _colours(cells: Cells, nodes: list[int]) -> Callable[[int], Any]:
+    """The colour of what a node predicts."""
+    colors = needed("matplotlib.colors", "plot")
+    said = cells.said
+    if cells.outputs is not None and said.shape[1] > 2:
+        return lambda node: _mixed(colors, said[node])
+    if cells.scale == "target":
+        values = said[nodes, -1]
+        scale = colors.Normalize(values.min(), values.max())
+        colormap = needed("matplotlib", "plot").colormaps[SEQUENTIAL]
+        return lambda node: colormap(float(scale(said[node, -1])))
+    diverging = colors.LinearSegmentedColormap.from_list("diverging", DIVERGING)
+    if cells.scale == "probability":
+        return lambda node: diverging(float(said[node, -1]))
+    largest = float(np.abs(said[nodes]).max()) or 1.0
+    return lambda node: diverging(0.5 + 0.5 * float(said[node, -1]) / largest)
 
 
-def _draw_branch(
-    ax: Any, branch: Branch, places: dict[int, tuple[float, int]], colour: Any
-) -> None:
-    x, level = places[branch.cell.node]
-    for child in branch.children:
-        below, _ = places[child.cell.node]
-        ax.plot([x, below], [-level, -level - 1], color="0.6", linewidth=1, zorder=1)
-    cell = branch.cell
-    strength = 0.12 + 0.68 * min(cell.share, 1.0)
-    ax.text(
-        x,
-        -level,
-        f"{cell.rule}\n{cell.rows:g} rows: {cell.prediction}\n{100 * cell.share:.1f} % of the vote",
-        ha="center",
-        va="center",
-        fontsize=7.5,
-        parse_math=False,  # a dollar sign in a name is a dollar sign
-        zorder=2,
-        bbox={
-            "boxstyle": "round",
-            "facecolor": (1 - strength) + strength * np.array(colour),
-            "edgecolor": "0.3",
-            "linestyle": "--" if branch.hidden else "-",
-        },
-    )
+def _mixed(colors: Any, said: Float64) -> Any:
+    """The colour of the leading class, the paler the less it leads."""
+    leader = int(said.argmax())
+    colour = np.array(colors.to_rgb(CLASSES[leader % len(CLASSES)]))
+    strength = 0.25 + 0.75 * min(max(float(said[leader]), 0.0), 1.0)
+    return 1 - strength * (1 - colour)
+
+
+def _title(model: Any, cells: Cells, root: Branch, number: int) -> str:
+    n_leaves = cells.tree.n_leaves
+    n_shown = (1 + sum(1 for _ in _in_order(root))) // 2
+    part = f"{n_shown} of " * (n_shown < n_leaves) + counted(n_leaves, "cell")
+    if hasattr(model, "trees_"):
+        tree = f"Tree {number % len(model.trees_) + 1} of {len(model.trees_):,}"
+        if not root.children:
+            return f"{tree} asks nothing"
+        return f"{tree} asks for {names_of_features(model)[cells.tree.feature[0]]} first · {part}"
+    importances = model.feature_importances_
+    first = int(importances.argmax())
+    if not root.children or not importances[first] > 0:
+        return f"Nothing tells the rows apart · {part}"
+    name = names_of_features(model)[first]
+    return f"{name} decides most: {percent(importances[first])} of what all splits tell · {part}"

@@ -1,0 +1,262 @@
+"""Fitting a model to a table."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+
+from certree.cli.app import MODELS, Jobs, Quiet, command, say
+from certree.cli.rows import RowsFile, Target
+from certree.ensembles import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    CertifiedForestClassifier,
+    TreeForestClassifier,
+    TreeForestRegressor,
+    Trees,
+)
+from certree.estimators import (
+    CertifiedTreeClassifier,
+    HelmboldSchapireTreeClassifier,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+)
+from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.files import models, tables
+from certree.files.places import expect_writable
+from certree.naive_bayes import NaiveBayesClassifier
+from certree.show.page.judged import Judged
+from certree.show.page.scores import scores_of
+
+# A target of so many numbers is seldom a class, and scikit-learn's regressors are what others mean.
+_MOST_NUMBERED_CLASSES = 20
+# Of a mixture, those with the largest shares.
+_LAWS_SHOWN = 3
+# Of fewer rows none are held out.
+_FEW_ROWS = 20
+
+
+class ModelName(StrEnum):
+    """The estimators by their short names."""
+
+    tree = "tree"
+    pruned = "pruned"
+    certified = "certified"
+    boosted = "boosted"
+    forest = "forest"
+    certified_forest = "certified-forest"
+    helmbold_schapire = "helmbold-schapire"
+    naive_bayes = "naive-bayes"
+
+
+class Partition(StrEnum):
+    """The partitions by their names."""
+
+    cart = "cart"
+    kd = "kd"
+    dyadic = "dyadic"
+
+
+_CLASSIFIERS: dict[ModelName, Callable[..., Any]] = {
+    ModelName.tree: PACBayesTreeClassifier,
+    ModelName.pruned: PrunedTreeClassifier,
+    ModelName.certified: CertifiedTreeClassifier,
+    ModelName.boosted: BoostedTreesClassifier,
+    ModelName.forest: TreeForestClassifier,
+    ModelName.certified_forest: CertifiedForestClassifier,
+    ModelName.helmbold_schapire: HelmboldSchapireTreeClassifier,
+    ModelName.naive_bayes: NaiveBayesClassifier,
+}
+_REGRESSORS: dict[ModelName, Callable[..., Any]] = {
+    ModelName.tree: PACBayesTreeRegressor,
+    ModelName.pruned: PrunedTreeRegressor,
+    ModelName.boosted: BoostedTreesRegressor,
+    ModelName.forest: TreeForestRegressor,
+}
+
+
+@command(MODELS)
+def fit(
+    file: RowsFile,
+    target: Target,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            *("--output", "-o"),
+            metavar="MODEL",
+            help="Model file to write.",
+            show_default="FILE.certree",
+        ),
+    ] = None,
+    model_name: Annotated[
+        ModelName,
+        typer.Option("--model", metavar="NAME", help=f"What to fit: {', '.join(ModelName)}."),
+    ] = ModelName.tree,
+    regression: Annotated[
+        bool, typer.Option("--regression", help="The target is a number to predict.")
+    ] = False,
+    classification: Annotated[
+        bool, typer.Option("--classification", help="Each number of the target is a class.")
+    ] = False,
+    test_size: Annotated[
+        float,
+        typer.Option(metavar="SHARE", help="Share of the rows that judge a first fit; 0: none."),
+    ] = 0.2,
+    partition: Annotated[
+        Partition | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"How a single tree is grown: {', '.join(Partition)}.",
+            show_default="cart",
+        ),
+    ] = None,
+    grow_size: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of the rows that grow a certified tree.",
+            show_default="0.35",
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Probability with which a certificate may fail.",
+            show_default="0.05",
+        ),
+    ] = None,
+    no_row_hashes: Annotated[
+        bool,
+        typer.Option(
+            "--no-row-hashes",
+            help="Leave out of the file the hashes of rows by which certify refuses them.",
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Random state.")] = 0,
+    jobs: Jobs = -1,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a model to a table, say how well it does, and write it to a file.
+
+    The scores are those of a first fit to four fifths of the rows, on the rest; what is written is
+    fitted to all of them.
+    """
+    if regression and classification:
+        raise ValueError("expected one of --regression and --classification, got both")
+    if not 0 <= test_size < 1:
+        raise ValueError(f"--test-size must lie in [0, 1), got {test_size}")
+    place = _place(file) if output is None else output
+    expect_writable(place)
+    options = {"partition": partition, "grow_size": grow_size, "delta": delta}
+    model = _unfitted(model_name, regression, options)
+    known = model.get_params(deep=False)
+    general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
+    model.set_params(**{name: value for name, value in general.items() if name in known})
+    table = tables.split_target(tables.read(file), target)
+    if not classification:
+        _expect_target(table.y, f"column {target!r} of {file}", regression)
+    model.set_params(categorical_features=table.categorical)
+    held_out = _held_out(model, table, test_size, seed)
+    begun = time.perf_counter()
+    model.fit(table.X, table.y)
+    seconds = time.perf_counter() - begun
+    model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    models.save(model, place, row_hashes=not no_row_hashes)
+    say(f"{len(table.X):,} rows, {table.X.shape[1]} features{_classes(model)}; {_learned(model)}")
+    if held_out:
+        say(held_out)
+    megabytes = place.stat().st_size / 1e6
+    say(f"fitted in {seconds:.2g} s, written to {place} ({megabytes:.2g} MB)")
+    if hasattr(model, "certificate_"):
+        say(str(model.certificate_))
+    say(f"next: certree predict {place} NEW.csv")
+
+
+def _place(file: Path) -> Path:
+    if str(file) == tables.STANDARD_STREAM:
+        raise ValueError("expected --output for a table from standard input")
+    return Path(f"{file.name.split('.')[0]}.certree")
+
+
+def _held_out(model: Any, table: tables.Table, share: float, seed: int) -> str:
+    """How well a fit to a part of the rows does on the others."""
+    n = len(table.X)
+    if share == 0 or n < _FEW_ROWS:
+        return ""
+    order = np.random.default_rng(seed).permutation(n)
+    judging, growing = np.split(order, [round(share * n)])
+    y: NDArray[Any] = np.asarray(table.y)
+    first = clone(model).fit(table.X[growing], y[growing])
+    scores = scores_of(Judged.of(first, table.X[judging], y[judging]))
+    return f"held out {len(judging):,} rows from a first fit: {', '.join(map(str, scores))}"
+
+
+def _expect_target(y: Any, name: str, regression: bool) -> None:
+    """Ask whether a number or a class is meant where the column does not tell."""
+    if regression and y.dtype.kind not in "biuf":
+        words = {"M": "dates", "m": "time spans"}.get(y.dtype.kind, "strings")
+        example = f", such as {str(y[0])!r}" if len(y) else ""
+        raise ValueError(
+            f"--regression takes a target of numbers, but {name} holds {words}{example}"
+        )
+    if not regression and y.dtype.kind in "iuf":
+        n_values = len(np.unique(y))
+        if n_values > _MOST_NUMBERED_CLASSES:
+            raise ValueError(
+                f"{name} holds {n_values} different numbers: expected --regression if it is a "
+                "number to predict, or --classification if each is a class"
+            )
+
+
+def _unfitted(name: ModelName, regression: bool, options: dict[str, Any]) -> Any:
+    if regression and name not in _REGRESSORS:
+        raise ValueError(f"{name} predicts classes, not numbers: --regression is not for it")
+    estimator = (_REGRESSORS if regression else _CLASSIFIERS)[name]
+    known = estimator().get_params(deep=False)
+    given = {option: value for option, value in options.items() if value is not None}
+    for option in given:
+        if option not in known:
+            flag = option.replace("_", "-")
+            raise ValueError(f"--{flag} is not for --model {name}")
+    return estimator(**{key: getattr(value, "value", value) for key, value in given.items()})
+
+
+def _classes(model: Any) -> str:
+    return f", {len(model.classes_)} classes" if is_classifier(model) else ""
+
+
+def _learned(model: Any) -> str:
+    """What the fit has made, in a few words."""
+    if isinstance(model, NaiveBayesClassifier):
+        kinds = Counter(density.kind for density in model.densities_)
+        densities = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+        return f"densities: {densities}; power {model.power_:.3g}"
+    if isinstance(model, TreeVoteEstimator):
+        return f"tree of {model.get_n_leaves()} leaves; {'; '.join(_laws(model))}"
+    trees: Trees = model.trees_
+    return f"{len(trees):,} trees of {int(np.sum(trees.left < 0)):,} leaves"
+
+
+def _laws(model: TreeVoteEstimator) -> Iterator[str]:
+    """The temperatures of each law and, if there are several, its share."""
+    if getattr(model, "certificate_", None) and np.isin(model.weights_.weight, (0, 1)).all():
+        yield f"one pruning of {model.weights_.expected_leaves:.0f} leaves predicts"
+        return
+    columns = np.broadcast_arrays(model.shares_, *model.temperatures_.values())
+    laws = [*zip(model.laws_, *columns, strict=True)]
+    for family, share, *values in sorted(laws, key=lambda law: -law[1])[:_LAWS_SHOWN]:
+        named = zip(model.temperatures_, values, strict=True)
+        text = ", ".join(f"{name} {value:.4g}" for name, value in named)
+        yield text if len(laws) == 1 else f"{share:.1%} with {text} ({family})"
+    if len(laws) > _LAWS_SHOWN:
+        yield f"{len(laws) - _LAWS_SHOWN} more with smaller shares"

@@ -1,0 +1,184 @@
+"""Seeing a model: rows explained, pictures, the page, and files for other programs."""
+
+import io
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import joblib
+import pyarrow as pa
+import typer
+
+from certree import show
+from certree.cli.app import ANSWERS, command, draw_to, expect_to_draw, say
+from certree.cli.rows import ModelFile, RowsFile, Target, read_judged_rows, read_rows
+from certree.files import models, tables
+from certree.files.places import expect_writable
+from certree.files.whole import write_whole
+
+OptionalRows = Annotated[
+    Path | None,
+    typer.Argument(metavar="[FILE]", help="Table of rows, where the picture is of some."),
+]
+OptionalTarget = Annotated[
+    str | None, typer.Option(help="Column with the class, or the number, where rows are judged.")
+]
+
+
+@command(ANSWERS)
+def explain(
+    model_file: ModelFile,
+    file: RowsFile,
+    row: Annotated[int, typer.Option(min=0, help="Which row is explained, counted from 0.")] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Table of the contributions to all rows to write."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw to this file (.png, .svg, .pdf).")] = None,
+) -> None:
+    """Say how much each feature adds to the prediction of a row."""
+    tables.expect_table_place(output)
+    expect_to_draw(plot)
+    model, X = read_rows(model_file, file)
+    if not hasattr(model, "explain"):
+        raise ValueError(f"{type(model).__name__} has no explanations")
+    if row >= len(X):
+        raise ValueError(f"--row must be below {len(X)}, the number of rows, got {row}")
+    say(str(model.explain(X[row : row + 1])))
+    if output is not None:
+        tables.write(pa.Table.from_pydict(_columns(model.explain(X))), output)
+    if plot is not None:
+        draw_to(plot, lambda: show.plot_explanation(model.explain(X[row : row + 1])))
+
+
+def _columns(explanation: Any) -> dict[str, Any]:
+    """Contributions to each output: a column for the base, and one for each feature."""
+    columns = {}
+    one = len(explanation.output_names) == 1
+    for k, output in enumerate(explanation.output_names):
+        of = "" if one else f"{output}: "
+        columns[f"{of}base"] = [explanation.base[k]] * len(explanation)
+        for j, name in enumerate(explanation.feature_names):
+            columns[f"{of}{name}"] = explanation.contributions[:, k, j]
+    return columns
+
+
+@command(ANSWERS)
+def report(
+    model_file: ModelFile,
+    file: RowsFile,
+    target: Target,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Page to write, one HTML file.")
+    ] = Path("report.html"),
+) -> None:
+    """Write a page about a model and how it does on the rows of a table."""
+    expect_writable(output)
+    model, X, truth = read_judged_rows(model_file, file, target)
+    show.report(model, X, truth, output)
+    say(f"written to {output}")
+
+
+class Picture(StrEnum):
+    """What may be drawn of a model."""
+
+    tree = "tree"
+    importance = "importance"
+    calibration = "calibration"
+    certificate = "certificate"
+    selective = "selective"
+    loss = "loss"
+
+
+# What is drawn of a model, of rows and of their target.
+_OF_MODEL: dict[Picture, Callable[[Any], Any]] = {
+    Picture.tree: show.plot_tree,
+    Picture.importance: show.plot_importance,
+    Picture.selective: show.plot_selective,
+}
+_OF_ROWS: dict[Picture, Callable[[Any, Any, Any], Any]] = {
+    Picture.calibration: show.plot_calibration,
+    Picture.certificate: show.plot_certificate,
+    Picture.loss: show.plot_loss,
+}
+
+
+@command(ANSWERS)
+def plot(
+    picture: Annotated[Picture, typer.Argument(metavar="WHAT", help=", ".join(Picture))],
+    model_file: ModelFile,
+    file: OptionalRows = None,
+    target: OptionalTarget = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Picture to write.", show_default="WHAT.png"),
+    ] = None,
+) -> None:
+    """Draw a model: its tree, importances, calibration, certificate or loss."""
+    place = Path(f"{picture}.png") if output is None else output
+    expect_to_draw(place)
+    if picture in _OF_MODEL:
+        model = models.load(model_file)
+        draw_to(place, lambda: _OF_MODEL[picture](model))
+    elif file is None or target is None:
+        raise ValueError(f"expected FILE and --target: the picture of {picture} is of rows")
+    else:
+        parts = read_judged_rows(model_file, file, target)
+        draw_to(place, lambda: _OF_ROWS[picture](*parts))
+    say(f"written to {place}")
+
+
+def _onnx(model: Any, _: str) -> bytes:
+    return bytes(model.to_onnx().SerializeToString())
+
+
+def _json(model: Any, _: str) -> bytes:
+    return json.dumps(model.to_dict(), allow_nan=False).encode()
+
+
+def _sql(model: Any, table: str) -> bytes:
+    return model.to_sql(table).encode() + b"\n"
+
+
+def _joblib(model: Any, _: str) -> bytes:
+    file = io.BytesIO()
+    joblib.dump(model.to_sklearn(), file)
+    return file.getvalue()
+
+
+_FORMATS: dict[str, Callable[[Any, str], bytes]] = {
+    ".onnx": _onnx,
+    ".sql": _sql,
+    ".json": _json,
+    ".joblib": _joblib,
+}
+
+
+@command(ANSWERS)
+def export(
+    model_file: ModelFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            *("--output", "-o"),
+            metavar="FILE",
+            help=f"{', '.join(_FORMATS)}: the last holds an estimator of scikit-learn.",
+        ),
+    ],
+    table: Annotated[
+        str, typer.Option(metavar="NAME", help="Table that a statement of SQL reads.")
+    ] = "rows",
+) -> None:
+    """Write a model for ONNX, SQL, JSON or scikit-learn."""
+    expect_writable(output)
+    write = _FORMATS.get(output.suffix.lower())
+    if write is None:
+        raise ValueError(f"expected a file {', '.join(_FORMATS)}, got {output}")
+    model = models.load(model_file)
+    if not hasattr(model, "to_dict"):
+        raise ValueError(f"{type(model).__name__} has no exports: its predictions are no tree's")
+    content = write(model, table)
+    write_whole(output, lambda file: file.write(content))
+    say(f"written to {output} ({len(content) / 1e6:.2g} MB)")

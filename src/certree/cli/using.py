@@ -1,0 +1,120 @@
+"""Asking a model about rows: what it predicts, how well it does, what holds of its error."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+from sklearn.base import is_classifier
+
+from certree.certificates import certify as certify_rows
+from certree.cli.app import MODELS, Delta, command, say
+from certree.cli.rows import ModelFile, RowsFile, Target, read_judged_rows, read_rows
+from certree.estimators.tree_vote import TreeVoteEstimator, TreeVoteRegressor
+from certree.files import models, tables
+from certree.files.places import expect_writable
+from certree.files.whole import write_whole
+from certree.rows.training import names_of_features
+from certree.show.page.judged import Judged
+from certree.show.page.scores import scores_of
+from certree.show.words import counted
+
+# Features that are named, and leaves that are shown.
+_FEATURES, _LEAVES = 12, 8
+
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Table to write: .csv, .csv.gz, .tsv, .parquet; else CSV is printed."
+    ),
+]
+
+
+class RepeatedRows(StrEnum):
+    """What may be said of rows that also occur among those of a fit."""
+
+    genuine = "genuine"
+
+
+@command(MODELS)
+def predict(model_file: ModelFile, file: RowsFile, output: Output = None) -> None:
+    """Predict every row of a table, with the probabilities of the classes.
+
+    A number is predicted, by a single tree, with its variance between the prunings and within their
+    leaves.
+    """
+    tables.expect_table_place(output)
+    model, X = read_rows(model_file, file)
+    beside: dict[str, Any] = {}
+    if is_classifier(model):
+        shares = model.predict_proba(X)
+        beside = {f"probability_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
+    elif isinstance(model, TreeVoteRegressor):
+        beside = dict(zip(("between", "within"), model.predict_spread(X).T, strict=True))
+    tables.write(pa.table({"prediction": pa.array(model.predict(X)), **beside}), output)
+
+
+@command(MODELS)
+def evaluate(
+    model_file: ModelFile,
+    file: RowsFile,
+    target: Target,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write the scores to this file.")
+    ] = None,
+) -> None:
+    """Score a model on the rows of a table, with 95 % intervals."""
+    expect_writable(json_file)
+    judged = Judged.of(*read_judged_rows(model_file, file, target))
+    scores = scores_of(judged)
+    say(f"{type(judged.model).__name__} on {counted(judged.n, 'row')}")
+    for score in scores:
+        say(str(score))
+    if judged.n_repeated:
+        say(f"{counted(judged.n_repeated, 'row')} also occur among those of the fit: too kind")
+    if json_file is not None:
+        content = {score.name: [score.value, score.low, score.high] for score in scores}
+        text = json.dumps({"rows": judged.n, **content}, indent=1) + "\n"
+        write_whole(json_file, lambda file: file.write(text.encode()))
+
+
+@command(MODELS)
+def certify(
+    model_file: ModelFile,
+    file: RowsFile,
+    target: Target,
+    delta: Delta = 0.05,
+    look: Annotated[
+        int | None,
+        typer.Option(min=1, help="Which look at rows that come in this is; each is paid for."),
+    ] = None,
+    repeats: Annotated[
+        RepeatedRows | None,
+        typer.Option(help="Say that rows which occur in the fit as well were drawn anew."),
+    ] = None,
+) -> None:
+    """Certify the error of a model by rows that were never used."""
+    model, X, truth = read_judged_rows(model_file, file, target)
+    if not is_classifier(model):
+        raise ValueError(f"{model_file} predicts numbers; only errors of classes are certified")
+    say(
+        str(certify_rows(model, X, truth, delta, look=look, repeats="genuine" if repeats else None))
+    )
+
+
+@command(MODELS)
+def info(model_file: ModelFile) -> None:
+    """Say what a model file holds."""
+    model = models.load(model_file)
+    names = list(names_of_features(model))
+    more = f" and {len(names) - _FEATURES} more" if len(names) > _FEATURES else ""
+    say(repr(model))
+    say(f"features: {', '.join(names[:_FEATURES])}{more}")
+    if is_classifier(model):
+        say(f"classes: {', '.join(map(str, model.classes_))}")
+    if hasattr(model, "certificate_"):
+        say(str(model.certificate_))
+    if isinstance(model, TreeVoteEstimator):
+        say(model.export_text(max_leaves=_LEAVES))

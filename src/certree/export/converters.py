@@ -1,0 +1,77 @@
+"""Converters for skl2onnx, with which whole pipelines become graphs of ONNX."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from certree.export.exports import Exports
+from certree.export.onnx_graph import OPSET, Graph, class_labels, write
+from certree.extras import needed
+
+_ML_OPSET = 3
+# Whether probabilities are dictionaries: skl2onnx adds the nodes that make them.
+_OF_CLASSIFIERS = {"zipmap": [True, False, "columns"], "nocl": [True, False]}
+
+
+def register_converters() -> None:
+    """Let skl2onnx convert pipelines that end with an estimator of certree.
+
+    The estimator takes one tensor of numbers, float32 or float64, as it does in `to_onnx`; a step
+    before it codes categories. As skl2onnx knows ``ai.onnx.ml`` up to version 3, sets of categories
+    become chains of comparisons.
+
+    Raises
+    ------
+    ImportError
+        If skl2onnx is not installed.
+    """
+    register = needed("skl2onnx", "onnx").update_registered_converter
+    for estimator in _leaves_of(Exports):
+        register(
+            estimator,
+            f"Certree{estimator.__name__}",
+            _set_shapes,
+            _convert,
+            options=_OF_CLASSIFIERS if issubclass(estimator, ClassifierMixin) else None,
+        )
+
+
+def _leaves_of(kind: type) -> list[type]:
+    """The classes of a kind that no other is derived from."""
+    below: list[type] = kind.__subclasses__()
+    return [leaf for one in below for leaf in _leaves_of(one)] if below else [kind]
+
+
+def _set_shapes(operator: Any) -> None:
+    """Tell skl2onnx what the outputs are."""
+    types = needed("skl2onnx.common.data_types", "onnx")
+    formula = operator.raw_operator._formula()
+    rows = operator.inputs[0].type
+    n = rows.shape[0] if rows.shape else None
+    number = (
+        types.DoubleTensorType
+        if isinstance(rows, types.DoubleTensorType)
+        else types.FloatTensorType
+    )
+    outputs = operator.outputs
+    if formula.classes is None:
+        outputs[0].type = number([n, 1])
+        return
+    kind = class_labels(formula).dtype.kind
+    label = {"i": types.Int64TensorType, "f": types.DoubleTensorType, "O": types.StringTensorType}[
+        kind
+    ]
+    outputs[0].type, outputs[1].type = label([n]), number([n, len(formula.classes)])
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Write the nodes of an estimator into the graph of a pipeline."""
+    types = needed("skl2onnx.common.data_types", "onnx")
+    rows = operator.inputs[0]
+    dtype = np.float64 if isinstance(rows.type, types.DoubleTensorType) else np.float32
+    graph = Graph(scope.get_unique_operator_name("certree"), np.dtype(dtype), ml_opset=_ML_OPSET)
+    write(graph, operator.raw_operator._formula(), rows.full_name, operator.output_full_names)
+    container.nodes.extend(graph.nodes)
+    container.initializers.extend(graph.constants)
+    container.node_domain_version_pair_sets |= {("", OPSET), ("ai.onnx.ml", _ML_OPSET)}

@@ -1,0 +1,179 @@
+"""A method for each format, for all estimators whose predictions are a formula."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from certree.arrays import Float64
+from certree.export.formula import Formula, Kind, Link, constant_tree
+from certree.export.onnx_graph import onnx_model
+from certree.export.plain_dict import plain_dict
+from certree.export.sql import sql_statement
+from certree.fitted import reads_state
+from certree.tree import Tree
+
+
+class Exports:
+    """Models that can be written in the words of others."""
+
+    @abstractmethod
+    def _formula(self) -> Formula:
+        """What the fitted model computes."""
+
+    def _formula_of(
+        self,
+        trees: Sequence[tuple[Tree, Float64]],
+        kind: Kind,
+        link: Link,
+        *,
+        rows: Sequence[Float64] | None = None,
+        start: Float64 | None = None,
+        power: float = 1.0,
+    ) -> Formula:
+        """A formula with what this model knows of its features and classes."""
+        model: Any = self
+        classes = getattr(model, "classes_", None)
+        names = getattr(model, "feature_names_in_", None)
+        if classes is not None and len(classes) == 1:
+            only, _ = constant_tree(model.n_features_in_, 1)
+            trees, kind, link = [(only, np.ones((1, 1)))], "tree", "identity"
+            rows, start = None, None
+        elif not trees:  # the start is all that is said
+            trees = [constant_tree(model.n_features_in_, 1 if start is None else len(start))]
+        return Formula(
+            trees,
+            rows,
+            kind,
+            link,
+            np.zeros(trees[0][1].shape[1]) if start is None else start,
+            classes,
+            None if names is None else [str(name) for name in names],
+            model.categories_,
+            power,
+        )
+
+    @reads_state
+    def to_sklearn(self) -> Any:
+        """Copy the model into an estimator of scikit-learn.
+
+        For what works on those: `sklearn.tree.plot_tree`, ``shap.TreeExplainer`` and the like. The
+        vote is one tree, whose leaves say the outcome. Rows are numbers; categories are codes, as
+        ``categories_.encode(X)`` gives them, and a set of them is a chain of cuts.
+
+        Returns
+        -------
+        DecisionTreeClassifier, RandomForestClassifier, HistGradientBoostingClassifier or regressor
+            For a tree, for a forest, and for boosted trees, which have missing values only there.
+            Predictions are equal for rows of float32; the first two round others to float32. Where
+            no row of the fit lacked a value, a single tree sends rows that lack it to the child with
+            more rows, where this model averages over both.
+
+        Raises
+        ------
+        TypeError
+            If leaves hold models.
+        ValueError
+            If a forest has a power (see `Leaves`), chains of cuts would need more than 2**22 nodes, or
+            a preprocessor or learners that are no trees of certree have a part.
+        NotFittedError
+            If there is no fit.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from certree import PACBayesTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> PACBayesTreeClassifier(random_state=0).fit(X, y).to_sklearn().predict(X[:2])
+        array([0, 0])
+        """
+        # Ensembles of scikit-learn take a while to import.
+        from certree.export.sklearn_model import sklearn_model
+
+        return sklearn_model(self._formula())
+
+    @reads_state
+    def to_onnx(self, dtype: Literal["float32", "float64"] = "float32") -> Any:
+        """Write the model as a graph of ONNX.
+
+        Needs ``certree[onnx]``. The input ``X``, (n, p), holds numbers, NaN where a value is missing,
+        and codes of categories as ``categories_.encode(X)`` gives them; their names stand in the
+        model's metadata. Outputs are ``label`` and ``probabilities``, (n, K), or ``variable``, (n, 1),
+        as those of skl2onnx.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"}
+            Of the rows, and of probabilities or predictions. Rows go the same way as here: float32
+            rows exactly if `dtype` is "float32", all rows if it is "float64".
+
+        Returns
+        -------
+        onnx.ModelProto
+            Of opset 18 and ``ai.onnx.ml`` 5.
+
+        Raises
+        ------
+        ImportError
+            If onnx is not installed.
+        TypeError, ValueError, NotFittedError
+            As in `to_sklearn`, but powers and sets of categories are no matter.
+        """
+        return onnx_model(self._formula(), dtype)
+
+    @reads_state
+    def to_dict(self) -> dict[str, Any]:
+        """Write the model as plain dictionaries, lists, numbers and strings.
+
+        ``json.dumps`` makes text of it that has all digits, and the form is documented: a reader needs
+        nothing of certree.
+
+        Returns
+        -------
+        dict
+            In the form of ``docs/model.schema.json``.
+
+        Raises
+        ------
+        TypeError, ValueError, NotFittedError
+            As in `to_onnx`.
+        """
+        return plain_dict(self._formula())
+
+    @reads_state
+    def to_sql(self, table: str, *, keep: Sequence[str] = ()) -> str:
+        """Write the model as a statement of SQL that predicts the rows of a table.
+
+        Each class has an expression of nested CASE for each tree. NULL is a missing value, as is a
+        category that the fit had not; NaN is not.
+
+        Parameters
+        ----------
+        table : str
+            Name of the table, whose columns are called like the features: x0, x1, ... if the fit had
+            no names.
+        keep : sequence of str
+            Columns of the table that are selected, too.
+
+        Returns
+        -------
+        str
+            A SELECT with the columns `keep`, "prediction" and, of a classifier, "probability_" and
+            each class.
+
+        Raises
+        ------
+        TypeError, ValueError, NotFittedError
+            As in `to_onnx`.
+
+        Examples
+        --------
+        >>> from certree import PACBayesTreeRegressor
+        >>> model = PACBayesTreeRegressor(max_depth=0).fit([[1.0], [2.0]], [0.0, 0.0])
+        >>> print(model.to_sql("t"))
+        SELECT
+        0.0e0 AS "prediction"
+        FROM "t"
+        """
+        return sql_statement(self._formula(), table, keep)

@@ -1,0 +1,51 @@
+"""The section that explains some rows."""
+
+from certree.show.page.judged import Judged
+from certree.show.page.markup import Html, joined, tag
+from certree.show.page.section import Section
+from certree.show.waterfall import Waterfall, waterfall_of
+
+# Rows that are explained, and features that are named of each.
+_ROWS, _STEPS = 6, 7
+
+
+def explained(judged: Judged) -> Section | None:
+    """What each feature adds to the prediction of some rows."""
+    model = judged.model
+    if not hasattr(model, "explain"):
+        return None
+    chosen = judged.picked(_ROWS)
+    explanation = model.explain(judged.rows(chosen))
+    parts = []
+    for place, i in enumerate(chosen.tolist()):
+        drawn = waterfall_of(explanation, place, max_features=_STEPS)
+        parts += [tag("h3", judged.title_of(i)), _bars(drawn)]
+    words = (
+        "From the base, which is the same for all rows, each feature leads on to the prediction. "
+        "The sums are exact; they follow the splits on the way of a row, and are no Shapley values."
+    )
+    return Section("rows", "Some rows explained", tag("p", words) + joined(parts))
+
+
+def _bars(drawn: Waterfall) -> Html:
+    """A waterfall as a table with bars."""
+    ends = [drawn.base, drawn.prediction, *(step.end for step in drawn.steps)]
+    low, high = min(ends), max(ends)
+    width = (high - low) or 1.0
+
+    def bar(start: float, end: float, kind: str) -> Html:
+        left = 100 * (min(start, end) - low) / width
+        place = f"left:{left:.2f}%;width:{100 * abs(end - start) / width:.2f}%"
+        return tag("span", class_=kind, style=place)
+
+    def line(name: str, step: Html, words: str) -> Html:
+        cells = (tag("td", step, class_="step"), tag("td", words, class_="number"))
+        return tag("tr", tag("th", name, scope="row"), *cells)
+
+    lines = [line("base", bar(drawn.base, drawn.base, "whole"), drawn.said(drawn.base))]
+    for step in drawn.steps:
+        shown = bar(step.start, step.end, "up" if step.added > 0 else "down")
+        lines.append(line(step.name, shown, drawn.said(step.added, "+")))
+    end = bar(drawn.prediction, drawn.prediction, "whole")
+    lines.append(line(drawn.unit, end, drawn.said(drawn.prediction)))
+    return tag("table", tag("tbody", *lines), class_="waterfall")

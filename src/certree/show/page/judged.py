@@ -1,0 +1,140 @@
+"""A model with the rows that judge it, asked once for all parts of a page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from reprlib import repr as shortened
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from certree.arrays import Float64
+from certree.ensembles import AdaBoostTreeClassifier, BoostedTreesClassifier
+from certree.ensembles.boosting import BoostedTrees
+from certree.ensembles.forest import Forest
+from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.naive_bayes import NaiveBayesClassifier
+from certree.rows.hashes import n_known
+from certree.rows.training import new_rows
+from certree.show.words import percent, to_four_digits
+
+# Rows to look at, by what they cost.
+_QUANTILES = (0.0, 0.5, 0.75, 0.9, 0.98, 1.0)
+_SMALLEST = float(np.finfo(np.float64).eps)
+_KINDS = (TreeVoteEstimator, BoostedTrees, Forest, AdaBoostTreeClassifier, NaiveBayesClassifier)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """A model, rows that it is asked about, and its answers.
+
+    Parameters
+    ----------
+    model : fitted estimator of certree
+        The model.
+    X : array-like of shape (n, p)
+        Rows, as they were given.
+    coded : ndarray of shape (n, p)
+        The same as the model's trees see them: numbers, and codes of categories.
+    y : ndarray of shape (n,)
+        Their classes or numbers.
+    predicted : ndarray of shape (n,)
+        What the model predicts.
+    shares : ndarray of shape (n, K), or None
+        Probabilities of the classes; None: the target is a number.
+    """
+
+    model: Any
+    X: Any
+    coded: NDArray[Any]
+    y: NDArray[Any]
+    predicted: NDArray[Any]
+    shares: Float64 | None
+
+    @classmethod
+    def of(cls, model: Any, X: ArrayLike, y: ArrayLike) -> "Judged":
+        """Ask a model about rows.
+
+        Raises
+        ------
+        TypeError
+            If the model is of another kind.
+        ValueError
+            If rows and targets do not go together.
+        """
+        if not isinstance(model, _KINDS):
+            raise TypeError(
+                "model must be a tree, a forest, boosted trees, AdaBoost or naive Bayes of certree, "
+                f"got {shortened(model)}"
+            )
+        check_is_fitted(model)
+        truth: NDArray[Any] = column_or_1d(y)
+        check_consistent_length(X, truth)
+        if not len(truth):
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
+        if is_regressor(model):
+            truth = truth.astype(np.float64)
+        return cls(model, X, new_rows(model, X), truth, *_asked(model, X))
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    @property
+    def classes(self) -> list[Any]:
+        """The classes of the model; none if the target is a number."""
+        return [] if self.shares is None else list(self.model.classes_.tolist())
+
+    @property
+    def n_repeated(self) -> int | None:
+        """How many rows also occur among those of the fit; None: the model does not know."""
+        hashes = getattr(self.model, "row_hashes_", None)
+        return None if hashes is None else n_known(self.coded, hashes)
+
+    def rows(self, indices: Sequence[int] | NDArray[np.intp]) -> Any:
+        """Some of the rows as they were given."""
+        return _safe_indexing(self.X, np.asarray(indices))
+
+    def some(self, most: int) -> NDArray[np.intp]:
+        """Indices of at most so many rows, drawn at random, in their order."""
+        if self.n <= most:
+            return np.arange(self.n)
+        return np.sort(np.random.default_rng(0).choice(self.n, most, replace=False))
+
+    def picked(self, most: int) -> NDArray[np.intp]:
+        """Rows to look at: from the one that is told best to the one that is told worst, and more."""
+        cost = np.abs(self.predicted - self.y) if self.shares is None else self.row_losses
+        order = np.argsort(cost, kind="stable")
+        telling = order[np.round(np.array(_QUANTILES) * (self.n - 1)).astype(int)]
+        return np.array(list(dict.fromkeys([*telling, *self.some(most)]))[:most])
+
+    @property
+    def row_losses(self) -> Float64:
+        """Log loss of each row (nats), that of a class which the model does not know as of share 0."""
+        assert self.shares is not None  # asked of classifiers alone
+        place = {label: k for k, label in enumerate(self.classes)}
+        column = np.array([place.get(label, -1) for label in self.y.tolist()])
+        known = np.where(column < 0, 0.0, self.shares[np.arange(self.n), column])
+        losses: Float64 = -np.log(np.maximum(known, _SMALLEST))
+        return losses
+
+    def title_of(self, i: int) -> str:
+        """A row in words: what it is, and what is predicted of it."""
+        if self.shares is None:
+            true, said = (to_four_digits(float(each[i])) for each in (self.y, self.predicted))
+            return f"row {i}: {true}, predicted {said}"
+        sure = percent(self.shares[i].max())
+        return f"row {i}: {self.y[i]}, predicted {self.predicted[i]} ({sure})"
+
+
+def _asked(model: Any, X: ArrayLike) -> tuple[NDArray[Any], Float64 | None]:
+    """What a model predicts, and the probabilities of its classes."""
+    if isinstance(model, BoostedTreesClassifier):
+        # Both come from one walk through many trees.
+        scores = model._scores(X)
+        return model._answers(scores), model._shares(scores)
+    return np.asarray(model.predict(X)), model.predict_proba(X) if is_classifier(model) else None

@@ -1,0 +1,195 @@
+"""One explained row as a waterfall: from the base to the prediction, feature by feature."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from reprlib import repr as shortened
+from typing import Any
+
+import numpy as np
+
+from certree.explain import Explanation
+from certree.explain.words import value_in_words
+from certree.show.style import BLUE, GREY, INK, VERMILLION, Figure, axes_of, styled
+from certree.show.words import counted, cut, percent, to_four_digits
+from certree.signatures import checked
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one feature adds.
+
+    Parameters
+    ----------
+    name : str
+        The feature and its value.
+    start, end : float
+        The sum before it and with it.
+    """
+
+    name: str
+    start: float
+    end: float
+
+    @property
+    def added(self) -> float:
+        """What it adds."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """The sum that makes up one output of one row.
+
+    Parameters
+    ----------
+    base : float
+        Where it begins.
+    steps : tuple of Step
+        The features, the largest first, and last all others together.
+    output : hashable
+        What is predicted: a class, or the name of a number.
+    scale : {"probability", "raw score", "target"}
+        What is added up.
+    """
+
+    base: float
+    steps: tuple[Step, ...]
+    output: Hashable
+    scale: str
+
+    @property
+    def prediction(self) -> float:
+        """Where it ends."""
+        return self.steps[-1].end if self.steps else self.base
+
+    def said(self, number: float, sign: str = "") -> str:
+        """A number on the scale."""
+        if self.scale == "target":
+            return sign * (number > 0) + to_four_digits(number)
+        return f"{number:{sign}.2f}"
+
+    @property
+    def title(self) -> str:
+        """What is predicted."""
+        if self.scale == "probability":
+            return f"{self.output}: {percent(self.prediction)}"
+        subject = f"Score of {self.output}" if self.scale == "raw score" else str(self.output)
+        return f"{subject}: {self.said(self.prediction)}"
+
+    @property
+    def unit(self) -> str:
+        """What the axis counts."""
+        words = {"probability": "probability of ", "raw score": "score of "}
+        return f"{words.get(self.scale, '')}{self.output}"
+
+
+def waterfall_of(
+    explanation: Explanation, row: int = 0, output: Any = None, max_features: int = 9
+) -> Waterfall:
+    """Add up what features say of one output of one row.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of some rows.
+    row : int
+        Which of them.
+    output : object or None
+        The class, or the name of the number; None: the one that is predicted.
+    max_features : int
+        So many features are named, the rest is one step.
+
+    Returns
+    -------
+    Waterfall
+
+    Raises
+    ------
+    ValueError
+        If there is no such row or output, or `max_features` is below 1.
+    """
+    if not -len(explanation) <= row < len(explanation):
+        raise ValueError(f"row must be one of {len(explanation)} rows, got {row!r}")
+    if max_features < 1:
+        raise ValueError(f"max_features must be at least 1, got {max_features!r}")
+    names = list(explanation.output_names)
+    if output is not None and output not in names:
+        raise ValueError(f"output must be one of {shortened(names)}, got {output!r}")
+    one = explanation[row]
+    k = int(one.prediction[0].argmax()) if output is None else names.index(output)
+    added = one.contributions[0, k]
+    order = np.argsort(-np.abs(added), kind="stable")
+    order = order[added[order] != 0]
+    values = [value_in_words(value) for value in one.values[0].tolist()]
+    parts = [(f"{one.feature_names[j]} = {values[j]}", added[j]) for j in order[:max_features]]
+    rest = order[max_features:]
+    if len(rest):
+        parts.append((counted(len(rest), "other"), added[rest].sum()))
+    sums = np.cumsum([one.base[k], *(part for _, part in parts)])
+    steps = [Step(name, float(sums[i]), float(sums[i + 1])) for i, (name, _) in enumerate(parts)]
+    return Waterfall(float(one.base[k]), tuple(steps), names[k], explanation.scale)
+
+
+@styled
+@checked
+def plot_explanation(
+    explanation: Explanation,
+    row: int = 0,
+    output: Any = None,
+    max_features: int = 9,
+    ax: Any = None,
+) -> Figure:
+    """Draw what each feature of a row adds to its prediction, as a waterfall.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        What ``model.explain(X)`` says.
+    row : int, default=0
+        Which of its rows.
+    output : object or None
+        The class, or the name of the number; None: the one that is predicted.
+    max_features : int, default=9
+        So many features are named, the largest first; the rest is one bar.
+    ax : matplotlib Axes or None
+        Where to draw; None: on a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Raises
+    ------
+    ValueError
+        If there is no such row or output, or `max_features` is below 1.
+    """
+    drawn = waterfall_of(explanation, row, output, max_features)
+    ax = axes_of(ax, (7.5, 1.3 + 0.3 * (len(drawn.steps) + 1)))
+    labels = ["base", *(cut(step.name) for step in drawn.steps)]
+    places = np.arange(1, len(labels))
+    ends = np.array([step.end for step in drawn.steps])
+    widths = np.array([step.added for step in drawn.steps])
+    colours = [VERMILLION if width > 0 else BLUE for width in widths]
+    ax.barh(places, widths, 0.66, left=ends - widths, color=colours)
+    ax.plot([drawn.base] * 2, [-0.33, 0.33], color=INK, lw=2)
+    ax.axvline(drawn.prediction, color=GREY, ls=":", lw=1, zorder=0)
+    beside = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "fontsize": 8.5}
+    ax.annotate(drawn.said(drawn.base), (drawn.base, 0), **beside)
+    for place, step in zip(places, drawn.steps, strict=True):
+        right = max(step.start, step.end)
+        ax.annotate(drawn.said(step.added, "+"), (right, place), **beside)
+    ax.set_yticks(range(len(labels)), labels, parse_math=False)
+    ax.tick_params(axis="y", length=0)
+    ax.invert_yaxis()
+    ax.use_sticky_edges = False
+    ax.margins(x=0.12)
+    ax.set_xlabel(drawn.unit, parse_math=False)
+    ax.set_title(f"{drawn.title}, {_reason(drawn)}", parse_math=False)
+    figure: Figure = ax.figure
+    return figure
+
+
+def _reason(drawn: Waterfall) -> str:
+    if not drawn.steps:
+        return "whatever the features are"
+    return f"most of all by {cut(drawn.steps[0].name)}"

@@ -1,0 +1,35 @@
+"""Numbers in words, as pictures and pages say them."""
+
+import math
+
+from certree.explain.words import number_in_words
+
+# Letters of a label at most.
+_LETTERS = 48
+
+
+def percent(share: float) -> str:
+    """A share in percent, with a digit after the point only where it would read 0 or 100."""
+    whole, finer = f"{100 * share:.0f}", f"{100 * share:.1f}"
+    is_near = whole in ("0", "100") and finer not in ("0.0", "100.0")
+    return f"{finer if is_near else whole} %"
+
+
+def rounded_up(bound: float) -> str:
+    """A bound in percent; a promise must not become stronger in print."""
+    return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f} %"
+
+
+def to_four_digits(number: float) -> str:
+    """A number to at least four digits, without an exponent where it is of everyday size."""
+    return f"{number:,.0f}" if 1e4 <= abs(number) < 1e9 else f"{number:.4g}"
+
+
+def counted(number: float, one: str, many: str | None = None) -> str:
+    """So many of something, whose plural ends on "s" unless it is given."""
+    return f"{number_in_words(number)} {one if number == 1 else many or one + 's'}"
+
+
+def cut(label: str) -> str:
+    """A label that leaves room for what it names."""
+    return label if len(label) <= _LETTERS else f"{label[: _LETTERS - 3]}..."

@@ -1,0 +1,447 @@
+"""Exports predict what models predict, on tables and on random trees."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import jsonschema
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+from sklearn.tree import export_text, plot_tree
+
+import certree.export.chains
+from certree import (
+    KD,
+    AdaBoostTreeClassifier,
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    CertifiedForestClassifier,
+    CertifiedTreeClassifier,
+    DecoratedTreeClassifier,
+    Dyadic,
+    HelmboldSchapireTreeClassifier,
+    NaiveBayesClassifier,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
+)
+from certree.export import register_converters
+from certree.export.chains import chained
+from certree.export.formula import Formula, rounded_down, with_labels
+from certree.export.onnx_graph import onnx_model
+from reference import parts_of_row, predicted_by
+from strategies import trees
+
+SCHEMA = json.loads((Path(__file__).parent.parent / "docs/model.schema.json").read_text("utf-8"))
+
+CLASSIFIERS = {
+    "tree": PACBayesTreeClassifier(random_state=0),
+    "certified": CertifiedTreeClassifier(random_state=0),
+    "forest": TreeForestClassifier(4, max_depth=6, random_state=0),
+    "certified forest": CertifiedForestClassifier(4, max_depth=6, random_state=0),
+    "boosted": BoostedTreesClassifier(max_iter=6, max_leaf_nodes=8, random_state=0),
+    "adaboost": AdaBoostTreeClassifier(n_estimators=6, max_depth=2),
+}
+REGRESSORS = {
+    "tree": PACBayesTreeRegressor(random_state=0),
+    "pruned": PrunedTreeRegressor(random_state=0),
+    "forest": TreeForestRegressor(4, max_depth=6, random_state=0),
+    "boosted": BoostedTreesRegressor(max_iter=6, max_leaf_nodes=8, random_state=0),
+    "gamma": BoostedTreesRegressor("gamma", max_iter=6, max_leaf_nodes=8, random_state=0),
+}
+NUMBERS = ("bike_sharing", "california_housing", "diamonds")
+
+
+def predicted(model, X):
+    return model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)
+
+
+def coded(model, X):
+    """The table that exports read."""
+    return X.to_numpy(float) if model.categories_ is None else model.categories_.encode(X)
+
+
+def run(model, rows):
+    """Labels (None for numbers) and values that onnxruntime gives."""
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    found = session.run(None, {session.get_inputs()[0].name: rows})
+    return (None, found[0][:, 0]) if len(found) == 1 else found
+
+
+def queried(model, X):
+    """Predictions and values that DuckDB selects."""
+    connection = duckdb.connect()
+    connection.register("rows", X)
+    # NaN of pandas comes in as NaN, not as NULL.
+    numbers = [f'"{c}"' for c in X if X[c].dtype.kind == "f"]
+    nulls = ", ".join(f"CASE WHEN isnan({c}) THEN NULL ELSE {c} END AS {c}" for c in numbers)
+    replaced = f"* REPLACE ({nulls})" if numbers else "*"
+    connection.execute(f"CREATE TABLE here AS SELECT {replaced} FROM rows")
+    found = connection.execute(model.to_sql("here")).df()
+    values = found.to_numpy()[:, 1:] if hasattr(model, "classes_") else found["prediction"]
+    return found["prediction"].to_numpy(), np.asarray(values, dtype=np.float64)
+
+
+def expect_exports(model, X, n_read=10, sql=True):
+    """Compare all exports with the model; rows are float32 numbers, and some lack values."""
+    truth, labels, rows = predicted(model, X), model.predict(X), coded(model, X)
+    scale = np.abs(truth).max()
+    for dtype, most in (("float32", 1e-6), ("float64", 1e-14)):
+        label, value = run(model.to_onnx(dtype), rows.astype(dtype))
+        assert np.abs(value - truth).max() <= most * scale
+        assert label is None or np.array_equal(label.astype(labels.dtype), labels)
+    document = json.loads(json.dumps(model.to_dict(), allow_nan=False))
+    jsonschema.validate(document, SCHEMA)
+    for row, expected in zip(X[:n_read].itertuples(index=False), truth, strict=False):
+        np.testing.assert_allclose(predicted_by(document, row), expected, 0, 1e-14 * scale)
+    if sql:
+        label, value = queried(model, X)
+        assert np.abs(value - truth).max() <= 1e-14 * scale
+        assert truth.ndim == 1 or np.array_equal(label, labels)
+    expect_sklearn(model, X, rows, truth)
+
+
+def expect_sklearn(model, X, rows, truth):
+    powered = hasattr(model, "leaves_") and model.leaves_.power != 1
+    if powered and len(model.classes_) > 1:
+        with pytest.raises(ValueError, match="power"):
+            model.to_sklearn()
+        return
+    other = model.to_sklearn()
+    table = pd.DataFrame(rows, columns=X.columns) if hasattr(other, "feature_names_in_") else rows
+    if hasattr(model, "tree_"):  # rows do not go both ways there
+        leaf = model.apply(X)
+        truth = model._leaf_values()[leaf]
+        truth = truth if hasattr(model, "classes_") else truth[:, 0]
+        assert np.array_equal(predicted(other, table), truth)
+        known = model.tree_.missing_both.sum() == 0 or ~np.isnan(rows).any(axis=1)
+        assert np.array_equal(other.predict(table)[known], model.predict(X)[known])
+    # Shares that forests keep as float32 do not quite add up to 1.
+    most = 1e-7 if isinstance(model, TreeForestClassifier) else 1e-14
+    assert np.abs(predicted(other, table) - truth).max() <= most * np.abs(truth).max()
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def table(name, n=300):
+    directory = os.environ.get("CERTREE_DATA")
+    for path in (f"{name}.parquet", f"more/{name}.parquet"):
+        if directory and (Path(directory) / path).is_file():
+            X = pd.read_parquet(Path(directory) / path).sample(n, random_state=0, ignore_index=True)
+            return lacking(X.drop(columns="label").replace("?", None)), X["label"]
+    pytest.skip("the tables are not at hand")
+
+
+def lacking(X, share=0.05):
+    """Numbers of float32, and of every 20 cells one without a value."""
+    numbers = {name: np.float32 for name in X if X[name].dtype.kind in "fiu"}
+    return X.astype(numbers).mask(np.random.default_rng(0).random(X.shape) < share)
+
+
+ALL_TABLES = [
+    *("crowd", "digit", "eeg", "epileptic", "letter", "spam", "wine"),
+    *("abalone", "adult", "bank_marketing", "bike_sharing", "california_housing"),
+    *("credit_default", "diamonds", "electricity", "magic04", "pendigits", "satimage"),
+]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ALL_TABLES)
+def test_exports_predict_the_same_on_tables(name):
+    X, y = table(name)
+    for kind, model in (REGRESSORS if name in NUMBERS else CLASSIFIERS).items():
+        model.fit(X[:220], y[:220])
+        # Many classes have many long expressions.
+        expect_exports(model, X, sql=kind in ("tree", "boosted") and y.nunique() != 26)
+
+
+# -- random trees ----------------------------------------------------------------------------------
+
+
+@st.composite
+def formulas(draw):
+    """A tree with sets, ways of missing values and values; feature 0 holds five categories' codes."""
+    tree = draw(trees(sets=True))
+    m = tree.n_nodes
+    both = draw(hnp.arrays(np.bool_, m)) & ~tree.is_leaf
+    rows = draw(hnp.arrays(np.float64, m, elements=st.integers(0, 3)))
+    value = draw(hnp.arrays(np.float64, (m, 2), elements=st.integers(1, 4)))
+    value = value / value.sum(axis=1, keepdims=True)
+    tree = replace(tree, missing_both=both)
+    classes = np.array(["no", "yes"])
+    return Formula([(tree, value)], [rows], "tree", "identity", np.zeros(2), classes, None, None)
+
+
+CELLS = st.one_of(st.integers(-3, 6).map(float), st.just(float("nan")))
+
+
+@given(formulas(), hnp.arrays(np.float64, (6, 3), elements=CELLS), st.sampled_from(["32", "64"]))
+@settings(max_examples=40)
+def test_graphs_of_onnx_send_rows_as_the_twin_does(formula, X, bits):
+    (tree, value), rows = formula.trees[0], formula.rows[0]
+    parts = [parts_of_row(tree, rows, x) for x in X]
+    expected = [sum(part * value[leaf] for leaf, part in one) for one in parts]
+    label, found = run(onnx_model(formula, f"float{bits}"), X.astype(f"float{bits}"))
+    np.testing.assert_allclose(found, expected, 0, 1e-6 if bits == "32" else 1e-15)
+    clear = np.abs(np.diff(expected)[:, 0]) > 1e-6
+    assert np.array_equal(label[clear], np.array(["no", "yes"])[np.argmax(expected, 1)][clear])
+
+
+@given(trees(sets=True, max_inner=8), hnp.arrays(np.float64, (8, 3), elements=CELLS))
+def test_rows_reach_copies_of_the_same_leaf_in_a_tree_without_sets(tree, X):
+    X = np.where(X < 0, np.nan, X)
+    plain, origin, part = chained(tree, [7, 7, 7])
+    assert not len(plain.categories)
+    assert np.array_equal(origin[plain.apply(X)], tree.apply(X))
+    # Copies of a leaf share its rows, some of which may be at no copy that codes can reach.
+    total = np.bincount(origin[plain.is_leaf], part[plain.is_leaf], tree.n_nodes)
+    assert (total <= 1 + 1e-12).all()
+
+
+def test_a_tree_that_would_need_too_many_copies_is_refused(monkeypatch):
+    monkeypatch.setattr(certree.export.chains, "_MOST_NODES", 4)
+    X = np.arange(120)[:, None] % 6
+    model = PACBayesTreeClassifier(categorical_features=[0], random_state=0).fit(X, X[:, 0] % 2)
+    with pytest.raises(ValueError, match=r"more than 4 nodes.*compact"):
+        model.to_sklearn()
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(width=32, allow_nan=False))
+def test_float32_rows_go_the_same_way_at_a_rounded_threshold(threshold, x):
+    found = rounded_down(np.array([threshold]))[0]
+    assert (np.float32(x) <= found) == (x <= threshold)
+
+
+def test_rounding_makes_no_tie_where_there_was_none():
+    below = np.nextafter(0.5, 0)
+    shares = np.array([[below, 0.5, 0.1], [0.5, 0.5, 0.1], [0.2, 0.3, 0.5]])
+    label = shares.argmax(axis=1)
+    narrow = with_labels(shares.astype(np.float32), label)
+    assert np.array_equal(narrow.argmax(axis=1), label)
+    assert np.abs(narrow - shares).max() <= 1e-7
+    assert np.array_equal(with_labels(shares, label), shares)
+
+
+# -- kinds of features, classes and models ---------------------------------------------------------
+
+
+def mixed(n=240):
+    """Categories of words that need quotes, of numbers and of truth values, and a number."""
+    rng = np.random.default_rng(0)
+    words = np.array(["it's", 'a "b"', "c, d", "é", ""])
+    code, size = rng.integers(0, 5, n), rng.integers(0, 90, n)
+    X = pd.DataFrame(
+        {
+            'the "word"': pd.Categorical(words[code]),
+            "size of it": pd.Categorical(size.astype(float)),
+            "order": rng.normal(size=n).astype(np.float32),
+        }
+    )
+    signal = np.isin(code, [0, 2, 4]) + (size % 3 == 0) + 0.3 * rng.normal(size=n)
+    return X.mask(rng.random(X.shape) < 0.05), signal
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [["it's", "b"], [True, False], [-1, 2], [1.0, 2.0], ["a", "b", 'c"']],
+    ids=["str", "bool", "int", "float", "three"],
+)
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_names_and_classes_of_all_types_are_exported(kind, classes):
+    X, signal = mixed()
+    y = np.array(classes)[np.digitize(signal, [1, 1.5][: len(classes) - 1])]
+    expect_exports(CLASSIFIERS[kind].fit(X, y), X)
+
+
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_numbers_are_exported(kind):
+    X, signal = mixed()
+    expect_exports(REGRESSORS[kind].fit(X, 10 + signal), X)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrunedTreeClassifier(random_state=0),
+        HelmboldSchapireTreeClassifier(random_state=0),
+        PACBayesTreeClassifier(Dyadic(), random_state=0),
+        PACBayesTreeClassifier(KD(), random_state=0),
+        PACBayesTreeClassifier(vote="mean", random_state=0),
+        TreeForestClassifier(3, leaves="auto", max_depth=3, random_state=0),
+    ],
+    ids=["pruned", "helmbold", "dyadic", "kd", "mean", "auto"],
+)
+def test_other_partitions_and_votes_are_exported(model):
+    X, signal = mixed()
+    expect_exports(model.fit(X, signal > 1), X)
+
+
+def test_new_rows_that_lack_what_no_row_of_the_fit_lacked_are_averaged():
+    X, signal = mixed()
+    whole = X.dropna()
+    model = PACBayesTreeClassifier(random_state=0).fit(whole, signal[whole.index] > 1)
+    assert model.tree_.missing_both.any()
+    unknown = X.assign(**{"size of it": 1e6})
+    for rows in (X, unknown):
+        blended = predicted(model, rows)
+        assert np.abs(blended - model._leaf_values()[model.apply(rows)]).max() > 0.01
+        expect_exports(model, rows)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_a_single_class_is_exported(kind):
+    X = pd.DataFrame({"x": np.arange(20, dtype=np.float32)})
+    expect_exports(CLASSIFIERS[kind].fit(X, ["same"] * 20), X)
+
+
+def test_boosting_without_a_learner_is_exported():
+    X = pd.DataFrame({"x": np.zeros(8, dtype=np.float32)})
+    model = AdaBoostTreeClassifier().fit(X, [0, 1] * 4)
+    assert not len(model.trees_)
+    expect_exports(model, X)
+
+
+def test_an_array_without_names_has_columns_x0_x1():
+    X, y = load_iris(return_X_y=True)
+    model = PACBayesTreeClassifier(random_state=0).fit(X, y)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(4)])
+    label, value = queried(model, frame)
+    assert np.array_equal(label, model.predict(X))
+    assert np.abs(value - model.predict_proba(X)).max() < 1e-15
+
+
+def test_columns_that_are_to_be_kept_stand_first():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    model = PrunedTreeRegressor(random_state=0).fit(X[["bmi", "s5"]], y)
+    here = X.assign(**{'row"': np.arange(len(X))})
+    found = duckdb.query_df(here, "here", model.to_sql("here", keep=['row"', "bmi"])).df()
+    assert list(found) == ['row"', "bmi", "prediction"]
+    assert np.array_equal(found["prediction"], model.predict(X[["bmi", "s5"]])[found['row"']])
+
+
+def test_what_is_no_sum_of_leaves_is_refused():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(TypeError, match="models in its leaves"):
+        DecoratedTreeClassifier().fit(X, y).to_dict()
+    given = AdaBoostTreeClassifier(LogisticRegression(), n_estimators=2).fit(X, y)
+    with pytest.raises(ValueError, match="trees of certree"):
+        given.to_onnx()
+    behind = CertifiedTreeClassifier(preprocessor=SimpleImputer(), random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="Pipeline"):
+        behind.to_sql("rows")
+    assert not hasattr(NaiveBayesClassifier(), "to_dict")
+
+
+@pytest.mark.parametrize("method", ["to_sklearn", "to_onnx", "to_dict"])
+@pytest.mark.parametrize("model", [*CLASSIFIERS.values(), *REGRESSORS.values()])
+def test_exports_need_a_fit(model, method):
+    with pytest.raises(ValueError, match="not fitted"):
+        getattr(type(model)(), method)()
+
+
+def test_other_dtypes_are_refused():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="dtype must be"):
+        PrunedTreeClassifier(random_state=0).fit(X, y).to_onnx("float16")
+
+
+# -- libraries that take exports -------------------------------------------------------------------
+
+
+def test_scikit_learn_shows_the_vote():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = PACBayesTreeClassifier(max_depth=3, random_state=0).fit(X, y).to_sklearn()
+    assert "petal" in export_text(model, feature_names=list(X))
+    assert len(plot_tree(model)) >= model.tree_.node_count
+    inner = model.tree_.children_left >= 0
+    rows = model.tree_.weighted_n_node_samples
+    left, right = model.tree_.children_left[inner], model.tree_.children_right[inner]
+    assert np.allclose(rows[inner], rows[left] + rows[right])
+    assert rows[0] == pytest.approx(150)
+    assert (model.tree_.impurity >= 0).all()
+
+
+@pytest.mark.parametrize("kind", ["tree", "forest", "boosted"])
+def test_shap_explains_exported_models(kind):
+    shap = pytest.importorskip("shap")
+    X, y = load_diabetes(return_X_y=True)
+    X = X.astype(np.float32)
+    model = REGRESSORS[kind].fit(X, y)
+    explained = shap.TreeExplainer(model.to_sklearn())(X[:5])
+    total = explained.values.sum(axis=1) + explained.base_values
+    np.testing.assert_allclose(total, model.predict(X[:5]), 1e-5)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_skl2onnx_converts_pipelines(kind):
+    skl2onnx = pytest.importorskip("skl2onnx")
+    register_converters()
+    X, signal = mixed()
+    _, codes = np.unique(X["size of it"].astype(float).fillna(7.0), return_inverse=True)
+    X = np.column_stack([X["order"].fillna(0), codes]).astype(np.float32)
+    model = clone_with(CLASSIFIERS[kind], categorical_features=[1])
+    for names in (["a", "b"], ["a", "b", "c"]):
+        y = np.array(names)[np.digitize(signal, [1, 1.5][: len(names) - 1])]
+        # onnxruntime fills in float32 only.
+        for dtype, before in ((np.float32, [SimpleImputer(), OrdinalEncoder()]), (np.float64, [])):
+            rows = X.astype(dtype)
+            pipe = make_pipeline(*before, model).fit(rows, y)
+            graph = skl2onnx.to_onnx(pipe, rows[:1], options={"zipmap": False})
+            label, value = run(graph, rows)
+            assert np.abs(value - pipe.predict_proba(rows)).max() <= 1e-6
+            assert np.array_equal(label, pipe.predict(rows))
+
+
+def clone_with(model, **parameters):
+    return type(model)(**model.get_params(deep=False)).set_params(**parameters)
+
+
+def test_skl2onnx_converts_pipelines_of_numbers():
+    skl2onnx = pytest.importorskip("skl2onnx")
+    register_converters()
+    X, y = load_diabetes(return_X_y=True)
+    X = X.astype(np.float32)
+    for model in REGRESSORS.values():
+        pipe = make_pipeline(SimpleImputer(), model).fit(X, y)
+        _, value = run(skl2onnx.to_onnx(pipe, X[:1]), X)
+        np.testing.assert_allclose(value, pipe.predict(X), 1e-6)
+
+
+@pytest.mark.parametrize(
+    "model", [*CLASSIFIERS.values(), REGRESSORS["tree"], NaiveBayesClassifier()]
+)
+def test_skops_keeps_models(model):
+    skops = pytest.importorskip("skops.io")
+    X, signal = mixed()
+    model.fit(X, signal > 1)
+    data = skops.dumps(model)
+    types = skops.get_untrusted_types(data=data)
+    assert all(name.startswith("certree.") for name in types)
+    again = skops.loads(data, trusted=types)
+    assert np.array_equal(predicted(again, X), predicted(model, X))
+
+
+@pytest.mark.parametrize(("scale", "weight"), [(1e155, 1.0), (1.0, 1e100)])
+def test_huge_numbers_and_weights_are_copied_to_scikit_learn(scale, weight):
+    X = np.arange(40.0)[:, None]
+    y = np.full(40, scale)
+    model = PACBayesTreeRegressor(lambda_error=1.0).fit(X, y, np.full(40, weight))
+    copy = model.to_sklearn()
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    assert copy.tree_.n_node_samples.min() > 0

@@ -1,0 +1,302 @@
+"""The report: what stands on the page, read by Python; tests/browser opens it."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix, log_loss, r2_score, root_mean_squared_error
+
+from certree import (
+    AdaBoostTreeClassifier,
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    CertifiedForestClassifier,
+    CertifiedTreeClassifier,
+    DecoratedTreeClassifier,
+    NaiveBayesClassifier,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
+)
+from certree.ensembles import ConformalBandRegressor
+from certree.show import report
+from certree.show.cells import cells_of
+from certree.show.page.explorer import tree_data
+from certree.show.page.judged import Judged
+from certree.show.page.scores import scores_of
+
+NASTY = "</script><script>alert(1)</script>"
+ELSEWHERE = re.compile(
+    r"""(src|href)=["'](?!#|data:,)|url\((?!#)|@import|https?://(?!www\.w3\.org)"""
+)
+
+
+def mixed(n=500, seed=0):
+    """A table of numbers and categories, some of them missing, with nasty names."""
+    rng = np.random.default_rng(seed)
+    size, town = rng.normal(size=n), rng.choice(["Bern", "<b>", 'a"b', "雪"], n)
+    frame = pd.DataFrame({"size": size, NASTY: pd.Categorical(town), "age": rng.integers(0, 90, n)})
+    frame.loc[rng.random(n) < 0.1, "size"] = np.nan
+    odds = 3 * np.nan_to_num(size) + 2.0 * (town == "雪") + frame["age"] / 45
+    return frame, odds.to_numpy() + rng.normal(size=n)
+
+
+X, SCORE = mixed()
+TWO = np.where(SCORE > 1.5, "<yes>", "no")
+THREE = np.digitize(SCORE, [0.0, 2.0])
+FIT, NEW = slice(0, 300), slice(300, 500)
+
+MODELS = {
+    "tree": (PACBayesTreeClassifier(random_state=0), TWO),
+    "three": (PACBayesTreeClassifier(random_state=0), THREE),
+    "dyadic": (PACBayesTreeClassifier("dyadic", random_state=0), THREE),
+    "numbers": (PACBayesTreeRegressor(random_state=0), SCORE),
+    "certified": (CertifiedTreeClassifier(random_state=0), TWO),
+    "certified forest": (CertifiedForestClassifier(4, random_state=0), TWO),
+    "decorated": (DecoratedTreeClassifier(NaiveBayesClassifier(), random_state=0), TWO),
+    "boosted": (BoostedTreesClassifier(max_iter=5, random_state=0), THREE),
+    "boosted numbers": (BoostedTreesRegressor(max_iter=5, random_state=0), SCORE),
+    "forest": (TreeForestClassifier(4, random_state=0), TWO),
+    "forest of numbers": (TreeForestRegressor(4, random_state=0), SCORE),
+    "adaboost": (AdaBoostTreeClassifier(n_estimators=4), TWO),
+    "naive Bayes": (NaiveBayesClassifier(), TWO),
+}
+TREES = [name for name in MODELS if name not in ("naive Bayes", "decorated")]
+
+
+def fitted(name):
+    model, y = MODELS[name]
+    rows = X.drop(columns=NASTY) if name == "dyadic" else X
+    rows = rows.fillna(0.0) if name in ("dyadic", "decorated") else rows
+    return model.fit(rows[FIT], y[FIT]), rows[NEW], y[NEW]
+
+
+class Reader(HTMLParser):
+    """Collects what a browser would make of a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.words, self.data, self.tags = [], [], [], "", []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        if tag not in ("meta", "link", "br"):
+            self.open.append(tag)
+        self.ids += [value for key, value in attributes if key == "id"]
+
+    def handle_startendtag(self, _, attributes):
+        self.ids += [value for key, value in attributes if key == "id"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] == ["script"] and data.startswith('{"trees"'):
+            self.data = data
+        elif self.open[-1:] not in (["script"], ["style"]):
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def read(path):
+    reader = Reader()
+    reader.feed(path.read_text("utf-8"))
+    assert reader.open == []
+    return reader
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_page_stands_alone_and_names_stay_words(name, tmp_path):
+    model, rows, y = fitted(name)
+    path = report(model, rows, y, tmp_path / "page.html")
+    text = path.read_text("utf-8")
+    assert path.stat().st_size < 2_000_000
+    assert NASTY not in text
+    assert not ELSEWHERE.search(re.sub(r"<svg[^>]*>", "", text))
+    page = read(path)
+    assert page.tags.count("script") == 1 + (name not in ("naive Bayes",))
+    assert type(model).__name__ in page.text
+    expected = ["model", "scores"]
+    if isinstance(y[0], str) or name in ("three", "dyadic", "boosted"):
+        expected += ["calibration", "confusion"]
+    assert set(expected) <= set(page.ids)
+    assert ("certificate" in page.ids) == name.startswith("certified")
+    assert ("rounds" in page.ids) == (name in ("boosted", "boosted numbers", "adaboost"))
+    assert ("tree" in page.ids) == (name != "naive Bayes")
+    assert ("rows" in page.ids) == hasattr(model, "explain")
+
+
+def test_a_page_says_the_scores_of_its_rows(tmp_path):
+    model, rows, y = fitted("three")
+    page = read(report(model, rows, y, tmp_path / "page.html", title="A <title>"))
+    shares = model.predict_proba(rows)
+    assert "A <title>" in page.text
+    assert f"{100 * np.mean(model.predict(rows) != y):.1f} %" in page.text
+    assert f"{log_loss(y, shares):.4g}" in page.text
+    known = set(map(tuple, X[FIT].astype(str).to_numpy()))
+    new = np.array([tuple(one) not in known for one in rows.astype(str).to_numpy()])
+    fresh = read(report(model, rows[new], y[new], tmp_path / "fresh.html"))
+    assert "None of them occurs among the rows of the fit." in fresh.text
+    counts = confusion_matrix(y, model.predict(rows))
+    for k, line in enumerate(counts):
+        assert f"{k} {' '.join(map(str, line))} " in page.text
+    again = read(report(model, X[FIT], THREE[FIT], tmp_path / "again.html"))
+    assert "300 of them also occur among the rows of the fit" in again.text
+
+
+def test_a_page_says_the_certificate(tmp_path):
+    model, rows, y = fitted("certified")
+    page = read(report(model, rows, y, tmp_path / "page.html"))
+    assert str(model.certificate_) in page.text
+    for assumption in model.certificate_.assumptions:
+        assert assumption in page.text
+
+
+def test_scores_of_numbers_are_those_of_scikit_learn():
+    model, rows, y = fitted("numbers")
+    error, explained = scores_of(Judged.of(model, rows, y))
+    predicted = model.predict(rows)
+    assert error.value == pytest.approx(root_mean_squared_error(y, predicted))
+    assert explained.value == pytest.approx(r2_score(y, predicted))
+    for score in (error, explained):
+        assert score.low < score.value < score.high
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_intervals_hold_what_they_are_about_in_most_draws(seed):
+    rng = np.random.default_rng(seed)
+
+    class Coin:
+        categories_, n_jobs, classes_ = None, 1, np.array([0, 1])
+
+    shares = np.column_stack([np.full(300, 0.3), np.full(300, 0.7)])
+    missed = np.zeros(3)
+    for _ in range(200):
+        y = (rng.random(300) < 0.7).astype(int)
+        judged = Judged(Coin(), None, None, y, np.ones(300, int), shares)
+        error, loss = scores_of(judged)
+        entropy = -0.7 * np.log(0.7) - 0.3 * np.log(0.3)
+        missed[0] += not error.low <= 0.3 <= error.high
+        missed[1] += not loss.low <= entropy <= loss.high
+        x = rng.normal(size=300)
+        (_, explained) = scores_of(Judged(Coin(), None, None, x + rng.normal(size=300), x, None))
+        missed[2] += not explained.low <= 0.5 <= explained.high
+    assert (missed / 200 < 0.12).all()
+
+
+# -- the explorer ----------------------------------------------------------------------------------
+
+
+def ended(data, row):
+    """The node in which a row ends, and whether it lacked a value that sends rows both ways."""
+    node, both = 0, False
+    while data["left"][node] >= 0:
+        value, missing_left = row[data["feature"][node]], bool(data["missingLeft"][node])
+        left = data["left"][node]
+        codes = data["sets"].get(str(node))
+        if value is None:
+            both |= node in data["missingBoth"]
+            is_left = missing_left
+        elif codes is not None:
+            is_left = (value in codes) != missing_left
+        else:
+            is_left = value <= data["threshold"][node]
+        node = left if is_left else left + 1
+    return node, both
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_rows_that_follow_the_page_end_where_the_model_predicts(name, tmp_path):
+    model, rows, y = fitted(name)
+    page = read(report(model, rows, y, tmp_path / "page.html"))
+    data = json.loads(page.data)
+    assert data["features"] == list(rows.columns)
+    followed = 0
+    for title, row in zip(data["titles"], data["rows"], strict=True):
+        i = int(title.split(":")[0].removeprefix("row "))
+        one = rows.iloc[[i]]
+        for number, tree in enumerate(data["trees"]):
+            node, both = ended(tree, row)
+            assert str(node) not in tree["inside"]
+            if both:
+                continue
+            followed += 1
+            said = spoken(model, one, number)[tree["leader"][node]]
+            assert tree["said"][node] == pytest.approx(said, rel=1e-4, abs=1e-9)
+    assert followed > 5
+
+
+def spoken(model, row, number):
+    """What the model, or one of its trees, says of a row."""
+    if not hasattr(model, "trees_"):
+        return model.predict_proba(row)[0] if hasattr(model, "classes_") else model.predict(row)
+    tree, value = model.trees_.tree(number)
+    coded = row.to_numpy() if model.categories_ is None else model.categories_.encode(row)
+    return value[tree.apply(coded, n_jobs=1)[0]]
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_columns_of_the_explorer_make_a_tree(name):
+    model, rows, _ = fitted(name)
+    cells = cells_of(model, 0, rows)
+    data = json.loads(json.dumps(tree_data(cells, "a tree")))
+    n, left = len(data["left"]), np.array(data["left"])
+    inner = left >= 0
+    assert sorted([*left[inner], *(left[inner] + 1)]) == list(range(1, n))
+    assert (left[inner] > np.flatnonzero(inner)).all()
+    sums = np.array(data["rows"])
+    np.testing.assert_allclose(sums[inner], sums[left[inner]] + sums[left[inner] + 1])
+    assert sums[0] == len(rows)
+    assert set(data["open"]) <= set(np.flatnonzero(inner).tolist())
+    hidden = sum(data["inside"].values()) - len(data["inside"])
+    assert (n + 1) // 2 + hidden == cells.tree.n_leaves
+
+
+def test_a_large_tree_is_cut_until_it_fits():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(2000, 3))
+    model = PACBayesTreeRegressor(random_state=0).fit(table, table[:, 0] + rng.normal(size=2000))
+    cells = cells_of(model)
+    data = tree_data(cells, "a tree", letters=20_000)
+    assert len(json.dumps(data, separators=(",", ":"))) <= 20_000
+    assert data["inside"]
+    assert len(tree_data(cells, "a tree")["left"]) == model.tree_.n_nodes
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def test_what_is_no_fitted_model_of_certree_is_refused(tmp_path):
+    path = tmp_path / "page.html"
+    plain = LogisticRegression().fit(X[["age"]], TWO)
+    for model in (None, plain, ConformalBandRegressor()):
+        with pytest.raises(TypeError, match="model must be a tree, a forest, boosted trees"):
+            report(model, X, TWO, path)
+    with pytest.raises(NotFittedError):
+        report(PACBayesTreeClassifier(), X, TWO, path)
+    model, rows, y = fitted("tree")
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        report(model, rows, y[:-1], path)
+    with pytest.raises(ValueError, match="feature names should match"):
+        report(model, rows.rename(columns={"age": "old"}), y, path)
+    with pytest.raises(ValueError, match="minimum of 1"):
+        report(model, rows[:0], y[:0], path)
+    assert not path.exists()
+
+
+def test_one_row_and_one_class_make_a_page(tmp_path):
+    model, rows, y = fitted("tree")
+    assert read(report(model, rows[:1], y[:1], tmp_path / "one.html")).text
+    one = PACBayesTreeClassifier(random_state=0).fit(X, ["only"] * len(X))
+    assert read(report(one, X, ["only"] * len(X), tmp_path / "only.html")).text
+    other = read(report(model, rows, np.full(len(rows), "new class"), tmp_path / "new.html"))
+    assert "new class" in other.text
