@@ -168,7 +168,8 @@ def test_classifiers_are_what_they_say(model, n_classes, coding):
     X, y = (X if coding == "0/1" else 2 * X - 1), np.minimum(y, n_classes - 1)
     estimator.fit(X, y)
     found = spectrum(estimator, coding=coding)
-    said = getattr(estimator, method)(X)
+    # Of a single class there is but one thing to say.
+    said = getattr(estimator, method if n_classes > 1 else "predict_proba")(X)
     # Forests round what leaves say.
     np.testing.assert_allclose(found.evaluate(X), said.reshape(len(X), -1), atol=1e-8)
     if len(found) > 1:
@@ -261,7 +262,7 @@ def test_what_is_no_tree_over_bits_is_refused():
     with pytest.raises(TypeError, match="by models of their own"):
         spectrum(DecoratedTreeClassifier().fit(X, y))
     stumps = DecisionTreeClassifier(max_depth=1)
-    with pytest.raises(TypeError, match="over trees of certree"):
+    with pytest.raises(ValueError, match="take trees of certree"):
         spectrum(AdaBoostTreeClassifier(stumps).fit(X, y))
     with pytest.raises(ValueError, match="encode them one-hot"):
         spectrum(PACBayesTreeClassifier(categorical_features=[0, 1]).fit(X, y))
@@ -456,9 +457,10 @@ def test_the_error_of_fewer_terms_is_computed(tree, budget):
     assert len(kept.spectrum) == min(budget, len(f))
     assert kept.squared_error == pytest.approx((difference**2).mean(), abs=1e-12)
     assert np.abs(difference).max() <= kept.sup_error + 1e-12
-    again = sparsify(f, error=kept.squared_error)
+    # Sums of squares in another order are the same to rounding.
+    again = sparsify(f, error=kept.squared_error * (1 + 1e-9))
     assert len(again.spectrum) <= len(kept.spectrum)
-    assert again.squared_error <= kept.squared_error * (1 + 1e-9)
+    assert again.squared_error <= kept.squared_error * (1 + 2e-9)
     assert len(kept.spectrum) <= kept.promised_terms or kept.squared_error == 0
 
 

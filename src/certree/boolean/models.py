@@ -1,13 +1,12 @@
 """The exact spectrum of what trees compute."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from reprlib import repr as shortened
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import is_classifier
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -22,10 +21,8 @@ from certree.arrays import Float64, Int32, column
 from certree.boolean.bits import VALUES, Bits, Coding
 from certree.boolean.spectrum import Spectrum, means_of
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
-from certree.ensembles.boosting import BoostedTrees
-from certree.ensembles.forest import Forest
 from certree.ensembles.trees import Trees
-from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.export.exports import Exports
 from certree.fitted import state_of
 from certree.grow.sklearn_tree import from_sklearn, numbers_from_sklearn
 from certree.signatures import checked
@@ -124,17 +121,8 @@ def added_trees(model: Any) -> tuple[Trees, Float64]:
         tree, given = model
         value: Float64 = column("values", given, "float64", (tree.n_nodes, None))
         return _without_start([tree], [value])
-    model = state_of(model) if isinstance(model, BaseEstimator) else model
-    if isinstance(model, TreeVoteEstimator):
-        return _of_vote(model)
-    if isinstance(model, Forest):
-        return _of_forest(model)
-    if isinstance(model, BoostedTrees):
-        check_is_fitted(model)
-        _expect_features(model)
-        return _at_leaves(model.trees_), model.start_
-    if isinstance(model, AdaBoostTreeClassifier):
-        return _of_adaboost(model)
+    if isinstance(model, Exports):
+        return _of_formula(state_of(model))
     if isinstance(model, BaseDecisionTree):
         check_is_fitted(model)
         return _of_sklearn([model])
@@ -152,51 +140,25 @@ def _without_start(trees: Sequence[Tree], values: Sequence[Float64]) -> tuple[Tr
     return Trees.of(trees, values, trees[0].n_features, width), np.zeros(width)
 
 
-def _at_leaves(trees: Trees) -> Trees:
-    """Trees that add nothing at inner nodes."""
-    return replace(trees, value=np.where(trees.left[:, None] == LEAF, trees.value, 0.0))
-
-
-def _expect_features(model: Any) -> None:
-    """Refuse models that see other features than those that they are given."""
-    if getattr(model, "preprocessor_", None) is not None:
-        raise ValueError("the trees compare what the preprocessor makes of the features")
-
-
-def _of_vote(model: Any) -> tuple[Trees, Float64]:
-    check_is_fitted(model)
+def _of_formula(model: Any) -> tuple[Trees, Float64]:
     if hasattr(model, "leaf_estimator"):
         raise TypeError(f"leaves must predict values, not by models of their own, got {model!r}")
-    _expect_features(model)
-    leaves = np.flatnonzero(model.tree_.is_leaf)
-    said = model.vote_.outcomes(leaves)
-    if is_classifier(model):
-        said = said[:, : model.n_classes_]
-        said = said / said.sum(axis=1, keepdims=True)
-    value = np.zeros((model.tree_.n_nodes, said.shape[1]))
-    value[leaves] = said
-    return _without_start([model.tree_], [value])
-
-
-def _of_forest(model: Any) -> tuple[Trees, Float64]:
-    check_is_fitted(model)
-    _expect_features(model)
-    value = model.trees_.value
-    if is_classifier(model) and model.n_classes_ <= 2:
-        value = np.ones_like(value) if model.n_classes_ == 1 else np.hstack([1.0 - value, value])
-    shares = replace(model.trees_, value=value / len(model.trees_))
-    return _at_leaves(shares), np.zeros(value.shape[1])
-
-
-def _of_adaboost(model: Any) -> tuple[Trees, Float64]:
-    check_is_fitted(model)
-    if model.trees_ is None:
-        raise TypeError("AdaBoost must be over trees of certree, with estimator=None")
-    trees = _at_leaves(model.trees_)
-    if np.isinf(model.estimator_weights_[-1:]).any():  # the last one decides alone
-        tree, value = trees.tree(-1)
-        trees = Trees.of([tree], [value], tree.n_features, value.shape[1])
-    return trees, model.start_
+    formula = model._formula()
+    trees = [tree for tree, _ in formula.trees]
+    values = [value for _, value in formula.trees]
+    if formula.link == "shares" and formula.says_second:
+        values = [np.hstack([1.0 - value, value]) for value in values]
+    # AdaBoost's formula is one of log odds, twice its own scores.
+    is_doubled = isinstance(model, AdaBoostTreeClassifier) and formula.kind == "boosted"
+    factor = 0.5 if is_doubled else 1.0
+    if formula.kind == "forest":
+        factor /= len(trees)
+    added = [
+        np.where(tree.is_leaf[:, None], factor * value, 0.0)
+        for tree, value in zip(trees, values, strict=True)
+    ]
+    together, nothing = _without_start(trees, added)
+    return together, nothing if formula.kind != "boosted" else factor * formula.start
 
 
 def _of_sklearn(estimators: Sequence[Any]) -> tuple[Trees, Float64]:
