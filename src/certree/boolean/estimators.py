@@ -76,6 +76,12 @@ class FourierEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
             self._learned(Examples(rows, target, bits, self.n_jobs), rng)
             for target in self._targets(training.y)
         ]
+        if all(one.score == 0 for one in parts) and np.ptp(training.y) > 0:
+            warnings.warn(
+                "no characters that were looked at explain y better than its mean does: it is noise, "
+                f"or hangs on more than degree={self.degree} features together, as a parity does",
+                stacklevel=4,
+            )
         width = len(parts)
         columns = [np.outer(one.coefficients, np.eye(width)[k]) for k, one in enumerate(parts)]
         masks = np.concatenate([one.masks for one in parts])
@@ -98,14 +104,7 @@ class FourierEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
             return all_small(rows, self.degree)
 
         search: Any = "omp" if self.method == "omp" else "lasso"
-        found = select(examples, propose, search, self.max_terms, rng)
-        if found.score == 0 and np.ptp(examples.y) > 0:
-            warnings.warn(
-                "no characters that were looked at explain y better than its mean does: it is noise, "
-                f"or hangs on more than degree={self.degree} features together, as a parity does",
-                stacklevel=5,
-            )
-        return found
+        return select(examples, propose, search, self.max_terms, rng)
 
     def _averaged(self, examples: Examples) -> Selected:
         coding: Any = examples.bits.coding

@@ -127,6 +127,7 @@ def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Spa
     ----------
     Kushilevitz and Mansour, "Learning decision trees using the Fourier spectrum", 1993.
     """
+    epsilon = float(epsilon)
     if not 0 < epsilon <= LARGEST or not 1 <= n_leaves <= LARGEST:
         raise ValueError(f"epsilon and n_leaves must be positive, got {epsilon} and {n_leaves}")
     if spectrum.mean is not None:
