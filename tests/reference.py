@@ -1500,6 +1500,84 @@ def lacking(tree, X):
     return lacks
 
 
+# -- games of features -----------------------------------------------------------------------------
+
+
+def said_of_known(tree, rows, value, x, known):
+    """What a tree says of a row of which some features are known; others send it by rows."""
+
+    def visit(node):
+        left = tree.left[node]
+        if left < 0:
+            return value[node]
+        if tree.feature[node] in known:
+            steps = steps_of_row(tree, rows, node, x)
+        else:
+            total = rows[left] + rows[left + 1]
+            share = rows[left] / total if total > 0 else 0.5
+            steps = [(left, share), (left + 1, 1 - share)]
+        return sum(part * visit(child) for child, part in steps)
+
+    return visit(0)
+
+
+def said_before(tree, rows, value, x, background, known):
+    """The same where other features are those of a background, on average."""
+    mixed = [[x[j] if j in known else z[j] for j in range(len(x))] for z in background]
+    said = [sum(q * value[leaf] for leaf, q in parts_of_row(tree, rows, z)) for z in mixed]
+    return sum(said) / len(said)
+
+
+def power_indices(says, p):
+    """Shapley's and Banzhaf's values of p players, by all coalitions: says(known) is what they win."""
+    shapley, banzhaf = [0.0] * p, [0.0] * p
+    for j in range(p):
+        others = [i for i in range(p) if i != j]
+        for chosen in product([False, True], repeat=p - 1):
+            known = {i for i, is_known in zip(others, chosen, strict=True) if is_known}
+            change = says(known | {j}) - says(known)
+            n = len(known)
+            share = math.factorial(n) * math.factorial(p - n - 1) / math.factorial(p)
+            shapley[j] = shapley[j] + share * change
+            banzhaf[j] = banzhaf[j] + change / 2 ** (p - 1)
+    return np.array(shapley), np.array(banzhaf)
+
+
+def analysis_of_variance(says, cells):
+    """Variance due to each set of features, by enumeration of all cells: {frozenset: variance}.
+
+    cells has the values and probabilities of each feature, [(value, mass), ...]; says(x) is a number.
+    """
+    p = len(cells)
+    every = [*product(*[range(len(own)) for own in cells])]
+    said = {at: says([cells[j][c][0] for j, c in enumerate(at)]) for at in every}
+
+    def mean(features, at):
+        """What is said on average where the cells of some features are known."""
+        total = 0.0
+        for other in every:
+            if all(other[j] == at[j] for j in features):
+                free = [cells[j][other[j]][1] for j in range(p) if j not in features]
+                total += math.prod(free) * said[other]
+        return total
+
+    found = {}
+    for chosen in product([False, True], repeat=p):
+        features = frozenset(j for j, is_chosen in enumerate(chosen) if is_chosen)
+        if not features:
+            continue
+        total = 0.0
+        for at in product(*[range(len(cells[j])) for j in sorted(features)]):
+            place = dict(zip(sorted(features), at, strict=True))
+            part = 0.0
+            for inside in product([False, True], repeat=len(place)):
+                known = {j for j, is_in in zip(place, inside, strict=True) if is_in}
+                part += (-1) ** (len(place) - len(known)) * mean(known, place)
+            total += math.prod(cells[j][c][1] for j, c in place.items()) * part**2
+        found[features] = total
+    return found
+
+
 # -- AdaBoost --------------------------------------------------------------------------------------
 
 

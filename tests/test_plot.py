@@ -29,7 +29,7 @@ from certree.experiments.figure2 import Curve
 from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
 from certree.experiments.rates import RULES, Rate, shrinking
 from certree.experiments.table2 import PAPER, Line, Mean
-from certree.explain import Explanation
+from certree.explain import Explanation, Interactions, interaction_shares
 from certree.show import (
     plot_adaboost,
     plot_calibration,
@@ -37,6 +37,7 @@ from certree.show import (
     plot_explanation,
     plot_figure2,
     plot_importance,
+    plot_interactions,
     plot_loss,
     plot_rates,
     plot_selective,
@@ -761,3 +762,48 @@ def test_what_is_not_explained_is_refused():
         plot_explanation(explained(), max_features=0)
     with pytest.raises(TypeError, match="explanation must be an Explanation"):
         plot_explanation(clone(SOME).fit(X, Y))
+
+
+# -- interactions ----------------------------------------------------------------------------------
+
+
+def test_interactions_are_bars_and_a_heat_map():
+    shares = Interactions(
+        np.array([3.0, 0.0, 1.0]), np.array([[0, 2], [1, 2]]), np.array([0.0, 4.0]), 2.0, 0.1, "abc"
+    )
+    bars, heat = plot_interactions(shares, max_terms=3).axes
+    widths = [bar.get_width() for bar in bars.patches]
+    assert widths == pytest.approx([0.4, 0.3, 0.1, 0.0, 0.2])
+    labels = [label.get_text() for label in bars.get_yticklabels()]
+    assert labels == ["b & c", "a", "c", "2 others", "three features or more"]
+    assert bars.get_title(loc="left") == "Single features make 40 %, pairs 40 %"
+    # The features with the most variance come first, and the diagonal is empty.
+    assert [label.get_text() for label in heat.get_yticklabels()] == ["c", "b", "a"]
+    drawn = heat.images[0].get_array()
+    assert drawn.mask.diagonal().all()
+    assert drawn.filled(0)[0, 1] == drawn.filled(0)[1, 0] == 0.4
+    assert {(one.get_position(), one.get_text()) for one in heat.texts} == {
+        ((0, 1), "40.0"),
+        ((1, 0), "40.0"),
+    }
+    two = plot_interactions(shares, max_features=2).axes[1]
+    assert len(two.get_xticklabels()) == 2
+
+
+def test_interactions_of_models():
+    model = TreeForestClassifier(5, random_state=0).fit(X, Y)
+    bars, heat = plot_interactions(interaction_shares(model, X)).axes
+    assert {one.get_text() for one in heat.get_yticklabels()} == {
+        "sepal length (cm)",
+        "sepal width (cm)",
+        "petal length (cm)",
+        "petal width (cm)",
+    }
+    assert len(bars.patches) == 11
+    nothing = Interactions(np.zeros(2), np.zeros((0, 2), int), np.zeros(0), 0.0, 0.0, "ab")
+    assert (
+        plot_interactions(nothing).axes[0].get_title(loc="left") == "The model says the same of all"
+    )
+    for name, least in (("max_terms", 1), ("max_features", 2)):
+        with pytest.raises(ValueError, match=f"{name} must be at least {least}"):
+            plot_interactions(nothing, **{name: 0})

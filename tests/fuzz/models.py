@@ -12,6 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 import certree
 from certree import KD, Cart, Dyadic, Grid, PACBayesLaws, Voting
 from certree.boolean import FourierClassifier, FourierRegressor
+from certree.explain import Explanation, interaction_shares, shapley_values
 from certree.prunings.shorthand import RULES
 from fuzz.hostile import spoilt
 from fuzz.world import World
@@ -173,8 +174,17 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
 
 
 def _explained(model: Any, X: Any) -> Any:
-    """Look whether contributions sum to what is predicted, and whether they can be read."""
-    explanation = model.explain(X)
+    """Look whether whatever explains can be read, and sums to what is predicted."""
+    if hasattr(model, "_summed_trees") and isinstance(X, np.ndarray):
+        shares = interaction_shares(model, X, n_draws=20)
+        assert shares.total >= 0, "a variance is negative"
+        assert str(shares), "shares have no words"
+        assert shares._repr_html_(), "shares have no page"
+        _adds_up(model, X, shapley_values(model, X, X[:5]))
+    return _adds_up(model, X, model.explain(X))
+
+
+def _adds_up(model: Any, X: Any, explanation: Explanation) -> Explanation:
     assert str(explanation), "an explanation has no words"
     assert explanation._repr_html_(), "an explanation has no page"
     found = explanation.prediction

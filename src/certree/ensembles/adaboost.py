@@ -18,6 +18,7 @@ from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
 from certree.ensembles.trees import Trees
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
 from certree.explain.explanation import Explanation, scored_classes
+from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, Link
 from certree.fitted import KeepsParameters, reads_state, replaces_state
@@ -318,8 +319,21 @@ class AdaBoostTreeClassifier(
         rows, values = rows_and_values(self, X)
         trees = self._packed(self._first)
         base, added = trees.contributions(rows, threads(self.n_jobs))
-        names, outputs = names_of_features(self), scored_classes(self.classes_)
-        return Explanation(self.start_ + base, added, names, outputs, values, "raw score")
+        parts = self._parts(self.start_ + base, added)
+        return Explanation(feature_names=names_of_features(self), values=values, **parts)
+
+    def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
+        """The fields of an explanation that speak of the target, of what trees add up to."""
+        names = scored_classes(self.classes_)
+        return {"base": base, "contributions": added, "output_names": names, "scale": "raw score"}
+
+    @available_if(_has_trees)
+    @reads_state
+    def _summed_trees(self) -> SummedTrees:
+        """The trees that have a say, which keep no rows of their nodes."""
+        check_is_fitted(self)
+        trees = self._packed(self._first)
+        return SummedTrees(trees, trees.root, trees.value, self.start_, None, None, self._parts)
 
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:

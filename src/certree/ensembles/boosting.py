@@ -29,6 +29,7 @@ from certree.ensembles.rounds import Rounds, Settings, started
 from certree.ensembles.stopping import JudgedRounds, best_rounds
 from certree.ensembles.trees import Trees
 from certree.explain.explanation import Explanation, Scale, scored_classes
+from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, Link
 from certree.fitted import KeepsParameters, reads_state, replaces_state
@@ -354,8 +355,20 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
         """
         rows, values = rows_and_values(self, X)
         base, added = self.trees_.contributions(rows, threads(self.n_jobs))
-        names, (outputs, scale) = names_of_features(self), self._explained()
-        return Explanation(self.start_ + base, added, names, outputs, values, scale)
+        parts = self._parts(self.start_ + base, added)
+        return Explanation(feature_names=names_of_features(self), values=values, **parts)
+
+    def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
+        """The fields of an explanation that speak of the target, of what trees add up to."""
+        outputs, scale = self._explained()
+        return {"base": base, "contributions": added, "output_names": outputs, "scale": scale}
+
+    @reads_state
+    def _summed_trees(self) -> SummedTrees:
+        """The trees, which keep no rows of their nodes."""
+        check_is_fitted(self)
+        trees = self.trees_
+        return SummedTrees(trees, trees.root, trees.value, self.start_, None, None, self._parts)
 
     @property
     @reads_state

@@ -29,6 +29,7 @@ from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, sh
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.trees import Trees
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
+from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula
 from certree.fitted import KeepsParameters, reads_state, replaces_state
@@ -176,6 +177,17 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
         parts = self._explained(base / len(self.trees_), added / len(self.trees_))
         return Explanation(feature_names=names_of_features(self), values=values, **parts)
 
+    @reads_state
+    def _summed_trees(self) -> SummedTrees:
+        """The trees, each with its share of their mean."""
+        check_is_fitted(self)
+        trees = self.trees_
+        value = trees.value / len(trees)
+        start = np.zeros(value.shape[1])
+        rows = self._rows_of_nodes()
+        of_all = None if rows is None else np.concatenate(rows)
+        return SummedTrees(trees, trees.root, value, start, of_all, None, self._explained)
+
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -203,9 +215,6 @@ class ForestClassifier(ClassifierMixin, Forest):
         return self._formula_of(parts, "forest", "shares", rows=rows, power=self._power)
 
     def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
-        if self.n_classes_ == 2:  # only the second class has an output
-            base = np.append(1 - base, base)
-            added = np.concatenate([-added, added], axis=1)
         return parts_of_classes(base, added, self.classes_)
 
     def _shares(self, mean: Float64, power: float) -> Float64:

@@ -19,6 +19,7 @@ from certree.explain.contributions import contributions
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.explain.path import ExplainedCell, Explainer
 from certree.explain.rules import Rules, rules_of, text_of
+from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, shares_with_labels
 from certree.fitted import KeepsParameters, reads_state, replaces_state
@@ -384,6 +385,29 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         parts = self._explained(base, added)
         return Explanation(feature_names=names_of_features(self), values=values, **parts)
 
+    @available_if(_leaves_predict_values)
+    @reads_state
+    def _summed_trees(self) -> SummedTrees:
+        """The tree and the outcomes of the vote at its leaves."""
+        check_is_fitted(self)
+        tree, leaves = self.tree_, np.flatnonzero(self.tree_.is_leaf)
+        said = self._scored(self.vote_.outcomes(leaves))
+        value = np.zeros((tree.n_nodes, said.shape[1]))
+        value[leaves] = said
+        return SummedTrees(
+            tree,
+            np.zeros(1, dtype=np.int64),
+            value,
+            np.zeros(said.shape[1]),
+            self.stats_.n,
+            tree.missing_both,
+            self._explained,
+        )
+
+    def _scored(self, outcomes: Float64) -> Float64:
+        """Outcomes of the vote, (k, K), that tell all of them."""
+        return outcomes
+
     def _explainer(self) -> Explainer:
         check_is_fitted(self)
         names, rows = names_of_features(self), self.stats_.n
@@ -517,6 +541,10 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
 
     def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
         return parts_of_classes(base, added, self.classes_)
+
+    def _scored(self, outcomes: Float64) -> Float64:
+        # The first of two classes has what the second has not.
+        return outcomes[:, 1:] if outcomes.shape[1] == 2 else outcomes
 
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:

@@ -1,7 +1,21 @@
 """Why a model says what it says: contributions of features, rules, and the cells around a row."""
 
 from certree.explain.explanation import Explanation
+from certree.explain.interactions import Interactions, interaction_shares
 from certree.explain.path import ExplainedCell
 from certree.explain.rules import Condition, Rule, Rules
+from certree.explain.shap_form import shap_trees
+from certree.explain.shapley import banzhaf_values, shapley_values
 
-__all__ = ["Condition", "ExplainedCell", "Explanation", "Rule", "Rules"]
+__all__ = [
+    "Condition",
+    "ExplainedCell",
+    "Explanation",
+    "Interactions",
+    "Rule",
+    "Rules",
+    "banzhaf_values",
+    "interaction_shares",
+    "shap_trees",
+    "shapley_values",
+]

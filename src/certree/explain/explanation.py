@@ -30,6 +30,9 @@ def parts_of_classes(base: Float64, added: Float64, classes: NDArray[Any]) -> di
     k = len(classes)
     if k == 1:  # it has all, whatever a second one would have
         base, added = np.ones(1), np.zeros((len(added), 1, added.shape[2]))
+    elif len(base) == 1:  # only the second of two classes has an output
+        base = np.append(1 - base, base)
+        added = np.concatenate([-added, added], axis=1)
     names = classes.tolist()
     return {
         "base": base[:k],
@@ -53,6 +56,7 @@ class Explanation:
 
         prediction[i, k] == base[k] + contributions[i, k].sum()
 
+    Values that are not additive, as those of Banzhaf, have no such sum, and tell no prediction.
     ``explanation[i]`` is the explanation of row i alone, ``explanation[3:7]`` and
     ``explanation[mask]`` are those of several.
 
@@ -71,6 +75,8 @@ class Explanation:
     scale : {"probability", "raw score", "target"}
         What is added up: shares of the vote; scores, from which probabilities or numbers are made;
         or numbers in units of the target.
+    additive : bool, default=True
+        Whether base and contributions sum to the prediction.
 
     Raises
     ------
@@ -84,6 +90,7 @@ class Explanation:
     output_names: Sequence[Hashable]
     values: NDArray[Any]
     scale: Scale
+    additive: bool = True
 
     def __post_init__(self) -> None:
         if self.scale not in get_args(Scale):
@@ -118,13 +125,26 @@ class Explanation:
             self.output_names,
             self.values[rows],
             self.scale,
+            self.additive,
         )
 
     @property
     def prediction(self) -> Float64:
-        """What is predicted of each row, (n, K): the base and all contributions."""
-        predicted: Float64 = self.base + self.contributions.sum(axis=2)
-        return predicted
+        """What is predicted of each row, (n, K): the base and all contributions.
+
+        Raises
+        ------
+        ValueError
+            If they do not sum to it.
+        """
+        if not self.additive:
+            raise ValueError("these values do not sum to the prediction: ask the model for it")
+        return self._sum
+
+    @property
+    def _sum(self) -> Float64:
+        total: Float64 = self.base + self.contributions.sum(axis=2)
+        return total
 
     def to_frame(self) -> Any:
         """Give all numbers as a data frame.
@@ -164,7 +184,7 @@ class Explanation:
         for i in self._rows:
             (head, *lines), strengths = self._table(i)
             largest = max(map(abs, strengths), default=0.0) or 1.0
-            bars = [0.0, *(one / largest for one in strengths), 0.0]
+            bars = [0.0, *(one / largest for one in strengths), *[0.0] * self.additive]
             shown.append(html_table("", head, lines, bars))
         return "".join([*shown, *(f"<p>{more}</p>" for more in self._more)])
 
@@ -180,7 +200,7 @@ class Explanation:
 
     def _table(self, i: int) -> tuple[list[list[str]], list[float]]:
         """A row as a table of words, and how much its features add to the first output."""
-        added, predicted = self.contributions[i], self.prediction[i]
+        added, predicted = self.contributions[i], self._sum[i]
         outputs = self._outputs(predicted)
         strength = np.abs(added[outputs]).max(axis=0)
         order = np.argsort(-strength, kind="stable")
@@ -197,8 +217,9 @@ class Explanation:
         lines = [[words, *(f"{one:+{self._form}}" for one in part)] for words, part in parts]
         head = [f"row {i}" if len(self) > 1 else "", *map(self._title, outputs)]
         first = ["base", *(f"{one:{self._form}}" for one in self.base[outputs])]
-        last = ["prediction", *(f"{one:{self._form}}" for one in predicted[outputs])]
-        return [head, first, *lines, last], [float(part[0]) for _, part in parts]
+        if self.additive:
+            lines.append(["prediction", *(f"{one:{self._form}}" for one in predicted[outputs])])
+        return [head, first, *lines], [float(part[0]) for _, part in parts]
 
     def _outputs(self, predicted: Float64) -> list[int]:
         """Which outputs of a row are shown: of classes those that are likeliest."""

@@ -1,0 +1,79 @@
+"""Trees in the form that shap's `TreeExplainer` takes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from certree.explain.summed import cover_of, summable, summed_trees
+from certree.rows.training import new_rows
+from certree.signatures import checked
+from certree.tree import LEAF, threads
+
+
+@checked
+def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any]:
+    """Give a model's trees to shap, for its pictures and its other values.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted tree, vote, forest, boosted trees or AdaBoost of certree whose features are numbers.
+    background : array-like of shape (m, p), or None
+        Rows by which nodes are counted where a model does not keep those of its fit; see
+        `shapley_values`.
+
+    Returns
+    -------
+    dict
+        For ``shap.TreeExplainer``, which then explains what `shapley_values` does; of two classes the
+        second. Exact for rows of float64 that lack no value: those that do, a single tree may send
+        both ways, and shap sends them one way.
+
+    Raises
+    ------
+    TypeError
+        If the model has no trees whose leaves say numbers.
+    ValueError
+        If trees compare sets of categories, of which shap's know nothing; if there are no trees; or
+        if a background is missing.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from certree.ensembles import TreeForestRegressor
+    >>> from certree.explain import shap_trees
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = TreeForestRegressor(10, random_state=0).fit(X, y)
+    >>> len(shap_trees(model)["trees"])
+    10
+    """
+    model = summable(model)
+    summed = summed_trees(model)
+    columns = summed.columns
+    if len(columns.categories):
+        raise ValueError(
+            "trees compare sets of categories, but those of shap compare numbers alone"
+        )
+    if not len(summed.root):
+        raise ValueError("the model has no trees, but shap takes one at least")
+    others = None if background is None else new_rows(model, background)
+    rows = cover_of(summed, others, threads(model.n_jobs))
+    trees: list[dict[str, Any]] = []
+    for first, last in np.column_stack([summed.root, [*summed.root[1:], len(columns.left)]]):
+        left = np.where(columns.left[first:last] == LEAF, LEAF, columns.left[first:last] - first)
+        right = np.where(left == LEAF, LEAF, left + 1)
+        value = summed.value[first:last]
+        trees.append(
+            {
+                "children_left": left,
+                "children_right": right,
+                "children_default": np.where(columns.missing_left[first:last], left, right),
+                "features": np.where(left == LEAF, -1, columns.feature[first:last]),
+                "thresholds": columns.threshold[first:last],
+                # What is added to all trees is said by the first.
+                "values": value if trees else value + summed.start,
+                "node_sample_weight": rows[first:last],
+            }
+        )
+    return {"trees": trees}

@@ -1,0 +1,89 @@
+// The doors of the explanations.
+#include "bind_packed.hpp"
+#include "explain/interactions.hpp"
+#include "explain/shapley.hpp"
+
+namespace certree::door {
+namespace {
+
+template <class Real>
+auto values_of_features(const Ints& feature, const Doubles& threshold, const Ints& left,
+                        const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+                        const Ints& categories, const Roots& root, const Doubles2& value,
+                        const In<Real, 2>& X, const std::optional<In<Real, 2>>& background,
+                        const std::optional<Flags>& both, const std::optional<Doubles>& n,
+                        const Doubles& point, const Doubles& weight, int n_threads) {
+  const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const TreesView trees{nodes, view(root), sized("value", value, left.size()), {}};
+  const Branches branches{sized("both", both, left.size()), sized("n", n, left.size())};
+  if (!n && (both || !background))
+    throw std::invalid_argument("n must be given with both, and without a background");
+  const Mixture mixture{view(point), sized("weight", weight, point.size())};
+  const auto x = rows(X);
+  Table<const Real> others;
+  if (background) {
+    others = sized("background", *background, background->shape(0), X.shape(1));
+    if (others.n_rows == 0) throw std::invalid_argument("background has no rows");
+  }
+  const std::size_t width = checked_size(value.shape(1), x.width);
+  const auto loop = [&](auto part) {
+    if (background)
+      values_by_background(trees, branches, x, others, mixture, n_threads, part);
+    else
+      values_by_cover(trees, branches, x, mixture, n_threads, part);
+  };
+  return run(loop, Rows<double>(x.n_rows, width));
+}
+
+auto interactions(const Ints& feature, const Doubles& threshold, const Ints& left,
+                  const Flags& missing_left, const In<std::int64_t, 1>& category_start,
+                  const Ints& categories, const Roots& root, const Doubles2& value,
+                  const std::optional<Flags>& both, const std::optional<Doubles>& n,
+                  const Doubles2& cells, const Doubles2& mass, const In<std::int32_t, 2>& draws,
+                  bool wants_total, int n_threads) {
+  const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
+  const TreesView trees{nodes, view(root), sized("value", value, left.size()), {}};
+  const Branches branches{sized("both", both, left.size()), sized("n", n, left.size())};
+  if (both && !n) throw std::invalid_argument("n must be given with both");
+  const std::size_t p = cells.shape(1);
+  const Cells known{view(cells), sized("mass", mass, cells.shape(0), p)};
+  const auto drawn = sized("draws", draws, draws.shape(0), p);
+  expect_codes("draws", drawn.values(), known.mass.n_rows);
+  for (std::int64_t i = 0; i < drawn.n_rows; ++i)
+    for (std::size_t j = 0; j < p; ++j)
+      if (!(known.mass.row(drawn.row(i)[j])[j] > 0.0))
+        throw std::invalid_argument("draws must be cells that have a mass");
+  Interactions found;
+  auto [single, fitted] = run(
+      [&](auto alone, auto sum) {
+        found = certree::interactions(trees, branches, known, drawn, wants_total, n_threads, alone,
+                                      sum);
+      },
+      Column<double>(p), Rows<double>(drawn.n_rows, value.shape(1)));
+  return std::tuple(single, owned(std::move(found.first)), owned(std::move(found.second)),
+                    owned(std::move(found.variance)), fitted, found.total);
+}
+
+template <class Real>
+void bind_for(nb::module_& core) {
+  core.def("values_of_features", &values_of_features<Real>, "feature"_array, "threshold"_array,
+           "left"_array, "missing_left"_array, "category_start"_array, "categories"_array,
+           "root"_array, "value"_array, "X"_array, "background"_array_or_none, "both"_array_or_none,
+           "n"_array_or_none, "point"_array, "weight"_array, "n_threads"_a,
+           "Shapley's values of features (n_rows, n_outputs * p), or others by their mixture.");
+}
+
+}  // namespace
+
+void bind_explain(nb::module_& core) {
+  core.def("interactions", &interactions, "feature"_array, "threshold"_array, "left"_array,
+           "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
+           "value"_array, "both"_array_or_none, "n"_array_or_none, "cells"_array, "mass"_array,
+           "draws"_array, "wants_total"_a, "n_threads"_a,
+           "(variance of each feature, first and second of each pair, variance of each pair, what "
+           "is said at draws without higher orders, whole variance).");
+  bind_for<float>(core);
+  bind_for<double>(core);
+}
+
+}  // namespace certree::door
