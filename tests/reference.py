@@ -1667,3 +1667,90 @@ def tree_of_document(document, nodes, number, row):
         (part, tree_of_document(document, nodes, child, row)) for part, child in sides if part > 0
     ]
     return [sum(part * values[k] for part, values in said) for k in range(len(said[0][1]))]
+
+
+# -- polynomials over bits -------------------------------------------------------------------------
+
+
+def cube(n):
+    """All choices of n bits; bit j of a row's number is its bit j."""
+    return [[(u >> j) & 1 for j in range(n)] for u in range(2**n)]
+
+
+def character(subset, bits, mean):
+    """The product over a set of phi_j = (x_j - mean_j) / sqrt(1 - mean_j^2), with x_j = (-1)^b_j."""
+    value = 1.0
+    for j in subset:
+        value *= ((-1) ** bits[j] - mean[j]) / math.sqrt(1 - mean[j] ** 2)
+    return value
+
+
+def probability(bits, mean):
+    return math.prod((1 + (-1) ** b * mu) / 2 for b, mu in zip(bits, mean, strict=True))
+
+
+def coefficients(values, mean):
+    """The coefficient of every set, numbered by its bits, as an expectation over the cube."""
+    n = len(mean)
+    found = []
+    for subset in cube(n):
+        inside = [j for j in range(n) if subset[j]]
+        terms = (
+            probability(bits, mean) * value * character(inside, bits, mean)
+            for bits, value in zip(cube(n), values, strict=True)
+        )
+        found.append(math.fsum(terms))
+    return found
+
+
+def path_sums(tree, values, X):
+    """Sums of the values (m, K) of all nodes that hold each row."""
+    parent = {}
+    for v in range(len(tree.left)):
+        if tree.left[v] != LEAF:
+            parent[int(tree.left[v])] = parent[int(tree.left[v]) + 1] = v
+    sums = []
+    for leaf in apply(tree, X).tolist():
+        path = [leaf]
+        while path[-1] in parent:
+            path.append(parent[path[-1]])
+        sums.append(sum(values[v] for v in path))
+    return np.array(sums)
+
+
+def large_sets(values, n, theta):
+    """Kushilevitz and Mansour's recursion, with exact E f_alpha^2: sets with |coefficient| >= theta.
+
+    f_alpha is the sum of all terms whose set agrees with alpha, a choice for the first variables.
+    """
+    every = coefficients(values, [0.0] * n)
+
+    def below(alpha):
+        agree = [u for u in range(2**n) if all((u >> j) & 1 == a for j, a in enumerate(alpha))]
+        if sum(every[u] ** 2 for u in agree) < theta**2:
+            return []
+        if len(alpha) == n:
+            return [tuple(j for j in range(n) if alpha[j])]
+        return below([*alpha, 0]) + below([*alpha, 1])
+
+    return below([])
+
+
+def prefix_weight(values, n, alpha):
+    """E f(y, z) f(y', z) chi_alpha(y) chi_alpha(y') by loops over all y, y' and z."""
+    k, total = len(alpha), 0.0
+    members = [j for j in range(k) if alpha[j]]
+    for z in range(2 ** (n - k)):
+        for y in range(2**k):
+            for other in range(2**k):
+                odd = sum(((y ^ other) >> j) & 1 for j in members) % 2
+                total += (-1) ** odd * values[y + (z << k)] * values[other + (z << k)]
+    return total / 2 ** (n + k)
+
+
+def means_of_products(X, y, subset):
+    """The mean of y times the product of -1 and 1 for the 1s and 0s of some features."""
+    return math.fsum(
+        value * math.prod(1 - 2 * int(row[j]) for j in subset)
+        for row, value in zip(X, y, strict=True)
+    ) / len(y)

@@ -115,3 +115,42 @@ def rows(draw, max_rows=24, max_features=3, missing=True):
     X = draw(hnp.arrays(np.float64, (n, p), elements=values))
     y = draw(hnp.arrays(np.int32, n, elements=st.integers(0, 2)))
     return X, y
+
+
+@st.composite
+def bit_trees(draw, n_bits=5, n_outputs=2, largest=1.0, **tree):
+    """A tree over bits, which may ask for one twice, and values of all its nodes."""
+    t = draw(trees(n_features=n_bits, max_chain=1, **tree))
+    t = replace(t, threshold=np.where(t.is_leaf, 0.0, 0.5))
+    numbers = st.floats(-largest, largest, width=32)
+    return t, draw(hnp.arrays(np.float64, (t.n_nodes, n_outputs), elements=numbers))
+
+
+def decided_tree(rng, n_bits, depth):
+    """A whole tree whose leaves say -1 or 1, and which asks for no bit twice on a path."""
+    m = 2 ** (depth + 1) - 1
+    number = np.arange(m)
+    inner = number < 2**depth - 1
+    feature = np.zeros(m, dtype=int)
+    for v in number[inner]:
+        above, u = [], v
+        while u:
+            u = (u - 1) // 2
+            above.append(feature[u])
+        feature[v] = rng.choice(np.setdiff1d(np.arange(n_bits), above))
+    value = np.where(inner, 0.0, rng.choice([-1.0, 1.0], m))[:, None]
+    left = np.where(inner, 2 * number + 1, -1)
+    return Tree(feature, np.where(inner, 0.5, 0), left, np.ones(m, int), n_bits), value
+
+
+def function_of(tree):
+    """A tree as a function of rows, which does not go through its spectrum."""
+    nodes, value = tree
+    return lambda X: value[nodes.apply(X), 0]
+
+
+def examples_of(tree, n, seed, noise=0.0):
+    """Rows of fair bits and what the tree says of them, some signs flipped."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (n, tree[0].n_features)).astype(float)
+    return X, function_of(tree)(X) * np.where(rng.random(n) < noise, -1, 1)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import certree
+import certree.boolean
 import certree.certificates
 import certree.explain
 import certree.export
@@ -47,6 +48,7 @@ ROOMS = [
     certree.export,
     certree.ensembles,
     certree.explain,
+    certree.boolean,
 ]
 
 

@@ -133,6 +133,13 @@ LOOPS = {
     "contributions": lambda s: s.trees.contributions(s.X, 1),
     "means of leaves": lambda s: _core.average_leaves(s.left, s.ones, s.zeros[:, None]),
     "mix": lambda s: _core.mix(s.ones, np.full((len(s.ones), 2), 0.5), 3),
+    "spectrum": lambda s: _core.spectrum_of_trees(
+        *(s.tree.feature, s.left, s.trees.root, s.ones[:, None], True, np.zeros(4), 1, 10, 1)
+    ),
+    "transform": lambda s: _core.walsh_hadamard(np.ones(2 ** len(s.X).bit_length()), 1.0, 1),
+    "products": lambda s: _core.multiply_features(
+        np.ascontiguousarray(s.X.T), np.arange(3), np.arange(2, dtype=np.int32), 1
+    ),
     "masses": lambda s: _core.log_masses(s.left, s.label, *s.priors),
 }
 

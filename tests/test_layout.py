@@ -12,6 +12,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import certree
+import certree.boolean
 import certree.experiments
 import certree.show
 from certree.ensembles.boosting import BoostedTrees
@@ -41,6 +42,7 @@ ROOMS = [
     "estimators",
     "ensembles",
     "naive_bayes",
+    "boolean",
     "files",
     "experiments",
     "show",

@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
+UInt64 = NDArray[np.uint64]
 
 # The largest number that a setting may be: what is charged or weighed with it stays finite.
 LARGEST = 1e150
@@ -35,6 +36,7 @@ _ACCEPTED: dict[str, Sequence[str]] = {
     ),
     "int32": ("int32", "int64", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
     "int64": ("int64", "int32", "int16", "int8", "uint32", "uint16", "uint8"),
+    "uint64": ("uint64",),
     "bool": ("bool",),
 }
 
@@ -90,7 +92,7 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
         What error messages call the array.
     values : array-like
         The array.
-    dtype : {"float64", "int32", "int64", "bool"}
+    dtype : {"float64", "int32", "int64", "uint64", "bool"}
         The dtype of the result.
     shape : tuple of int or None
         The shape expected; None stands for any length.

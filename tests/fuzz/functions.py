@@ -12,7 +12,7 @@ from fuzz.twins import TWINS
 from fuzz.world import World, plausible
 
 ROOMS = ["certree", *(f"certree.{room}" for room in ("rows", "grow", "stats", "weights"))]
-ROOMS += [f"certree.{room}" for room in ("prunings", "votes", "certificates")]
+ROOMS += [f"certree.{room}" for room in ("prunings", "votes", "certificates", "boolean")]
 Attempt = Callable[[], None]
 
 # Of one world, which takes longer to make than a call.

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.utils.validation import has_fit_parameter
 
 import certree
 from certree import KD, Cart, Dyadic, Grid, PACBayesLaws, Voting
+from certree.boolean import FourierClassifier, FourierRegressor
 from certree.explain import Explanation, interaction_shares, shapley_values
 from certree.prunings.shorthand import RULES
 from fuzz.hostile import spoilt
@@ -31,9 +33,11 @@ ESTIMATORS = [
     certree.NaiveBayesClassifier,
     certree.DecoratedTreeClassifier,
     certree.DecoratedTreeRegressor,
+    FourierClassifier,
+    FourierRegressor,
 ]
 # Fits of a model in each node take long.
-_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 2, 6, 6, 6, 1, 1]
+_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 2, 6, 6, 6, 1, 1, 2, 2]
 _ASKED = [
     *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_spread"),
     *("explain", "path", "rules", "export_text", "report", "selective_certificates", "score"),
@@ -79,6 +83,9 @@ def _plausible(random: Random, name: str, parameter: str, world: World) -> Any:
         "interaction_cst": [None, [[0]]],
         "l2_regularization": [0.0, 5.0],
         "learning_rate": [0.1, 1.0],
+        "method": ["trees", "lasso", "omp", "low_degree", "low_degree_threshold"],
+        "degree": [0, 1, 2],
+        "max_terms": [None, 1, 5],
         "n_jobs": [None, 1, 2],
         "random_state": [0, 1],
         "monotonic_cst": [None, [1] + [0] * (world.p - 1)],
@@ -90,19 +97,19 @@ def fit_and_ask(random: Random) -> None:
     """Fit, go through everything that may be asked, and look whether answers make sense."""
     world = World(random)
     model = _made(random, world)
-    X, y, weight = world.X, _target(random, world, model), world.sample_weight
-    rows = [X, y, weight]
+    X, y = _rows(world, model), _target(random, world, model)
+    rows = [X, y, *([world.sample_weight] if has_fit_parameter(model, "sample_weight") else [])]
     if random.random() < 0.5:
-        k = random.randrange(3)
+        k = random.randrange(len(rows))
         rows[k] = spoilt(random, rows[k])
     _fit(model, *rows)
     if random.random() < 0.1:
         model = pickle.loads(pickle.dumps(model))
-    new = world.X if random.random() < 0.5 else spoilt(random, world.X)
+    new = X if random.random() < 0.5 else spoilt(random, X)
     for name in random.sample(_ASKED, 4):
         if hasattr(model, name):
             ask(model, name, new, y)
-    if is_classifier(model) and new is world.X:
+    if is_classifier(model) and new is X:
         shares = model.predict_proba(rows[0])
         assert np.isfinite(shares).all(), "probabilities are no numbers"
         np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-9)
@@ -123,6 +130,11 @@ def _made(random: Random, world: World) -> Any:
     return estimator(**parameters)
 
 
+def _rows(world: World, model: Any) -> Any:
+    two_valued = isinstance(model, FourierClassifier | FourierRegressor)
+    return (np.asarray(world.X) > 0).astype(float) if two_valued else world.X
+
+
 def _target(random: Random, world: World, model: Any) -> Any:
     if not is_classifier(model):
         return world.target
@@ -130,11 +142,11 @@ def _target(random: Random, world: World, model: Any) -> Any:
     return world.y if names is None else names[world.y]
 
 
-def _fit(model: Any, X: Any, y: Any, weight: Any) -> None:
+def _fit(model: Any, *rows: Any) -> None:
     """Fit, and look that a fit that fails has changed nothing."""
     before = dict(vars(model))
     try:
-        model.fit(X, y, weight)
+        model.fit(*rows)
     except Exception:
         assert vars(model).keys() == before.keys(), "a fit that failed has changed the model"
         raise

@@ -23,6 +23,7 @@ from certree import (
     pac_bayes,
     vote,
 )
+from certree.boolean import Spectrum, spectrum_of_values
 from certree.certificates import (
     METHODS,
     Election,
@@ -48,6 +49,10 @@ class World:
         self.n = random.choice([1, 2, 3, 5, 8, 13, 30])
         self.p = random.choice([1, 2, 3, 4])
         self.n_classes = random.choice([1, 2, 2, 3, 4])
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        return spectrum_of_values(self.generator.normal(size=2**self.p))
 
     @cached_property
     def X(self) -> np.ndarray:
@@ -281,6 +286,35 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
         ("count_empty", "free_splits", "grouped", "stop_when_pure"),
         lambda w: w.random.random() < 0.5,
     ),
+    "model": lambda w: w.random.choice(
+        [
+            DecisionTreeClassifier(max_depth=3).fit(np.nan_to_num(w.X), w.y),
+            (w.tree, w.generator.normal(size=(w.tree.n_nodes, 2))),
+        ]
+    ),
+    "degree": lambda w: w.random.choice([0, 1, 3]),
+    "coding": lambda w: w.random.choice(["0/1", "-1/+1"]),
+    "spectrum.coding": lambda w: w.random.choice(["auto", "thresholds", "0/1"]),
+    "mean": lambda w: None,
+    "function": lambda w: lambda X: X[:, 0] * X[:, -1],
+    "budget": lambda w: w.random.choice([None, 5, 300]),
+    "sparsify.budget": lambda w: None,
+    "error": lambda w: w.temperature(),
+    "kushilevitz_mansour.theta": lambda w: w.random.choice([0.4, 0.6]),
+    "largest": lambda w: w.random.choice([1.0, 2.0]),
+    "tolerance": lambda w: w.random.choice([1e-9, 1e-6]),
+    "spectrum": lambda w: w.spectrum,
+    "n_leaves": lambda w: w.random.choice([1, 4]),
+    "epsilon": World.probability,
+    "values": lambda w: w.generator.normal(size=2**w.p),
+    "held_out_error.X": lambda w: w.generator.integers(0, 2, (w.n, w.p)),
+    "held_out_error.values": lambda w: w.generator.choice([-1.0, 1.0], w.n),
+    "held_out_error.low": lambda w: -1.0,
+    "held_out_error.high": lambda w: 1.0,
+    "low_degree.X": lambda w: w.generator.integers(0, 2, (w.n, w.p)),
+    "low_degree.y": lambda w: w.generator.choice([-1.0, 1.0], w.n),
+    "keep": lambda w: w.random.choice(["all", "proven", "practical"]),
+    "inverse": lambda w: w.random.random() < 0.5,
     "log_cells": lambda w: w.random.choice([None, 1.0, 30.0]),
 }
 

@@ -425,6 +425,37 @@ def single_draw(risk: float, n: float, log_ratio: float, log_delta: float) -> fl
     return pac_bayes_kl(risk, n, log_ratio, log_delta)
 
 
+def empirical_bernstein(
+    mean: float, variance: float, n: float, width: float, log_delta: float
+) -> float:
+    """Upper bound on the expectation of a number from a range, by what n rows say of it.
+
+    Parameters
+    ----------
+    mean, variance : float
+        Mean of the n independent numbers, and their variance with n - 1 below the line.
+    n : float
+        How many there are, 2 at least.
+    width : float
+        Length of the range.
+    log_delta : float
+        Natural logarithm of the probability that the bound fails.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    Maurer and Pontil, "Empirical Bernstein bounds and sample-variance penalization", 2009, Theorem 4.
+    """
+    _expect_log_delta(log_delta)
+    if not n >= 2:
+        raise ValueError(f"n must be at least 2, got {n}")
+    nats = math.log(2) - log_delta
+    return mean + math.sqrt(2 * variance * nats / n) + 7 * width * nats / (3 * (n - 1))
+
+
 def _radius(n: float, complexity: float, log_delta: float) -> float:
     """How far the observed risk may be from the true one, nats per row."""
     _expect_log_delta(log_delta)

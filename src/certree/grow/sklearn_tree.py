@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from certree.grow.growing import GrowingRows
@@ -60,13 +61,7 @@ def from_sklearn(estimator: Any) -> Tree:
     source: Any = getattr(estimator, "tree_", None)
     if not all(hasattr(source, name) for name in ("children_left", "feature", "threshold")):
         raise TypeError(f"expected a fitted scikit-learn decision tree, got {estimator!r}")
-    # scikit-learn numbers nodes in preorder. Pairs of siblings, in the order of their parents, keep
-    # children after parents and put siblings side by side.
-    inner = np.flatnonzero(source.children_left != -1)
-    number = np.zeros(source.node_count, dtype=np.intp)
-    pair = 1 + 2 * np.arange(len(inner))
-    number[source.children_left[inner]] = pair
-    number[source.children_right[inner]] = pair + 1
+    inner, number = np.flatnonzero(source.children_left != -1), numbers_from_sklearn(source)
     feature = np.zeros(source.node_count, dtype=np.int32)
     threshold = np.zeros(source.node_count)
     left = np.full(source.node_count, LEAF, dtype=np.int32)
@@ -75,7 +70,21 @@ def from_sklearn(estimator: Any) -> Tree:
     # A split of missing from present values has an infinite threshold there.
     largest = np.finfo(np.float64).max
     threshold[number[inner]] = np.clip(source.threshold[inner], -largest, largest)
-    left[number[inner]] = pair
+    left[number[inner]] = number[source.children_left[inner]]
     missing_left[number[inner]] = source.missing_go_to_left[inner].astype(bool)
     chain = np.ones(source.node_count, dtype=np.int32)
     return Tree(feature, threshold, left, chain, int(source.n_features), missing_left)
+
+
+def numbers_from_sklearn(source: Any) -> NDArray[np.intp]:
+    """Say which node of `from_sklearn` is which of a ``tree_``.
+
+    scikit-learn numbers nodes in preorder. Pairs of siblings, in the order of their parents, keep
+    children after parents and put siblings side by side.
+    """
+    inner = np.flatnonzero(source.children_left != -1)
+    number = np.zeros(source.node_count, dtype=np.intp)
+    pair = 1 + 2 * np.arange(len(inner))
+    number[source.children_left[inner]] = pair
+    number[source.children_right[inner]] = pair + 1
+    return number

@@ -31,7 +31,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from certree.arrays import MOST_ROWS, Float64, array_of, can_be_added, places_among, plain
+from certree.arrays import MOST_ROWS, Float64, UInt64, array_of, can_be_added, places_among, plain
 from certree.rows.categories import (
     Categories,
     categories_of,
@@ -40,7 +40,7 @@ from certree.rows.categories import (
 )
 from certree.rows.deal import Sides, checked_groups, deal
 from certree.rows.folds import Fold, Indices, content_folds
-from certree.rows.hashes import UInt64, distinct, row_hashes
+from certree.rows.hashes import distinct, row_hashes
 
 # How scikit-learn is to check a matrix of features.
 _NUMBERS: dict[str, Any] = {

@@ -1,0 +1,75 @@
+// The doors of polynomials over bits.
+#include <bit>
+
+#include "bind.hpp"
+#include "boolean/spectrum.hpp"
+#include "boolean/transform.hpp"
+
+namespace certree::door {
+namespace {
+
+constexpr std::size_t kMostEntries = std::size_t{1} << 26;
+
+void expect_trees(const Ints& left, std::span<const std::int64_t> root) {
+  if (root.empty() ? left.size() > 0 : root.front() != 0 || !std::ranges::is_sorted(root))
+    throw std::invalid_argument("root must rise from 0");
+  if (!root.empty() && !std::cmp_less(root.back(), left.size()))
+    throw std::invalid_argument("root must be nodes");
+  if (left.size() > 0) shape(left);
+}
+
+auto spectrum_of_trees(const Ints& bit, const Ints& left, const In<std::int64_t, 1>& root,
+                       const Doubles2& value, bool left_is_one, const Doubles& mean,
+                       std::int64_t degree, std::int64_t most_terms, int n_threads) {
+  const std::size_t m = left.size();
+  expect_trees(left, view(root));
+  const BitTrees trees{sized("bit", bit, m),     view(left),  view(root),
+                       sized("value", value, m), left_is_one, view(mean)};
+  if (trees.mean.empty()) throw std::invalid_argument("there must be a bit");
+  expect_codes("bit", trees.bit, std::ssize(trees.mean));
+  if (!std::ranges::all_of(trees.mean, [](double mu) { return std::abs(mu) < 1.0; }))
+    throw std::invalid_argument("mean must lie between -1 and 1");
+  Polynomial found = run([&] { return spectrum_of(trees, {degree, most_terms}, n_threads); });
+  const std::int64_t k = found.size();
+  return std::tuple(owned(std::move(found.masks), k, found.n_words),
+                    owned(std::move(found.coefficients), k, found.n_outputs));
+}
+
+auto walsh_hadamard(const Doubles& values, double scale, int n_threads) {
+  const auto given = view(values);
+  if (given.size() > kMostEntries || !std::has_single_bit(given.size()))
+    throw std::invalid_argument("values must have 1, 2, 4, ... or 2^26 entries, got " +
+                                std::to_string(given.size()));
+  const auto loop = [&](auto transformed) {
+    certree::walsh_hadamard(given, scale, n_threads, transformed);
+  };
+  return run(loop, Column<double>(given.size()));
+}
+
+auto multiply_features(const Doubles2& feature, const In<std::int64_t, 1>& start, const Ints& bits,
+                       int n_threads) {
+  const auto rows = view(feature);
+  const auto begin = view(start);
+  if (begin.empty() || begin.front() != 0 || !std::ranges::is_sorted(begin) ||
+      !std::cmp_equal(begin.back(), bits.size()))
+    throw std::invalid_argument("start must rise from 0 to the number of bits");
+  expect_codes("bits", view(bits), rows.n_rows);
+  const auto loop = [&](auto product) {
+    certree::multiply_features(rows, begin, view(bits), n_threads, product);
+  };
+  return run(loop, Rows<double>(begin.size() - 1, rows.width));
+}
+
+}  // namespace
+
+void bind_boolean(nb::module_& core) {
+  core.def("spectrum_of_trees", &spectrum_of_trees, "bit"_array, "left"_array, "root"_array,
+           "value"_array, "left_is_one"_a, "mean"_array, "degree"_a, "most_terms"_a, "n_threads"_a,
+           "Masks (k, words), ascending, and coefficients (k, K) of the sum of trees over bits.");
+  core.def("walsh_hadamard", &walsh_hadamard, "values"_array, "scale"_a, "n_threads"_a,
+           "Sums of the values times each character, times a scale.");
+  core.def("multiply_features", &multiply_features, "feature"_array, "start"_array, "bits"_array,
+           "n_threads"_a, "Products (k, n) of rows of features (n_bits, n), by sets of bits.");
+}
+
+}  // namespace certree::door

@@ -1,0 +1,351 @@
+"""Learning polynomials from queries and from examples, against recursions and means by loops."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer
+from sklearn.utils.estimator_checks import check_estimator
+
+import reference
+from certree.boolean import (
+    Bits,
+    FourierClassifier,
+    FourierRegressor,
+    Spectrum,
+    held_out_error,
+    kushilevitz_mansour,
+    low_degree,
+    sparse_transform,
+    spectrum,
+    spectrum_of_values,
+)
+from certree.boolean.kushilevitz_mansour import _Search
+from certree.boolean.queries import Queries
+from certree.boolean.sets import packed
+from strategies import decided_tree, examples_of, function_of
+
+
+def parity(X):
+    return 1.0 - 2.0 * (np.asarray(X).sum(axis=1) % 2)
+
+
+# -- queries ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theta", [0.2, 0.45])
+def test_the_search_finds_what_the_recursion_finds(theta):
+    for seed in range(3):
+        tree = decided_tree(np.random.default_rng(seed), 6, 3)
+        values = function_of(tree)(np.array(reference.cube(6), dtype=float))
+        large = reference.large_sets(values, 6, theta)
+        found = kushilevitz_mansour(function_of(tree), 6, theta, delta=0.01, random_state=seed)
+        assert {*large} <= {*found.spectrum.sets()}
+        coefficients = reference.coefficients(values, [0.0] * 6)
+        for one, value in zip(found.spectrum.sets(), found.spectrum.coefficients, strict=True):
+            exact = coefficients[sum(1 << j for j in one)]
+            assert abs(exact) >= theta / np.sqrt(2) - 1e-12
+            assert abs(value[0] - exact) <= theta / 4
+        assert found.is_complete
+        assert "with probability 0.99" in str(found)
+
+
+def test_estimates_of_prefixes_have_no_bias():
+    values = np.random.default_rng(1).uniform(-1, 1, 16)
+    queries = Queries(
+        lambda X: values[(X @ (1 << np.arange(4))).astype(int)], Bits.two_valued(4), None
+    )
+    search = _Search(queries, 0.5, 1.0, 0.1, np.random.RandomState(0))
+    for alpha in ([1], [0, 1], [1, 1, 0], [1, 0, 0, 1]):
+        estimates = search._drawn(np.array([alpha], dtype=bool), 4000)[0]
+        error = 4 * estimates.std() / np.sqrt(4000)
+        assert estimates.mean() == pytest.approx(
+            reference.prefix_weight(values, 4, alpha), abs=error
+        )
+
+
+def test_the_search_takes_noise_and_other_ranges():
+    rng = np.random.default_rng(0)
+    flips = lambda X: 3 * parity(X[:, :3]) * np.where(rng.random(len(X)) < 0.1, -1, 1)  # noqa: E731
+    found = kushilevitz_mansour(flips, 20, 1.5, largest=3.0, random_state=0)
+    assert [*found.spectrum.sets()] == [(0, 1, 2)]
+    assert found.spectrum.coefficients[0, 0] == pytest.approx(2.4, abs=1.5 / 4)
+    signed = kushilevitz_mansour(
+        lambda X: -X[:, 1], 5, 0.5, coding="-1/+1", random_state=0
+    ).spectrum
+    assert [*signed.sets()] == [(1,)]
+    assert signed.coefficients[0, 0] < 0
+
+
+@pytest.mark.parametrize("n_bits", [20, 70])
+@pytest.mark.parametrize("coding", ["0/1", "-1/+1"])
+def test_a_sparse_function_is_found_exactly(n_bits, coding):
+    rng = np.random.default_rng(n_bits)
+    masks = np.unique(rng.integers(0, 2, (30, n_bits)) & rng.integers(0, 2, (30, n_bits)), axis=0)
+    bits = Bits.two_valued(n_bits, coding)
+    members = [tuple(np.flatnonzero(one).tolist()) for one in masks]
+    truth = Spectrum.of(packed(masks == 1), rng.normal(size=(len(masks), 1)), bits)
+    found = sparse_transform(
+        lambda X: truth.evaluate(X)[:, 0], n_bits, coding=coding, random_state=0
+    )
+    assert {*found.spectrum.sets()} == {*members}
+    np.testing.assert_allclose(found.spectrum.coefficients, truth.coefficients, atol=1e-12)
+    assert found.is_complete
+    assert found.n_queries <= 5 * (n_bits + 1) * len(masks) + 300
+
+
+def test_small_cubes_are_asked_as_a_whole():
+    values = np.random.default_rng(0).normal(size=64)
+    found = sparse_transform(lambda X: values[(X @ (1 << np.arange(6))).astype(int)], 6)
+    assert found.n_queries == 64
+    np.testing.assert_array_equal(
+        found.spectrum.coefficients, spectrum_of_values(values).coefficients
+    )
+    assert str(found).startswith("64 terms from 64 queries. All rows were asked")
+
+
+def test_a_budget_that_ends_first_is_told():
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(40, 40))
+    dense = lambda X: np.tanh(((X @ weights) ** 2).sum(axis=1) / 400)  # noqa: E731
+    found = sparse_transform(dense, 40, budget=5000, random_state=0)
+    assert not found.is_complete
+    assert found.n_queries <= 5000
+    assert "They are not the function at 100.00% of all rows at most" in found.promise
+    assert "the budget ended before the search did" in found.promise
+    with pytest.raises(ValueError, match="a budget of 500 queries is too small: 2256 are needed"):
+        sparse_transform(dense, 40, budget=500)
+    with pytest.raises(ValueError, match="a budget of 2000 queries is too small: 1024 were made"):
+        kushilevitz_mansour(dense, 40, 0.5, budget=2000, random_state=0)
+
+
+LEARNERS = [
+    lambda f, **given: kushilevitz_mansour(f, 12, 0.3, random_state=0, **given),
+    lambda f, **given: sparse_transform(f, 12, random_state=0, **given),
+]
+
+
+@pytest.mark.parametrize("learn", LEARNERS)
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        (lambda _: 1.0, ValueError, "one number for each"),
+        (lambda X: X, ValueError, "one number for each"),
+        (lambda X: np.full(len(X), "a"), TypeError, "numbers"),
+        (lambda X: np.full(len(X), np.nan), ValueError, "finite"),
+        ("f", TypeError, "callable"),
+    ],
+)
+def test_functions_must_answer_row_by_row(learn, function, error, message):
+    with pytest.raises(error, match=message):
+        learn(function)
+
+
+@pytest.mark.parametrize("learn", LEARNERS)
+def test_queries_need_sense(learn):
+    for wrong, message in [({"budget": 0}, "budget"), ({"delta": 1.0}, "delta")]:
+        with pytest.raises(ValueError, match=message):
+            learn(parity, **wrong)
+
+
+def test_noise_and_large_answers_are_told():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="the same row in different ways"):
+        sparse_transform(lambda X: parity(X) + rng.normal(size=len(X)), 30)
+    with pytest.raises(ValueError, match=r"size 1 at most \(largest\), got 2"):
+        kushilevitz_mansour(lambda X: np.full(len(X), 2), 5, 0.5)
+    with pytest.raises(ValueError, match="theta must lie"):
+        kushilevitz_mansour(parity, 5, 1.5)
+    with pytest.raises(ValueError, match=r"theta must be at least 0\.001 of largest"):
+        kushilevitz_mansour(parity, 5, 1e-9)
+
+
+# -- examples --------------------------------------------------------------------------------------
+
+
+def test_estimates_are_means():
+    X, y = examples_of(decided_tree(np.random.default_rng(0), 6, 3), 50, 1)
+    found = low_degree(X, y, 2, keep="all").spectrum
+    assert len(found) == 22
+    for one, value in zip(found.sets(), found.coefficients[:, 0], strict=True):
+        assert value == pytest.approx(reference.means_of_products(X, y, one), abs=1e-14)
+
+
+def test_thresholds_leave_noise_out():
+    tree = decided_tree(np.random.default_rng(0), 20, 2)
+    X, y = examples_of(tree, 4000, 0, noise=0.1)
+    few = low_degree(X, y, 3, keep="practical")
+    assert {*few.spectrum.sets()} == {*spectrum(tree).sets()}
+    with pytest.raises(ValueError, match="no proven bound"):
+        few.error_bound()
+    everything = low_degree(X, y, 3, keep="all")
+    assert (everything.spectrum - 0.8 * spectrum(tree)).squared_norm > 10 * (
+        few.spectrum - 0.8 * spectrum(tree)
+    ).squared_norm
+
+
+def test_examples_are_checked():
+    X, y = np.eye(4), np.ones(4)
+    for wrong, message in [
+        ((X + 1, y, 1), "values 0 and 1, or -1 and 1, got 2"),
+        ((X - np.eye(4)[::-1], y, 1), "got -1, 0 and 1"),
+        ((X, y[:3], 1), "4 rows, but y has 3"),
+        ((X, 2 * y, 1), "largest"),
+        ((X, y, -1), "degree must be at least 0"),
+        ((np.zeros((2, 3000)), y[:2], 4), "at most 16777216 sets"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            low_degree(*wrong)
+
+
+# -- estimators ------------------------------------------------------------------------------------
+
+METHODS = ["trees", "lasso", "omp", "low_degree", "low_degree_threshold"]
+SPARSE = METHODS[:3]
+
+
+@pytest.mark.parametrize("method", SPARSE)
+@pytest.mark.parametrize("coding", ["0/1", "-1/+1"])
+def test_few_characters_are_found_exactly(method, coding):
+    X = np.random.default_rng(0).integers(0, 2, (400, 15))
+    y = 2 + parity(X[:, :2]) - 0.5 * parity(X[:, 2:5]) + 0.25 * X[:, 7]
+    given = X if coding == "0/1" else 1 - 2 * X
+    model = FourierRegressor(method, random_state=0).fit(given, y)
+    assert {*model.spectrum_.sets()} == {(), (0, 1), (2, 3, 4), (7,)}
+    np.testing.assert_allclose(model.predict(given), y, atol=1e-10)
+    assert model.validation_score_ == pytest.approx(1)
+    assert model.spectrum_.bits.coding == coding
+
+
+def test_trees_propose_larger_sets_than_are_looked_through():
+    tree = decided_tree(np.random.default_rng(1), 30, 5)
+    model = FourierRegressor(random_state=0).fit(*examples_of(tree, 3000, 1))
+    assert (model.spectrum_ - spectrum(tree)).squared_norm < 1e-20
+
+
+def test_parities_that_trees_cannot_propose_are_looked_up_or_told():
+    X = np.random.default_rng(0).integers(0, 2, (1000, 25))
+    model = FourierRegressor(random_state=0)
+    assert [*model.fit(X, parity(X[:, :3])).spectrum_.sets()] == [(0, 1, 2)]
+    with pytest.warns(UserWarning, match="more than degree=3 features together") as warned:
+        model.fit(X, parity(X[:, :9]))
+    assert warned[0].filename == __file__
+    assert model.validation_score_ == 0
+    assert [*model.spectrum_.sets()] == [()]
+    noise = np.random.default_rng(1).normal(size=1000)
+    with pytest.warns(UserWarning, match="it is noise"):
+        FourierRegressor("omp", degree=1, random_state=0).fit(X, noise)
+
+
+def test_noise_is_no_character():
+    tree = decided_tree(np.random.default_rng(0), 12, 3)
+    X, y = examples_of(tree, 1000, 0, noise=0.1)
+    truth = 0.8 * spectrum(tree)
+    for method in SPARSE:
+        model = FourierRegressor(method, random_state=0).fit(X, y)
+        assert (model.spectrum_ - truth).squared_norm < 0.05
+        assert len(model.spectrum_) < 60
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_classes", [1, 2, 3])
+def test_classes_have_probabilities(method, n_classes):
+    X = np.random.default_rng(0).integers(0, 2, (600, 10))
+    y = np.array(["no", "on", "yes"])[np.minimum(X[:, 0] + (X[:, 1] & X[:, 2]), n_classes - 1)]
+    model = FourierClassifier(method, random_state=0).fit(X, y)
+    shares = model.predict_proba(X)
+    assert shares.shape == (600, n_classes)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert shares.min() >= 0
+    assert model.score(X, y) > (0.99 if method in SPARSE else 0.9)
+    np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(X))
+    scores = model.decision_function(X)
+    assert scores.shape == ((600,) if n_classes < 3 else (600, 3))
+    if n_classes == 2:
+        np.testing.assert_array_equal(model.predict(X), np.where(scores > 0, "on", "no"))
+
+
+def test_terms_are_limited_and_named():
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (300, 4)), columns=[*"abcd"])
+    y = X.to_numpy() @ [4.0, 3.0, 2.0, 1.0]
+    for method in METHODS:
+        model = FourierRegressor(method, max_terms=2, random_state=0).fit(X, y)
+        assert len(model.spectrum_) <= 3
+    assert [*model.feature_names_in_] == [*"abcd"]
+    assert "a" in model.spectrum_.to_frame(model.feature_names_in_)["term"].to_list()
+
+
+def test_a_fit_is_judged_by_other_rows():
+    tree = decided_tree(np.random.default_rng(0), 20, 4)
+    model = FourierRegressor(random_state=0).fit(*examples_of(tree, 1500, 0))
+    mean, bound = held_out_error(model.spectrum_, *examples_of(tree, 4000, 1))
+    assert mean < 1e-20
+    assert bound == pytest.approx(0.0086, abs=1e-4)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_seeds_decide(seed):
+    X = np.random.default_rng(0).integers(0, 2, (100, 4))
+    y = X @ [4.0, 2.0, 0.0, 0.5] + X[:, 0] * X[:, 1]
+    one, two = (FourierRegressor("omp", random_state=seed).fit(X, y).spectrum_ for _ in range(2))
+    np.testing.assert_array_equal(one.coefficients, two.coefficients)
+
+
+def test_features_must_have_two_values():
+    X = np.random.default_rng(0).integers(0, 2, (60, 4)).astype(float)
+    for wrong, message in [
+        (X + 0.5, "values 0 and 1, or -1 and 1, got"),
+        (np.where(X == 0, np.nan, X), "contains NaN"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            FourierRegressor().fit(wrong, X[:, 0])
+    model = FourierRegressor("omp").fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="values 0 and 1 only"):
+        model.predict(2 * X - 1)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(X[:, :2])
+    with pytest.raises(NotFittedError):
+        FourierClassifier().predict(X)
+    before = copy.copy(model.__dict__)
+    with pytest.raises(ValueError, match="all sets of degree 3 of 600 features are too many"):
+        model.fit(np.tile(X, (1, 150)), X[:, 0])
+    assert model.__dict__ == before
+
+
+# What the checks of scikit-learn are fitted on has more than two values: an estimator passes those that
+# come to an end before it sees that, and refuses all others in the same words.
+LEARNERS_OF_BITS = [
+    FourierClassifier("omp", random_state=0),
+    FourierRegressor("omp", random_state=0),
+]
+# Checks that hide the refusal behind words of their own, and those that pipelines do not pass either.
+HIDDEN = {"check_positive_only_tag_during_fit", "check_classifiers_one_label"}
+OF_PIPELINES = {"check_estimators_overwrite_params", "check_dont_overwrite_parameters"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", LEARNERS_OF_BITS)
+def test_checks_of_scikit_learn_are_passed_or_refused(estimator):
+    records = check_estimator(estimator, on_fail=None, on_skip=None)
+    failed = [one for one in records if one["status"] == "failed"]
+    assert len(failed) < 0.7 * len(records)
+    for one in failed:
+        refusal = str(
+            one["exception"].__cause__ if one["check_name"] in HIDDEN else one["exception"]
+        )
+        assert "values 0 and 1, or -1 and 1" in refusal, one["check_name"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", LEARNERS_OF_BITS)
+def test_checks_of_scikit_learn_are_passed_on_bits(estimator):
+    records = check_estimator(make_pipeline(Binarizer(), estimator), on_fail=None, on_skip=None)
+    failed = {one["check_name"] for one in records if one["status"] == "failed"}
+    # Bits of the numbers that one of them draws do not tell the target well.
+    assert failed <= OF_PIPELINES | {"check_regressors_train"}
+    assert len(records) > 40
