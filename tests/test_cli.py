@@ -3,6 +3,7 @@ import io
 import json
 import re
 import urllib.error
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -27,6 +28,7 @@ from certree.experiments.figure2 import SHARES
 from certree.experiments.protocol import EXPANDED, PARTITIONS, PRUNING, run
 from certree.experiments.side_by_side import METHODS as METHODS_SIDE_BY_SIDE
 from certree.experiments.table2 import METHODS
+from certree.explain import interaction_shares, shapley_values
 from certree.files.tables import DATA_VARIABLE
 
 # The oldest click mixes what the command prints with its messages unless it is told not to.
@@ -964,6 +966,23 @@ def test_a_row_is_explained_and_all_contributions_are_written(tmp_path, iris, mo
     np.testing.assert_allclose(sums, explanation.prediction, atol=1e-12)
     assert kind_of(picture) == ".png"
     assert "--row must be below 150" in fails("explain", model_file, rows, "--row", 150)
+
+
+def test_a_row_has_shapley_values_and_features_act_together(tmp_path, iris, model_file):
+    rows, picture = write(iris, tmp_path / "rows.csv"), tmp_path / "picture.png"
+    features = iris.drop(columns="kind").to_numpy()
+    model = certree.load(model_file)
+    background = features[np.random.default_rng(0).choice(150, 100, replace=False)]
+    text = succeeds("explain", model_file, rows, "--row", 70, "--shapley", "--plot", picture)
+    model.__dict__.pop("feature_names_in_")
+    expected = shapley_values(model, features[70:71], background)
+    names = ["sepal length", "sepal width", "petal length", "petal width"]
+    expected = replace(expected, feature_names=names)
+    assert text.strip() == str(expected).strip()
+    assert kind_of(picture) == ".png"
+    text = succeeds("explain", model_file, rows, "--interactions", "--plot", picture)
+    shares = replace(interaction_shares(model, features), feature_names=names)
+    assert text.strip() == str(shares).strip()
 
 
 def test_the_report_is_one_page(tmp_path, iris, model_file):

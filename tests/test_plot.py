@@ -779,7 +779,7 @@ def test_interactions_are_bars_and_a_heat_map():
     assert bars.get_title(loc="left") == "Single features make 40 %, pairs 40 %"
     # The features with the most variance come first, and the diagonal is empty.
     assert [label.get_text() for label in heat.get_yticklabels()] == ["c", "b", "a"]
-    drawn = heat.images[0].get_array()
+    drawn = heat.collections[0].get_array()
     assert drawn.mask.diagonal().all()
     assert drawn.filled(0)[0, 1] == drawn.filled(0)[1, 0] == 0.4
     assert {(one.get_position(), one.get_text()) for one in heat.texts} == {

@@ -133,6 +133,8 @@ def test_a_page_stands_alone_and_names_stay_words(name, tmp_path):
     assert ("rounds" in page.ids) == (name in ("boosted", "boosted numbers", "adaboost"))
     assert ("tree" in page.ids) == (name != "naive Bayes")
     assert ("rows" in page.ids) == hasattr(model, "explain")
+    of_trees = hasattr(model, "explain") and name != "naive Bayes"
+    assert ("shapley" in page.ids) == ("interactions" in page.ids) == of_trees
 
 
 def test_a_page_says_the_scores_of_its_rows(tmp_path):

@@ -4,19 +4,25 @@ import io
 import json
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import joblib
+import numpy as np
 import pyarrow as pa
 import typer
+from numpy.typing import NDArray
 
 from certree import show
 from certree.cli.app import ANSWERS, command, draw_to, expect_to_draw, say
 from certree.cli.rows import ModelFile, RowsFile, Target, read_judged_rows, read_rows
+from certree.explain import interaction_shares, shapley_values
 from certree.files import models, tables
 from certree.files.places import expect_writable
 from certree.files.whole import write_whole
+
+_BACKGROUND = 100
 
 OptionalRows = Annotated[
     Path | None,
@@ -37,20 +43,50 @@ def explain(
         typer.Option("--output", "-o", help="Table of the contributions to all rows to write."),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw to this file (.png, .svg, .pdf).")] = None,
+    shapley: Annotated[
+        bool, typer.Option("--shapley", help="Shapley values, against 100 rows of the table.")
+    ] = False,
+    interactions: Annotated[
+        bool, typer.Option("--interactions", help="Features and pairs by their share of variance.")
+    ] = False,
 ) -> None:
-    """Say how much each feature adds to the prediction of a row."""
+    """Say how much each feature adds to the prediction of a row.
+
+    With --interactions, instead: how much of the variance of all predictions is due to which features
+    and pairs of them.
+    """
     tables.expect_table_place(output)
     expect_to_draw(plot)
     model, X = read_rows(model_file, file)
     if not hasattr(model, "explain"):
         raise ValueError(f"{type(model).__name__} has no explanations")
+    if interactions:
+        _interactions(model, X, plot)
+        return
     if row >= len(X):
         raise ValueError(f"--row must be below {len(X)}, the number of rows, got {row}")
-    say(str(model.explain(X[row : row + 1])))
+    explained = partial(shapley_values, model, background=_some(X)) if shapley else model.explain
+    one = explained(X[row : row + 1])
+    say(str(one))
     if output is not None:
-        tables.write(pa.Table.from_pydict(_columns(model.explain(X))), output)
+        tables.write(pa.Table.from_pydict(_columns(explained(X))), output)
     if plot is not None:
-        draw_to(plot, lambda: show.plot_explanation(model.explain(X[row : row + 1])))
+        draw_to(plot, lambda: show.plot_explanation(one))
+
+
+def _interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
+    """Say, and draw, which features act together."""
+    shares = interaction_shares(model, X)
+    say(str(shares))
+    if plot is not None:
+        draw_to(plot, lambda: show.plot_interactions(shares))
+
+
+def _some(X: NDArray[Any]) -> NDArray[Any]:
+    """Rows from which features come that are not known, drawn at random."""
+    if len(X) <= _BACKGROUND:
+        return X
+    return X[np.random.default_rng(0).choice(len(X), _BACKGROUND, replace=False)]
 
 
 def _columns(explanation: Any) -> dict[str, Any]:

@@ -40,7 +40,8 @@ def register_converters() -> None:
 
 def _kinds_of(kind: type) -> Iterator[type]:
     """All classes that are derived from one and can be fitted, those of others included."""
-    for one in kind.__subclasses__():
+    below: list[type] = kind.__subclasses__()
+    for one in below:
         if hasattr(one, "fit"):
             yield one
         yield from _kinds_of(one)

@@ -102,7 +102,11 @@ def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
     np.fill_diagonal(pairs, np.nan)
     most = max(float(np.nanmax(pairs, initial=0.0)), np.finfo(float).tiny)
     colours = needed("matplotlib.colors", "plot").LinearSegmentedColormap.from_list("", _PAIRS)
-    ax.imshow(pairs, cmap=colours, vmin=0.0, vmax=most)
+    edges = np.arange(len(order) + 1) - 0.5
+    # Cells and not an image, so that a page has the same lines at every size.
+    ax.pcolormesh(edges, edges, pairs, cmap=colours, vmin=0.0, vmax=most)
+    ax.set_aspect("equal")
+    ax.invert_yaxis()
     for (row, column), share in np.ndenumerate(pairs):
         words = f"{100 * share:.1f}"
         if words not in ("nan", "0.0"):

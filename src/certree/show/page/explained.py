@@ -1,12 +1,19 @@
-"""The section that explains some rows."""
+"""The sections that explain some rows."""
 
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.explain import Explanation, shapley_values
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, joined, tag
 from certree.show.page.section import Section
 from certree.show.waterfall import Waterfall, waterfall_of
+from certree.show.words import counted
 
-# Rows that are explained, and features that are named of each.
+# Rows that are explained, and features that are named of each; rows by Shapley values, and those from
+# which features come that are not known.
 _ROWS, _STEPS = 6, 7
+_SHAPLEY_ROWS, _BACKGROUND = 3, 50
 
 
 def explained(judged: Judged) -> Section | None:
@@ -15,16 +22,35 @@ def explained(judged: Judged) -> Section | None:
     if not hasattr(model, "explain"):
         return None
     chosen = judged.picked(_ROWS)
-    explanation = model.explain(judged.rows(chosen))
-    parts = []
-    for place, i in enumerate(chosen.tolist()):
-        drawn = waterfall_of(explanation, place, max_features=_STEPS)
-        parts += [tag("h3", judged.title_of(i)), _bars(drawn)]
+    shown = _bars_of(judged, chosen, model.explain(judged.rows(chosen)))
     words = (
         "From the base, which is the same for all rows, each feature leads on to the prediction. "
         "The sums are exact; they follow the splits on the way of a row, and are no Shapley values."
     )
-    return Section("rows", "Some rows explained", tag("p", words) + joined(parts))
+    return Section("rows", "Some rows explained", tag("p", words) + shown)
+
+
+def shapley(judged: Judged) -> Section | None:
+    """The Shapley values of some rows."""
+    if not judged.adds_up:
+        return None
+    chosen, background = judged.picked(_SHAPLEY_ROWS), judged.some(_BACKGROUND)
+    values = shapley_values(judged.model, judged.rows(chosen), judged.rows(background))
+    words = (
+        "What knowing a feature changes, averaged over all orders in which features become known; "
+        f"others are as in {counted(len(background), 'row')} of this page. The values are exact."
+    )
+    shown = tag("p", words) + _bars_of(judged, chosen, values)
+    return Section("shapley", "The same rows by Shapley values", shown)
+
+
+def _bars_of(judged: Judged, chosen: NDArray[np.intp], explanation: Explanation) -> Html:
+    """A waterfall for each row."""
+    parts = []
+    for place, i in enumerate(chosen.tolist()):
+        drawn = waterfall_of(explanation, place, max_features=_STEPS)
+        parts += [tag("h3", judged.title_of(i)), _bars(drawn)]
+    return joined(parts)
 
 
 def _bars(drawn: Waterfall) -> Html:

@@ -95,6 +95,11 @@ class Judged:
         hashes = getattr(self.model, "row_hashes_", None)
         return None if hashes is None else n_known(self.coded, hashes)
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether the model is trees whose leaves say numbers that are added up."""
+        return hasattr(self.model, "explain") and not isinstance(self.model, NaiveBayesClassifier)
+
     def rows(self, indices: Sequence[int] | NDArray[np.intp]) -> Any:
         """Some of the rows as they were given."""
         return _safe_indexing(self.X, np.asarray(indices))

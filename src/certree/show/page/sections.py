@@ -14,11 +14,13 @@ from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.explain import interaction_shares
 from certree.rows.training import names_of_features
 from certree.show.calibration import compared, draw_reliability
 from certree.show.importance import plot_importance
+from certree.show.interactions import plot_interactions
 from certree.show.loss import plot_loss
-from certree.show.page.explained import explained
+from certree.show.page.explained import explained, shapley
 from certree.show.page.explorer import explorer
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, joined, picture, table, tag
@@ -215,6 +217,23 @@ def importances(judged: Judged) -> Section | None:
     return Section("importances", "Which features decide", shown)
 
 
+def interactions(judged: Judged) -> Section | None:
+    """Which features act together."""
+    if not judged.adds_up:
+        return None
+    shares = interaction_shares(judged.model, judged.rows(judged.some(_JUDGING)))
+    if shares.total <= 0 or judged.coded.shape[1] < 2:
+        return None
+    together = shares.share(float(shares.paired.sum()))
+    words = (
+        f"{percent(together)} of the variance of what the model says is due to pairs of features, "
+        f"beyond what each makes alone, and {percent(shares.share(shares.higher))} to three or more. "
+        "Features are taken as independent of each other."
+    )
+    shown = tag("p", words) + picture(plot_interactions(shares), words)
+    return Section("interactions", "Which features act together", shown)
+
+
 def rounds(judged: Judged) -> Section | None:
     """How the model got better round by round."""
     model = judged.model
@@ -239,7 +258,9 @@ SECTIONS: tuple[Callable[[Judged], Section | None], ...] = (
     calibration,
     confusion,
     importances,
+    interactions,
     rounds,
     explorer,
     explained,
+    shapley,
 )
