@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr
 
 from certree.arrays import Float64, OfColumns, array_of, nonnegative
@@ -40,16 +41,13 @@ class Overlaps(OfColumns):
     both_wrong: Float64
 
     @classmethod
-    def over(cls, parts: Iterable[tuple[Float64, Float64]]) -> "Overlaps":
+    def over(cls, rows: Float64, parts: Iterable[tuple[Float64, Float64]]) -> "Overlaps":
         """Sum over parts of the rows, each by tables (T, n) of who is wrong and who is judged.
 
-        Nobody may be wrong where he is not judged.
+        Nobody may be wrong where he is not judged; `rows` are those of `shared_rows`.
         """
-        sums = (
-            np.stack([judged @ judged.T, wrong @ judged.T, wrong @ wrong.T])
-            for wrong, judged in parts
-        )
-        return cls(*reduce(np.add, sums))
+        sums = (np.stack([wrong @ judged.T, wrong @ wrong.T]) for wrong, judged in parts)
+        return cls(rows, *reduce(np.add, sums))
 
     @property
     def n(self) -> int:
@@ -173,7 +171,8 @@ def certify_ensemble(
         raise ValueError(f"method must be one of {', '.join(OF_ENSEMBLES)}, got {method!r}")
     out, shares = _tables(judged, wrong)
     weights = _weights(weight, len(out))
-    overlaps = Overlaps.over((shares[:, part], out[:, part]) for part in blocks(out.shape[1]))
+    parts = ((shares[:, part], out[:, part]) for part in blocks(out.shape[1]))
+    overlaps = Overlaps.over(shared_rows(out), parts)
     if risk is None:
         risk = _half_wrong(shares, out, weights)
     nats = float(rel_entr(weights, 1 / len(weights)).sum()) + nonnegative("complexity", complexity)
@@ -183,6 +182,12 @@ def certify_ensemble(
 def blocks(n: int) -> Iterator[slice]:
     """Parts of n rows that are judged at a time."""
     return (slice(first, first + _BLOCK) for first in range(0, n, _BLOCK))
+
+
+def shared_rows(judged: NDArray[Any]) -> Float64:
+    """Number of rows that each pair of voters is judged by, (T, T), by a table (T, n)."""
+    parts = (judged[:, part].astype(np.float64) for part in blocks(judged.shape[1]))
+    return sum((part @ part.T for part in parts), np.zeros((len(judged), len(judged))))
 
 
 def _tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:

@@ -1,6 +1,6 @@
 """The forest whose fit certifies: trees grow on samples of the rows, and the others weigh and judge."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -17,7 +17,7 @@ from certree.arrays import Float64, Int32
 from certree.certificates.certificate import Certificate
 from certree.certificates.certified import Certified
 from certree.certificates.divergence import kl_divergence
-from certree.certificates.ensemble import OF_ENSEMBLES, OF_PAIRS, Overlaps, blocks
+from certree.certificates.ensemble import OF_ENSEMBLES, OF_PAIRS, Overlaps, blocks, shared_rows
 from certree.certificates.priors import count_prior, gibbs_family
 from certree.ensembles.forest import ForestClassifier, MaxFeatures
 from certree.ensembles.forest_rows import whole_weights
@@ -130,7 +130,13 @@ class SampledTrees:
 
     def overlaps(self, shares: Float64) -> Overlaps:
         """What rows out of samples say of trees that vote so."""
-        return Overlaps.over(self._judge(shares, part) for part in blocks(len(self.training.y)))
+        parts = (self._judge(shares, part) for part in blocks(len(self.training.y)))
+        return Overlaps.over(self._shared, parts)
+
+    @cached_property
+    def _shared(self) -> Float64:
+        """Number of rows that each pair of trees is judged by, whatever they vote."""
+        return shared_rows(self.judged)
 
     def _judge(self, shares: Float64, part: slice) -> tuple[Float64, Float64]:
         out = self.judged[:, part]
@@ -326,19 +332,26 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         random_state = check_random_state(self.random_state)
         sizes = SAMPLE_SIZES if self.max_samples == "auto" else (self.max_samples,)
         share = 1 / (len(OF_ENSEMBLES) * len(sizes))
-        best: _Candidate | None = None
-        with progress(self.verbose > 0, 2 * len(sizes), type(self).__name__) as advance:
-            for size in sizes:
-                sampled = self._sampled(training, float(size), random_state)
-                advance()
-                candidates = _candidates(sampled)
-                found = min(candidates, key=lambda one: one.bound(self.delta, share))
-                advance()
-                if best is None or found.bound(self.delta, share) < best.bound(self.delta, share):
-                    best = found
-        assert best is not None
+        with progress(self.verbose > 0, len(sizes), type(self).__name__) as advance:
+            candidates = self._candidates(training, sizes, random_state, advance)
+            best = min(candidates, key=lambda one: one.bound(self.delta, share))
         self._deploy(best, share)
         return self
+
+    def _candidates(
+        self,
+        training: Training,
+        sizes: Sequence[float],
+        random_state: np.random.RandomState,
+        advance: Callable[[], None],
+    ) -> Iterator[_Candidate]:
+        """Forests of samples of each size, voting by each law."""
+        for size in sizes:
+            sampled = self._sampled(training, float(size), random_state)
+            for laws, complexity in sampled.laws():
+                shares = sampled.shares(laws)
+                yield _Candidate(sampled, shares, sampled.overlaps(shares), complexity)
+            advance()
 
     def _sampled(
         self, training: Training, size: float, random_state: np.random.RandomState
@@ -389,9 +402,3 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
     @property
     def _power(self) -> float:
         return 1.0
-
-
-def _candidates(sampled: SampledTrees) -> Iterator[_Candidate]:
-    for laws, complexity in sampled.laws():
-        shares = sampled.shares(laws)
-        yield _Candidate(sampled, shares, sampled.overlaps(shares), complexity)
