@@ -176,6 +176,14 @@ def test_estimates_are_means():
         assert value == pytest.approx(reference.means_of_products(X, y, one), abs=1e-14)
 
 
+def test_the_radius_is_hoeffding_s_for_all_sets_at_once():
+    X, y = examples_of(decided_tree(np.random.default_rng(0), 6, 3), 50, 1)
+    found = low_degree(X, y, 2, keep="all", delta=0.1)
+    largest = max(np.abs(y).max(), 1.0)
+    expected = largest * np.sqrt(2 * np.log(2 * 22 / 0.1) / 50)
+    assert found.radius == pytest.approx(expected, rel=1e-12)
+
+
 def test_thresholds_leave_noise_out():
     tree = decided_tree(np.random.default_rng(0), 20, 2)
     X, y = examples_of(tree, 4000, 0, noise=0.1)

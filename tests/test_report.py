@@ -163,6 +163,16 @@ def test_a_page_says_the_certificate(tmp_path):
         assert assumption in page.text
 
 
+def test_the_interval_of_a_mean_loss_is_that_of_its_rows():
+    model, rows, y = fitted("three")
+    _, loss = scores_of(Judged.of(model, rows, y))
+    own = [-np.log(shares[k]) for shares, k in zip(model.predict_proba(rows), y, strict=True)]
+    error = 1.96 * np.std(own, ddof=1) / np.sqrt(len(own))
+    assert (loss.value, loss.low, loss.high) == pytest.approx(
+        (np.mean(own), np.mean(own) - error, np.mean(own) + error)
+    )
+
+
 def test_scores_of_numbers_are_those_of_scikit_learn():
     model, rows, y = fitted("numbers")
     error, explained = scores_of(Judged.of(model, rows, y))
