@@ -41,7 +41,7 @@ def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vot
         assert each.coverage == pytest.approx(answered.mean())
         assert round(certificate.risk * certificate.n) == wrong
         label = np.where(margins(model.vote_) >= each.margin, model.vote_.label, n_classes)
-        silent = certree.certificates.allow_abstention(model.election_.prior)
+        silent = certree.certificates.allow_abstention(model.election_.structure)
         assert certificate == certree.certificates.occam_answers(
             model.election_.held, label, silent
         )
@@ -131,7 +131,9 @@ def test_any_pruning_of_a_fit_is_certified():
     held = model.election_.held
     likeliest = certree.weights.map_pruning(model.tree_, model.weights_)
     certificate = model.certify_pruning(likeliest)
-    assert certificate == certree.certificates.occam_pruning(held, likeliest, model.election_.prior)
+    assert certificate == certree.certificates.occam_pruning(
+        held, likeliest, model.election_.structure
+    )
     assert certificate.method == "occam_pruning"
     risk = float(likeliest.weight @ held.stats.errors) / held.n
     assert certificate.risk == pytest.approx(risk)

@@ -3,7 +3,7 @@
 Rows are revealed one after the other in a random order. A pilot of them is cross-validated at two
 sizes, and the error that a power law expects of more growing rows is weighed against the bound that
 fewer certifying rows allow. The choice reads nothing but the pilot, so it stops the growing rows at a
-time that only they decide: those after it are independent draws given it, and nothing of delta is spent.
+time that only they decide: those after it are independent draws given it, and no delta is spent.
 """
 
 import math

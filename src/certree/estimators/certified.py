@@ -1,6 +1,7 @@
 """The classifier whose fit certifies: some rows grow the tree, the others weigh and bound the error."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import astuple, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
@@ -50,8 +51,8 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
 
     Some of the rows grow the tree and let its prunings vote, as in `PACBayesTreeClassifier`; the others
     bound the error of that vote, or of another one by which they improve on it. The bound holds with
-    probability ``1 - delta`` over the draw of the rows, whatever their distribution is: it needs no test
-    set and no assumption on the model.
+    probability ``1 - delta`` over the draw of the rows, whatever their distribution is: it needs no
+    test set and no assumption on the model.
 
     Parameters
     ----------
@@ -223,11 +224,10 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
                 "fit must be given classes= where no row grows the tree, as rows that certify "
                 "must not choose what may be predicted"
             )
-        seed = random_state.randint(2**31 - 1)
+        shuffled = deepcopy(random_state)
 
         def dealt(share: float) -> Training:
-            # The same seed for every share: more growing rows are those of fewer, and others.
-            order = np.random.RandomState(seed)
+            # The same order for every share: more growing rows are those of fewer, and others.
             return training_rows(
                 self,
                 X,
@@ -235,7 +235,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
                 sample_weight,
                 groups=groups,
                 grow_size=share,
-                random_state=order,
+                random_state=deepcopy(shuffled),
                 classes=classes,
             )
 
