@@ -1,7 +1,8 @@
 """How low certificates are, beside the rule before and a hold-out at the best split in hindsight.
 
 Rows are drawn from every table of the directory CERTREE_DATA and of its folder `more`, and from those
-that ship with scikit-learn, 60 times for each number of rows. Delta is .05, and all parameters are defaults.
+that ship with scikit-learn, 60 times for each number of rows. Delta is .05, all parameters are those
+that come.
 On the same rows, in the same order:
 
 * certree: `CertifiedTreeClassifier`, which chooses how many rows grow, and has one prior for what they
