@@ -226,19 +226,22 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
     frame["label"] = (frame["a"] + rng.normal(size=60) > 0).astype(int)
-    frame.to_parquet(tmp_path / "wine.parquet")
+    for name in ("wine", "spam"):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
     json_file = tmp_path / "table2.json"
     text = succeeds(
-        *("table2", "--data", tmp_path, "--datasets", "wine", "--partitions", "kd"),
+        *("table2", "--data", tmp_path, "--datasets", "wine,spam", "--partitions", "kd"),
         *("--repeats", 2, "--quiet", "--json", json_file),
     )
+    assert "…" not in text
     assert "(1.010)" in text  # SN-pruning
+    assert text.count("(1.075)") == 2  # both readings of Helmbold and Schapire's vote
     assert text.count("(0.997)") == 2  # both searches of the PAC-Bayes tree
     for cell in strict_json(json_file)["far_from_paper"]:
         assert f"{cell['paper']:.3f}" in text
         assert cell["reason"] in text
     assert "±" in text
-    assert "wine: repeated rows stand on both sides" in text
+    assert "spam, wine: repeated rows stand on both sides" in text
 
 
 def test_the_directory_may_come_from_the_environment(tmp_path, monkeypatch, iris):

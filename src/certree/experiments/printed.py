@@ -71,7 +71,9 @@ def table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | str]:
 
 
 def _grid(title: str, first: str) -> RichTable:
-    grid = RichTable(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    grid = RichTable(
+        title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
+    )
     grid.add_column(first, no_wrap=True)
     return grid
 
