@@ -446,6 +446,7 @@ def test_a_ratio_is_far_beyond_two_standard_errors_and_the_rounding(ratio, stand
     assert line.is_far("PAC-Bayes joint") == far
     assert not line.is_far(PRUNING)
     assert [cell.method for cell in table2.far_cells([line])] == ["PAC-Bayes joint"] * far
+    assert line_of("dyadic", "digit", 0.936, standard_error).is_far("PAC-Bayes joint", ratio) == far
 
 
 def test_reasons_come_from_the_literal_tree_or_from_what_was_examined(monkeypatch):
@@ -459,19 +460,21 @@ def test_reasons_come_from_the_literal_tree_or_from_what_was_examined(monkeypatc
     monkeypatch.setattr(table2, "EXAMINED", {})
     assert reasons(routed, far) == ["not examined"] * 2
     for figures, expected in (
-        ((0.93, 1.01, 0.9), "draw: 0.930 to 1.010"),
-        ((0.98, 1.01, 0.95), "unknown: 0.950 at best"),
-        ((0.98, 1.01, 0.93), "temperatures: 0.980 to 1.010"),
+        ((0.93, 1.01, 0.9, 1.0), "draw: 0.930 to 1.010"),
+        ((0.98, 1.01, 0.95, 1.0), "unknown: 0.950 at best"),
+        ((0.98, 1.01, 0.95, 0.93), "silent cells: 0.930"),
+        ((0.98, 1.01, 0.93, 1.0), "temperatures: 0.980 to 1.010"),
     ):
         monkeypatch.setattr(table2, "EXAMINED", {(EXPANDED, "digit", "PAC-Bayes joint"): figures})
         assert reasons(far) == [expected]
 
 
 def test_what_was_examined_are_cells_of_the_paper():
-    for (partition, dataset, method), (least, most, best) in table2.EXAMINED.items():
+    for (partition, dataset, method), (least, most, best, silent) in table2.EXAMINED.items():
         assert line_of(partition, dataset, 1.0, method=method).paper(method) is not None
         assert 0.5 < best <= most
         assert least <= most < 2
+        assert best <= silent + 0.03
 
 
 def test_everything_goes_into_json():
