@@ -56,61 +56,68 @@ _ROUNDING = 0.0005
 
 REASONS = (
     "Likely reasons. Empty cells: the ratio is near the paper's on the tree that stores them. Draw: "
-    "the paper's lies in the range of ten sets of five repetitions. Silent cells: the ratio is near "
-    "the paper's if cells without rows do not vote, as in the authors' code. Temperatures: others "
-    "than the tuned ones would give the paper's, tuned ones gave this range. Unknown: no temperatures "
-    "give as little as the paper's, not even those that are best on the test rows of each repetition."
+    "the paper's lies in the range of ten sets of five repetitions. Silent cells: the ratio comes half "
+    "of the way or more if cells without rows do not vote, as in the authors' code. Unknown: no "
+    "temperatures give as little as the paper's, not even those that are best on the test rows of each "
+    "repetition. Temperatures: others would give the paper's, tuned ones gave this range."
 )
 
+
+# Measured once, with five repetitions, as the page of the experiment says.
+_BORDERS = (
+    "digit: the authors' released pruning grows rows on the border of two cells to the right, judges "
+    "them to the left; over such a pruning the ratios of PAC-Bayes on the tree of all cells are 0.978 "
+    "(joint) and 0.970 (error-first)."
+)
 
 # For ratios that are far from the paper's: the least and the largest that ten sets of five repetitions
 # gave, what the best temperatures in hindsight would give, and the ratio if cells without rows do not
 # vote (`benchmarks/table2_cells.py`).
 EXAMINED: dict[tuple[str, str, str], tuple[float, float, float, float]] = {
-    ("dyadic", "spam", "SN-pruning"): (0.979, 1.037, 1.009),
-    ("dyadic", "spam", "PAC-Bayes joint"): (0.983, 1.024, 0.990),
-    ("dyadic", "spam", "PAC-Bayes error-first"): (0.995, 1.020, 0.990),
-    ("dyadic", "spam", HS_MEAN): (0.968, 1.010, 0.981),
-    ("dyadic", "spam", HS_LABEL): (0.975, 1.031, 1.001),
-    ("dyadic", "eeg", "PAC-Bayes error-first"): (0.999, 1.011, 0.996),
-    ("dyadic", "epileptic", HS_MEAN): (0.999, 1.039, 0.984),
-    ("dyadic", "epileptic", HS_LABEL): (0.991, 1.032, 1.016),
-    ("dyadic", "wine", "SN-pruning"): (1.000, 1.029, 1.000),
-    ("dyadic", "wine", "PAC-Bayes joint"): (0.974, 1.050, 1.000),
-    ("dyadic", "digit", "PAC-Bayes joint"): (1.000, 1.010, 0.997),
-    ("dyadic", "digit", "PAC-Bayes error-first"): (0.997, 1.006, 0.997),
-    ("dyadic", "letter", "SN-pruning"): (0.997, 1.001, 1.000),
-    ("dyadic", "letter", "PAC-Bayes joint"): (1.000, 1.001, 0.998),
-    ("dyadic", "letter", "PAC-Bayes error-first"): (0.999, 1.001, 0.998),
-    (EXPANDED, "spam", "PAC-Bayes joint"): (0.994, 1.027, 0.981),
-    (EXPANDED, "spam", "PAC-Bayes error-first"): (0.972, 1.012, 0.981),
-    (EXPANDED, "spam", HS_MEAN): (0.973, 1.006, 0.972),
-    (EXPANDED, "spam", HS_LABEL): (0.968, 1.007, 0.977),
-    (EXPANDED, "eeg", "SN-pruning"): (0.988, 1.038, 1.035),
-    (EXPANDED, "eeg", "PAC-Bayes joint"): (0.990, 1.011, 1.005),
-    (EXPANDED, "eeg", "PAC-Bayes error-first"): (0.993, 1.012, 1.005),
-    (EXPANDED, "epileptic", HS_LABEL): (0.969, 1.016, 0.988),
-    (EXPANDED, "crowd", "PAC-Bayes joint"): (0.993, 1.024, 0.996),
-    (EXPANDED, "crowd", "PAC-Bayes error-first"): (0.995, 1.019, 0.996),
-    (EXPANDED, "wine", "SN-pruning"): (0.985, 1.029, 1.006),
-    (EXPANDED, "wine", "PAC-Bayes joint"): (0.997, 1.010, 1.000),
-    (EXPANDED, "wine", "PAC-Bayes error-first"): (0.995, 1.011, 1.000),
-    (EXPANDED, "digit", "PAC-Bayes joint"): (0.996, 1.008, 0.997),
-    (EXPANDED, "digit", "PAC-Bayes error-first"): (0.998, 1.008, 0.997),
-    (EXPANDED, "letter", "PAC-Bayes joint"): (0.999, 1.003, 0.998),
-    (EXPANDED, "letter", "PAC-Bayes error-first"): (0.999, 1.001, 0.998),
-    ("kd", "spam", "SN-pruning"): (0.999, 1.033, 1.025),
-    ("kd", "spam", "PAC-Bayes joint"): (0.978, 1.017, 0.986),
-    ("kd", "spam", "PAC-Bayes error-first"): (0.982, 1.012, 0.986),
-    ("kd", "spam", HS_MEAN): (0.979, 1.014, 1.005),
-    ("kd", "spam", HS_LABEL): (0.983, 1.011, 0.992),
-    ("kd", "epileptic", HS_MEAN): (0.972, 1.010, 0.952),
-    ("kd", "epileptic", HS_LABEL): (0.981, 1.023, 0.963),
-    ("kd", "crowd", "PAC-Bayes joint"): (0.974, 1.003, 0.973),
-    ("kd", "crowd", "PAC-Bayes error-first"): (0.965, 1.009, 0.973),
-    ("kd", "wine", "SN-pruning"): (0.999, 1.010, 1.000),
-    ("kd", "wine", "PAC-Bayes error-first"): (1.000, 1.023, 0.999),
-    ("kd", "letter", "PAC-Bayes error-first"): (0.999, 1.000, 1.000),
+    ("dyadic", "spam", "SN-pruning"): (0.979, 1.037, 1.005, 1.017),
+    ("dyadic", "spam", "PAC-Bayes joint"): (0.983, 1.024, 0.962, 0.994),
+    ("dyadic", "spam", "PAC-Bayes error-first"): (0.995, 1.020, 0.963, 1.006),
+    ("dyadic", "spam", HS_MEAN): (0.968, 1.010, 0.981, 0.991),
+    ("dyadic", "spam", HS_LABEL): (0.975, 1.031, 0.981, 0.987),
+    ("dyadic", "eeg", "PAC-Bayes error-first"): (0.999, 1.011, 0.987, 1.011),
+    ("dyadic", "epileptic", HS_MEAN): (0.999, 1.039, 0.972, 1.007),
+    ("dyadic", "epileptic", HS_LABEL): (0.991, 1.032, 1.005, 1.017),
+    ("dyadic", "wine", "SN-pruning"): (1.000, 1.029, 1.000, 1.015),
+    ("dyadic", "wine", "PAC-Bayes joint"): (0.974, 1.050, 0.999, 1.018),
+    ("dyadic", "digit", "PAC-Bayes joint"): (1.000, 1.010, 0.997, 1.008),
+    ("dyadic", "digit", "PAC-Bayes error-first"): (0.997, 1.006, 0.997, 1.000),
+    ("dyadic", "letter", "SN-pruning"): (0.997, 1.001, 0.999, 1.001),
+    ("dyadic", "letter", "PAC-Bayes joint"): (1.000, 1.001, 0.995, 1.000),
+    ("dyadic", "letter", "PAC-Bayes error-first"): (0.999, 1.001, 0.995, 1.000),
+    (EXPANDED, "spam", "PAC-Bayes joint"): (0.994, 1.027, 0.968, 0.994),
+    (EXPANDED, "spam", "PAC-Bayes error-first"): (0.972, 1.012, 0.968, 0.995),
+    (EXPANDED, "spam", HS_MEAN): (0.973, 1.006, 0.966, 0.982),
+    (EXPANDED, "spam", HS_LABEL): (0.968, 1.007, 0.977, 0.982),
+    (EXPANDED, "eeg", "SN-pruning"): (0.988, 1.038, 1.035, 1.035),
+    (EXPANDED, "eeg", "PAC-Bayes joint"): (0.990, 1.011, 0.995, 1.001),
+    (EXPANDED, "eeg", "PAC-Bayes error-first"): (0.993, 1.012, 0.996, 1.003),
+    (EXPANDED, "epileptic", HS_LABEL): (0.969, 1.016, 0.969, 0.971),
+    (EXPANDED, "crowd", "PAC-Bayes joint"): (0.993, 1.024, 0.979, 0.996),
+    (EXPANDED, "crowd", "PAC-Bayes error-first"): (0.995, 1.019, 0.979, 0.995),
+    (EXPANDED, "wine", "SN-pruning"): (0.985, 1.029, 1.006, 1.006),
+    (EXPANDED, "wine", "PAC-Bayes joint"): (0.997, 1.010, 0.999, 0.997),
+    (EXPANDED, "wine", "PAC-Bayes error-first"): (0.995, 1.011, 0.999, 0.993),
+    (EXPANDED, "digit", "PAC-Bayes joint"): (0.996, 1.008, 0.997, 1.010),
+    (EXPANDED, "digit", "PAC-Bayes error-first"): (0.998, 1.008, 0.995, 1.001),
+    (EXPANDED, "letter", "PAC-Bayes joint"): (0.999, 1.003, 0.995, 0.996),
+    (EXPANDED, "letter", "PAC-Bayes error-first"): (0.999, 1.001, 0.995, 0.995),
+    ("kd", "spam", "SN-pruning"): (0.999, 1.033, 1.000, 1.007),
+    ("kd", "spam", "PAC-Bayes joint"): (0.978, 1.017, 0.975, 0.995),
+    ("kd", "spam", "PAC-Bayes error-first"): (0.982, 1.012, 0.974, 0.982),
+    ("kd", "spam", HS_MEAN): (0.979, 1.014, 0.995, 1.004),
+    ("kd", "spam", HS_LABEL): (0.983, 1.011, 0.990, 0.999),
+    ("kd", "epileptic", HS_MEAN): (0.972, 1.010, 0.947, 0.972),
+    ("kd", "epileptic", HS_LABEL): (0.981, 1.023, 0.960, 0.985),
+    ("kd", "crowd", "PAC-Bayes joint"): (0.974, 1.003, 0.953, 0.974),
+    ("kd", "crowd", "PAC-Bayes error-first"): (0.965, 1.009, 0.957, 0.983),
+    ("kd", "wine", "SN-pruning"): (0.999, 1.010, 1.000, 1.002),
+    ("kd", "wine", "PAC-Bayes error-first"): (1.000, 1.023, 0.999, 1.000),
+    ("kd", "letter", "PAC-Bayes error-first"): (0.999, 1.000, 1.000, 1.000),
 }
 
 
@@ -170,16 +177,12 @@ class Line:
         row = PAPER.get(PAPER_TREE.get(self.partition, ""), {}).get(self.dataset)
         return row[PAPER_COLUMN[method]] if row and method in PAPER_COLUMN else None
 
-    def is_far(self, method: str, ratio: float | None = None) -> bool:
-        """Whether a ratio, or another one in its place, is far from the paper's.
-
-        That is beyond two standard errors, of our ratio, and what the paper's is rounded by.
-        """
+    def is_far(self, method: str) -> bool:
+        """Whether a ratio is beyond two standard errors of the paper's, and of its rounding."""
         paper, ours = self.paper(method), self.ratios[method]
         if paper is None or np.isnan(ours.standard_error):
             return False
-        distance = abs((ours.value if ratio is None else ratio) - paper)
-        return distance > 2 * ours.standard_error + _ROUNDING
+        return abs(ours.value - paper) > 2 * ours.standard_error + _ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +227,7 @@ def _reason(line: Line, method: str, paper: float, literal: Line | None) -> str:
     least, most, best, silent = EXAMINED[line.partition, line.dataset, method]
     if least - _ROUNDING <= paper <= most + _ROUNDING:
         return f"draw: {least:.3f} to {most:.3f}"
-    if not line.is_far(method, silent):
+    if abs(silent - paper) <= abs(line.ratios[method].value - paper) / 2:
         return f"silent cells: {silent:.3f}"
     if paper < best:
         return f"unknown: {best:.3f} at best"
@@ -317,6 +320,8 @@ def notes(table: Sequence[Line]) -> list[str]:
             f"ratios {mean:.3f} and {label:.3f} on average."
         )
     names = {line.dataset for line in table}
+    if both and "digit" in names:
+        said.append(_BORDERS)
     if "epileptic" in names:
         said.append("epileptic: rows of one recording stand on both sides of the random split.")
     repeated = [name for name in ("spam", "wine", "letter") if name in names]
