@@ -63,7 +63,7 @@ REASONS = (
 )
 
 
-# Measured once, with five repetitions, as the page of the experiment says.
+# Measured by `benchmarks/table2_borders.py`.
 _BORDERS = (
     "digit: the authors' released pruning grows rows on the border of two cells to the right, judges "
     "them to the left; over such a pruning the ratios of PAC-Bayes on the tree of all cells are 0.978 "
