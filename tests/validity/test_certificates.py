@@ -238,6 +238,65 @@ def by_samples(name):
     return outcome
 
 
+def of_parts(family):
+    """Bound and true risk of the part whose promise is nearest to being false, of what a fit votes for."""
+
+    def outcome(draw):
+        X, y, _, _ = draw.rows()
+        model = certified(draw, deploy="vote").fit(X, y)
+        promised = model.promises(groups=sides_of(X))
+        points = Points(draw.world, model)
+        if family == "mixes":
+            mixes = np.random.default_rng(draw.seed).dirichlet(np.ones(draw.world.n_classes), 9)
+            mixes = [*mixes, *np.eye(draw.world.n_classes)]
+            pairs = [(promised.mix(mix).bound, points.risk_of("mixes", mix)) for mix in mixes]
+        else:
+            pairs = [
+                (certificate.bound, points.risk_of(family, key))
+                for key, certificate in promised[family].items()
+            ]
+        return max(pairs, key=lambda pair: pair[1] - pair[0])
+
+    return outcome
+
+
+def sides_of(X):
+    """A group of each row, by what it holds."""
+    return np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [2, 10])]
+
+
+@dataclass(frozen=True)
+class Points:
+    """What a model gets wrong at each point of the grid."""
+
+    world: World
+    model: certree.CertifiedTreeClassifier
+
+    def risk_of(self, family, key, density=None):
+        """True risk on a part of the rows; 0 where there are no such rows."""
+        density = np.ones(len(GRID)) if density is None else density
+        named = self.model.predict(GRID)
+        mass = self.world.classes * density[:, None]
+        if family == "gaps":
+            return self.risk_of("groups", key[0]) - self.risk_of("groups", key[1])
+        if family == "mixes":
+            return sum(share * self.risk_of("recall", c) for c, share in enumerate(key))
+        if family == "recall":
+            mass = mass * (np.arange(self.world.n_classes) == key)
+        elif family == "precision":
+            mass = mass[named == key]
+            named = named[named == key]
+        elif family in ("leaves", "cells"):
+            inside = self.model.decision_path(GRID).toarray()[:, key] > 0
+            mass, named = mass[inside], named[inside]
+        elif family == "groups":
+            inside = sides_of(GRID) == key
+            mass, named = mass[inside], named[inside]
+        whole = mass.sum()
+        right = mass[np.arange(len(named)), named].sum()
+        return 1 - right / whole if whole else 0.0
+
+
 CERTIFY = {
     "hold_out": of_one_pruning(
         lambda held, risk: certree.certificates.hold_out(round(risk * held.n), held.n, DELTA)
@@ -253,6 +312,13 @@ CERTIFY = {
     "occam_answers": occam_answers,
     "occam_pruning": occam_pruning,
     "single_draw": single_draw,
+    "every_leaf": of_parts("leaves"),
+    "every_cell": of_parts("cells"),
+    "every_class": of_parts("recall"),
+    "every_prediction": of_parts("precision"),
+    "every_group": of_parts("groups"),
+    "every_gap": of_parts("gaps"),
+    "every_mix": of_parts("mixes"),
 }
 CERTIFY |= {name: by_law(name) for name in METHODS if name.startswith(("gibbs_", "vote_"))}
 CERTIFY |= {name: by_samples(name) for name in METHODS if name.startswith("ensemble_")}

@@ -281,6 +281,8 @@ def occam_mix(*numbers: float) -> float:
 
 
 def _by_three(numbers: Sequence[float]) -> Iterator[tuple[float, float, float]]:
+    if len(numbers) % 3:
+        raise ValueError(f"expected three numbers for each part, got {len(numbers)}")
     return zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
 
 

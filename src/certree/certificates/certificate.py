@@ -389,7 +389,7 @@ class Certificate:
         >>> from certree.certificates import hold_out
         >>> certificate = hold_out(errors=30, n=1000)
         >>> round(certificate.bound, 4), round(certificate.nearby(kl=0.01).bound, 4)
-        (0.0405, 0.0742)
+        (0.0405, 0.0746)
         """
         shift = shift_nearby(kl, total_variation)
         if self.shift is not None:

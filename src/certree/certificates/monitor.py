@@ -51,7 +51,7 @@ class Monitor:
     >>> monitor.update([0, 1] * 10).broken
     True
     >>> monitor.first_alarm
-    22
+    12
     """
 
     __slots__ = ("_first_alarm", "_log_products", "_losses", "_rows", "alpha", "bound")
