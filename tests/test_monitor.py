@@ -17,9 +17,10 @@ from certree.certificates.monitor import _MOST, _MULTIPLES
 def product(losses, bound):
     """The mean of the products, one factor after the other."""
     stakes = [(multiple - 1) / (1 - bound) for multiple in _MULTIPLES] + [_MOST / bound / 2]
-    products = []
-    for stake in np.minimum(stakes, _MOST / bound).tolist():
-        products.append(math.prod(1 + stake * (float(loss) - bound) for loss in losses))
+    products = [
+        math.prod(1 + stake * (float(loss) - bound) for loss in losses)
+        for stake in np.minimum(stakes, _MOST / bound).tolist()
+    ]
     return sum(products) / len(products)
 
 

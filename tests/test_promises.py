@@ -496,10 +496,16 @@ def test_families_are_tables():
         assert numbers[3] == pytest.approx(1 - numbers[2])
     assert "recall at least" in str(promised.recall)
     assert "precision at least" in str(promised.precision)
-    assert "for any source" in str(promised.nearby(kl=0.1).recall)
+    assert "error, for any source" in str(promised.nearby(kl=0.1).recall)
+    assert str(promised.recall).startswith(
+        "With probability at least 95 %, for all classes at once, "
+    )
+    assert str(model.promises(["recall", "error"], jointly=True)).startswith(
+        "With probability at least 97.5 %"
+    )
     deep = fitted(3, 1500, deploy="vote")[0].promises("cells").cells
     assert len(deep) > 24
-    assert "; the 24 with the most rows" in str(deep)
+    assert "is at most (the 24 with the most rows):" in str(deep)
 
 
 def test_families_are_reached_by_name():

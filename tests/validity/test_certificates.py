@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import binom
 
 import certree
+import reference
 from certree import Tree
 from certree.certificates import METHODS, HeldOut
 
@@ -239,7 +240,7 @@ def by_samples(name):
 
 
 def of_parts(family):
-    """Bound and true risk of the part whose promise is nearest to being false, of what a fit votes for."""
+    """Bound and true risk of the part whose promise is nearest to being false."""
 
     def outcome(draw):
         X, y, _, _ = draw.rows()
@@ -255,9 +256,14 @@ def of_parts(family):
                 (certificate.bound, points.risk_of(family, key))
                 for key, certificate in promised[family].items()
             ]
-        return max(pairs, key=lambda pair: pair[1] - pair[0])
+        return nearest_to_false(pairs)
 
     return outcome
+
+
+def nearest_to_false(pairs):
+    """Bound and risk of the promise that is false, if one of them is."""
+    return max(pairs, key=lambda pair: pair[1] - pair[0])
 
 
 def sides_of(X):
@@ -479,7 +485,7 @@ def test_selective_votes_keep_their_promise_at_all_margins(n_classes):
             label, answered = model.predict_selective(GRID, each.margin)
             right = draw.world.classes[np.arange(len(GRID)), label][answered]
             worst.append((each.certificate.bound, 1 - right.mean()))
-        outcomes.append(max(worst, key=lambda pair: pair[1] - pair[0]))
+        outcomes.append(nearest_to_false(worst))
     expect_valid(*np.array(outcomes).T, worth=0.5)
 
 
@@ -528,6 +534,72 @@ def test_oracle_bounds_hold(n_classes):
     excess_bound, excess, gibbs_bound, gibbs = np.array(outcomes).T
     expect_valid(gibbs_bound, gibbs, worth=0.5)
     expect_valid(excess_bound, excess, worth=np.inf)
+
+
+@pytest.mark.parametrize("deploy", ["best", "vote"])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_promises_asked_for_jointly_hold_together(n_classes, deploy):
+    outcomes = []
+    for seed in range(REPEATS):
+        draw = Draw(World(n_classes), seed)
+        X, y, _, _ = draw.rows()
+        model = certified(draw, deploy=deploy).fit(X, y)
+        points = Points(draw.world, model)
+        promised = model.promises(groups=sides_of(X), jointly=True)
+        pairs = [
+            (certificate.bound, points.risk_of(name, key))
+            for name, family in promised.items()
+            for key, certificate in family.items()
+        ]
+        outcomes.append(nearest_to_false(pairs))
+    expect_valid(*np.array(outcomes).T, worth=0.4)
+
+
+@pytest.mark.parametrize("family", ["error", "recall", "leaves"])
+def test_promises_hold_where_features_come_from_a_source_that_weights_describe(family):
+    """Rows to the right are the more frequent there: twice as many as here at most."""
+    density = 2 * (GRID[:, 0] + 1) / SIDE
+    outcomes = []
+    for seed in range(REPEATS):
+        draw = Draw(World(3, noise=0.2), seed)
+        X, y, _, _ = draw.rows()
+        model = certified(draw).fit(X, y)
+        points = Points(draw.world, model)
+        promised = model.promises(
+            family, weights=2 * (X[:, 0] + 1) / SIDE, max_weight=2, random_state=seed
+        )
+        pairs = [
+            (certificate.bound, points.risk_of(family, key, density))
+            for key, certificate in promised[family].items()
+        ]
+        outcomes.append(nearest_to_false(pairs))
+    expect_valid(*np.array(outcomes).T, worth=0.6)
+
+
+@pytest.mark.parametrize("near", [{"kl": 0.02}, {"total_variation": 0.05}], ids=str)
+def test_promises_hold_for_the_worst_source_nearby(near):
+    """It has more rows of those that are wrong, and is otherwise the same."""
+    outcomes = []
+    for seed in range(REPEATS):
+        draw = Draw(World(2), seed)
+        X, y, _, _ = draw.rows()
+        model = certified(draw).fit(X, y)
+        here = Points(draw.world, model).risk_of("error", None)
+        worst = reference.kl_inverse(here, near["kl"], 1) if "kl" in near else here + 0.05
+        outcomes.append((model.certificate_.nearby(**near).bound, worst))
+    expect_valid(*np.array(outcomes).T, worth=0.4)
+
+
+@pytest.mark.parametrize("risk", [0.02, 0.1, 0.5])
+def test_monitors_are_seldom_wrong_whenever_one_looks(risk):
+    """The error is exactly what was promised, and one looks after each of 3000 rows."""
+    repeats, alpha = 10 * REPEATS, 0.05
+    rng = np.random.default_rng(0)
+    alarms = sum(
+        certree.certificates.Monitor(risk, alpha).update(rng.random(3000) < risk).broken
+        for _ in range(repeats)
+    )
+    assert alarms <= binom.ppf(0.999, repeats, alpha)
 
 
 def test_the_simulation_sees_violations():

@@ -110,13 +110,14 @@ class Family(Mapping[Any, Certificate]):
 
     @property
     def _title(self) -> str:
-        left = len(self) - _MOST_LINES
-        more = f"; the {_MOST_LINES} with the most rows" if left > 0 else ""
-        sure = 100 * (1 - self.terms.delta * self.terms.share)
-        where = f", for {self.terms.shift.source}" if self.terms.shift is not None else ""
-        return (
-            f"{METHODS[self.method].subject}, with probability at least {sure:.10g} %{where}{more}"
+        sure, subject = (
+            100 * (1 - self.terms.delta * self.terms.share),
+            METHODS[self.method].subject,
         )
+        left = len(self) - _MOST_LINES
+        most = f" (the {_MOST_LINES} with the most rows)" if left > 0 else ""
+        source = f", for {self.terms.shift.source}," if self.terms.shift is not None else ""
+        return f"With probability at least {sure:.10g} %, {subject}{source} is at most{most}:"
 
     def __str__(self) -> str:
         """A title, and a line for each part."""

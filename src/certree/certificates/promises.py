@@ -315,7 +315,7 @@ def promises(
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> tree = DecisionTreeClassifier(random_state=0).fit(X[:300], y[:300])
     >>> print(promises(tree, X[300:], y[300:], "recall"))
-    for all classes at once, this classifier's error, with probability at least 95 %
+    With probability at least 95 %, for all classes at once, this classifier's error is at most:
     class  rows  observed error  error at most  recall at least
     0        66           0.030          0.106            0.894
     1       203           0.133          0.188            0.812
