@@ -89,6 +89,12 @@ def test_millions_of_rows_leave_finite_numbers():
     assert len(pickle.dumps(broken)) < 1000
 
 
+def test_the_smallest_bounds_leave_finite_numbers_too():
+    monitor = Monitor(5e-324, 5e-324).update([0, 0.5, 1, 0])
+    assert np.isfinite(monitor.log_e_value)
+    assert Monitor(1 - 1e-16).update([0, 1] * 100).log_e_value < np.inf
+
+
 def test_an_alarm_stays():
     monitor = Monitor(0.1).update(np.ones(20))
     first = monitor.first_alarm

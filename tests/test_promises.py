@@ -324,13 +324,16 @@ def test_weights_keep_rows():
         (np.ones(400), None, "weights come with max_weight"),
         (None, 1.0, "weights come with max_weight"),
         (np.ones(400), 0.0, "must be above 0"),
+        (["a"] * 400, 1.0, "weights must convert to float64"),
         (np.ones(400), 1e9, "at least 10 held-out rows that the weights keep, got 0"),
     ],
 )
 def test_weights_that_keep_nothing_right_are_refused(weights, most, message):
     model, *_ = fitted()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         model.promises(weights=weights, max_weight=most)
+    with pytest.raises(ValueError, match="random_state must be a whole number >= 0, got -1"):
+        model.promises(weights=np.ones(400), max_weight=1.0, random_state=-1)
 
 
 # -- which rows ------------------------------------------------------------------------------------
@@ -418,6 +421,28 @@ def test_what_cannot_be_promised_is_refused(asked, message):
     model, *_ = fitted()
     with pytest.raises(ValueError, match=message):
         model.promises(**asked)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"families": 5},
+        {"delta": "5 %"},
+        {"jointly": "yes"},
+        {"random_state": None},
+        {"max_weight": "1"},
+    ],
+    ids=str,
+)
+def test_settings_of_other_types_are_refused(asked):
+    model, X, y, _ = fitted()
+    (name,) = asked
+    for ask in (
+        model.promises,
+        lambda **asked: promises(DummyClassifier().fit(X, y), X, y, **asked),
+    ):
+        with pytest.raises((TypeError, ValueError), match=f"{name} must be"):
+            ask(**asked)
 
 
 def test_few_rows_and_rows_in_groups_are_refused():

@@ -260,6 +260,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "promises.random_state": lambda w: w.random.randrange(9),
     "jointly": lambda w: w.random.random() < 0.5,
     "repeats": lambda w: w.random.choice([None, "genuine"]),
+    "promises.repeats": lambda w: "genuine",
     "order": lambda w: w.random.choice([0.5, 2.0, 7.0]),
     "dimension": lambda w: float(w.p),
     "n_features": lambda w: w.p,

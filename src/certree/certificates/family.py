@@ -9,6 +9,7 @@ from typing import Any
 from certree.certificates.certificate import METHODS, Certificate, certificate_of
 from certree.certificates.shift import Shift
 from certree.notebook import html_table
+from certree.signatures import expect_settings
 
 # What the parts are, and what is promised of them beside the error.
 _WORDS = {
@@ -32,6 +33,9 @@ class Terms:
     grouped: bool = False
     repeats: int | None = 0
     shift: Shift | None = None
+
+    def __post_init__(self) -> None:
+        expect_settings(self)
 
 
 @dataclass(frozen=True, slots=True)

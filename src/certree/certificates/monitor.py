@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.arrays import Float64, array_of
+from certree.arrays import LARGEST, Float64, array_of
 from certree.notebook import html_table
 
 # The errors that bets are best against, as multiples of the bound, and one for errors far above it.
@@ -69,7 +69,7 @@ class Monitor:
 
     @property
     def _stakes(self) -> Float64:
-        largest = _MOST / self.bound
+        largest = min(_MOST / self.bound, LARGEST)
         stakes = [(multiple - 1) / (1 - self.bound) for multiple in _MULTIPLES]
         return np.minimum([*stakes, largest / 2], largest)
 

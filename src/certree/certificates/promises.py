@@ -182,9 +182,10 @@ def _shares(shares: Any, classes: list[Any]) -> list[float]:
     return given.tolist()
 
 
+@checked
 def promises_of(
     answers: Answers,
-    families: Any,
+    families: str | Sequence[str] | None,
     terms: Terms,
     *,
     weights: ArrayLike | None = None,

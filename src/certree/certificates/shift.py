@@ -89,8 +89,10 @@ def kept_by_weights(weights: ArrayLike, max_weight: float, n: int, seed: int) ->
     Raises
     ------
     ValueError
-        If a weight is negative, not finite or above `max_weight`.
+        If a weight is negative, not finite or above `max_weight`, or the seed is negative.
     """
+    if seed < 0:
+        raise ValueError(f"random_state must be a whole number >= 0, got {seed!r}")
     given: Float64 = column("weights", weights, "float64", (n,))
     most = Shift("weights", max_weight).most
     if not (given >= 0).all():
