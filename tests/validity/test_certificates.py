@@ -6,15 +6,19 @@ whatever is certified is a finite sum.
 
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import binom
 
 import certree
 import reference
 from certree import Tree
-from certree.certificates import METHODS, HeldOut
+from certree.certificates import METHODS, Family, HeldOut, promises
+from certree.certificates.family import Terms
+from certree.certificates.regions import Routed, cell_parts, leaf_parts
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -22,6 +26,7 @@ SIDE = 16
 GRID = np.stack(np.meshgrid(*2 * [np.arange(SIDE)], indexing="ij"), axis=-1).reshape(-1, 2) + 0.0
 DELTA = 0.05
 N_GROW, N_WEIGH = 120, 1500
+PARTS = ["recall", "precision", "leaves", "cells", "groups", "gaps"]
 LAMBDAS = (0.1, 0.3, 1.0, 3.0)
 
 
@@ -276,7 +281,7 @@ class Points:
     """What a model gets wrong at each point of the grid."""
 
     world: World
-    model: certree.CertifiedTreeClassifier
+    model: Any
 
     def risk_of(self, family, key, density=None):
         """True risk on a part of the rows; 0 where there are no such rows."""
@@ -534,6 +539,55 @@ def test_oracle_bounds_hold(n_classes):
     excess_bound, excess, gibbs_bound, gibbs = np.array(outcomes).T
     expect_valid(gibbs_bound, gibbs, worth=0.5)
     expect_valid(excess_bound, excess, worth=np.inf)
+
+
+@dataclass(frozen=True)
+class OfLabels:
+    """A classifier that was fixed before: a label for each leaf of a tree."""
+
+    tree: Tree
+    label: np.ndarray
+
+    def predict(self, X):
+        return self.label[self.tree.apply(X)]
+
+    def decision_path(self, X):
+        inside = np.zeros((len(X), self.tree.n_nodes), dtype=bool)
+        for place, leaf in enumerate(self.tree.apply(X)):
+            inside[place, reference.path(self.tree, int(leaf))] = True
+        return csr_array(inside)
+
+
+def of_fixed(family):
+    """The same for a classifier that has no choice to pay for."""
+
+    def outcome(draw):
+        X, y, grow, weigh = draw.rows()
+        tree = certree.grow_kd(X[grow], y[grow], min_samples_split=5, max_depth=4)
+        grown = certree.count(tree, X[grow], y[grow], draw.world.n_classes)
+        model = OfLabels(tree, grown.label)
+        points, wrong = Points(draw.world, model), model.predict(X[weigh]) != y[weigh]
+        if family in ("leaves", "cells"):
+            routed = Routed(tree, grown.n, grown.label, tree.apply(X[weigh]))
+            parts = (leaf_parts if family == "leaves" else cell_parts)(routed, wrong, 0.0)
+            method = "every_leaf" if family == "leaves" else "every_cell"
+            found = Family(method, parts, Terms(DELTA, 1.0))
+        else:
+            groups = sides_of(X[weigh])
+            found = promises(model, X[weigh], y[weigh], family, groups=groups)[family]
+        return nearest_to_false(
+            [(one.bound, points.risk_of(family, key)) for key, one in found.items()]
+        )
+
+    return outcome
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("family", PARTS)
+def test_promises_on_parts_hold_for_classifiers_of_before(family, n_classes):
+    certify = of_fixed(family)
+    outcomes = [certify(Draw(World(n_classes, 0.2), seed)) for seed in range(REPEATS)]
+    expect_valid(*np.array(outcomes).T, worth=0.7)
 
 
 @pytest.mark.parametrize("deploy", ["best", "vote"])

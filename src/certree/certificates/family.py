@@ -6,7 +6,12 @@ from dataclasses import dataclass, replace
 from heapq import nlargest
 from typing import Any
 
-from certree.certificates.certificate import METHODS, Certificate, certificate_of
+from certree.certificates.certificate import (
+    METHODS,
+    Certificate,
+    certificate_of,
+    inequality_of,
+)
 from certree.certificates.shift import Shift
 from certree.notebook import html_table
 from certree.signatures import expect_settings
@@ -68,13 +73,11 @@ class Family(Mapping[Any, Certificate]):
 
     def __getitem__(self, key: Any) -> Certificate:
         part, terms = self.parts[key], self.terms
-        risk = part.observed[0]
-        if METHODS[self.method].difference:
-            risk = max(risk - part.observed[1], 0.0)
+        observed = inequality_of(self.method).limit(*part.observed)
         certificate = certificate_of(
             self.method,
             part.observed,
-            risk,
+            min(observed, 1.0),  # sums of shares are right to a few units of rounding
             part.n,
             part.complexity,
             terms.delta,

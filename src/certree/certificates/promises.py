@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree.arrays import Float64, column
 from certree.certificates.answers import Answers, Kinds, kinds_of, parts_of_kinds, parts_of_pairs
-from certree.certificates.certificate import Certificate, certificate_of
+from certree.certificates.certificate import Certificate
 from certree.certificates.family import Family, Part, Terms
 from certree.certificates.hold_out import outcomes, repeated
 from certree.certificates.regions import Routed, cell_parts, leaf_parts
@@ -47,7 +47,7 @@ def _by_region(
     return of
 
 
-# What each family promises, by what it needs.
+# The row of METHODS of each family, and its parts; the error has the row of a vote or of a hold-out.
 _FAMILIES: dict[str, tuple[str, Callable[[Answers], _Parts]]] = {
     "error": ("", _everywhere),
     "recall": ("every_class", lambda answers: parts_of_kinds(answers, answers.truth)),
@@ -123,22 +123,9 @@ class Promises(Mapping[str, Family]):
             for share, part in zip(new, rows, strict=True)
             for number in (share, part.observed[0], part.n / max(n, 1))
         ]
-        terms = recall.terms
         words = [f"{share:.4g} of {key}" for share, key in zip(new, recall, strict=True) if share]
-        risk = min(float(np.dot(new, [part.observed[0] for part in rows])), 1.0)
-        certificate = certificate_of(
-            "every_mix",
-            tuple(observed),
-            risk,
-            n,
-            rows[0].complexity,
-            terms.delta,
-            terms.share,
-            terms.grouped,
-            ", ".join(words),
-            terms.shift,
-        )
-        return replace(certificate, repeats=terms.repeats)
+        mixed = Part(", ".join(words), tuple(observed), n, rows[0].complexity)
+        return Family("every_mix", {"mix": mixed}, recall.terms)["mix"]
 
     def nearby(
         self, *, kl: float | None = None, total_variation: float | None = None
