@@ -493,7 +493,13 @@ def test_rows_of_the_fit_promise_nothing():
             promises(model, X, y)
         assert promises(model, X_new, y_new).error.worst.repeats == 0
         assert promises(model, X, y, repeats="genuine").recall[0].repeats == 400
+        said = (
+            "of class 0, out of rows of which 400 repeat rows of the fit, for all classes at once"
+        )
+        assert said in str(promises(model, X, y, repeats="genuine").recall[0])
     foreign = DummyClassifier().fit(X, y)
+    said = "of class 0, out of rows which were not compared with those of the fit, for all"
+    assert said in str(promises(foreign, X, y).recall[0])
     assert promises(foreign, X, y).recall[0].repeats is None
     assert promises(foreign, X, y).mix([0.5, 0.5]).repeats is None
     with pytest.raises(TypeError, match="classifier must be a fitted classifier"):

@@ -465,10 +465,11 @@ class Certificate:
         method = METHODS[self.method]
         rows, where = (words.format(part=self.part) for words in (method.rows, method.where))
         units = f"groups of {rows}" if self.grouped else rows
+        given = f"{rows}, out of rows" if self.part else "rows given,"
         if self.repeats is None:
-            units = "rows given, which were not compared with those of the fit"
+            units = f"{given} which were not compared with those of the fit"
         elif self.repeats:
-            units = f"rows given, of which {self.repeats:,} repeat rows of the fit"
+            units = f"{given} of which {self.repeats:,} repeat rows of the fit"
         source = "the same source"
         if self.shift is not None:
             source, units = self.shift.source, units + self.shift.kept
