@@ -117,10 +117,8 @@ class Family(Mapping[Any, Certificate]):
 
     @property
     def _title(self) -> str:
-        sure, subject = (
-            100 * (1 - self.terms.delta * self.terms.share),
-            METHODS[self.method].subject,
-        )
+        sure = 100 * (1 - self.terms.delta * self.terms.share)
+        subject = METHODS[self.method].subject
         left = len(self) - _MOST_LINES
         most = f" (the {_MOST_LINES} with the most rows)" if left > 0 else ""
         source = f", for {self.terms.shift.source}," if self.terms.shift is not None else ""

@@ -264,7 +264,8 @@ def promises(
         class, error of "groups", "gaps" between them. None: all that there can be. A class or group
         without any row has no promise.
     groups : array-like of shape (n,), or None
-        A group of each row, such as a hospital. Rows are drawn independently all the same.
+        A group of each row, such as a hospital, that was not chosen by looking at errors. Rows are
+        drawn independently all the same.
     weights : array-like of shape (n,), or None
         For new rows from another source, whose density over that of these rows is known: that density
         at each row, up to a factor. Each row is kept with probability ``weight / max_weight``, and

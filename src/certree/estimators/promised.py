@@ -89,7 +89,8 @@ class Promising(Certified):
             `rules` has them.
         groups : array-like of shape (n,), or None
             A group of each row that was given to the fit, those that grow and those of weight zero
-            included, such as a hospital. Rows are drawn independently all the same.
+            included, such as a hospital, that was not chosen by looking at errors. Rows are drawn
+            independently all the same.
         weights : array-like of shape (n,), or None
             For new rows from another source, whose density over that of these rows is known: that
             density at each row given to the fit, up to a factor. Weighing rows are kept with
