@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import nonnegative
 from certree.certificates.certificate import Certificate
-from certree.certificates.certified import Certified
 from certree.certificates.election import (
     Deploy,
     Deployed,
@@ -29,6 +28,7 @@ from certree.certificates.occam import Drawn, occam_pruning, single_draw
 from certree.certificates.selective import Selective, margins, selective_certificates
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
+from certree.estimators.promised import Promising, WeighingRows
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import MaxDepth
@@ -46,7 +46,7 @@ from certree.weights.node_weights import NodeWeights
 _PILOT_FOLDS = 3
 
 
-class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
+class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
     """A tree with a certificate on its error on new rows.
 
     Some of the rows grow the tree and let its prunings vote, as in `PACBayesTreeClassifier`; the others
@@ -305,6 +305,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
     def _counted(self, tree: Tree, training: Training) -> tuple[HeldOut, NodeStats | None]:
         """Both sides of the rows; those that weigh once each and, if rows have weights, by them."""
         leaf, sides = tree.route(training.X, threads(self.n_jobs)), training.sides
+        self._weighing = WeighingRows.of(training, leaf)
         y, n_classes = training.y, other_class(self)
         held = kept_apart(tree, leaf, y, n_classes, sides.grow, sides.weigh, training.groups)
         if training.weight is None:
