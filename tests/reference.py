@@ -12,6 +12,7 @@ from fractions import Fraction
 from itertools import pairwise, product
 
 import numpy as np
+import scipy.optimize
 
 DIGITS = 80
 LEAF = -1
@@ -1784,3 +1785,21 @@ def means_of_products(X, y, subset):
         value * math.prod(1 - 2 * int(row[j]) for j in subset)
         for row, value in zip(X, y, strict=True)
     ) / len(y)
+
+
+def power_law(curve):
+    """Level and exponent of the likeliest power law, by a search over exponents."""
+    share, error, judged = (np.array(column, dtype=float) for column in zip(*curve, strict=True))
+    error = (error * judged + 0.5) / (judged + 1)
+    certainty = judged * error / (1 - error)
+
+    def cost(exponent):
+        residual = np.log(error) + exponent * np.log(share)
+        level = np.average(residual, weights=certainty)
+        return (certainty * (residual - level) ** 2).sum() + ((exponent - 0.15) / 0.15) ** 2, level
+
+    exponent = scipy.optimize.minimize_scalar(
+        lambda b: cost(b)[0], bounds=(-50, 50), method="bounded", options={"xatol": 1e-9}
+    ).x
+    exponent = min(max(exponent, 0.0), 0.7)
+    return np.exp(cost(exponent)[1]), exponent

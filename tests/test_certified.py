@@ -98,12 +98,12 @@ def test_the_certificate_is_that_of_what_predicts(n_classes, vote, laws):
         certificate = model.certificate_
         assert certificate.n == len(weigh)
         assert round(certificate.risk * certificate.n) == wrong_rows(model, X, y, weigh)
-        pruning, voted = model.certificates_[:2]
-        assert (pruning.method, voted.method) == ("hold_out", "occam_vote")
-        assert (pruning.share, voted.share) == (0.5, 0.5)
-        expected = voted if deploy == "vote" else min(pruning, voted, key=lambda c: c.bound)
+        proposed, voted = model.certificates_[:2]
+        assert (proposed.method, voted.method) == ("occam_vote", "occam_vote")
+        assert (proposed.share, voted.share) == (1.0, 1.0)
+        expected = voted if deploy == "vote" else min(proposed, voted, key=lambda c: c.bound)
         assert certificate == expected
-        assert certificate.bound <= pruning.bound or deploy == "vote"
+        assert certificate.bound <= proposed.bound or deploy == "vote"
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -115,7 +115,7 @@ def test_the_best_vote_of_the_path_stands_for_election(n_classes, vote):
     election = model.election_
     found = [
         certree.certificates.occam_vote(
-            election.held, candidate.ballot.label, election.prior, 0.05, 0.5
+            election.held, candidate.ballot.label, election.prior, 0.05
         ).bound
         for candidate in election.candidates()
     ]
@@ -123,19 +123,36 @@ def test_the_best_vote_of_the_path_stands_for_election(n_classes, vote):
     assert model.certificates_[1].bound == min(found)
 
 
-def test_the_hold_out_of_the_rule_is_the_binomial_bound():
+def hold_out_of_proposal(certificate, wrong):
+    """Nine tenths of delta, and what the rest of the prior adds."""
+    mass = np.exp(-certificate.complexity)
+    assert 0.9 <= mass < 1
+    bound = bounds.binomial_upper(wrong, certificate.n, np.log(0.05 * mass))
+    assert bound <= bounds.binomial_upper(wrong, certificate.n, np.log(0.05 * 0.9))
+    return pytest.approx(bound)
+
+
+@pytest.mark.parametrize("partition", ["cart", "kd"])
+def test_what_growing_rows_propose_is_their_own_tree(partition):
+    """The vote of a tree of the growing rows alone, held out by the others at nearly all of delta."""
     X, y = noisy()
-    model = certified().fit(X, y)
-    pruning = model.certificates_[0]
-    bound = bounds.binomial_upper(round(pruning.risk * pruning.n), pruning.n, np.log(0.025))
-    assert pruning.bound == pytest.approx(bound)
+    model = certified(partition=partition).fit(X, y)
+    grow, weigh = sides().grow, sides().weigh
+    alone = PACBayesTreeClassifier(partition, random_state=0).fit(X[grow], y[grow])
+    np.testing.assert_array_equal(
+        model.election_.alone.label[model.election_.held.tree.apply(X)], alone.predict(X)
+    )
+    proposed = model.certificates_[0]
+    wrong = wrong_rows(alone, X, y, weigh)
+    assert round(proposed.risk * proposed.n) == wrong
+    assert proposed.bound == hold_out_of_proposal(proposed, wrong)
 
 
 def test_only_bounds_on_this_very_predictor_stand_beside_a_mean_vote():
     X, y = noisy()
     mean = {c.method for c in certified().fit(X, y).certificates_}
     majority = {c.method for c in certified(vote="majority").fit(X, y).certificates_}
-    assert mean == {"hold_out", "occam_vote", "occam_pruning", "gibbs_kl"}
+    assert mean == {"occam_vote", "occam_pruning", "gibbs_kl"}
     assert majority > mean | {"vote_first_order", "vote_tandem", "vote_c_bound"}
 
 
@@ -190,7 +207,7 @@ def test_the_promise_of_a_fit_is_made_at_any_delta(deploy, grouped):
     if deploy == "vote":
         election = model.election_
         by_hand = certree.certificates.occam_mean if grouped else certree.certificates.occam_vote
-        assert strict == by_hand(election.held, model.vote_.label, election.prior, 0.01, 0.5)
+        assert strict == by_hand(election.held, model.vote_.label, election.prior, 0.01)
     with pytest.raises(ValueError, match="delta must lie between 0 and 1, got 2"):
         model.certify(delta=2)
 
@@ -234,7 +251,7 @@ def test_groups_stay_in_one_piece_and_are_what_is_counted():
     model = certified().fit(X, y, groups=groups)
     assert model.certificate_.grouped
     assert model.certificate_.n == 42
-    assert {c.method for c in model.certificates_} == {"hold_out_mean", "occam_mean", "gibbs_kl"}
+    assert {c.method for c in model.certificates_} == {"occam_mean", "gibbs_kl"}
     dealt = sides(groups=groups)
     assert not set(groups[dealt.grow]) & set(groups[dealt.weigh])
 
@@ -302,7 +319,7 @@ def test_the_certificate_is_over_a_share_of_the_rows_with_weight():
     X, y = noisy()
     weight = (some_zeros() > 0).astype(float)
     model = CertifiedTreeClassifier(random_state=0).fit(X, y, weight)
-    assert model.certificate_.n == round(0.65 * 294)
+    assert model.certificate_.n == 294 - round(model.grow_size_ * 294)
     there = weight > 0
     assert_same_fit(model, CertifiedTreeClassifier(random_state=0).fit(X[there], y[there]), X)
 
@@ -360,10 +377,10 @@ def test_positive_weights_shape_the_law_and_not_the_count(vote, deploy, seed):
     assert not np.array_equal(plain.predict_proba(X), model.predict_proba(X))
     for one in model.certificates_:
         assert one.n == 420
-    pruning, _ = model.certificates_[:2]
-    wrong = round(pruning.risk * 420)
-    assert pruning.risk == wrong / 420
-    assert pruning.bound == pytest.approx(bounds.binomial_upper(wrong, 420, np.log(0.025)))
+    proposed, _ = model.certificates_[:2]
+    wrong = round(proposed.risk * 420)
+    assert proposed.risk == wrong / 420
+    assert proposed.bound == hold_out_of_proposal(proposed, wrong)
 
 
 @pytest.mark.parametrize("factor", [0.5, 3.0])
@@ -692,7 +709,7 @@ def test_balanced_classes_are_weighed_by_growing_rows_alone(n_classes, weighted)
     first, second = one.election_, two.election_
     np.testing.assert_array_equal(first.held.grown.counts, second.held.grown.counts)
     np.testing.assert_array_equal(first.held.grown.label, second.held.grown.label)
-    np.testing.assert_array_equal(first.pruning.weight, second.pruning.weight)
+    np.testing.assert_array_equal(first.law.weight, second.law.weight)
     np.testing.assert_array_equal(first.prior.log_label, second.prior.log_label)
     assert one.temperatures_ == two.temperatures_
 

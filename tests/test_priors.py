@@ -1,6 +1,7 @@
 """Priors and their posteriors against the enumeration of all (labelled) prunings."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -103,6 +104,39 @@ def test_a_mixture_mixes_masses(tree_and_stats, data):
     parts = [part.divergence(pruning) for part in mixed.parts]
     assert mixed.divergence(pruning) == min(np.array(parts) - np.log(shares))
     assert mixed.divergence(pruning) >= -mixed.log_mass_of_pruning(pruning) - 1e-9
+
+
+@given(
+    trees_and_stats(labels=("majority",), max_inner=3, n_classes=2),
+    st.floats(0.01, 0.99),
+    st.integers(1, 3),
+    st.data(),
+)
+def test_proposals_have_a_share_of_all_labellings(tree_and_stats, share, n_proposed, data):
+    """Every labelling of the leaves keeps its part of the rest, and all masses sum to at most 1."""
+    tree, grown = tree_and_stats
+    rest = certree.certificates.count_prior(tree, grown)
+    labels = hnp.arrays(np.int32, tree.n_nodes, elements=st.integers(0, 1))
+    proposed = [data.draw(labels) for _ in range(n_proposed)]
+    prior = certree.certificates.propose(rest, grown, proposed, share)
+    leaves, total = np.flatnonzero(tree.is_leaf), 0.0
+    for named in product([0, 1], repeat=len(leaves)):
+        label = np.zeros(tree.n_nodes, dtype=np.int32)
+        label[leaves] = named
+        times = sum(tuple(one[leaves]) == named for one in proposed)
+        expected = share * times / n_proposed + (1 - share) * math.exp(rest.log_mass(label))
+        assert math.exp(prior.log_mass(label)) == pytest.approx(expected, rel=1e-9)
+        total += expected
+    assert total <= 1 + 1e-9
+    # Mixtures and further proposals keep what was proposed, with less of the whole.
+    label = proposed[0]
+    both = certree.certificates.mix_priors(prior, rest)
+    mean = (math.exp(prior.log_mass(label)) + math.exp(rest.log_mass(label))) / 2
+    assert math.exp(both.log_mass(label)) == pytest.approx(mean, rel=1e-9)
+    again = certree.certificates.propose(prior, grown, [label], 0.5)
+    half = 0.5 + math.exp(prior.log_mass(label)) / 2
+    assert math.exp(again.log_mass(label)) == pytest.approx(half, rel=1e-9)
+    assert certree.certificates.trust_labels(prior, grown).proposals == prior.proposals
 
 
 @given(trees_and_stats(labels=("majority",), max_inner=3, max_chain=2, n_classes=2), st.data())

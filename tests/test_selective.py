@@ -41,7 +41,7 @@ def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vot
         assert each.coverage == pytest.approx(answered.mean())
         assert round(certificate.risk * certificate.n) == wrong
         label = np.where(margins(model.vote_) >= each.margin, model.vote_.label, n_classes)
-        silent = certree.certificates.allow_abstention(model.election_.prior)
+        silent = certree.certificates.allow_abstention(model.election_.structure)
         assert certificate == certree.certificates.occam_answers(
             model.election_.held, label, silent
         )
@@ -54,6 +54,32 @@ def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vot
     if vote == "mean":  # a majority is as sure of noisy cells as of others
         assert found[-1].certificate.risk < found[0].certificate.risk / 2
         assert min(each.certificate.bound for each in found) < found[0].certificate.bound
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_margins_of_what_growing_rows_propose_are_theirs_to_choose(n_classes):
+    """Twenty labellings at most, which have nine tenths of the prior together."""
+    model, X, y = fitted(n_classes, deploy="best")
+    assert model.certificate_ is model.certificates_[0]
+    found = model.selective_certificates()
+    assert 1 < len(found) <= 20
+    other = y.copy()
+    weigh = deal(len(y), 0.3, np.random.RandomState(0)).weigh
+    other[weigh[::3]] = y[weigh[::3]][::-1]
+    changed = CertifiedTreeClassifier(grow_size=0.3, random_state=0).fit(X, other)
+    if changed.certificate_ is changed.certificates_[0]:
+        margins_again = [each.margin for each in changed.selective_certificates()]
+        assert margins_again == [each.margin for each in found]
+    weighed = selective_certificates(
+        model.election_.held, model.vote_, model.election_.structure, delta=0.05
+    )
+    assert found[0].certificate.complexity < np.log(20 / 0.9) + 1e-9
+    lowest = [min(each.certificate.bound for each in some) for some in (found, weighed)]
+    assert lowest[0] < lowest[1]
+    for each in found:
+        label, answered = model.predict_selective(X[weigh], each.margin)
+        wrong = int((label != y[weigh])[answered].sum())
+        assert round(each.certificate.risk * each.certificate.n) == wrong
 
 
 def test_delta_is_that_of_the_fit_or_another():
@@ -131,7 +157,9 @@ def test_any_pruning_of_a_fit_is_certified():
     held = model.election_.held
     likeliest = certree.weights.map_pruning(model.tree_, model.weights_)
     certificate = model.certify_pruning(likeliest)
-    assert certificate == certree.certificates.occam_pruning(held, likeliest, model.election_.prior)
+    assert certificate == certree.certificates.occam_pruning(
+        held, likeliest, model.election_.structure
+    )
     assert certificate.method == "occam_pruning"
     risk = float(likeliest.weight @ held.stats.errors) / held.n
     assert certificate.risk == pytest.approx(risk)

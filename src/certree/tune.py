@@ -336,6 +336,11 @@ def tune(
     return tuple(map(float, best))
 
 
+def best_loss(objective: JudgedLoss) -> float:
+    """The smallest loss that `tune` finds for one temperature."""
+    return float(objective.losses(np.array([tune(objective, [None])]))[0])
+
+
 def _product(start: Float64, chosen: list[int], grid: Callable[[float], Float64]) -> Float64:
     """All rows that differ from `start` in the chosen temperatures, by their grids; ascending."""
     axes = np.meshgrid(*[grid(start[i]) for i in chosen], indexing="ij")

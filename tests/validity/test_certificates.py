@@ -377,7 +377,9 @@ def test_bounds_hold_for_groups_whose_rows_share_their_noise(name):
 
 
 def certified(draw, **switches):
-    return certree.CertifiedTreeClassifier(grow_size=0.1, cv=2, random_state=draw.seed, **switches)
+    return certree.CertifiedTreeClassifier(
+        **{"grow_size": 0.1, "cv": 2, "random_state": draw.seed, **switches}
+    )
 
 
 def fitted(draw, **switches):
@@ -399,6 +401,8 @@ def fitted(draw, **switches):
         {"vote": "majority"},
         {"laws": "cv", "deploy": "vote"},
         {"class_weight": "balanced"},
+        {"grow_size": "auto"},
+        {"grow_size": "auto", "deploy": "vote"},
     ],
     ids=str,
 )

@@ -49,6 +49,7 @@ from certree.certificates.occam import (
 )
 from certree.certificates.priors import (
     Prior,
+    Proposal,
     allow_abstention,
     branching_prior,
     centred_prior,
@@ -56,6 +57,7 @@ from certree.certificates.priors import (
     doubted_prior,
     gibbs_posterior,
     mix_priors,
+    propose,
     size_prior,
     trust_labels,
 )
@@ -68,14 +70,15 @@ from certree.certificates.weighing import HeldOut, held_out
 # fmt: off
 __all__ = [
     "METHODS", "Certificate", "Deployed", "Drawn", "Election", "Family", "HeldOut",
-    "LabelledElection", "LabelledWeights", "Method", "Monitor", "OracleBound", "Parts", "Prior",
-    "Promises", "Selective", "Shift", "allow_abstention", "branching_prior", "centred_prior",
-    "certify", "certify_ensemble", "certify_law", "count_prior", "disagreement",
-    "doubted_prior", "elect", "elect_labelled", "gibbs_posterior", "held_out", "hoelder_rate",
-    "hold_out", "hold_out_best", "hold_out_mean", "kl_divergence", "labelled_posterior",
-    "leaf_mean", "leaf_variance", "log_prior_mass", "margin_moments", "mix_priors",
-    "occam_answers", "occam_mean", "occam_pruning", "occam_vote", "one_wrong", "oracle_bound",
-    "oracle_excess", "promises", "renyi_divergence", "selective_certificates", "single_draw",
-    "size_prior", "tightest", "trust_labels", "tuple_risk", "wrong_mass", "wrong_range",
+    "LabelledElection", "LabelledWeights", "Method", "Monitor", "OracleBound", "Parts",
+    "Prior", "Promises", "Proposal", "Selective", "Shift", "allow_abstention",
+    "branching_prior", "centred_prior", "certify", "certify_ensemble", "certify_law",
+    "count_prior", "disagreement", "doubted_prior", "elect", "elect_labelled",
+    "gibbs_posterior", "held_out", "hoelder_rate", "hold_out", "hold_out_best",
+    "hold_out_mean", "kl_divergence", "labelled_posterior", "leaf_mean", "leaf_variance",
+    "log_prior_mass", "margin_moments", "mix_priors", "occam_answers", "occam_mean",
+    "occam_pruning", "occam_vote", "one_wrong", "oracle_bound", "oracle_excess", "promises",
+    "propose", "renyi_divergence", "selective_certificates", "single_draw", "size_prior",
+    "tightest", "trust_labels", "tuple_risk", "wrong_mass", "wrong_range",
 ]
 # fmt: on

@@ -1,9 +1,9 @@
 """Which predictor a certified fit deploys, and what certifies it.
 
-Growing rows have grown and labelled the tree and chosen one pruning of it. Weighing rows then weigh all
-prunings. Two candidates stand for election, each with half of delta: the pruning of the growing rows,
-which the weighing rows certify as a hold-out, and the vote, whose labelling of the cells has a prior
-mass. So the winner's bound is never worse than that hold-out with half of delta.
+Growing rows have grown and labelled the tree and chosen a law over its prunings, whose vote they
+propose. Weighing rows then weigh all prunings. One prior holds the proposal with most of its mass and
+all other labellings with the rest, so that whatever has the lowest bound is certified with all of
+delta: the proposal hardly above the hold-out that it is, or a vote by the weighing rows.
 """
 
 import math
@@ -17,7 +17,6 @@ import numpy as np
 from certree.arrays import Int32
 from certree.certificates import bounds
 from certree.certificates.certificate import Certificate
-from certree.certificates.hold_out import hold_out, hold_out_mean
 from certree.certificates.labelled_prunings import LabelledWeights, ballot_of, labelled_posterior
 from certree.certificates.majority import Weighed
 from certree.certificates.occam import occam_mean, occam_pruning, occam_vote
@@ -29,6 +28,7 @@ from certree.certificates.priors import (
     doubted_prior,
     gibbs_family,
     mix_priors,
+    propose,
     trust_labels,
 )
 from certree.certificates.weighing import HeldOut
@@ -42,8 +42,6 @@ Deploy = Literal["best", "vote"]
 # Weights of an error (nats) along the path of Gibbs posteriors; the best ones lie between.
 PATH = (2.0 ** np.linspace(-6, 3, 10)).tolist()
 
-# Each of the two candidates has one half of delta.
-_SHARE = 0.5
 # Parts of it must be numbers of float64, too.
 _LEAST_DELTA = 1e-300
 
@@ -75,7 +73,7 @@ class Deployed:
     Parameters
     ----------
     weights : NodeWeights
-        The law over prunings; one pruning if that of the growing rows has won.
+        The law over prunings.
     stats : NodeStats
         Statistics that its nodes vote by.
     ballot : Vote
@@ -85,9 +83,9 @@ class Deployed:
     rivals : tuple of Certificate
         Those of both candidates; they hold together.
     others : tuple of Certificate
-        What else can be said, each by itself with half of delta.
+        What else can be said of the vote by the weighing rows, each by itself.
     lambda_error : float or None
-        Temperature of the vote's law; None if it was not chosen by the bound.
+        Temperature of the law; None if it was not chosen by the bound.
     """
 
     weights: NodeWeights
@@ -131,8 +129,9 @@ class Election(_Electorate):
     ----------
     held : HeldOut
         The tree with its growing and its weighing rows.
-    pruning : NodeWeights
-        Pruning that the growing rows have chosen, weights 0 and 1.
+    law : NodeWeights
+        Law over prunings that the growing rows have chosen, or one pruning, weights 0 and 1. Its vote
+        by their counts is what they propose.
     delta : float
         Probability with which the certificates may fail.
     voting : Voting
@@ -143,7 +142,7 @@ class Election(_Electorate):
     """
 
     held: HeldOut
-    pruning: NodeWeights
+    law: NodeWeights
     delta: float
     voting: Voting
     weighing: NodeStats | None = None
@@ -155,18 +154,23 @@ class Election(_Electorate):
         return NodeStats(grown.counts + self.stats.counts[:, : grown.n_classes], grown.label)
 
     @cached_property
-    def prior(self) -> Prior:
-        """The mixture of priors that the growing rows and the tree allow."""
+    def structure(self) -> Prior:
+        """The mixture of priors over prunings that the growing rows and the tree allow."""
         tree, grown = self.held.tree, self.held.grown
         plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
-        centred = doubted_prior(tree, grown, self.pruning)
+        centred = doubted_prior(tree, grown, map_pruning(tree, self.law))
         return mix_priors(plain, count_prior(tree, grown), centred)
 
     @cached_property
+    def prior(self) -> Prior:
+        """The same, with most of its mass on what the growing rows propose."""
+        return propose(self.structure, self.held.grown, [self.alone.label])
+
+    @cached_property
     def alone(self) -> Vote:
-        """What the pruning of the growing rows predicts, by their counts."""
-        tree, shares = self.held.tree, Voting("mean", slopes=self.voting.slopes)
-        return shares.ballots(tree, self.held.grown).cast(tree, self.pruning)
+        """What the growing rows alone predict: the vote of their law, by their counts."""
+        tree = self.held.tree
+        return self.voting.ballots(tree, self.held.grown).cast(tree, self.law)
 
     @cached_property
     def ballots(self) -> Ballots:
@@ -181,7 +185,7 @@ class Election(_Electorate):
 
     def path(self) -> Iterable[tuple[float, NodeWeights]]:
         """Gibbs posteriors of every temperature and of a law of each kind in the prior."""
-        plain, by_count, *centred = self.prior.laws
+        plain, by_count, *centred = self.structure.laws
         centre = centred[DOUBTS.index(0.01)]
         for law in (centre, plain, by_count):  # the likeliest winner first
             family = gibbs_family(self.held.tree, self.stats, law)
@@ -208,9 +212,14 @@ class LabelledElection(_Electorate):
     weighing: NodeStats | None = None
 
     @cached_property
-    def prior(self) -> Prior:
+    def structure(self) -> Prior:
         """Stops anywhere with the same probability, and all labels alike."""
         return branching_prior(self.held.tree, self.held.n_classes)
+
+    @property
+    def prior(self) -> Prior:
+        """The same: no rows propose a labelling."""
+        return self.structure
 
     def candidates(self) -> Iterable[Voted[LabelledWeights]]:
         """The votes of every law along the path of Gibbs posteriors."""
@@ -223,7 +232,7 @@ class LabelledElection(_Electorate):
 def elect(
     election: Election, laws: Sequence[NodeWeights] = (), deploy: Deploy = "best"
 ) -> Deployed:
-    """Certify the pruning of the growing rows and the best vote, and deploy one of them.
+    """Certify what the growing rows propose and the best vote, and deploy one of them.
 
     Parameters
     ----------
@@ -233,7 +242,7 @@ def elect(
         Laws of which the one with the lowest bound votes; none: those along the path of Gibbs
         posteriors. All are covered at once, whatever chose them.
     deploy : {"best", "vote"}
-        Whether the lower bound wins, or the vote in any case.
+        Whether the lower bound wins, or the vote by the weighing rows in any case.
 
     Returns
     -------
@@ -246,7 +255,7 @@ def elect(
 
     References
     ----------
-    Langford, "Tutorial on practical prediction theory for classification", JMLR 2005, for both bounds.
+    Langford, "Tutorial on practical prediction theory for classification", JMLR 2005, for the bound.
 
     Examples
     --------
@@ -265,12 +274,12 @@ def elect(
     """
     if deploy not in ("best", "vote"):
         raise ValueError(f'deploy must be "best" or "vote", got {deploy!r}')
-    pruned = _as_hold_out(election.held, election.alone.label, election.delta)
-    best, voted = _best(election, election.candidates(laws), _SHARE)
-    rivals, others = (pruned, voted), tuple(_others(election, best))
-    if deploy == "best" and pruned.bound <= voted.bound:
+    proposed = _certified(election, election.alone.label)
+    best, voted = _best(election, election.candidates(laws))
+    rivals, others = (proposed, voted), tuple(_others(election, best))
+    if deploy == "best" and proposed.bound <= voted.bound:
         grown = election.held.grown
-        return Deployed(election.pruning, grown, election.alone, pruned, rivals, others, None)
+        return Deployed(election.law, grown, election.alone, proposed, rivals, others, None)
     return Deployed(best.law, election.both, best.ballot, voted, rivals, others, best.lambda_error)
 
 
@@ -292,7 +301,7 @@ def elect_labelled(election: LabelledElection) -> Deployed:
     ----------
     Langford, "Tutorial on practical prediction theory for classification", JMLR 2005.
     """
-    best, voted = _best(election, election.candidates(), 1.0)
+    best, voted = _best(election, election.candidates())
     weighed = Weighed(election.held, best.law, election.prior, best.ballot)
     others = (weighed.certificate("gibbs_kl", election.delta),)
     counts = election.stats.counts[:, : election.held.n_classes]
@@ -302,22 +311,18 @@ def elect_labelled(election: LabelledElection) -> Deployed:
     )
 
 
-def _as_hold_out(held: HeldOut, label: Int32, delta: float) -> Certificate:
-    """The weighing rows as a hold-out of a labelling that they had no part in."""
-    risk = held.error_of(label)
-    if held.grouped:
-        return hold_out_mean(risk, held.n, delta, _SHARE, grouped=True)
-    return hold_out(round(risk * held.n), held.n, delta, _SHARE)
+def _certified(election: Election | LabelledElection, label: Int32) -> Certificate:
+    """The bound of a labelling of the cells, by its prior mass."""
+    certify = occam_mean if election.held.grouped else occam_vote
+    return certify(election.held, label, election.prior, election.delta)
 
 
 def _best(
-    election: Election | LabelledElection, candidates: Iterable[Voted[_Law]], share: float
+    election: Election | LabelledElection, candidates: Iterable[Voted[_Law]]
 ) -> tuple[Voted[_Law], Certificate]:
     """The first vote with the lowest bound of its labelling, and that bound."""
-    held, prior, delta = election.held, election.prior, election.delta
-    certify = occam_mean if held.grouped else occam_vote
+    held, log_delta = election.held, math.log(election.delta)
     holds = bounds.occam_mean_holds if held.grouped else bounds.occam_holds
-    log_delta = math.log(delta * share)
     best, below = None, 1.0
     for candidate in candidates:
         label = candidate.ballot.label
@@ -325,9 +330,9 @@ def _best(
         # Most are no better than the best so far, many of them not even without any complexity.
         if not holds(below, risk, held.n, 0.0, log_delta):
             continue
-        if not holds(below, risk, held.n, -prior.log_mass(label), log_delta):
+        if not holds(below, risk, held.n, -election.prior.log_mass(label), log_delta):
             continue
-        certificate = certify(held, label, prior, delta, share)
+        certificate = _certified(election, label)
         if certificate.bound <= below:
             best = candidate, certificate
             below = math.nextafter(certificate.bound, 0.0)
@@ -337,15 +342,15 @@ def _best(
 
 def _others(election: Election, best: Voted[NodeWeights]) -> Iterable[Certificate]:
     """Bounds on prunings and, if they vote by their labels, on their draws and majority."""
-    held, prior, delta = election.held, election.prior, election.delta
+    held, prior, delta = election.held, election.structure, election.delta
     if not held.grouped:
         likeliest = map_pruning(held.tree, best.law)
-        yield occam_pruning(held, likeliest, prior, delta, _SHARE)
+        yield occam_pruning(held, likeliest, prior, delta)
     # Bounds by draws are about labels of the growing rows. A mean vote has others, and so has a
     # majority whose labels slopes have moved by the counts of both sides.
     by_label = election.voting.kind == "majority" and election.voting.slopes is None
     weighed = Weighed(held, best.law, prior, best.ballot if by_label else None)
-    yield weighed.certificate("gibbs_kl", delta, _SHARE)
+    yield weighed.certificate("gibbs_kl", delta)
     if by_label:
         for method in _OF_MAJORITY:
-            yield weighed.certificate(method, delta, _SHARE)
+            yield weighed.certificate(method, delta)

@@ -1,6 +1,7 @@
 """Priors over labelled prunings: what may be said of them before the weighing rows are seen."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from certree._core import log_masses
-from certree.arrays import Float64, OfColumns, class_number, codes, column, nonnegative
+from certree.arrays import Float64, Int32, OfColumns, class_number, codes, column, nonnegative
 from certree.certificates.divergence import kl_divergence
 from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats
@@ -18,12 +19,27 @@ from certree.weights.family import ChainStops, Family
 from certree.weights.node_weights import NodeWeights, reached
 from certree.weights.pac_bayes import branching
 
-# How much of its prior a label of the growing rows gets, and how the doubts of a centred prior are
-# spread when none is given.
+# How much of its prior a label of the growing rows gets, how much of all that they propose, and how the
+# doubts of a centred prior are spread when none is given.
 TRUST = 0.9
-
-
+PROPOSED = 0.9
 DOUBTS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """A labelling that has a share of a prior to itself, whatever prunings it is of.
+
+    Parameters
+    ----------
+    label : ndarray of int32, shape (m,)
+        Label of each node; those of the tree's leaves are read.
+    log_share : float
+        Log of its share (nats).
+    """
+
+    label: Int32
+    log_share: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +58,8 @@ class Prior(OfColumns):
         Log of the share of each part (nats).
     seen : NodeStats or None
         Statistics that the prior was made from; None: the tree alone.
+    proposals : tuple of Proposal
+        Labellings with shares of their own; see `propose`.
 
     Raises
     ------
@@ -54,6 +72,7 @@ class Prior(OfColumns):
     log_label: Float64
     log_share: Float64
     seen: NodeStats | None = None
+    proposals: tuple[Proposal, ...] = ()
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -67,6 +86,9 @@ class Prior(OfColumns):
             object.__setattr__(self, name, values)
         if not self.n_labels:
             raise ValueError("log_label must have at least one label")
+        proposed = sum(math.exp(proposal.log_share) for proposal in self.proposals)
+        if not float(np.exp(self.log_share).sum()) + proposed <= 1 + 1e-9:
+            raise ValueError("shares of parts and proposals must sum to at most 1")
         for law in self.laws:
             law.of(self.tree)
 
@@ -87,16 +109,20 @@ class Prior(OfColumns):
 
     @property
     def parts(self) -> tuple["Prior", ...]:
-        """The parts of the mixture as priors of their own."""
+        """The parts of the mixture as priors of their own, without proposals."""
         return tuple(
-            replace(self, laws=(law,), log_label=labels[None], log_share=np.zeros(1))
+            Prior(self.tree, (law,), labels[None], np.zeros(1), self.seen)
             for law, labels in zip(self.laws, self.log_label, strict=True)
         )
 
     def log_mass(self, label: ArrayLike) -> float:
         """Log of the mass of all labelled prunings that label the tree's leaves so (nats)."""
         cells = codes("label", label, self.tree.n_nodes, self.n_labels)
-        return self._mix(log_masses(self.tree.left, cells, *self._decisions, self.log_label))
+        mass = self._mix(log_masses(self.tree.left, cells, *self._decisions, self.log_label))
+        for proposal in self.proposals:
+            if not ((proposal.label != cells) & self.tree.is_leaf).any():
+                mass = float(np.logaddexp(mass, proposal.log_share))
+        return mass
 
     @cached_property
     def _decisions(self) -> tuple[Float64, Float64]:
@@ -297,7 +323,7 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
     trusts = np.full(len(prior.laws), float(trust))
     trusting = _trusting(prior.tree, prior.laws, grown, trusts)
     seen = _one_source(prior.seen, grown)
-    return replace(trusting, log_share=prior.log_share, seen=seen)
+    return replace(trusting, log_share=prior.log_share, seen=seen, proposals=prior.proposals)
 
 
 def _trusting(
@@ -336,6 +362,48 @@ def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
 
 
 @checked
+def propose(
+    prior: Prior, grown: NodeStats, labels: Sequence[ArrayLike], share: float = PROPOSED
+) -> Prior:
+    """Give labellings that the growing rows propose most of the mass; the rest keeps the prior.
+
+    So the union over all labellings is paid once: a proposal costs hardly more than a classifier that
+    was fixed before, and the others no more than the rest of the mass says.
+
+    Parameters
+    ----------
+    prior : Prior
+        The prior, which may hold proposals.
+    grown : NodeStats
+        Counts of the growing rows, by which the labellings were found.
+    labels : sequence of array-like of int, shape (m,)
+        Labellings of the nodes, of which those of the tree's leaves are read.
+    share : float
+        Prior probability of all of them together, between 0 and 1; each has as much.
+
+    Returns
+    -------
+    Prior
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"share must lie between 0 and 1, got {share!r}")
+    if not len(labels):
+        raise ValueError("labels must hold at least one labelling, got none")
+    rest, each = math.log1p(-share), math.log(share / len(labels))
+    kept = (replace(old, log_share=old.log_share + rest) for old in prior.proposals)
+    added = (
+        Proposal(codes("label", label, prior.tree.n_nodes, prior.n_labels), each)
+        for label in labels
+    )
+    return replace(
+        prior,
+        log_share=prior.log_share + rest,
+        seen=_one_source(prior.seen, grown.of(prior.tree)),
+        proposals=(*kept, *added),
+    )
+
+
+@checked
 def mix_priors(*priors: Prior) -> Prior:
     """Mix priors of one tree, all with the same share: J of them cost at most log J nats.
 
@@ -354,7 +422,7 @@ def mix_priors(*priors: Prior) -> Prior:
         If the priors are of different trees, or were made from different rows.
     """
     first, *others = priors
-    seen = first.seen
+    seen, mixed = first.seen, math.log(len(priors))
     for prior in others:
         if prior.tree is not first.tree:
             raise ValueError("priors of different trees do not mix")
@@ -363,8 +431,13 @@ def mix_priors(*priors: Prior) -> Prior:
         first.tree,
         sum((prior.laws for prior in priors), ()),
         np.concatenate([prior.log_label for prior in priors]),
-        np.concatenate([prior.log_share for prior in priors]) - np.log(len(priors)),
+        np.concatenate([prior.log_share for prior in priors]) - mixed,
         seen,
+        tuple(
+            replace(proposal, log_share=proposal.log_share - mixed)
+            for prior in priors
+            for proposal in prior.proposals
+        ),
     )
 
 

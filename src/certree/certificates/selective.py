@@ -7,12 +7,13 @@ import numpy as np
 from certree.arrays import Float64
 from certree.certificates.certificate import Certificate
 from certree.certificates.occam import occam_answers
-from certree.certificates.priors import Prior, allow_abstention
+from certree.certificates.priors import Prior, allow_abstention, propose
 from certree.certificates.weighing import HeldOut
 from certree.signatures import checked
+from certree.tree import Tree
 from certree.votes import Vote
 
-# Shares of the weighing rows that are answered, at most; a margin for each is tried.
+# Shares of the rows that are answered, at most; a margin for each is tried.
 _COVERAGES = np.linspace(1, 0.05, 20)
 
 
@@ -53,12 +54,19 @@ def margins(ballot: Vote) -> Float64:
 
 @checked
 def selective_certificates(
-    held: HeldOut, ballot: Vote, prior: Prior, delta: float = 0.05, share: float = 1.0
+    held: HeldOut,
+    ballot: Vote,
+    prior: Prior,
+    delta: float = 0.05,
+    share: float = 1.0,
+    *,
+    fixed: bool = False,
 ) -> tuple[Selective, ...]:
     """Certify a vote that stays silent where its margin is small, for several margins at once.
 
     Which cells are silent is one more labelling, so all margins are covered together, whatever the
-    weighing rows say for one of them.
+    weighing rows say for one of them. Of a vote that was fixed without them, the growing rows choose
+    the margins, and the prior expects these labellings.
 
     Parameters
     ----------
@@ -70,6 +78,8 @@ def selective_certificates(
         A prior made without the weighing rows, over the classes.
     delta, share : float
         As in `hold_out`.
+    fixed : bool
+        Whether the vote was fixed without the weighing rows.
 
     Returns
     -------
@@ -86,20 +96,28 @@ def selective_certificates(
     Geifman and El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017, for the
     guarantee as such; the bound is Langford's, JMLR 2005.
     """
-    silent = allow_abstention(prior)
     lead, winner = margins(ballot.of(held.tree)), ballot.label
-    leaves = np.flatnonzero(held.tree.is_leaf)
+    tried = _margins(held.tree, lead, held.grown.n if fixed else held.stats.n)
+    labels = {margin: np.where(lead >= margin, winner, held.n_classes) for margin in tried}
+    silent = allow_abstention(prior)
+    if fixed:
+        silent = propose(silent, held.grown, [*labels.values()])
+    leaves, found = held.tree.is_leaf, []
+    for margin, label in labels.items():
+        answered = float(held.stats.n[leaves & (lead >= margin)].sum())
+        if answered > 0:
+            certificate = occam_answers(held, label, silent, delta, share)
+            found.append(Selective(margin, answered / float(held.stats.n[0]), certificate))
+    return tuple(found)
+
+
+def _margins(tree: Tree, lead: Float64, n: Float64) -> list[float]:
+    """Margins that leave shares of some rows, (m,) in the nodes, to be answered; 0 is the first."""
+    leaves = np.flatnonzero(tree.is_leaf)
     leaves = leaves[np.argsort(-lead[leaves], kind="stable")]
-    answered = np.cumsum(held.stats.n[leaves]) / held.stats.n[0]
+    answered = np.cumsum(n[leaves]) / n[0]
     last = np.searchsorted(answered, _COVERAGES[1:] * (1 + 1e-12), side="right") - 1
     last = last[(last >= 0) & (answered[last] > 0)]
     # Rounded down: margins that differ by rounding alone are not to be told apart.
-    tried = np.maximum(np.floor(1e4 * lead[leaves[last]] - 1e-6), 0) / 1e4
-    found = []
-    for margin in np.unique([0.0, *tried]):
-        answers = lead >= margin
-        coverage = float(held.stats.n[leaves] @ answers[leaves]) / float(held.stats.n[0])
-        label = np.where(answers, winner, held.n_classes)
-        certificate = occam_answers(held, label, silent, delta, share)
-        found.append(Selective(float(margin), coverage, certificate))
-    return tuple(found)
+    rounded = np.maximum(np.floor(1e4 * lead[leaves[last]] - 1e-6), 0) / 1e4
+    return np.unique([0.0, *rounded]).tolist()

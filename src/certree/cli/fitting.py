@@ -125,7 +125,7 @@ def fit(
         typer.Option(
             metavar="SHARE",
             help="Share of the rows that grow a certified tree.",
-            show_default="0.35",
+            show_default="chosen by a learning curve",
         ),
     ] = None,
     delta: Annotated[

@@ -1,6 +1,7 @@
 """The classifier whose fit certifies: some rows grow the tree, the others weigh and bound the error."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import astuple, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
@@ -22,6 +23,7 @@ from certree.certificates.election import (
     elect,
     elect_labelled,
 )
+from certree.certificates.grow_size import PILOT, CurvePoint, share_to_grow
 from certree.certificates.occam import Drawn, occam_pruning, single_draw
 from certree.certificates.selective import Selective, margins, selective_certificates
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
@@ -30,39 +32,46 @@ from certree.estimators.promised import Promising, WeighingRows
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import MaxDepth
-from certree.progress import progress
 from certree.prunings.penalties import CostComplexity
+from certree.rows.folds import Fold
 from certree.rows.training import Training, other_class, training_rows
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree, threads
-from certree.tune import Candidate, GrownFold, Mixture, Objective, tune
-from certree.votes import Ballots, Kind, SparseBallots, Vote, Voting
+from certree.tune import Candidate, GrownFold, Mixture, Objective, best_loss
+from certree.votes import Kind, Vote, Voting
 from certree.weights.node_weights import NodeWeights
+
+# Of the learning curve of the pilot; at a third of its rows each fold grows alone.
+_PILOT_FOLDS = 3
 
 
 class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
     """A tree with a certificate on its error on new rows.
 
-    Some of the rows grow and label the tree; the others weigh its prunings and bound the error of what
-    predicts. The bound holds with probability ``1 - delta`` over the draw of the rows, whatever their
-    distribution is: it needs no test set and no assumption on the model.
+    Some of the rows grow the tree and let its prunings vote, as in `PACBayesTreeClassifier`; the others
+    bound the error of that vote, or of another one by which they improve on it. The bound holds with
+    probability ``1 - delta`` over the draw of the rows, whatever their distribution is: it needs no
+    test set and no assumption on the model.
 
     Parameters
     ----------
     partition : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`. With `Grid` no rows grow it: all of them
         weigh labelled prunings and certify the vote.
-    grow_size : float, default=0.35
-        Share of the rows, or groups, that grow and label the tree. `Grid` does not read it.
+    grow_size : "auto" or float, default="auto"
+        Share of the rows, or groups, that grow and label the tree. "auto": as many as the learning
+        curve of a pilot of 35 % of them lets expect the lowest bound from, at most 85 %. `Grid` does
+        not read it.
     delta : float, default=0.05
         Probability with which the certificate may fail.
     deploy : {"best", "vote"}, default="best"
-        What predicts: the vote or the cross-validated pruning of the growing rows, whichever has the
-        lower bound, or the vote in any case.
+        What predicts: the vote of the growing rows or one by the weighing rows, whichever has the
+        lower bound, or the latter in any case.
     laws : {"bound", "cv"} or PACBayesLaws, default="bound"
-        How the law over prunings is chosen: by the bound along the path of Gibbs posteriors; by
-        cross-validation on the growing rows; or so with temperatures of one's own.
+        How the law over prunings of the weighing rows is chosen: by the bound along the path of Gibbs
+        posteriors; by cross-validation on the growing rows, like theirs; or so with temperatures of
+        one's own, for both.
     vote : {"mean", "majority"} or Voting, default="mean"
         How a pruning votes; see `PACBayesTreeClassifier`.
     cv : int, splitter, iterable or None, default=3
@@ -79,7 +88,7 @@ class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
         Weights of the classes, as in scikit-learn; "balanced" by the growing rows. A certificate does
         not read them.
     random_state : int, RandomState or None, default=None
-        Decides which rows grow, the folds, random cuts and features.
+        Decides the order of the rows, of which the first grow, the folds, random cuts and features.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all. The model does not depend on it.
     verbose : int, default=0
@@ -90,17 +99,20 @@ class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
     certificate_ : Certificate
         What is promised about the error on new rows.
     certificates_ : tuple of Certificate
-        Those of the two candidates, which hold together, and further ones, each by itself.
+        That of the vote of the growing rows and the lowest of one by the weighing rows, which hold
+        together, and further ones of the latter, each by itself.
+    grow_size_ : float
+        Share of the rows, or groups, that have grown the tree; 0 in a `Grid`.
     classes_ : ndarray of shape (K,)
         The classes: those given, or those of the growing rows.
     row_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
         was saved without.
     temperatures_ : dict
-        `lambda_error` and `lambda_penalty`, given or chosen; 0 if the bound chose and a single
-        pruning predicts.
+        `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all laws
+        of a mixture.
     laws_ : list of str
-        See `PACBayesTreeClassifier`; ["bound"] if the bound chose.
+        See `PACBayesTreeClassifier`; ["bound"] if the bound chose a vote by the weighing rows.
     shares_ : list of float
         Share of each law in the vote; 1 for a single one.
     tree_ : Tree
@@ -108,7 +120,7 @@ class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
     stats_ : NodeStats
         Class counts and labels of its nodes.
     weights_ : NodeWeights
-        The law over its prunings, or the pruning that predicts.
+        The law over its prunings that predicts.
     vote_ : Vote
         The outcome of the vote in every cell.
     election_ : Election, LabelledElection or None
@@ -133,15 +145,15 @@ class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
     >>> from certree import CertifiedTreeClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CertifiedTreeClassifier(random_state=0).fit(X, y)
-    >>> model.certificate_.n
-    370
+    >>> model.grow_size_, model.certificate_.n
+    (0.5, 285)
     """
 
     stats_: NodeStats
     vote_: Vote
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
-        "grow_size": [Interval(Real, 0, 1, closed="neither")],
+        "grow_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "deploy": [StrOptions({"best", "vote"})],
         "laws": [StrOptions({"bound", "cv"}), PACBayesLaws],
@@ -154,7 +166,7 @@ class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
         self,
         partition: Any = "cart",
         *,
-        grow_size: float = 0.35,
+        grow_size: Literal["auto"] | float = "auto",
         delta: float = 0.05,
         deploy: Deploy = "best",
         laws: Literal["bound", "cv"] | PACBayesLaws = "bound",
@@ -212,38 +224,76 @@ class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
                 "fit must be given classes= where no row grows the tree, as rows that certify "
                 "must not choose what may be predicted"
             )
-        training = training_rows(
-            self,
-            X,
-            y,
-            sample_weight,
-            groups=groups,
-            grow_size=self.grow_size if sees_rows else 0,
-            random_state=random_state,
-            classes=classes,
-        )
+        shuffled = deepcopy(random_state)
+
+        def dealt(share: float) -> Training:
+            # The same order for every share: more growing rows are those of fewer, and others.
+            return training_rows(
+                self,
+                X,
+                y,
+                sample_weight,
+                groups=groups,
+                grow_size=share,
+                random_state=deepcopy(shuffled),
+                classes=classes,
+            )
+
         if sees_rows:
-            self._elect(training, random_state)
+            self._elect(self._stopped(dealt, random_state), random_state)
         else:
-            self._elect_labelled(training, random_state)
+            self.grow_size_ = 0.0
+            self._elect_labelled(dealt(0.0), random_state)
         return self
 
-    def _elect(self, training: Training, random_state: np.random.RandomState) -> None:
-        """Grow on one side, weigh and certify on the other."""
+    def _stopped(
+        self, dealt: Callable[[float], Training], random_state: np.random.RandomState
+    ) -> Training:
+        """Reveal rows to the tree until it is time to stop; see `certificates.grow_size`."""
+        if not isinstance(self.grow_size, str):
+            self.grow_size_ = float(self.grow_size)
+            return dealt(self.grow_size_)
+        pilot = dealt(PILOT)
+        curve = self._learning_curve(pilot, random_state)
+        units = np.arange(len(pilot.y)) if pilot.groups is None else np.unique(pilot.groups)
+        grouped = pilot.groups is not None
+        self.grow_size_ = share_to_grow(curve, len(units), self.delta, grouped)
+        return pilot if self.grow_size_ == PILOT else dealt(self.grow_size_)
+
+    def _learning_curve(
+        self, training: Training, random_state: np.random.RandomState
+    ) -> list[CurvePoint]:
+        """Errors of the growing rows' prunings at one and two thirds of these rows."""
         growing = training.at(training.sides.grow)
         rows = self._growing(growing, random_state)
-        folds = growing.folds(self.cv, random_state)
-        with progress(self.verbose > 0, len(folds) + 4, type(self).__name__) as advance:
-            grown = self._grown_folds(rows, folds, advance)
-            (price,) = tune(self._pruning_objective(grown), [None], advance=advance)
-            laws = None if self.laws == "bound" else self._tuned(grown, advance)
+        two_thirds = growing.folds(_PILOT_FOLDS, random_state)
+        one_third = [
+            Fold(fold.judge, fold.grow, fold.judge_weight, fold.grow_weight) for fold in two_thirds
+        ]
+        curve = []
+        for folds in filter(None, (one_third, two_thirds)):
+            grown = self._grown_folds(rows, folds)
+            wrong = best_loss(self._pruning_objective(grown))
+            total = sum(float(fold.judging[0].sum()) for fold in grown)
+            size = sum(len(fold.grow) for fold in folds) / len(folds) / len(training.y)
+            judged = sum(len(fold.judge) for fold in folds)
+            curve.append(CurvePoint(size, wrong / total, judged))
+        return curve
+
+    def _elect(self, training: Training, random_state: np.random.RandomState) -> None:
+        """Grow and propose on one side, weigh and certify on the other."""
+        growing = training.at(training.sides.grow)
+        rows = self._growing(growing, random_state)
+        laws = self._chosen(growing, rows, random_state)
         tree = self._partition().grow(rows)
         held, weighing = self._counted(tree, training)
-        pruning = CostComplexity().family(tree, held.grown).at(price)
-        election = Election(held, pruning, self.delta, self._voting(), weighing)
-        chosen = [] if laws is None else [laws.law(self._candidates(), tree, election.stats)]
+        proposed = laws.law(self._candidates(), tree, held.grown)
+        election = Election(held, proposed, self.delta, self._voting(), weighing)
+        by_bound = isinstance(self.laws, str) and self.laws == "bound"
+        chosen = [] if by_bound else [laws.law(self._candidates(), tree, election.stats)]
         self.election_: Election | LabelledElection | None = election
-        self._deploy(tree, elect(election, chosen, self.deploy), laws)
+        deployed = elect(election, chosen, self.deploy)
+        self._deploy(tree, deployed, laws if deployed.lambda_error is None else None)
 
     def _elect_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""
@@ -284,16 +334,11 @@ class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
     def _voting(self) -> Voting:
         return voting_of(self.vote, self._slopes())
 
-    def _ballots(self) -> Ballots | SparseBallots:
-        if self.certificate_.method not in ("hold_out", "hold_out_mean"):
-            return super()._ballots()
-        # The pruning of the growing rows predicts, by their shares.
-        return Voting("mean", slopes=self._slopes()).ballots(self.tree_, self.stats_)
-
     def _deploy(self, tree: Tree, deployed: Deployed, laws: Mixture | None) -> None:
         """Set the fitted attributes."""
-        temperatures = [0.0 if deployed.lambda_error is None else deployed.lambda_error, 0.0]
-        self._set_laws(Mixture.of_one("bound", temperatures) if laws is None else laws)
+        if laws is None:
+            laws = Mixture.of_one("bound", [deployed.lambda_error or 0.0, 0.0])
+        self._set_laws(laws)
         self._set_fitted(tree, deployed.stats, deployed.weights, deployed.ballot)
         self.certificate_ = deployed.certificate
         self.certificates_ = (*deployed.rivals, *deployed.others)
@@ -320,7 +365,13 @@ class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
             If the model was fitted by groups, or was loaded from a file.
         """
         election = self._elected()
-        return selective_certificates(election.held, self.vote_, election.prior, self._delta(delta))
+        return selective_certificates(
+            election.held,
+            self.vote_,
+            election.structure,
+            self._delta(delta),
+            fixed=self.certificate_ is self.certificates_[0] and isinstance(election, Election),
+        )
 
     @reads_state
     def predict_selective(
@@ -381,7 +432,7 @@ class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
         election = self._of_growing_rows()
         if not isinstance(pruning, NodeWeights):
             raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
-        return occam_pruning(election.held, pruning, election.prior, self._delta(delta))
+        return occam_pruning(election.held, pruning, election.structure, self._delta(delta))
 
     @reads_state
     def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
@@ -409,7 +460,7 @@ class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
         election = self._of_growing_rows()
         seed = check_random_state(random_state).randint(2**31 - 1)
         return single_draw(
-            election.held, self.weights_, election.prior, self._delta(delta), rng=seed
+            election.held, self.weights_, election.structure, self._delta(delta), rng=seed
         )
 
     def _elected(self) -> Election | LabelledElection:

@@ -61,7 +61,7 @@ def entries_of_tree(model: type) -> frozenset[str]:
     """What the header has of a tree."""
     entries = {"temperatures", "shares", "laws", "optimal_splits", "log_evidence"}
     if issubclass(model, CertifiedTreeClassifier):
-        entries |= ENTRIES_OF_CERTIFICATES
+        entries |= {"grow_size", *ENTRIES_OF_CERTIFICATES}
     return frozenset(entries if issubclass(model, TreeVoteClassifier) else entries | {"unit"})
 
 
@@ -95,7 +95,7 @@ def parts_of_tree(model: TreeVoteEstimator) -> tuple[dict[str, Any], dict[str, N
     if isinstance(model.stats_, TargetStats):
         header["unit"] = float(model.stats_.unit)
     if isinstance(model, CertifiedTreeClassifier):
-        header |= entries_of_certificates(model)
+        header |= {"grow_size": model.grow_size_, **entries_of_certificates(model)}
     return header, arrays
 
 
@@ -131,6 +131,7 @@ def restore_tree(
     _expect_usable(model)
     if isinstance(model, CertifiedTreeClassifier):
         model.election_ = None
+        model.grow_size_ = _grow_size(header["grow_size"])
         restore_certificates(model, header)
 
 
@@ -144,6 +145,13 @@ def _stats_of(
         begin, classes, weight, label = columns
         return SparseNodeStats(begin, classes, weight, label, model.n_classes_)
     return NodeStats(*columns)
+
+
+def _grow_size(value: Any) -> float:
+    share = _number(value)
+    if not 0 <= share < 1:
+        raise ValueError(f"grow_size must lie in [0, 1), got {share!r}")
+    return share
 
 
 def _number(value: Any) -> float:

@@ -37,6 +37,40 @@ class Fold:
     judge_weight: Float64 | None = None
 
 
+def _expect_two(n_folds: int) -> None:
+    if n_folds < 2:
+        raise ValueError(f"cv must be at least 2, got {n_folds}")
+
+
+def group_folds(
+    groups: NDArray[Any], n_folds: int, rng: np.random.RandomState
+) -> Iterator[tuple[Indices, Indices]]:
+    """Deal whole groups into folds at random: of rows that depend on each other none judge the rest.
+
+    Parameters
+    ----------
+    groups : ndarray of shape (n,)
+        Group of each row.
+    n_folds : int
+        Number of folds, at least 2; no more than there are groups are made.
+    rng : numpy RandomState
+        Source of the order.
+
+    Yields
+    ------
+    grow, judge : ndarray of intp
+        Rows of each side, ascending; one pair per fold that leaves rows on both sides.
+    """
+    _expect_two(n_folds)
+    group = np.unique(groups, return_inverse=True)[1]
+    n_groups = int(group.max()) + 1 if len(group) else 0
+    dealt = (rng.permutation(n_groups) % n_folds)[group]
+    for k in range(min(n_folds, n_groups)):
+        judges = dealt == k
+        if not judges.all():
+            yield np.flatnonzero(~judges), np.flatnonzero(judges)
+
+
 def content_folds(
     X: NDArray[Any],
     y: Int32 | Float64,
@@ -68,8 +102,7 @@ def content_folds(
     Fold
         One per fold that leaves rows on both sides.
     """
-    if n_folds < 2:
-        raise ValueError(f"cv must be at least 2, got {n_folds}")
+    _expect_two(n_folds)
     most = max(len(y), _MOST_FOLDS)
     if n_folds > most:
         raise ValueError(f"cv must be at most {most} for {len(y)} rows, got {n_folds}")

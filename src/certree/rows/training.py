@@ -39,7 +39,7 @@ from certree.rows.categories import (
     warn_of_identifiers,
 )
 from certree.rows.deal import Sides, checked_groups, deal
-from certree.rows.folds import Fold, Indices, content_folds
+from certree.rows.folds import Fold, Indices, content_folds, group_folds
 from certree.rows.hashes import distinct, row_hashes
 
 # How scikit-learn is to check a matrix of features.
@@ -86,12 +86,16 @@ class Training:
         """Some of these rows, by themselves, with their weights or without."""
         weight = self.weight[indices] if weighted and self.weight is not None else None
         X, y = np.ascontiguousarray(self.X[indices]), self.y[indices]
-        return Training(X, y, weight, Sides.all_grow(len(y)))
+        groups = None if self.groups is None else self.groups[indices]
+        return Training(X, y, weight, Sides.all_grow(len(y)), groups=groups)
 
     def folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
-        """Split the rows as scikit-learn's `cv` says; a number of folds goes by content."""
+        """Split the rows as scikit-learn's `cv` says; a number of folds goes by content or groups."""
         if cv is None or isinstance(cv, Integral):
             n_folds = 5 if cv is None else int(cv)
+            if self.groups is not None:
+                sides = group_folds(self.groups, n_folds, random_state)
+                return [self._fold(grow, judge) for grow, judge in sides]
             return list(content_folds(self.X, self.y, n_folds, random_state, self.weight))
         # Importing it takes longer than importing all of certree; most models never need it.
         from sklearn.model_selection import check_cv
