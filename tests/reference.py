@@ -465,6 +465,36 @@ def renyi_divergence(law_masses, prior_masses, order):
         return float(sum(logs).ln() / (order - 1))
 
 
+def gibbs_bound(risk, nats, n, delta, lam):
+    """Proposition 1 of Nguyen and Kpotufe, term by term."""
+    complexity = (nats + math.log(2 * math.sqrt(n) / delta)) / (lam * (1 - lam / 2) * n)
+    return risk / (1 - lam / 2) + complexity
+
+
+def excess_by_prunings(excess, penalty, nats, n, delta, lam, n_classes, mean=False):
+    """Proposition 2, or equation (14) with delta = 1 / n: the least over a dictionary of prunings."""
+    chance = math.log(2 * math.sqrt(n) / delta) + lam * math.sqrt(2 * n * math.log(1 / delta))
+    chance += 4 * lam if mean else 0
+    least = min(excess[h] + penalty[h] + nats[h] / (lam * n) for h in excess)
+    return n_classes / (1 - lam / 2) * (least + chance / (lam * n))
+
+
+def theorem_bound(tree, mass, errors, n, bayes_risk, delta, lam, n_classes, mean=False):
+    """Theorem 1: mass, errors: probability of each node, and of errors in it."""
+    n_cells = int(np.sum(tree.chain))
+    depth = max(depth_of(tree, v) + int(tree.chain[v]) - 1 for v in range(len(tree.left)))
+    length = (2 + math.log(tree.n_features)) * depth + math.log(1 / delta)
+    excess, penalty, nats = {}, {}, {}
+    for pruning in prunings(tree):
+        excess[pruning] = sum(errors[v] for v, _ in pruning) - bayes_risk
+        penalty[pruning] = sum(
+            math.sqrt(8 * max(mass[v], length / n) * math.log(n_cells / delta) / n)
+            for v, _ in pruning
+        )
+        nats[pruning] = 3 * depth * len(pruning)
+    return excess_by_prunings(excess, penalty, nats, n, delta, lam, n_classes, mean)
+
+
 def holder(tree, nodes, leaf):
     """The leaf of a pruning that holds a leaf of the tree."""
     return next(v for v in path(tree, leaf) if v in nodes)

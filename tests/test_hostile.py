@@ -88,6 +88,9 @@ T, S, M, W = {"tree": TREE}, {"stats": STATS}, {"stats": MOMENTS}, {"weights": L
 PRICED = {**T, **S, "price": 1.0}
 CHANCE = {"delta": 0.05, "share": 1.0}
 JUDGED = {**T, **S, "ballot": BALLOT}
+PROBLEM = {
+    **T, "population": SHARES, "n": 40, "bayes_risk": 0.0, "delta": 0.05, "lambda_error": 1.0,
+}  # fmt: skip
 GROWS = {
     "X": X, "y": Y, "max_depth": 2, "sample_weight": np.ones(40), "n_jobs": 1,
     "min_samples_split": 2,
@@ -129,6 +132,7 @@ CALLS = [
             "n_classes": 2,
             "label": STATS.label,
             "sample_weight": np.ones(40),
+            "empty": "first",
             "n_jobs": 1,
         },
     ),
@@ -277,18 +281,28 @@ CALLS = [
     (certificates.leaf_variance, {**T, **W, "value": LEAVES}),
     (certificates.oracle_excess, {"gibbs_excess": 0.1, "n_classes": 2}),
     (certificates.hoelder_rate, {"n": 100.0, "smoothness": 1.0, "dimension": 2.0}),
+    (certificates.chernoff_oracle_bound, {**PROBLEM, "prior": LAW}),
+    (certificates.excess_bound, {**PROBLEM, "prior": LAW, "penalty": LEAVES}),
+    (certificates.theorem_bound, PROBLEM),
     (
-        certificates.oracle_bound,
+        certificates.excess_posterior,
+        {**T, **S, "prior": LAW, "penalty": LEAVES, "lambda_error": 1.0},
+    ),
+    (
+        certificates.gibbs_excess_bound,
         {
             **T,
-            "population": SHARES,
+            **S,
+            "law": LAW,
             "prior": LAW,
-            "n": 40,
-            "bayes_risk": 0.0,
-            "delta": 0.05,
+            "penalty": LEAVES,
+            "bayes_errors": 2.0,
             "lambda_error": 1.0,
+            "delta": 0.05,
         },
     ),
+    (certificates.deviation_penalty, {**T, **S, "delta": 0.05}),
+    (certificates.deviation_limit, {**T, "population": SHARES, "n": 40, "delta": 0.05}),
     (certree.load, {"path": "nowhere.certree"}),
     (FITTED.export_text, {"max_leaves": 4}),
     (FITTED.path, {"x": X[0]}),
@@ -449,8 +463,12 @@ def test_settings_answer_or_say_what_was_expected(part):
             "share must hold probabilities that sum to 1",
         ),
         (
-            lambda: certificates.oracle_bound(TREE, SHARES, LAW, 10**308, 0.0, 0.05),
+            lambda: certificates.chernoff_oracle_bound(TREE, SHARES, LAW, 10**308, 0.0, 0.05),
             r"expected n in 1 \.\. 1e\+150",
+        ),
+        (
+            lambda: certificates.theorem_bound(TREE, SHARES, 10**308, 0.0),
+            r"expected n in 8 \.\. 1e\+150",
         ),
         (
             lambda: replace(LAW, chain_entropy=np.full(TREE.n_nodes, np.inf)),

@@ -23,6 +23,13 @@ from certree.certificates.election import (
     elect_labelled,
 )
 from certree.certificates.ensemble import certify_ensemble
+from certree.certificates.excess import (
+    OracleBound,
+    excess_bound,
+    excess_posterior,
+    gibbs_excess_bound,
+    oracle_excess,
+)
 from certree.certificates.hold_out import certify, hold_out, hold_out_best, hold_out_mean
 from certree.certificates.labelled_prunings import LabelledWeights, labelled_posterior
 from certree.certificates.majority import certify_law
@@ -57,7 +64,13 @@ from certree.certificates.priors import (
     trust_labels,
 )
 from certree.certificates.selective import Selective, selective_certificates
-from certree.certificates.theory import OracleBound, hoelder_rate, oracle_bound, oracle_excess
+from certree.certificates.theory import (
+    chernoff_oracle_bound,
+    deviation_limit,
+    deviation_penalty,
+    hoelder_rate,
+    theorem_bound,
+)
 from certree.certificates.weighing import HeldOut, held_out
 
 # fmt: off
@@ -65,11 +78,13 @@ __all__ = [
     "METHODS", "Certificate", "Deployed", "Drawn", "Election", "HeldOut", "LabelledElection",
     "LabelledWeights", "Method", "OracleBound", "Parts", "Prior", "Selective", "allow_abstention",
     "branching_prior", "centred_prior", "certify", "certify_ensemble", "certify_law",
-    "count_prior", "disagreement", "doubted_prior", "elect", "elect_labelled", "gibbs_posterior",
-    "held_out", "hoelder_rate", "hold_out", "hold_out_best", "hold_out_mean", "kl_divergence",
-    "labelled_posterior", "leaf_mean", "leaf_variance", "log_prior_mass", "margin_moments",
-    "mix_priors", "occam_answers", "occam_mean", "occam_pruning", "occam_vote", "one_wrong",
-    "oracle_bound", "oracle_excess", "renyi_divergence", "selective_certificates", "single_draw",
-    "size_prior", "tightest", "trust_labels", "tuple_risk", "wrong_mass", "wrong_range",
+    "chernoff_oracle_bound", "count_prior", "deviation_limit", "deviation_penalty", "disagreement",
+    "doubted_prior", "elect", "elect_labelled", "excess_bound", "excess_posterior",
+    "gibbs_excess_bound", "gibbs_posterior", "held_out", "hoelder_rate", "hold_out",
+    "hold_out_best", "hold_out_mean", "kl_divergence", "labelled_posterior", "leaf_mean",
+    "leaf_variance", "log_prior_mass", "margin_moments", "mix_priors", "occam_answers",
+    "occam_mean", "occam_pruning", "occam_vote", "one_wrong", "oracle_excess", "renyi_divergence",
+    "selective_certificates", "single_draw", "size_prior", "theorem_bound", "tightest",
+    "trust_labels", "tuple_risk", "wrong_mass", "wrong_range",
 ]
 # fmt: on

@@ -248,6 +248,43 @@ def pac_bayes_lambda(risk: float, n: float, complexity: float, log_delta: float)
     return min((risk + nats / (lam * n)) / (1 - lam / 2), 1.0)
 
 
+def pac_bayes_at(risk: float, n: float, complexity: float, log_delta: float, lam: float) -> float:
+    """Bound on the risk of a law at one parameter, for all laws and all parameters at once.
+
+    Excess losses may take the place of the risk, with what they are known to lie too low by. Not cut
+    at 1.
+
+    Parameters
+    ----------
+    risk : float
+        Observed risk of the law, of losses between 0 and 1.
+    n : float
+        Rows, >= 8.
+    complexity, log_delta : float
+        As above.
+    lam : float
+        The parameter, between 0 and 2.
+
+    References
+    ----------
+    Thiemann, Igel, Wintenberger and Seldin, "A strongly quasiconvex PAC-Bayesian bound", ALT 2017, as
+    in Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Proposition 1.
+    """
+    _expect_log_delta(log_delta)
+    if not n >= 8:
+        raise ValueError(f"n must be at least 8, got {n!r}")
+    lam = expect_temperature(lam)
+    nats = complexity + math.log(2) + math.log(n) / 2 - log_delta
+    return (risk + nats / (lam * n)) / (1 - lam / 2)
+
+
+def expect_temperature(lam: float) -> float:
+    """Check the parameter of these bounds, and return it."""
+    if not 0 < lam < 2:
+        raise ValueError(f"lambda_error must lie between 0 and 2, got {lam!r}")
+    return float(lam)
+
+
 def first_order(risk: float, n: float, complexity: float, log_delta: float) -> float:
     """Bound on the risk of a majority vote: twice that of the law.
 
