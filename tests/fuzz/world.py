@@ -265,7 +265,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "dimension": lambda w: float(w.p),
     "n_features": lambda w: w.p,
     "depth": lambda w: w.random.randrange(6),
-    "smoothness": lambda w: w.random.choice([1, 2, 3]),
+    "smoothness": lambda w: w.random.choice([1, 1.5, 2, 3]),
     "min_samples_split": lambda w: w.random.choice([2, 3.5, 10]),
     "max_depth": lambda w: w.random.choice([None, 0, 1, 5]),
     "n_jobs": lambda w: w.random.choice([None, 1, 2]),

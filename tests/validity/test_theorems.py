@@ -12,10 +12,14 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
 
 import certree
 from certree import NodeStats
 from certree.certificates import bounds
+from certree.experiments.rates import BOUNDARIES, draw_rows, even_points, fitted_exponent
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -249,3 +253,46 @@ def test_the_mean_excess_falls_at_the_rate_of_corollary_1():
     rate = np.array([certree.certificates.hoelder_rate(float(n), 1, 1) for n in sizes])
     assert (np.array(means) <= 1.2 * rate).all()
     assert means[-1] / rate[-1] < 0.5 * means[0] / rate[0]
+
+
+# -- Scott and Nowak -------------------------------------------------------------------------------
+
+UNIT = [[0.0, 0.0], [1.0, 1.0]]
+
+
+def linear_leaf():
+    return LogisticRegression(C=1000, max_iter=1000)
+
+
+def quadratic():
+    return make_pipeline(PolynomialFeatures(2), linear_leaf())
+
+
+@pytest.mark.parametrize(
+    ("smoothness", "leaf", "sizes"),
+    [
+        (1.5, linear_leaf(), (2**8, 2**12, 2**16)),
+        (2, linear_leaf(), (2**8, 2**12, 2**16)),
+        (3, quadratic(), (2**10, 2**16)),
+    ],
+    ids=["1.5", "2", "3"],
+)
+def test_the_excess_on_a_smooth_boundary_falls_at_the_rate_of_theorem_3(smoothness, leaf, sizes):
+    """At the sizes at which the tree grows by a halving; without noise the Bayes risk is 0."""
+    smooth = BOUNDARIES[1]
+    points = even_points(2, 2**15)
+    means = []
+    for n in sizes:
+        excess = []
+        for repeat in range(8 if LONG else 1):
+            model = certree.DecoratedTreeClassifier(
+                leaf,
+                partition=certree.Grid(UNIT, resolution="paper"),
+                rule=certree.prunings.Polynomial(smoothness),
+                price=0.005,
+            )
+            model.fit(*draw_rows(smooth, 2, n, repeat, 0.0))
+            excess.append(np.mean(model.predict(points) != smooth.above(points)))
+        means.append(np.mean(excess))
+    power = smoothness / (2 + 2 * smoothness - 2)
+    assert fitted_exponent(sizes, means).value > 0.8 * power
