@@ -313,6 +313,20 @@ def smallest_fragment_cost(tree, cost, n, size_penalty, cell_penalty, count_empt
     return best[0]
 
 
+def resolvability(tree, pruning, n, errors, m, delta):
+    """Lemma 1 of Scott and Nowak, for one pruning: the least over its root fragments."""
+    nats = tree.n_features * math.log(m) + math.log(3 / delta)
+    bounds = []
+    for fragment in root_fragments(tree, pruning):
+        total = 0.0
+        for v, j in fragment:
+            leaves = leaves_inside(tree, pruning, (v, j), n, True)
+            total += math.sqrt(48 * n[v] * leaves * math.log(2 * n[0]))
+            total += math.sqrt(24 * n[v] * nats) + 2 * nats
+        bounds.append(sum(errors[v] for v, _ in pruning) / n[0] + total / n[0])
+    return min(bounds)
+
+
 def merges(tree, rise):
     """The inner nodes in the order in which they become leaves.
 

@@ -59,6 +59,11 @@ GROWN, WEIGHED = np.arange(15), np.arange(15, 40)
 HELD = certificates.held_out(TREE, X, Y, 2, weigh=WEIGHED, grow=GROWN)
 PRIOR = certificates.branching_prior(TREE, 2)
 LEAVES = np.zeros(TREE.n_nodes)
+BOX = [[-4.0, -4.0], [4.0, 4.0]]
+SQUARE = grow.dyadic_grid(*BOX, 4)
+FIXED = certificates.fixed_box(SQUARE, X, Y, BOX)
+ON_A_GRID = PrunedTreeClassifier(grow.Grid(BOX, resolution="paper"), rule="square-root", price=0.01)
+ON_A_GRID.fit(X, Y)
 ELECTION = certificates.Election(
     HELD, prunings.cost_complexity(TREE, HELD.grown, 1.0), 0.05, Voting()
 )
@@ -301,6 +306,17 @@ CALLS = [
             "delta": 0.05,
         },
     ),
+    (
+        certificates.fixed_box,
+        {"tree": SQUARE, "X": X, "y": Y, "box": BOX, "n_jobs": 1},
+    ),
+    (certificates.FixedBox, {"tree": SQUARE, "stats": FIXED.stats, "box": BOX}),
+    (certificates.lowest_fixed_box, {"fixed": FIXED, **CHANCE}),
+    (
+        certificates.certify_fixed_box,
+        {"fixed": FIXED, "pruning": certificates.lowest_fixed_box(FIXED), **CHANCE},
+    ),
+    (ON_A_GRID.certify_fit, {"X": X, "y": Y, "delta": 0.05}),
     (certificates.deviation_penalty, {**T, **S, "delta": 0.05}),
     (certificates.deviation_limit, {**T, "population": SHARES, "n": 40, "delta": 0.05}),
     (certree.load, {"path": "nowhere.certree"}),

@@ -31,11 +31,14 @@ from certree.certificates import (
     branching_prior,
     centred_prior,
     count_prior,
+    fixed_box,
     held_out,
     hold_out,
     labelled_posterior,
+    lowest_fixed_box,
     size_prior,
 )
+from certree.grow import dyadic_grid
 from certree.prunings import cost_complexity_path
 from certree.weights import map_pruning
 
@@ -165,6 +168,12 @@ class World:
         sides = {"grow": order[:half], "weigh": order[half:]}
         return held_out(self.tree, self.X, self.y, self.n_classes, **sides)
 
+    @cached_property
+    def fixed(self) -> Any:
+        box = [[-1.0] * self.p, [1.0] * self.p]
+        tree = dyadic_grid(*box, self.p * self.random.choice([0, 1, 2]))
+        return fixed_box(tree, self.X, self.generator.integers(0, 2, self.n), box)
+
     def temperature(self) -> float:
         return self.random.choice([0.0, 1e-300, 0.1, 1.0, 7.5, 1e3, 1e300])
 
@@ -203,6 +212,11 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "pruning": lambda w: w.pruning,
     "ballot": lambda w: w.ballot,
     "held": lambda w: w.held,
+    "fixed": lambda w: w.fixed,
+    "certify_fixed_box.pruning": lambda w: lowest_fixed_box(w.fixed),
+    "fixed_box.tree": lambda w: w.fixed.tree,
+    "fixed_box.box": lambda w: w.fixed.box,
+    "fixed_box.y": lambda w: w.generator.integers(0, 2, w.n),
     "prior": lambda w: w.prior,
     "pac_bayes.loss": lambda w: w.random.choice(["error", "log_loss"]),
     "pac_bayes.prior": lambda w: w.random.choice(["leaves", "branching"]),

@@ -238,7 +238,20 @@ def by_samples(name):
     return outcome
 
 
+def fixed_box(draw):
+    """The pruning with the lowest bound, of so many rows that it says something."""
+    n = 2**18
+    X, y = draw.world.draw(np.random.default_rng(draw.seed), n)
+    box = [[-0.5, -0.5], [SIDE - 0.5, SIDE - 0.5]]
+    fixed = certree.certificates.fixed_box(certree.grow.dyadic_grid(*box, 8), X, y, box)
+    pruning = certree.certificates.lowest_fixed_box(fixed, DELTA)
+    label = certree.vote(fixed.tree, fixed.stats, pruning).label
+    certificate = certree.certificates.certify_fixed_box(fixed, pruning, DELTA)
+    return certificate.bound, draw.world.risk_of_labels(fixed.tree, label)
+
+
 CERTIFY = {
+    "fixed_box": fixed_box,
     "hold_out": of_one_pruning(
         lambda held, risk: certree.certificates.hold_out(round(risk * held.n), held.n, DELTA)
     ),
@@ -287,8 +300,8 @@ def test_every_method_is_simulated():
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("name", METHODS)
 def test_bounds_hold(name, n_classes):
-    if name == "vote_disagreement" and n_classes > 2:
-        pytest.skip("for two classes only, which test_certificate.py checks")
+    if name in ("vote_disagreement", "fixed_box") and n_classes > 2:
+        pytest.skip("for two classes only, which test_certificate.py and test_fixed_box.py check")
     bound, risk = simulate(name, World(n_classes))
     expect_valid(bound, risk, WORTH[name])
 

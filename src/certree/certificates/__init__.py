@@ -9,6 +9,9 @@ among the prunings of a tree and certify the choice, four steps:
 4. certify: `occam_vote` the labels of the vote, `certify_law` the law and its majority vote,
    `occam_pruning` one pruning. All laws, votes and prunings are covered at once.
 
+In a box that is known without the rows two classes need none of this: `fixed_box` counts all of them,
+and `certify_fixed_box` certifies what they choose.
+
 `elect` does steps 2 to 4 for many laws and says which predictor to deploy. `METHODS` lists what may be
 certified, what it needs and where it is proved; the formulas are in `bounds`.
 """
@@ -29,6 +32,12 @@ from certree.certificates.excess import (
     excess_posterior,
     gibbs_excess_bound,
     oracle_excess,
+)
+from certree.certificates.fixed_box import (
+    FixedBox,
+    certify_fixed_box,
+    fixed_box,
+    lowest_fixed_box,
 )
 from certree.certificates.hold_out import certify, hold_out, hold_out_best, hold_out_mean
 from certree.certificates.labelled_prunings import LabelledWeights, labelled_posterior
@@ -75,16 +84,17 @@ from certree.certificates.weighing import HeldOut, held_out
 
 # fmt: off
 __all__ = [
-    "METHODS", "Certificate", "Deployed", "Drawn", "Election", "HeldOut", "LabelledElection",
-    "LabelledWeights", "Method", "OracleBound", "Parts", "Prior", "Selective", "allow_abstention",
-    "branching_prior", "centred_prior", "certify", "certify_ensemble", "certify_law",
-    "chernoff_oracle_bound", "count_prior", "deviation_limit", "deviation_penalty", "disagreement",
-    "doubted_prior", "elect", "elect_labelled", "excess_bound", "excess_posterior",
-    "gibbs_excess_bound", "gibbs_posterior", "held_out", "hoelder_rate", "hold_out",
-    "hold_out_best", "hold_out_mean", "kl_divergence", "labelled_posterior", "leaf_mean",
-    "leaf_variance", "log_prior_mass", "margin_moments", "mix_priors", "occam_answers",
-    "occam_mean", "occam_pruning", "occam_vote", "one_wrong", "oracle_excess", "renyi_divergence",
-    "selective_certificates", "single_draw", "size_prior", "theorem_bound", "tightest",
-    "trust_labels", "tuple_risk", "wrong_mass", "wrong_range",
+    "METHODS", "Certificate", "Deployed", "Drawn", "Election", "FixedBox", "HeldOut",
+    "LabelledElection", "LabelledWeights", "Method", "OracleBound", "Parts", "Prior", "Selective",
+    "allow_abstention", "branching_prior", "centred_prior", "certify", "certify_ensemble",
+    "certify_fixed_box", "certify_law", "chernoff_oracle_bound", "count_prior", "deviation_limit",
+    "deviation_penalty", "disagreement", "doubted_prior", "elect", "elect_labelled", "excess_bound",
+    "excess_posterior", "fixed_box", "gibbs_excess_bound", "gibbs_posterior", "held_out",
+    "hoelder_rate", "hold_out", "hold_out_best", "hold_out_mean", "kl_divergence",
+    "labelled_posterior", "leaf_mean", "leaf_variance", "log_prior_mass", "lowest_fixed_box",
+    "margin_moments", "mix_priors", "occam_answers", "occam_mean", "occam_pruning", "occam_vote",
+    "one_wrong", "oracle_excess", "renyi_divergence", "selective_certificates", "single_draw",
+    "size_prior", "theorem_bound", "tightest", "trust_labels", "tuple_risk", "wrong_mass",
+    "wrong_range",
 ]
 # fmt: on

@@ -106,6 +106,14 @@ METHODS: dict[str, Method] = {
         "Rivasplata, Kuzborskij, Szepesvari and Shawe-Taylor, NeurIPS 2020",
         "weighing rows and of the tree",
     ),
+    "fixed_box": Method(
+        "root_fragment",
+        _TREE,
+        "the box and the number of its cells were fixed without any row; there are two classes",
+        "Scott and Nowak, NIPS 2003, Lemma 1",
+        "rows that label, prune and certify",
+        whole_errors=True,
+    ),
     "gibbs_kl": Method("pac_bayes_kl", DRAWS, _BEFORE, "Maurer, arXiv:cs/0411099, 2004"),
     "gibbs_lambda": Method(
         "pac_bayes_lambda", DRAWS, _BEFORE, "Thiemann, Igel, Wintenberger and Seldin, ALT 2017"
