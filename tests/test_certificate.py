@@ -169,6 +169,7 @@ def test_tuples_are_the_best_of_their_list(held, lam):
 def typical(name="occam_vote"):
     """Certificates of every method from one and the same observed numbers."""
     observed = {
+        "fixed_box": (0.1, 0.3, 0.3, 1),
         "vote_first_order_range": (0.1, 0.01, 0.6),
         "vote_tandem": (0.02,),
         "vote_either_wrong": (0.18,),
@@ -213,7 +214,7 @@ def test_every_method_says_what_it_is(name):
     assert {type(fact) for fact in astuple(method)} == {str, bool}
     assert all(getattr(method, fact) for fact in ("subject", "needs", "reference", "rows"))
     assert getattr(bounds, method.inequality) is inequality_of(name).bound
-    assert (method.inequality == "occam") == method.whole_errors
+    assert (method.inequality in ("occam", "root_fragment")) == method.whole_errors
 
 
 def test_every_inequality_certifies_something():
@@ -242,7 +243,9 @@ def isort_key(name):
     return (not name.isupper(), name[0].islower(), name)
 
 
-@pytest.mark.parametrize("module", ["hold_out", "majority", "occam", "weighing", "election"])
+@pytest.mark.parametrize(
+    "module", ["hold_out", "fixed_box", "majority", "occam", "weighing", "election"]
+)
 def test_examples_print_what_they_say(module):
     outcome = doctest.testmod(import_module(f"certree.certificates.{module}"))
     assert outcome.attempted

@@ -60,8 +60,8 @@ class FixedBox(OfColumns):
             )
         if depth % p:
             raise ValueError(
-                'tree must halve all sides equally often, as with resolution="paper": expected a '
-                f"depth that {p} divides, got {depth}"
+                f"tree must halve all sides equally often: expected a depth that {p} divides, got "
+                f"{depth}"
             )
         counts = self.stats.of(self.tree).counts
         if counts.shape[1] != 2:
@@ -199,7 +199,7 @@ def certify_fixed_box(
     >>> pruning = lowest_fixed_box(fixed)
     >>> certificate = certify_fixed_box(fixed, pruning)
     >>> pruning.expected_leaves, certificate.risk, round(certificate.bound, 3)
-    (2.0, 0.0, 0.316)
+    (2.0, 0.0, 0.312)
     """
     if not np.isin(pruning.of(fixed.tree).weight, (0, 1)).all():
         raise ValueError("pruning must have weights 0 and 1")

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from certree.arrays import array_of
 from certree.certificates.certificate import Certificate
 from certree.certificates.fixed_box import certify_fixed_box, counted_in_box, pruning_like
 from certree.estimators.compact import collapsed
@@ -18,7 +19,7 @@ from certree.grow.growing import GrowingRows, MaxDepth
 from certree.grow.partition import Partition
 from certree.prunings.rule import PruningRule
 from certree.prunings.shorthand import RULES, rule_of
-from certree.rows.training import Training, known_classes, new_rows
+from certree.rows.training import Training, new_rows
 from certree.signatures import NONNEGATIVE
 from certree.tree import Tree, threads
 from certree.tune import Candidate, Mixture
@@ -192,12 +193,16 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
                 "rows have a part in the tree, and cannot certify it: expected numbers in a "
                 f'Grid(box, resolution="paper"), got partition={self.partition!r}'
             )
-        rows, codes = new_rows(self, X), known_classes(self, "y", y).astype(np.int32)
-        if len(codes) != len(rows) or self.n_classes_ != 2:
+        rows, truth = new_rows(self, X), array_of("y", y)
+        if truth.shape != (len(rows),) or self.n_classes_ != 2:
             raise ValueError(
-                f"expected as many classes as rows, {len(rows)}, and two different ones, got "
-                f"{len(codes)} and {self.n_classes_}"
+                f"y must have shape ({len(rows)},) and 2 classes, got {truth.shape} and "
+                f"{self.n_classes_}"
             )
+        is_class = [truth == np.full(len(truth), name) for name in self.classes_]
+        if not np.logical_or(*is_class).all():
+            raise ValueError(f"y must hold classes among {self.classes_}")
+        codes = is_class[1].astype(np.int32)
         tree = partition.grow(GrowingRows(rows, max_depth=self.max_depth))
         fixed = counted_in_box(tree, tree.route(rows, threads(self.n_jobs)), codes, partition.box)
         certificate = certify_fixed_box(fixed, pruning_like(tree, self.tree_), delta)
