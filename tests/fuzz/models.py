@@ -42,6 +42,7 @@ _ASKED = [
     *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_spread"),
     *("explain", "path", "rules", "export_text", "report", "selective_certificates", "score"),
     *("certify", "decision_function", "margins", "to_dict", "to_sklearn", "to_sql", "staged_loss"),
+    "promises",
 ]
 
 
@@ -157,6 +158,11 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
     method = getattr(model, name)
     if name in ("export_text", "report", "selective_certificates", "to_sklearn"):
         return method()
+    if name == "promises":
+        promised = method()
+        assert str(promised), "promises have no words"
+        assert promised._repr_html_(), "promises have no page"
+        return promised
     if name == "to_dict":
         return json.dumps(method(), allow_nan=False)
     if name == "to_sql":

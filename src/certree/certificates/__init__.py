@@ -13,7 +13,8 @@ In a box that is known without the rows two classes need none of this: `fixed_bo
 and `certify_fixed_box` certifies what they choose.
 
 `elect` does steps 2 to 4 for many laws and says which predictor to deploy. `METHODS` lists what may be
-certified, what it needs and where it is proved; the formulas are in `bounds`.
+certified, what it needs and where it is proved; the formulas are in `bounds`. `promises` speaks of
+classes and groups as well as of all rows.
 """
 
 from certree.certificates.certificate import METHODS, Certificate, Method, Parts, tightest
@@ -33,6 +34,7 @@ from certree.certificates.excess import (
     gibbs_excess_bound,
     oracle_excess,
 )
+from certree.certificates.family import Family
 from certree.certificates.fixed_box import (
     FixedBox,
     certify_fixed_box,
@@ -52,6 +54,7 @@ from certree.certificates.moments import (
     wrong_mass,
     wrong_range,
 )
+from certree.certificates.monitor import Monitor
 from certree.certificates.occam import (
     Drawn,
     occam_answers,
@@ -72,7 +75,9 @@ from certree.certificates.priors import (
     size_prior,
     trust_labels,
 )
+from certree.certificates.promises import Promises, promises
 from certree.certificates.selective import Selective, selective_certificates
+from certree.certificates.shift import Shift
 from certree.certificates.theory import (
     chernoff_oracle_bound,
     deviation_limit,
@@ -84,17 +89,17 @@ from certree.certificates.weighing import HeldOut, held_out
 
 # fmt: off
 __all__ = [
-    "METHODS", "Certificate", "Deployed", "Drawn", "Election", "FixedBox", "HeldOut",
-    "LabelledElection", "LabelledWeights", "Method", "OracleBound", "Parts", "Prior", "Selective",
-    "allow_abstention", "branching_prior", "centred_prior", "certify", "certify_ensemble",
-    "certify_fixed_box", "certify_law", "chernoff_oracle_bound", "count_prior", "deviation_limit",
-    "deviation_penalty", "disagreement", "doubted_prior", "elect", "elect_labelled", "excess_bound",
-    "excess_posterior", "fixed_box", "gibbs_excess_bound", "gibbs_posterior", "held_out",
-    "hoelder_rate", "hold_out", "hold_out_best", "hold_out_mean", "kl_divergence",
-    "labelled_posterior", "leaf_mean", "leaf_variance", "log_prior_mass", "lowest_fixed_box",
-    "margin_moments", "mix_priors", "occam_answers", "occam_mean", "occam_pruning", "occam_vote",
-    "one_wrong", "oracle_excess", "renyi_divergence", "selective_certificates", "single_draw",
-    "size_prior", "theorem_bound", "tightest", "trust_labels", "tuple_risk", "wrong_mass",
-    "wrong_range",
+    "METHODS", "Certificate", "Deployed", "Drawn", "Election", "Family", "FixedBox", "HeldOut",
+    "LabelledElection", "LabelledWeights", "Method", "Monitor", "OracleBound", "Parts", "Prior",
+    "Promises", "Selective", "Shift", "allow_abstention", "branching_prior", "centred_prior",
+    "certify", "certify_ensemble", "certify_fixed_box", "certify_law", "chernoff_oracle_bound",
+    "count_prior", "deviation_limit", "deviation_penalty", "disagreement", "doubted_prior", "elect",
+    "elect_labelled", "excess_bound", "excess_posterior", "fixed_box", "gibbs_excess_bound",
+    "gibbs_posterior", "held_out", "hoelder_rate", "hold_out", "hold_out_best", "hold_out_mean",
+    "kl_divergence", "labelled_posterior", "leaf_mean", "leaf_variance", "log_prior_mass",
+    "lowest_fixed_box", "margin_moments", "mix_priors", "occam_answers", "occam_mean",
+    "occam_pruning", "occam_vote", "one_wrong", "oracle_excess", "promises", "renyi_divergence",
+    "selective_certificates", "single_draw", "size_prior", "theorem_bound", "tightest",
+    "trust_labels", "tuple_risk", "wrong_mass", "wrong_range",
 ]
 # fmt: on

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from certree.arrays import LARGEST, Float64
 from certree.certificates import bounds
+from certree.certificates.certificate import log_chance
 from certree.certificates.divergence import kl_divergence
 from certree.prunings.penalties import finite_cost
 from certree.signatures import checked
@@ -198,7 +199,7 @@ def gibbs_excess_bound(
     paid = float(leaves @ finite_cost(tree, penalty))
     excess = (float(leaves @ stats.errors) - float(bayes_errors)) / rows if rows else 0.0
     complexity = kl_divergence(tree, law, prior)
-    bound = bounds.pac_bayes_at(excess + paid, rows, complexity, _log(delta), lambda_error)
+    bound = bounds.pac_bayes_at(excess + paid, rows, complexity, log_chance(delta), lambda_error)
     return min(bound, 1.0)
 
 
@@ -285,7 +286,7 @@ def best_excess(
 ) -> OracleBound:
     """`excess_bound`, by a complexity that differs from that of the prior by a constant at most."""
     rows = expect_problem(tree, population, n, bayes_risk, 8)
-    log_delta = -math.log(rows) if delta is None else _log(delta)
+    log_delta = -math.log(rows) if delta is None else log_chance(delta)
     # The best pruning's errors are above their mean by as much, and so is the mean where all fails.
     chance = math.sqrt(-2 * log_delta / rows) + (4 / rows if delta is None else 0.0)
 
@@ -330,9 +331,3 @@ def best_temperature(at: Callable[[float], OracleBound], lambda_error: float | N
     if lambda_error is not None:
         return at(bounds.expect_temperature(lambda_error))
     return min(map(at, _TEMPERATURES.tolist()), key=lambda bound: bound.gibbs_excess)
-
-
-def _log(delta: float) -> float:
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
-    return math.log(delta)

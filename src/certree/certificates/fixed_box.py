@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.arrays import Float64, Int32, OfColumns, codes, column, matrix
-from certree.certificates.certificate import Certificate, certificate_of
+from certree.certificates.certificate import Certificate, certificate_of, log_chance
 from certree.grow.grid import DEEPEST_GRID, dyadic_grid
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, fragment_prunings
@@ -144,7 +144,7 @@ def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -
     NodeWeights
         Weights 0 and 1.
     """
-    return fixed.prunings(_log_share(delta, share)).at(1.0)
+    return fixed.prunings(log_chance(delta, share)).at(1.0)
 
 
 @checked
@@ -203,7 +203,7 @@ def certify_fixed_box(
     """
     if not np.isin(pruning.of(fixed.tree).weight, (0, 1)).all():
         raise ValueError("pruning must have weights 0 and 1")
-    rule = fixed.prunings(_log_share(delta, share))
+    rule = fixed.prunings(log_chance(delta, share))
     ends = np.flatnonzero(pruning.weight).astype(np.int32)
     leaves = counted(fixed.tree, ends, np.zeros_like(ends), None, 1).counts[:, 0]
     # Below the pruning a fragment would only pay more.
@@ -214,14 +214,6 @@ def certify_fixed_box(
     sizes, roots = float(fragment @ np.sqrt(shares * leaves)), float(fragment @ np.sqrt(shares))
     observed = (risk, sizes, roots, float(fragment.sum()))
     return certificate_of("fixed_box", observed, risk, fixed.n, fixed.log_cells, delta, share)
-
-
-def _log_share(delta: float, share: float) -> float:
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
-    if not 0 < share <= 1 or not delta * share > 0:
-        raise ValueError(f"share must lie in (0, 1], and not be too small, got {share!r}")
-    return math.log(delta * share)
 
 
 def pruning_like(tree: Tree, pruned: Tree) -> NodeWeights:

@@ -9,6 +9,7 @@ import numpy as np
 
 from certree.arrays import Float64
 from certree.certificates import bounds
+from certree.certificates.certificate import log_chance
 from certree.certificates.divergence import kl_divergence
 from certree.certificates.excess import (
     OracleBound,
@@ -98,9 +99,7 @@ def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.
 
 def _log_cells(tree: Tree, delta: float) -> float:
     """Log of the number of cells over delta."""
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
-    return math.log(tree.n_cells) - math.log(delta)
+    return math.log(tree.n_cells) - log_chance(delta)
 
 
 @checked
@@ -220,9 +219,7 @@ def chernoff_oracle_bound(
     `oracle_excess`.
     """
     rows = expect_problem(tree, population, n, bayes_risk, 1)
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
-    chance = 2 * math.log(2 / delta) + bounds.log_xi(rows)
+    chance = 2 * (math.log(2) - log_chance(delta)) + bounds.log_xi(rows)
 
     def at(lam: float) -> OracleBound:
         slope = math.expm1(lam) / lam
