@@ -191,7 +191,10 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "tree": lambda w: w.tree,
     "stats": lambda w: w.stats if w.random.random() < 0.8 else w.target_stats,
     "validation": lambda w: w.stats,
-    "population": lambda w: w.stats,
+    "population": lambda w: NodeStats(
+        w.stats.counts / max(float(w.stats.n[0]), 1e-300), w.stats.label
+    ),
+    "bayes_risk": lambda w: w.random.choice([0.0, 0.0, w.probability()]),
     "grown": lambda w: w.held.grown,
     "weights": lambda w: w.law,
     "law": lambda w: w.law,
@@ -304,7 +307,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     **dict.fromkeys(
         (
             *("delta", "share", "stop_probability", "stop_below", "trust", "doubt", "confidence"),
-            *("grow_size", "bayes_risk"),
+            "grow_size",
         ),
         World.probability,
     ),

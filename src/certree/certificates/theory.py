@@ -185,22 +185,13 @@ def chernoff_oracle_bound(
 
     Parameters
     ----------
-    tree : Tree
-        The tree.
-    population : NodeStats
-        Probability of each class in each node; see `excess_bound`.
+    tree, population, n, bayes_risk, lambda_error
+        See `excess_bound`; n may be any number from 1 on.
     prior : NodeWeights
         The prior over prunings; ``size_prior(tree, K, 3 * tree.depth).laws[0]`` is the paper's,
         ``branching_prior(tree, K).laws[0]`` is free of the depth.
-    n : int
-        Weighing rows.
-    bayes_risk : float
-        Risk of the best classifier there is.
     delta : float
         Probability with which the promise may fail.
-    lambda_error : float or None
-        Temperature of the law, between 0 and 2; None: the one with the lowest bound, which the rows
-        have no part in.
 
     Returns
     -------
@@ -209,8 +200,7 @@ def chernoff_oracle_bound(
     Raises
     ------
     ValueError
-        If a number is out of range, the probabilities do not sum to 1, or the Bayes risk is above
-        that of a pruning.
+        As in `excess_bound`.
 
     References
     ----------

@@ -63,6 +63,8 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         How the tree is grown; see `PACBayesTreeClassifier`. With ``Dyadic(resolution="paper")`` the
         tree is that of the theorem of the rule, if it has one ("square-root", "spatially-adaptive",
         "polynomial"): in cross-validation a fold has the tree for its own rows, counted by weight.
+        ``Grid(box, resolution="paper")`` is the same on a box that is known without the rows; see
+        `certify_fit`.
     rule : str or rule, default="cost-complexity"
         What a pruning pays besides its errors. "cost-complexity": a price per leaf, "depth": more
         for deep leaves; see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves
