@@ -1207,12 +1207,19 @@ def oracle_parts() -> Parts:
     prior = certificates.branching_prior(one.held.tree, 3).laws[0]
     parts: Parts = {}
     for lam in (None, 0.5):
-        bound = certificates.oracle_bound(
+        bound = certificates.chernoff_oracle_bound(
             one.held.tree, population, prior, 5000, 0.1, 0.05, lambda_error=lam
         )
         parts[f"oracle, {lam}"] = (
-            *(bound.excess, bound.gibbs_risk, bound.lambda_error, bound.risk, bound.complexity),
+            *(bound.excess, bound.gibbs_excess, bound.lambda_error, bound.risk, bound.complexity),
             bound.pruning.weight,
+        )
+        theorem = certificates.theorem_bound(
+            one.held.tree, population, 10**6, 0.1, 0.05, lambda_error=lam
+        )
+        parts[f"theorem, {lam}"] = (
+            *(theorem.excess, theorem.gibbs_excess, theorem.risk, theorem.penalty),
+            theorem.pruning.weight,
         )
     parts["excess"] = [certificates.oracle_excess(excess, 3) for excess in (0.0, 0.01, 0.2)]
     parts["rate"] = [certificates.hoelder_rate(n, 0.7, 3) for n in (10, 1000)]

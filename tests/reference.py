@@ -323,6 +323,20 @@ def smallest_fragment_cost(tree, cost, n, size_penalty, cell_penalty, count_empt
     return best[0]
 
 
+def resolvability(tree, pruning, n, errors, m, delta):
+    """Lemma 1 of Scott and Nowak, for one pruning: the least over its root fragments."""
+    nats = tree.n_features * math.log(m) + math.log(3 / delta)
+    bounds = []
+    for fragment in root_fragments(tree, pruning):
+        total = 0.0
+        for v, j in fragment:
+            leaves = leaves_inside(tree, pruning, (v, j), n, True)
+            total += math.sqrt(48 * n[v] * leaves * math.log(2 * n[0]))
+            total += math.sqrt(24 * n[v] * nats) + 2 * nats
+        bounds.append(sum(errors[v] for v, _ in pruning) / n[0] + total / n[0])
+    return min(bounds)
+
+
 def merges(tree, rise):
     """The inner nodes in the order in which they become leaves.
 
@@ -473,6 +487,36 @@ def renyi_divergence(law_masses, prior_masses, order):
             if q > 0
         ]
         return float(sum(logs).ln() / (order - 1))
+
+
+def gibbs_bound(risk, nats, n, delta, lam):
+    """Proposition 1 of Nguyen and Kpotufe, term by term."""
+    complexity = (nats + math.log(2 * math.sqrt(n) / delta)) / (lam * (1 - lam / 2) * n)
+    return risk / (1 - lam / 2) + complexity
+
+
+def excess_by_prunings(excess, penalty, nats, n, delta, lam, n_classes, mean=False):
+    """Proposition 2, or equation (14) with delta = 1 / n: the least over a dictionary of prunings."""
+    chance = math.log(2 * math.sqrt(n) / delta) + lam * math.sqrt(2 * n * math.log(1 / delta))
+    chance += 4 * lam if mean else 0
+    least = min(excess[h] + penalty[h] + nats[h] / (lam * n) for h in excess)
+    return n_classes / (1 - lam / 2) * (least + chance / (lam * n))
+
+
+def theorem_bound(tree, mass, errors, n, bayes_risk, delta, lam, n_classes, mean=False):
+    """Theorem 1: mass, errors: probability of each node, and of errors in it."""
+    n_cells = int(np.sum(tree.chain))
+    depth = max(depth_of(tree, v) + int(tree.chain[v]) - 1 for v in range(len(tree.left)))
+    length = (2 + math.log(tree.n_features)) * depth + math.log(1 / delta)
+    excess, penalty, nats = {}, {}, {}
+    for pruning in prunings(tree):
+        excess[pruning] = sum(errors[v] for v, _ in pruning) - bayes_risk
+        penalty[pruning] = sum(
+            math.sqrt(8 * max(mass[v], length / n) * math.log(n_cells / delta) / n)
+            for v, _ in pruning
+        )
+        nats[pruning] = 3 * depth * len(pruning)
+    return excess_by_prunings(excess, penalty, nats, n, delta, lam, n_classes, mean)
 
 
 def holder(tree, nodes, leaf):

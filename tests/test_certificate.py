@@ -170,6 +170,7 @@ def test_tuples_are_the_best_of_their_list(held, lam):
 def typical(name="occam_vote"):
     """Certificates of every method from one and the same observed numbers."""
     observed = {
+        "fixed_box": (0.1, 0.3, 0.3, 1),
         "vote_first_order_range": (0.1, 0.01, 0.6),
         "vote_tandem": (0.02,),
         "vote_either_wrong": (0.18,),
@@ -217,7 +218,7 @@ def test_every_method_says_what_it_is(name):
     assert {type(fact) for fact in astuple(method)} == {str, bool}
     assert all(getattr(method, fact) for fact in ("subject", "needs", "reference", "rows"))
     assert getattr(bounds, method.inequality) is inequality_of(name).bound
-    counts = ("occam", "occam_leaf", "occam_gap", "occam_mix")
+    counts = ("occam", "occam_leaf", "occam_gap", "occam_mix", "root_fragment")
     assert (method.inequality in counts) == method.whole_errors
     assert bool(method.where) == (name in OF_PARTS)
 
@@ -252,7 +253,7 @@ def isort_key(name):
     "module",
     [
         *("certificate", "election", "hold_out", "majority", "monitor", "occam", "promises"),
-        "weighing",
+        *("fixed_box", "weighing"),
     ],
 )
 def test_examples_print_what_they_say(module):

@@ -160,7 +160,7 @@ def leaves_with_rows(model, X):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("smoothness", [2, 3])
+@pytest.mark.parametrize("smoothness", [1, 1.5, 2, 3])
 def test_the_polynomial_rule_prunes_by_training_errors_like_the_function(smoothness, weighted):
     X, y, _ = curved(700)
     rng = np.random.default_rng(5)
@@ -223,6 +223,78 @@ def test_the_constant_of_the_polynomial_rule_has_the_smallest_held_out_loss(scor
     np.testing.assert_array_equal(given.predict_proba(X), model.predict_proba(X))
 
 
+PAPERS = [Dyadic(resolution="paper"), Grid([[0, 0], [1, 1]], resolution="paper")]
+
+
+@pytest.mark.parametrize("partition", PAPERS, ids=repr)
+@pytest.mark.parametrize("smoothness", [1.5, 2, 3])
+def test_the_rule_of_theorem_3_prunes_its_own_tree(partition, smoothness):
+    X, y, _ = curved(1600)
+    exponent = 1 / (2 + 2 * smoothness - 2)
+    halvings = certree.grow.dyadic_resolution(1600, 2, exponent)
+    if isinstance(partition, Grid):
+        tree = certree.grow.dyadic_grid([0, 0], [1, 1], 2 * halvings)
+    else:
+        tree = certree.grow_dyadic(X, resolution="paper", exponent=exponent)
+    leaf = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    weight = np.ones(1600)
+    none = X[:0], y[:0], weight[:0]
+    stats, cost, _ = nodes_by_training_errors(tree, X, y, weight, leaf, "error", *none)
+    sizes = set()
+    for price in (0.001, 0.01, 0.03, 1.0):
+        rule = Polynomial(smoothness, count_empty=True)
+        model = DecoratedTreeClassifier(partition=partition, rule=rule, price=price).fit(X, y)
+        weights = certree.prunings.polynomial_penalised(
+            tree,
+            stats,
+            smoothness,
+            price,
+            log_cells=2 * halvings * np.log(2),
+            count_empty=True,
+            cost=cost,
+        )
+        rows = _rows_of_nodes(tree, tree.apply(X))
+        kept = [frozenset(rows[v]) for v in np.flatnonzero(weights.weight)]
+        assert leaves_with_rows(model, X) == {inside for inside in kept if inside}
+        assert np.sum(model.predict(X) != y) == weights.weight @ cost
+        sizes.add(model.get_n_leaves())
+    assert min(sizes) == 1 < len(sizes)
+
+
+@pytest.mark.parametrize("partition", PAPERS, ids=repr)
+def test_the_price_is_tuned_on_the_one_tree_of_all_rows(partition):
+    # (60 / log 60)^(1/4) is 1.96, so that the rows of a fold alone have no such tree.
+    X, y, _ = curved(80)
+    rule = Polynomial(2, count_empty=True)
+    model = DecoratedTreeClassifier(partition=partition, rule=rule, cv=KFold(4), min_model_rows=9)
+    assert model.fit(X, y).temperatures_["price"] > 0
+    with pytest.raises(ValueError, match="halves no side of 2 features for 60 rows"):
+        model.fit(X[:60], y[:60])
+
+
+def test_polynomial_kernels_need_their_lower_terms():
+    """With coef0=0 a quadratic leaf has no linear terms: it cannot tell what a line tells."""
+    X, y, _ = curved(1000, noise=0.0)
+    new, _, truth = curved(4000, seed=1)
+    for partition in ("kd", Dyadic(resolution="paper")):
+        without, with_them = (
+            np.mean(
+                DecoratedTreeClassifier(
+                    SVC(kernel="poly", degree=2, coef0=coef0),
+                    partition=partition,
+                    rule=Polynomial(smoothness=3),
+                    price=0.003,
+                )
+                .fit(X, y)
+                .predict(new)
+                != truth
+            )
+            for coef0 in (0, 1)
+        )
+        assert with_them < 0.35 * without
+        assert with_them < 0.05
+
+
 def test_without_folds_the_constant_is_as_published():
     model = DecoratedTreeClassifier(rule="polynomial").fit([[0.0]], ["a"])
     assert model.temperatures_ == {"price": 1.0}
@@ -232,7 +304,7 @@ def test_without_folds_the_constant_is_as_published():
 def test_polynomials_of_degree_zero_are_the_majority():
     X, y, _ = curved(400)
     for rule in ("cross-validated", "polynomial"):
-        leaf = SVC(kernel="poly", degree=0)
+        leaf = SVC(kernel="poly", degree=0, coef0=1)
         model = DecoratedTreeClassifier(leaf, rule=rule, random_state=0).fit(X, y)
         assert not model.models_
         np.testing.assert_array_equal(model.predict(X), model.vote_.label[model.apply(X)])
@@ -283,8 +355,8 @@ def test_linear_models_in_leaves_are_better_than_means():
 @pytest.mark.parametrize(
     "leaf",
     [
-        SVC(kernel="poly", degree=2),
-        SVC(kernel="poly", degree=3, coef0=1.0),
+        SVC(kernel="poly", degree=2, coef0=1),
+        SVC(kernel="poly", degree=3, coef0=1),
         NaiveBayesClassifier(),
         KNeighborsClassifier(),
     ],
@@ -371,17 +443,19 @@ def test_categories_grow_the_tree_and_are_numbers_to_the_models(estimator):
         (DecoratedTreeClassifier(LinearRegression()), "leaf_estimator must be a classifier"),
         (DecoratedTreeRegressor(LogisticRegression()), "leaf_estimator must be a regressor"),
         (DecoratedTreeClassifier("svc"), "'leaf_estimator' parameter"),
-        (DecoratedTreeClassifier(SVC(kernel="poly", degree=-1)), "degree"),
+        (DecoratedTreeClassifier(SVC(kernel="poly", degree=-1, coef0=1)), "degree"),
         (DecoratedTreeClassifier(cv=1), "'cv' parameter"),
         (DecoratedTreeClassifier(min_model_rows=1), "'min_model_rows' parameter"),
         (DecoratedTreeClassifier(rule="square-root"), "'rule' parameter"),
         (
-            DecoratedTreeClassifier(rule=Polynomial(smoothness=1)),
-            "smoothness must be at least 2 here, got 1",
+            DecoratedTreeClassifier(rule=Polynomial(smoothness=0.5)),
+            r"smoothness must lie in 1 \.\. 50, got 0.5",
         ),
         (
-            DecoratedTreeClassifier(rule=Polynomial(smoothness=2.5)),
-            "smoothness must be a whole number >= 1, got 2.5",
+            DecoratedTreeClassifier(
+                partition=Dyadic(resolution="paper"), rule="polynomial", max_depth=7
+            ),
+            'resolution="paper" takes max_depth=None, got 7',
         ),
         (DecoratedTreeClassifier(rule=SquareRoot()), "'rule' parameter"),
         (DecoratedTreeClassifier(rule="polynomial", price=0.0), "'price' parameter"),

@@ -59,6 +59,11 @@ GROWN, WEIGHED = np.arange(15), np.arange(15, 40)
 HELD = certificates.held_out(TREE, X, Y, 2, weigh=WEIGHED, grow=GROWN)
 PRIOR = certificates.branching_prior(TREE, 2)
 LEAVES = np.zeros(TREE.n_nodes)
+BOX = [[-4.0, -4.0], [4.0, 4.0]]
+SQUARE = grow.dyadic_grid(*BOX, 4)
+FIXED = certificates.fixed_box(SQUARE, X, Y, BOX)
+ON_A_GRID = PrunedTreeClassifier(grow.Grid(BOX, resolution="paper"), rule="square-root", price=0.01)
+ON_A_GRID.fit(X, Y)
 ELECTION = certificates.Election(
     HELD, prunings.cost_complexity(TREE, HELD.grown, 1.0), 0.05, Voting()
 )
@@ -88,6 +93,9 @@ T, S, M, W = {"tree": TREE}, {"stats": STATS}, {"stats": MOMENTS}, {"weights": L
 PRICED = {**T, **S, "price": 1.0}
 CHANCE = {"delta": 0.05, "share": 1.0}
 JUDGED = {**T, **S, "ballot": BALLOT}
+PROBLEM = {
+    **T, "population": SHARES, "n": 40, "bayes_risk": 0.0, "delta": 0.05, "lambda_error": 1.0,
+}  # fmt: skip
 GROWS = {
     "X": X, "y": Y, "max_depth": 2, "sample_weight": np.ones(40), "n_jobs": 1,
     "min_samples_split": 2,
@@ -129,6 +137,7 @@ CALLS = [
             "n_classes": 2,
             "label": STATS.label,
             "sample_weight": np.ones(40),
+            "empty": "first",
             "n_jobs": 1,
         },
     ),
@@ -277,18 +286,39 @@ CALLS = [
     (certificates.leaf_variance, {**T, **W, "value": LEAVES}),
     (certificates.oracle_excess, {"gibbs_excess": 0.1, "n_classes": 2}),
     (certificates.hoelder_rate, {"n": 100.0, "smoothness": 1.0, "dimension": 2.0}),
+    (certificates.chernoff_oracle_bound, {**PROBLEM, "prior": LAW}),
+    (certificates.excess_bound, {**PROBLEM, "prior": LAW, "penalty": LEAVES}),
+    (certificates.theorem_bound, PROBLEM),
     (
-        certificates.oracle_bound,
+        certificates.excess_posterior,
+        {**T, **S, "prior": LAW, "penalty": LEAVES, "lambda_error": 1.0},
+    ),
+    (
+        certificates.gibbs_excess_bound,
         {
             **T,
-            "population": SHARES,
+            **S,
+            "law": LAW,
             "prior": LAW,
-            "n": 40,
-            "bayes_risk": 0.0,
-            "delta": 0.05,
+            "penalty": LEAVES,
+            "bayes_errors": 2.0,
             "lambda_error": 1.0,
+            "delta": 0.05,
         },
     ),
+    (
+        certificates.fixed_box,
+        {"tree": SQUARE, "X": X, "y": Y, "box": BOX, "n_jobs": 1},
+    ),
+    (certificates.FixedBox, {"tree": SQUARE, "stats": FIXED.stats, "box": BOX}),
+    (certificates.lowest_fixed_box, {"fixed": FIXED, **CHANCE}),
+    (
+        certificates.certify_fixed_box,
+        {"fixed": FIXED, "pruning": certificates.lowest_fixed_box(FIXED), **CHANCE},
+    ),
+    (ON_A_GRID.certify_fit, {"X": X, "y": Y, "delta": 0.05}),
+    (certificates.deviation_penalty, {**T, **S, "delta": 0.05}),
+    (certificates.deviation_limit, {**T, "population": SHARES, "n": 40, "delta": 0.05}),
     (certree.load, {"path": "nowhere.certree"}),
     (FITTED.export_text, {"max_leaves": 4}),
     (FITTED.path, {"x": X[0]}),
@@ -449,8 +479,12 @@ def test_settings_answer_or_say_what_was_expected(part):
             "share must hold probabilities that sum to 1",
         ),
         (
-            lambda: certificates.oracle_bound(TREE, SHARES, LAW, 10**308, 0.0, 0.05),
+            lambda: certificates.chernoff_oracle_bound(TREE, SHARES, LAW, 10**308, 0.0, 0.05),
             r"expected n in 1 \.\. 1e\+150",
+        ),
+        (
+            lambda: certificates.theorem_bound(TREE, SHARES, 10**308, 0.0),
+            r"expected n in 8 \.\. 1e\+150",
         ),
         (
             lambda: replace(LAW, chain_entropy=np.full(TREE.n_nodes, np.inf)),

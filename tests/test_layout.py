@@ -50,7 +50,15 @@ ROOMS = [
     "__main__",
 ]
 # Words of other libraries too, which say nothing of where a switch of growth is named.
-EVERYDAY = {"axis", "exponent", "estimator", "criterion", "max_features", "min_samples_split"}
+EVERYDAY = {
+    "axis",
+    "box",
+    "exponent",
+    "estimator",
+    "criterion",
+    "max_features",
+    "min_samples_split",
+}
 
 
 def module_name(path):

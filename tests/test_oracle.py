@@ -1,4 +1,4 @@
-"""Oracle bounds against the enumeration of all prunings, and against the rate that follows."""
+"""Oracle bounds against the enumeration of all prunings, and against the rates that follow."""
 
 import math
 
@@ -38,9 +38,9 @@ def test_an_oracle_bound_is_the_least_over_all_prunings(tree_and_stats, lam, n, 
         if mass > 0
     )
     chance = (2 * math.log(2 / delta) + reference.log_of(reference.xi(n))) / (lam * n)
-    got = certree.certificates.oracle_bound(tree, population, prior, n, 0.0, delta, lam)
-    assert got.gibbs_risk == pytest.approx(min((least + chance) / (1 - lam / 2), 1), abs=1e-9)
-    assert got.excess == min(stats.n_classes * got.gibbs_risk, 1)
+    got = certree.certificates.chernoff_oracle_bound(tree, population, prior, n, 0.0, delta, lam)
+    assert got.gibbs_excess == pytest.approx(min((least + chance) / (1 - lam / 2), 1), abs=1e-9)
+    assert got.excess == min(stats.n_classes * got.gibbs_excess, 1)
 
 
 def test_the_pruning_pays_least_for_all_numbers_of_rows():
@@ -61,10 +61,153 @@ def test_the_pruning_pays_least_for_all_numbers_of_rows():
             slope * sum(population.errors[v] for v in nodes) - 2 * float(mass.ln()) / (lam * n)
             for nodes, mass in masses.items()
         )
-        got = certree.certificates.oracle_bound(EIGHT, population, prior, n, 0.0, lambda_error=lam)
+        got = certree.certificates.chernoff_oracle_bound(
+            EIGHT, population, prior, n, 0.0, lambda_error=lam
+        )
         assert slope * got.risk + 2 * got.complexity / (lam * n) == pytest.approx(least, abs=1e-12)
         sizes.add(got.pruning.expected_leaves)
     assert len(sizes) > 2
+
+
+LAMBDAS = st.floats(0.01, 1.9)
+DELTAS = st.sampled_from([0.01, 0.05, 0.5])
+
+
+def prior_of(tree, n_classes):
+    """A prior that is not uniform, and the masses of all prunings."""
+    law = certree.certificates.branching_prior(tree, n_classes, 0.3).laws[0]
+    return law, reference.law_of_log_odds(tree, np.clip(law.log_odds, -1e3, 1e3))
+
+
+def summed(values, masses):
+    """Sums over the leaves of every pruning."""
+    return {nodes: sum(float(values[v]) for v in nodes) for nodes in masses}
+
+
+@given(
+    trees_and_stats(max_inner=4, max_chain=3), LAMBDAS, st.integers(8, 10**6), DELTAS, st.booleans()
+)
+def test_the_theorem_s_bound_is_the_least_over_all_prunings(tree_and_stats, lam, n, delta, mean):
+    tree, stats = tree_and_stats
+    assume(stats.n[0] > 0 and stats.n_classes > 1)
+    population = as_population(stats)
+    known = population.n, population.errors
+    bayes = min(sum(population.errors[v] for v, _ in one) for one in reference.prunings(tree)) / 2
+    literal = reference.theorem_bound(
+        tree, *known, n, bayes, 1 / n if mean else delta, lam, stats.n_classes, mean
+    )
+    got = certree.certificates.theorem_bound(
+        tree, population, n, bayes, None if mean else delta, lam
+    )
+    assert got.excess == pytest.approx(min(literal, 1), rel=1e-9)
+    assert got.gibbs_excess == pytest.approx(min(literal / stats.n_classes, 1), rel=1e-9)
+    assert got.penalty == pytest.approx(
+        got.pruning.weight
+        @ certree.certificates.deviation_limit(tree, population, n, 1 / n if mean else delta)
+    )
+
+
+@given(
+    trees_and_stats(max_inner=4, max_chain=2), LAMBDAS, st.integers(8, 10**4), DELTAS, st.booleans()
+)
+def test_proposition_2_is_the_least_for_any_prior_and_penalty(tree_and_stats, lam, n, delta, mean):
+    tree, stats = tree_and_stats
+    assume(stats.n[0] > 0 and stats.n_classes > 1)
+    population = as_population(stats)
+    prior, masses = prior_of(tree, stats.n_classes)
+    penalty = np.random.default_rng(n).exponential(0.01, tree.n_nodes)
+    literal = reference.excess_by_prunings(
+        summed(population.errors, masses),
+        summed(penalty, masses),
+        {nodes: -float(mass.ln()) for nodes, mass in masses.items()},
+        n,
+        1 / n if mean else delta,
+        lam,
+        stats.n_classes,
+        mean,
+    )
+    got = certree.certificates.excess_bound(
+        tree, population, prior, penalty, n, 0.0, None if mean else delta, lam
+    )
+    assert got.excess == pytest.approx(min(literal, 1), rel=1e-9)
+
+
+@given(trees_and_stats(max_inner=4, max_chain=2, largest=50), LAMBDAS, DELTAS)
+def test_the_posterior_of_proposition_2_has_the_lowest_bound_on_its_draws(
+    tree_and_stats, lam, delta
+):
+    tree, stats = tree_and_stats
+    n = float(stats.n[0])
+    assume(n >= 8 and stats.n_classes > 1)
+    prior, masses = prior_of(tree, stats.n_classes)
+    penalty = np.random.default_rng(int(n)).exponential(0.05, tree.n_nodes)
+    cost = summed(stats.errors + n * penalty, masses)
+    least = min(cost.values())  # whose weight would underflow
+    weights = {h: float(mass) * math.exp(lam * (least - cost[h])) for h, mass in masses.items()}
+    total = sum(weights.values())
+    literal = {h: weight / total for h, weight in weights.items()}
+    law = certree.certificates.excess_posterior(tree, stats, prior, penalty, lam)
+    leaves = [sum(q for h, q in literal.items() if v in h) for v in range(tree.n_nodes)]
+    np.testing.assert_allclose(law.weight, leaves, atol=1e-9)
+
+    bayes_errors = n / 10
+    nats = sum(q * math.log(q / float(masses[h])) for h, q in literal.items() if q > 0)
+    observed = (sum(q * cost[h] for h, q in literal.items()) - bayes_errors) / n
+    bound = certree.certificates.gibbs_excess_bound
+    got = bound(tree, stats, law, prior, penalty, bayes_errors, lam, delta)
+    expected = reference.gibbs_bound(observed, nats, n, delta, lam)
+    assert got == pytest.approx(min(expected, 1), abs=1e-9)
+    for other in (prior, certree.certificates.gibbs_posterior(tree, stats, prior, lam)):
+        assert got <= bound(tree, stats, other, prior, penalty, bayes_errors, lam, delta) + 1e-9
+
+
+@given(trees_and_stats(max_chain=1), LAMBDAS, DELTAS)
+def test_the_theorem_s_law_is_that_of_the_proposition(tree_and_stats, lam, delta):
+    tree, stats = tree_and_stats
+    assume(stats.n[0] > 0 and stats.n_classes > 1)
+    prior = certree.certificates.size_prior(tree, stats.n_classes, 3.0 * tree.depth).laws[0]
+    penalty = certree.certificates.deviation_penalty(tree, stats, delta)
+    law = certree.certificates.excess_posterior(tree, stats, prior, penalty, lam)
+    named = certree.weights.theorem_posterior(tree, stats, lam, delta)
+    np.testing.assert_allclose(law.weight, named.weight, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n", "at_one", "at_best"),
+    [(2**14, 0.757, 0.443), (2**18, 0.259, 0.153), (2**22, 0.073, 0.040)],
+)
+def test_the_values_of_the_theorem_on_a_zigzag(n, at_one, at_best):
+    points = (np.arange(4096) + 0.5) / 4096
+    share = 0.3 + 0.4 * np.abs((2.2 * points + 0.3) % 1 * 2 - 1)
+    tree = certree.grow.dyadic_grid([0.0], [1.0], 12)
+    assert (tree.n_cells, tree.depth) == (8191, 12)
+    weight = np.column_stack([1 - share, share]).ravel() / 4096
+    population = certree.count(
+        tree, np.repeat(points, 2)[:, None], np.tile([0, 1], 4096), 2, sample_weight=weight
+    )
+    bayes = float(np.minimum(share, 1 - share).mean())
+    bound = certree.certificates.theorem_bound
+    assert bound(tree, population, n, bayes, lambda_error=1.0).excess == pytest.approx(
+        at_one, abs=5e-4
+    )
+    best = bound(tree, population, n, bayes)
+    assert best.excess == pytest.approx(at_best, abs=5e-4)
+    # It is the best of those that were tried, and the temperature is the one it says.
+    again = bound(tree, population, n, bayes, lambda_error=best.lambda_error)
+    assert again.excess == best.excess
+
+
+def test_the_bound_at_a_parameter_has_its_own_constant():
+    bounds = certree.certificates.bounds
+    for risk, n, nats, lam in ((0.1, 100, 3.0, 0.5), (0.0, 8, 0.0, 1.9), (0.4, 10**6, 50.0, 0.01)):
+        literal = reference.gibbs_bound(risk, nats, n, 0.05, lam)
+        assert bounds.pac_bayes_at(risk, n, nats, math.log(0.05), lam) == pytest.approx(literal)
+    # At the best parameter and with Maurer's constant it is the bound that has none.
+    grid = np.linspace(0.01, 1.99, 1999)
+    given = 0.1, 1000, 3.0, math.log(0.05)
+    best = min(bounds.pac_bayes_at(*given, lam) for lam in grid)
+    less = (math.log(2 * math.sqrt(1000)) - bounds.log_xi(1000)) / 1000
+    assert best - 4 * less < bounds.pac_bayes_lambda(*given) < best
 
 
 def smooth_problem(dimension, depth):
@@ -87,13 +230,20 @@ def test_the_bound_falls_at_least_as_fast_as_the_rate(dimension):
     prior = certree.certificates.branching_prior(tree, 2).laws[0]
     sizes = 2 ** np.arange(10, 25, 2)
     found = [
-        certree.certificates.oracle_bound(tree, population, prior, int(n), bayes_risk)
+        certree.certificates.chernoff_oracle_bound(tree, population, prior, int(n), bayes_risk)
         for n in sizes
     ]
     excess = np.array([bound.excess for bound in found])
     rate = np.array([certree.certificates.hoelder_rate(float(n), 1, dimension) for n in sizes])
     assert excess[0] < 1
     assert (np.diff(excess / rate)[1:] < 0).all()
+    at_one = [
+        certree.certificates.theorem_bound(tree, population, int(n), bayes_risk, None, 1.0).excess
+        for n in 2 ** np.arange(20, 31, 2)
+    ]
+    # The excess stands inside: the bound falls to 0 at a temperature that stays.
+    assert (np.diff(at_one) < 0).all()
+    assert at_one[-1] < 0.2
     # More rows pay for more leaves and take a smaller temperature.
     leaves = [bound.pruning.expected_leaves for bound in found]
     assert leaves == sorted(leaves)
@@ -107,7 +257,7 @@ def test_the_papers_prior_pays_for_the_depth():
     dear = certree.certificates.size_prior(tree, 2, 3.0 * tree.depth).laws[0]
     free = certree.certificates.branching_prior(tree, 2).laws[0]
     bounds = [
-        certree.certificates.oracle_bound(tree, population, law, 10**5, bayes_risk).excess
+        certree.certificates.chernoff_oracle_bound(tree, population, law, 10**5, bayes_risk).excess
         for law in (free, dear)
     ]
     assert bounds[0] < bounds[1] < 1
@@ -117,19 +267,48 @@ def test_bad_input():
     tree, population, bayes_risk = smooth_problem(1, 2)
     prior = certree.certificates.branching_prior(tree, 2).laws[0]
     counts = NodeStats(2 * population.counts, population.label)
-    with pytest.raises(ValueError, match="probabilities that sum to 1, got 2"):
-        certree.certificates.oracle_bound(tree, counts, prior, 100, bayes_risk)
-    for wrong in ((0, 0.1, 0.05), (100, 1.5, 0.05), (100, 0.1, 0.0)):
-        with pytest.raises(ValueError, match="expected n in 1"):
-            certree.certificates.oracle_bound(tree, population, prior, *wrong)
-    for lam in (0.0, 2.0, np.nan):
-        with pytest.raises(ValueError, match="lambda_error must lie between 0 and 2"):
-            certree.certificates.oracle_bound(tree, population, prior, 100, 0.1, lambda_error=lam)
+    given = {"n": 100, "bayes_risk": bayes_risk, "delta": 0.05, "lambda_error": 1.0}
+    none = np.zeros(tree.n_nodes)
+    for bound, parts in (
+        (certree.certificates.chernoff_oracle_bound, {"prior": prior}),
+        (certree.certificates.theorem_bound, {}),
+        (certree.certificates.excess_bound, {"prior": prior, "penalty": none}),
+    ):
+        fewest = 1 if bound is certree.certificates.chernoff_oracle_bound else 8
+        with pytest.raises(ValueError, match="probabilities that sum to 1, got 2"):
+            bound(tree, counts, **parts, **given)
+        for wrong, words in (
+            ({"n": fewest - 1}, f"expected n in {fewest} .."),
+            ({"bayes_risk": 1.5}, "bayes_risk must lie in 0 .. 1"),
+            ({"bayes_risk": 0.6}, "bayes_risk must be at most the risk of every pruning, got 0.6"),
+            ({"delta": 0.0}, "delta must lie between 0 and 1, got 0"),
+            ({"delta": 1.0}, "delta must lie between 0 and 1, got 1"),
+            ({"lambda_error": 0.0}, "lambda_error must lie between 0 and 2, got 0"),
+            ({"lambda_error": 2.0}, "lambda_error must lie between 0 and 2, got 2"),
+            ({"lambda_error": np.nan}, "lambda_error must lie between 0 and 2, got nan"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                bound(tree, population, **parts, **{**given, **wrong})
+    for penalty, words in ((none - 1, "must not be negative, got -1"), (none[:1], "cost")):
+        with pytest.raises(ValueError, match=words):
+            certree.certificates.excess_bound(tree, population, prior, penalty, **given)
+    law = certree.certificates.gibbs_posterior(tree, population, prior, 1.0)
+    rows = NodeStats(np.ones((tree.n_nodes, 2)), population.label)
+    bound = certree.certificates.gibbs_excess_bound
+    with pytest.raises(ValueError, match=r"bayes_errors must lie in 0 \.\. 2, got 3"):
+        bound(tree, rows, law, prior, none, 3.0, 1.0)
+    with pytest.raises(ValueError, match="n must be at least 8, got 2"):
+        bound(tree, rows, law, prior, none, 0.0, 1.0)
+    empty = NodeStats(np.zeros((tree.n_nodes, 2)), population.label)
+    with pytest.raises(ValueError, match="stats must count at least one row"):
+        certree.certificates.deviation_penalty(tree, empty)
     assert certree.certificates.oracle_excess(0.25, 3) == 0.75
     for wrong in ((-0.1, 2), (np.nan, 2), (0.1, 1)):
         with pytest.raises(ValueError, match="expected an excess >= 0"):
             certree.certificates.oracle_excess(*wrong)
-    assert certree.certificates.hoelder_rate(1000, 1, 1) == pytest.approx(0.1)
-    for wrong in ((0, 1, 1), (10, 1.5, 1), (10, 1, 0)):
-        with pytest.raises(ValueError, match="expected n > 0, a smoothness"):
-            certree.certificates.hoelder_rate(*wrong)
+    rate = certree.certificates.hoelder_rate
+    assert rate(1000, 1, 1) == pytest.approx((math.log(1000) / 1000) ** (1 / 3))
+    assert rate(1000, 0.5, 3) == pytest.approx((math.log(1000) / 1000) ** (1 / 8))
+    for wrong in ((1, 1, 1), (10, 1.5, 1), (10, 1, 0)):
+        with pytest.raises(ValueError, match="expected n >= 2, a smoothness"):
+            rate(*wrong)

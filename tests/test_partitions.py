@@ -142,7 +142,7 @@ def test_fitting_leaves_partition_and_rule_as_they_are(estimator):
     partition = Dyadic(resolution="paper") if hasattr(estimator, "rule") else Cart(max_features=2)
     rule = {"rule": "square-root"} if isinstance(estimator.get_params().get("price"), float) else {}
     if isinstance(estimator, DecoratedTreeClassifier):
-        rule = {"rule": Polynomial()}
+        rule = {"rule": Polynomial(smoothness=1)}
     before = partition.get_params()
     model = clone(estimator).set_params(partition=partition, max_depth=None, **rule, random_state=0)
     model.fit(X, y)

@@ -546,7 +546,7 @@ def test_settings_that_cannot_be_are_refused_by_rules():
         (SiblingMerge("squared"), "cost must be None or one of error, gini, entropy, got"),
         (SquareRoot("no"), "count_empty must be True or False, got 'no'"),
         (SpatiallyAdaptive(None), "count_empty must be True or False, got None"),
-        (Polynomial(0), "smoothness must be a whole number >= 1, got 0"),
+        (Polynomial(0), r"smoothness must lie in 1 \.\. 50, got 0"),
     ):
         with pytest.raises(ValueError, match=message):
             rule.family(tree, stats)

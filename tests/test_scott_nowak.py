@@ -17,6 +17,7 @@ from certree import (
     KD,
     Cart,
     Dyadic,
+    Grid,
     NodeStats,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
@@ -33,6 +34,7 @@ from certree.tune import LOG_GRID, linear_grid
 from strategies import temperatures, trees_and_stats, trees_and_targets
 from test_prunings import deep_tree_and_stats, is_pruning
 
+UNIT = [[0, 0], [1, 1]]
 prices = st.sampled_from([0.0, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
 any_target = st.one_of(trees_and_stats(max_inner=14, max_chain=2, largest=500), trees_and_targets())
 
@@ -86,7 +88,8 @@ def test_square_root_rule_finds_the_best_of_all_sizes(tree_and_stats, price, cou
 
 def literal_penalties(tree, stats, price, smoothness, log_cells):
     n, p = max(stats.n[0], 1), tree.n_features
-    coefficients = 1 if smoothness is None else math.comb(p + smoothness - 1, smoothness - 1)
+    degree = 0 if smoothness is None else max(k for k in range(50) if k < smoothness)
+    coefficients = math.comb(p + degree, degree)
     cells = log_cells if smoothness is None else (p + smoothness) * log_cells / p
     return (
         [price * math.sqrt(48 * a * coefficients * math.log(2 * n)) for a in stats.n],
@@ -112,7 +115,7 @@ def paid(tree, stats, rule, price, penalties, count_empty, cost=None):
 @given(
     trees_and_stats(max_inner=4, max_chain=2, largest=300),
     prices,
-    st.sampled_from([None, 1, 2]),
+    st.sampled_from([None, 1, 1.5, 2]),
     st.booleans(),
 )
 def test_adaptive_rule_finds_the_best_of_all_prunings_with_all_root_fragments(
@@ -149,7 +152,7 @@ def any_costs(tree, draw):
 @given(
     trees_and_stats(max_inner=4, max_chain=2, largest=300),
     prices,
-    st.sampled_from([1, 2, 3]),
+    st.sampled_from([1, 1.25, 2, 2.5, 3]),
     st.booleans(),
     st.data(),
 )
@@ -515,6 +518,67 @@ def test_an_exponent_that_is_given_stays(estimator, rule):
 
 @both_estimators
 @every_published_rule
+@pytest.mark.parametrize("weighted", [False, True])
+def test_on_a_fixed_cube_all_cells_of_the_paper_s_tree_count(estimator, rule, weighted):
+    sizes = set()
+    for seed, p in ((0, 1), (1, 2)):
+        X, y, weight = a_problem(estimator, 400, p, seed)
+        weight = weight if weighted else np.ones(len(y))
+        halvings = certree.grow.dyadic_resolution(400, p, rule.exponent(p))
+        tree = certree.grow.dyadic_grid(np.zeros(p), np.ones(p), p * halvings)
+        stats = summarised(tree, X, y, weight)
+        for price in (0.002, 0.03, 1.0):
+            partition = Grid([[0] * p, [1] * p], resolution="paper")
+            model = estimator(partition, rule=rule, price=price)
+            model.fit(X, y, sample_weight=weight)
+            if isinstance(rule, SquareRoot):
+                expected = certree.prunings.square_root_penalised(
+                    tree, stats, price, count_empty=True
+                )
+            else:
+                expected = fragment_prunings(
+                    tree,
+                    stats,
+                    smoothness=getattr(rule, "smoothness", None),
+                    log_cells=math.log(2) * p * halvings,
+                    count_empty=True,
+                ).at(price)
+            assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, expected, X))
+            assert model.get_n_leaves() == expected.expected_leaves
+            sizes.add(model.get_n_leaves())
+    assert len(sizes) > 1
+
+
+@every_published_rule
+def test_a_fixed_cube_is_the_box_of_rows_that_span_it(rule):
+    """Its cells without rows are those that the tree of the rows does not store."""
+    X, y, _ = a_problem(PrunedTreeClassifier, 500, 2)
+    X[0], X[1] = 0, 1
+    rule = clone(rule).set_params(count_empty=True)
+    for price in (0.002, 0.01, 0.1):
+        stored, fixed = (
+            PrunedTreeClassifier(partition, rule=rule, price=price).fit(X, y)
+            for partition in (PAPER, Grid(UNIT, resolution="paper"))
+        )
+        assert np.mean(stored.predict(X) != y) == np.mean(fixed.predict(X) != y)
+
+
+def test_real_smoothness_has_the_degree_below_it_and_its_own_resolution():
+    assert Polynomial(1.5).exponent(2) == 1 / 3
+    assert Polynomial(2).exponent(2) == 1 / 4
+    X, y, _ = a_problem(PrunedTreeClassifier, 300, 2)
+    tree = grow_dyadic(X, y)
+    stats = count(tree, X, y, 2)
+    below, at, above = (
+        fragment_prunings(tree, stats, smoothness=gamma, log_cells=2.0) for gamma in (1.5, 2, 2.001)
+    )
+    np.testing.assert_array_equal(below.size_penalty, at.size_penalty)
+    np.testing.assert_allclose(above.size_penalty, at.size_penalty * math.sqrt(6 / 3))
+    np.testing.assert_allclose(below.cell_penalty, at.cell_penalty * math.sqrt(3.5 / 4))
+
+
+@both_estimators
+@every_published_rule
 def test_a_fit_leaves_its_partition_and_its_rule_as_they_are(estimator, rule):
     X, y, _ = a_problem(estimator, 700, 2)
     partition, before = Dyadic(resolution="paper"), rule.get_params()
@@ -543,11 +607,24 @@ def test_the_settings_pass_the_checks_of_scikit_learn(estimator):
             {"rule": "square-root", "partition": PAPER, "max_depth": 3},
             'resolution="paper" takes max_depth=None, got 3',
         ),
-        ({"rule": Polynomial(smoothness=0)}, "smoothness must be a whole number >= 1, got 0"),
-        ({"rule": Polynomial(smoothness=1.5)}, "smoothness must be a whole number >= 1, got 1.5"),
+        ({"rule": Polynomial(smoothness=0)}, r"smoothness must lie in 1 \.\. 50, got 0"),
+        ({"rule": Polynomial(smoothness=0.9)}, r"smoothness must lie in 1 \.\. 50, got 0.9"),
+        ({"rule": Polynomial(smoothness=51)}, r"smoothness must lie in 1 \.\. 50, got 51"),
         (
             {"rule": Polynomial(smoothness=0), "partition": PAPER},
-            "smoothness must be a whole number >= 1, got 0",
+            r"smoothness must lie in 1 \.\. 50, got 0",
+        ),
+        (
+            {"rule": "square-root", "partition": Grid(UNIT, resolution="paper"), "max_depth": 3},
+            'resolution="paper" takes max_depth=None, got 3',
+        ),
+        (
+            {"rule": CostComplexity(), "partition": Grid(UNIT, resolution="paper")},
+            "takes no resolution, got partition",
+        ),
+        (
+            {"rule": "square-root", "partition": Grid(UNIT, exponent=0.5)},
+            "exponent takes a resolution, got exponent=0.5",
         ),
         (
             {"rule": "square-root", "partition": Dyadic(resolution="fine")},
@@ -664,8 +741,11 @@ def test_bad_constants_are_refused(price):
 def test_other_bad_input_is_refused():
     tree = Tree([0], [0.0], [-1], [1], 1)
     stats = NodeStats([[1, 2]], [1])
-    for smoothness in (0, 1.5, "2"):
-        with pytest.raises(ValueError, match="smoothness must be a whole number"):
+    for smoothness in (0, 0.5, 51):
+        with pytest.raises(ValueError, match=r"smoothness must lie in 1 \.\. 50"):
+            certree.prunings.polynomial_penalised(tree, stats, smoothness)
+    for smoothness in ("2", None):
+        with pytest.raises((TypeError, ValueError), match="smoothness must be a number"):
             certree.prunings.polynomial_penalised(tree, stats, smoothness)
     with pytest.raises(ValueError, match="cost must be finite"):
         certree.prunings.polynomial_penalised(tree, stats, 2, cost=[np.nan])

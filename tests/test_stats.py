@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import reference
 from certree import NodeStats, TargetStats, Tree, count, grow_cart, grow_kd, measure
 from certree.certificates import branching_prior, held_out
+from certree.grow import dyadic_grid
 from strategies import rows
 
 
@@ -40,9 +41,21 @@ def test_no_rows_give_class_zero_everywhere():
     assert (stats.label == 0).all()
 
 
+def test_nodes_without_rows_predict_what_their_parents_do_or_the_first_class():
+    tree = dyadic_grid([0.0], [1.0], 2)
+    X, y = [[0.1], [0.2], [0.6]], [1, 1, 2]
+    assert count(tree, X, y, 3).label.tolist() == [1, 1, 2, 1, 1, 2, 2]
+    first = count(tree, X, y, 3, empty="first")
+    assert first.label.tolist() == [1, 1, 2, 1, 0, 2, 0]
+    np.testing.assert_array_equal(first.counts, count(tree, X, y, 3).counts)
+    # Labels that are given stay.
+    assert count(tree, X, y, 3, [2] * 7, empty="first").label.tolist() == [2] * 7
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
+        ({"empty": "last"}, ValueError, 'empty must be "parent" or "first", got .last.'),
         ({"y": [0, 2]}, ValueError, "y must lie in 0 .. 1, got 0 .. 2"),
         ({"y": [-1, 0]}, ValueError, "y must lie in 0 .. 1"),
         ({"y": [0]}, ValueError, r"y must have shape \(2\)"),

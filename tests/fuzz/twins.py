@@ -64,6 +64,17 @@ def _prune(world: World, answer: Any, tree: Tree, cost: Any) -> None:
     _close(float(answer.weight @ cost), float(expected))
 
 
+def _theorem_bound(
+    world: World, answer: Any, tree: Tree, population: Any, n: int, bayes_risk: float, **given: Any
+) -> None:
+    lam, delta = given.get("lambda_error"), given.get("delta", 0.05)
+    if not _few_prunings(tree) or lam is None or delta is None or delta < 1e-100:
+        return
+    known = population.n, population.errors
+    literal = reference.theorem_bound(tree, *known, n, bayes_risk, delta, lam, population.n_classes)
+    _close(answer.excess, min(literal, 1.0))
+
+
 def _dyadic(world: World, answer: Any, X: Any, y: Any = None, **given: Any) -> None:
     if given.keys() <= {"max_depth", "n_jobs"} and X.dtype == np.float64:
         literal = reference.grow_dyadic(X, y, max_depth=given.get("max_depth"))
@@ -108,4 +119,5 @@ TWINS = {
     "grow_cart": _cart,
     "vote": _vote,
     "hold_out": _hold_out,
+    "theorem_bound": _theorem_bound,
 }

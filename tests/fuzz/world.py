@@ -31,11 +31,14 @@ from certree.certificates import (
     branching_prior,
     centred_prior,
     count_prior,
+    fixed_box,
     held_out,
     hold_out,
     labelled_posterior,
+    lowest_fixed_box,
     size_prior,
 )
+from certree.grow import dyadic_grid
 from certree.prunings import cost_complexity_path
 from certree.weights import map_pruning
 
@@ -165,6 +168,12 @@ class World:
         sides = {"grow": order[:half], "weigh": order[half:]}
         return held_out(self.tree, self.X, self.y, self.n_classes, **sides)
 
+    @cached_property
+    def fixed(self) -> Any:
+        box = [[-1.0] * self.p, [1.0] * self.p]
+        tree = dyadic_grid(*box, self.p * self.random.choice([0, 1, 2]))
+        return fixed_box(tree, self.X, self.generator.integers(0, 2, self.n), box)
+
     def temperature(self) -> float:
         return self.random.choice([0.0, 1e-300, 0.1, 1.0, 7.5, 1e3, 1e300])
 
@@ -182,7 +191,10 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "tree": lambda w: w.tree,
     "stats": lambda w: w.stats if w.random.random() < 0.8 else w.target_stats,
     "validation": lambda w: w.stats,
-    "population": lambda w: w.stats,
+    "population": lambda w: NodeStats(
+        w.stats.counts / max(float(w.stats.n[0]), 1e-300), w.stats.label
+    ),
+    "bayes_risk": lambda w: w.random.choice([0.0, 0.0, w.probability()]),
     "grown": lambda w: w.held.grown,
     "weights": lambda w: w.law,
     "law": lambda w: w.law,
@@ -203,6 +215,11 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "pruning": lambda w: w.pruning,
     "ballot": lambda w: w.ballot,
     "held": lambda w: w.held,
+    "fixed": lambda w: w.fixed,
+    "certify_fixed_box.pruning": lambda w: lowest_fixed_box(w.fixed),
+    "fixed_box.tree": lambda w: w.fixed.tree,
+    "fixed_box.box": lambda w: w.fixed.box,
+    "fixed_box.y": lambda w: w.generator.integers(0, 2, w.n),
     "prior": lambda w: w.prior,
     "pac_bayes.loss": lambda w: w.random.choice(["error", "log_loss"]),
     "pac_bayes.prior": lambda w: w.random.choice(["leaves", "branching"]),
@@ -210,7 +227,13 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "kl_divergence.prior": lambda w: w.law,
     "renyi_divergence.prior": lambda w: w.law,
     "log_prior_mass.prior": lambda w: w.law,
-    "oracle_bound.prior": lambda w: w.law,
+    "chernoff_oracle_bound.prior": lambda w: w.law,
+    "excess_bound.prior": lambda w: w.law,
+    "excess_posterior.prior": lambda w: w.law,
+    "gibbs_excess_bound.prior": lambda w: w.law,
+    "penalty": lambda w: w.generator.random(w.tree.n_nodes) / 100,
+    "bayes_errors": lambda w: float(w.random.randrange(w.n + 1)),
+    "empty": lambda w: w.random.choice(["parent", "first"]),
     "election": lambda w: Election(w.held, w.pruning, 0.05, Voting("mean", 0.1)),
     "elect_labelled.election": lambda w: LabelledElection(w.held, 0.05),
     "label": lambda w: w.generator.integers(0, w.n_classes, w.tree.n_nodes),
@@ -265,7 +288,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "dimension": lambda w: float(w.p),
     "n_features": lambda w: w.p,
     "depth": lambda w: w.random.randrange(6),
-    "smoothness": lambda w: w.random.choice([1, 2, 3]),
+    "smoothness": lambda w: w.random.choice([1, 1.5, 2, 3]),
     "min_samples_split": lambda w: w.random.choice([2, 3.5, 10]),
     "max_depth": lambda w: w.random.choice([None, 0, 1, 5]),
     "n_jobs": lambda w: w.random.choice([None, 1, 2]),
@@ -284,7 +307,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     **dict.fromkeys(
         (
             *("delta", "share", "stop_probability", "stop_below", "trust", "doubt", "confidence"),
-            *("grow_size", "bayes_risk"),
+            "grow_size",
         ),
         World.probability,
     ),

@@ -244,6 +244,18 @@ def by_samples(name):
     return outcome
 
 
+def fixed_box(draw):
+    """The pruning with the lowest bound, of so many rows that it says something."""
+    n = 2**18
+    X, y = draw.world.draw(np.random.default_rng(draw.seed), n)
+    box = [[-0.5, -0.5], [SIDE - 0.5, SIDE - 0.5]]
+    fixed = certree.certificates.fixed_box(certree.grow.dyadic_grid(*box, 8), X, y, box)
+    pruning = certree.certificates.lowest_fixed_box(fixed, DELTA)
+    label = certree.vote(fixed.tree, fixed.stats, pruning).label
+    certificate = certree.certificates.certify_fixed_box(fixed, pruning, DELTA)
+    return certificate.bound, draw.world.risk_of_labels(fixed.tree, label)
+
+
 def of_parts(family):
     """Bound and true risk of the part whose promise is nearest to being false."""
 
@@ -309,6 +321,7 @@ class Points:
 
 
 CERTIFY = {
+    "fixed_box": fixed_box,
     "hold_out": of_one_pruning(
         lambda held, risk: certree.certificates.hold_out(round(risk * held.n), held.n, DELTA)
     ),
@@ -364,8 +377,8 @@ def test_every_method_is_simulated():
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("name", METHODS)
 def test_bounds_hold(name, n_classes):
-    if name == "vote_disagreement" and n_classes > 2:
-        pytest.skip("for two classes only, which test_certificate.py checks")
+    if name in ("vote_disagreement", "fixed_box") and n_classes > 2:
+        pytest.skip("for two classes only, which test_certificate.py and test_fixed_box.py check")
     bound, risk = simulate(name, World(n_classes))
     expect_valid(bound, risk, WORTH[name])
 
@@ -529,7 +542,7 @@ def test_oracle_bounds_hold(n_classes):
             held.grown.label,
         )
         prior = certree.certificates.branching_prior(held.tree, n_classes).laws[0]
-        promise = certree.certificates.oracle_bound(
+        promise = certree.certificates.chernoff_oracle_bound(
             held.tree, population, prior, held.n, world.noise, DELTA
         )
         law = certree.certificates.gibbs_posterior(
@@ -539,9 +552,9 @@ def test_oracle_bounds_hold(n_classes):
         excess = world.risk_of_labels(held.tree, ballot.label) - world.noise
         gibbs = world.gibbs_risk(held.tree, ballot)
         assert promise.risk == pytest.approx(promise.pruning.weight @ population.errors, rel=1e-12)
-        outcomes.append((promise.excess, excess, promise.gibbs_risk, gibbs))
+        outcomes.append((promise.excess, excess, promise.gibbs_excess, gibbs - world.noise))
     excess_bound, excess, gibbs_bound, gibbs = np.array(outcomes).T
-    expect_valid(gibbs_bound, gibbs, worth=0.5)
+    expect_valid(gibbs_bound, gibbs, worth=0.4)
     expect_valid(excess_bound, excess, worth=np.inf)
 
 

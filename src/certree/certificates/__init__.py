@@ -9,6 +9,9 @@ among the prunings of a tree and certify the choice, four steps:
 4. certify: `occam_vote` the labels of the vote, `certify_law` the law and its majority vote,
    `occam_pruning` one pruning. All laws, votes and prunings are covered at once.
 
+In a box that is known without the rows two classes need none of this: `fixed_box` counts all of them,
+and `certify_fixed_box` certifies what they choose.
+
 `elect` does steps 2 to 4 for many laws and says which predictor to deploy. `METHODS` lists what may be
 certified, what it needs and where it is proved; the formulas are in `bounds`. `promises` speaks of
 classes and groups as well as of all rows.
@@ -24,7 +27,20 @@ from certree.certificates.election import (
     elect_labelled,
 )
 from certree.certificates.ensemble import certify_ensemble
+from certree.certificates.excess import (
+    OracleBound,
+    excess_bound,
+    excess_posterior,
+    gibbs_excess_bound,
+    oracle_excess,
+)
 from certree.certificates.family import Family
+from certree.certificates.fixed_box import (
+    FixedBox,
+    certify_fixed_box,
+    fixed_box,
+    lowest_fixed_box,
+)
 from certree.certificates.hold_out import certify, hold_out, hold_out_best, hold_out_mean
 from certree.certificates.labelled_prunings import LabelledWeights, labelled_posterior
 from certree.certificates.majority import certify_law
@@ -64,21 +80,29 @@ from certree.certificates.priors import (
 from certree.certificates.promises import Promises, promises
 from certree.certificates.selective import Selective, selective_certificates
 from certree.certificates.shift import Shift
-from certree.certificates.theory import OracleBound, hoelder_rate, oracle_bound, oracle_excess
+from certree.certificates.theory import (
+    chernoff_oracle_bound,
+    deviation_limit,
+    deviation_penalty,
+    hoelder_rate,
+    theorem_bound,
+)
 from certree.certificates.weighing import HeldOut, held_out
 
 # fmt: off
 __all__ = [
-    "METHODS", "Certificate", "Deployed", "Drawn", "Election", "Family", "HeldOut",
-    "LabelledElection", "LabelledWeights", "Method", "Monitor", "OracleBound", "Parts",
-    "Prior", "Promises", "Proposal", "Selective", "Shift", "allow_abstention",
-    "branching_prior", "centred_prior", "certify", "certify_ensemble", "certify_law",
-    "count_prior", "disagreement", "doubted_prior", "elect", "elect_labelled",
-    "gibbs_posterior", "held_out", "hoelder_rate", "hold_out", "hold_out_best",
-    "hold_out_mean", "kl_divergence", "labelled_posterior", "leaf_mean", "leaf_variance",
-    "log_prior_mass", "margin_moments", "mix_priors", "occam_answers", "occam_mean",
-    "occam_pruning", "occam_vote", "one_wrong", "oracle_bound", "oracle_excess", "promises",
-    "propose", "renyi_divergence", "selective_certificates", "single_draw", "size_prior",
-    "tightest", "trust_labels", "tuple_risk", "wrong_mass", "wrong_range",
+    "METHODS", "Certificate", "Deployed", "Drawn", "Election", "Family", "FixedBox",
+    "HeldOut", "LabelledElection", "LabelledWeights", "Method", "Monitor", "OracleBound",
+    "Parts", "Prior", "Promises", "Proposal", "Selective", "Shift", "allow_abstention",
+    "branching_prior", "centred_prior", "certify", "certify_ensemble", "certify_fixed_box",
+    "certify_law", "chernoff_oracle_bound", "count_prior", "deviation_limit",
+    "deviation_penalty", "disagreement", "doubted_prior", "elect", "elect_labelled",
+    "excess_bound", "excess_posterior", "fixed_box", "gibbs_excess_bound", "gibbs_posterior",
+    "held_out", "hoelder_rate", "hold_out", "hold_out_best", "hold_out_mean", "kl_divergence",
+    "labelled_posterior", "leaf_mean", "leaf_variance", "log_prior_mass", "lowest_fixed_box",
+    "margin_moments", "mix_priors", "occam_answers", "occam_mean", "occam_pruning",
+    "occam_vote", "one_wrong", "oracle_bound", "oracle_excess", "promises", "propose",
+    "renyi_divergence", "selective_certificates", "single_draw", "size_prior",
+    "theorem_bound", "tightest", "trust_labels", "tuple_risk", "wrong_mass", "wrong_range",
 ]
 # fmt: on

@@ -337,6 +337,43 @@ def pac_bayes_lambda(risk: float, n: float, complexity: float, log_delta: float)
     return min((risk + nats / (lam * n)) / (1 - lam / 2), 1.0)
 
 
+def pac_bayes_at(risk: float, n: float, complexity: float, log_delta: float, lam: float) -> float:
+    """Bound on the risk of a law at one parameter, for all laws and all parameters at once.
+
+    Excess losses may take the place of the risk, with what they are known to lie too low by. Not cut
+    at 1.
+
+    Parameters
+    ----------
+    risk : float
+        Observed risk of the law, of losses between 0 and 1.
+    n : float
+        Rows, >= 8.
+    complexity, log_delta : float
+        As above.
+    lam : float
+        The parameter, between 0 and 2.
+
+    References
+    ----------
+    Thiemann, Igel, Wintenberger and Seldin, "A strongly quasiconvex PAC-Bayesian bound", ALT 2017, as
+    in Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Proposition 1.
+    """
+    _expect_log_delta(log_delta)
+    if not n >= 8:
+        raise ValueError(f"n must be at least 8, got {n!r}")
+    lam = expect_temperature(lam)
+    nats = complexity + math.log(2) + math.log(n) / 2 - log_delta
+    return (risk + nats / (lam * n)) / (1 - lam / 2)
+
+
+def expect_temperature(lam: float) -> float:
+    """Check the parameter of these bounds, and return it."""
+    if not 0 < lam < 2:
+        raise ValueError(f"lambda_error must lie between 0 and 2, got {lam!r}")
+    return float(lam)
+
+
 def first_order(risk: float, n: float, complexity: float, log_delta: float) -> float:
     """Bound on the risk of a majority vote: twice that of the law.
 
@@ -514,6 +551,47 @@ def single_draw(risk: float, n: float, log_ratio: float, log_delta: float) -> fl
     return pac_bayes_kl(risk, n, log_ratio, log_delta)
 
 
+def root_fragment(
+    risk: float,
+    sizes: float,
+    roots: float,
+    leaves: float,
+    n: float,
+    complexity: float,
+    log_delta: float,
+) -> float:
+    """Bound on the error of a pruning by the rows that have chosen it, from one of its root fragments.
+
+    Parameters
+    ----------
+    risk : float
+        Observed error of the pruning, whose leaves the same rows have labelled.
+    sizes : float
+        Sum, over the leaves of the fragment, of the root of its share of the rows times the number of
+        the pruning's leaves in it.
+    roots : float
+        The same of the share of the rows alone.
+    leaves : float
+        Leaves of the fragment.
+    n : float
+        Rows.
+    complexity : float
+        Log of the number of the smallest cells (nats).
+    log_delta : float
+        As above.
+
+    References
+    ----------
+    Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
+    2003, Lemma 1, with its last term for each leaf of the fragment.
+    """
+    _expect_log_delta(log_delta)
+    nats = complexity + math.log(3) - log_delta
+    of_size = math.sqrt(48 * math.log(2 * n) / n) * sizes
+    of_cells = math.sqrt(24 * nats / n) * roots + 2 * leaves * nats / n
+    return min(risk + of_size + of_cells, 1.0)
+
+
 def empirical_bernstein(
     mean: float, variance: float, n: float, width: float, log_delta: float
 ) -> float:
@@ -594,5 +672,6 @@ INEQUALITIES: dict[str, Inequality] = {
         tuples, lambda share, n_draws, n_wrong, _: share / at_least_wrong(0.5, n_draws, n_wrong)
     ),
     "c_bound": Inequality(c_bound, chebyshev_cantelli),
+    "root_fragment": Inequality(root_fragment, lambda risk, *_: risk),
     "disagreement": Inequality(disagreement, lambda risk, differing, _: 4 * risk - 2 * differing),
 }

@@ -183,6 +183,14 @@ METHODS: dict[str, Method] = {
         "Rivasplata, Kuzborskij, Szepesvari and Shawe-Taylor, NeurIPS 2020",
         "weighing rows and of the tree",
     ),
+    "fixed_box": Method(
+        "root_fragment",
+        _TREE,
+        "the box and the number of its cells were fixed without any row; there are two classes",
+        "Scott and Nowak, NIPS 2003, Lemma 1",
+        "rows that label, prune and certify",
+        whole_errors=True,
+    ),
     "gibbs_kl": Method("pac_bayes_kl", DRAWS, _BEFORE, "Maurer, arXiv:cs/0411099, 2004"),
     "gibbs_lambda": Method(
         "pac_bayes_lambda", DRAWS, _BEFORE, "Thiemann, Igel, Wintenberger and Seldin, ALT 2017"
@@ -514,6 +522,17 @@ def inequality_of(method: str) -> Inequality:
     return INEQUALITIES[METHODS[method].inequality]
 
 
+def log_chance(delta: float, share: float = 1.0) -> float:
+    """Check the probability with which a promise may fail and its share; returns the log of both."""
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
+    if not 0 < share <= 1:
+        raise ValueError(f"share must lie in (0, 1], got {share!r}")
+    if not delta * share > 0:
+        raise ValueError(f"delta and share are too small, got {delta!r} and {share!r}")
+    return math.log(delta * share)
+
+
 def certificate_of(
     method: str,
     observed: tuple[float, ...],
@@ -533,12 +552,7 @@ def certificate_of(
     ValueError
         If `delta` or `share` is out of range, or the rows come in groups and must not.
     """
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
-    if not 0 < share <= 1:
-        raise ValueError(f"share must lie in (0, 1], got {share!r}")
-    if not delta * share > 0:
-        raise ValueError(f"delta and share are too small, got {delta!r} and {share!r}")
+    log_delta = log_chance(delta, share)
     inequality = inequality_of(method)
     if not _fewest(method) <= n <= _MOST_ROWS:
         raise ValueError(f"n must lie in {_fewest(method)} .. {_MOST_ROWS}, got {n!r}")
@@ -548,7 +562,7 @@ def certificate_of(
             f"{method} counts whole errors of independent rows, but these come in groups; "
             f"expected one of {usable}"
         )
-    bound = inequality.bound(*observed, int(n), complexity, math.log(delta * share))
+    bound = inequality.bound(*observed, int(n), complexity, log_delta)
     entries = (delta, share, n, risk, observed, complexity, grouped)
     return Certificate(method, moved(bound, shift), *entries, part=part, shift=shift)
 

@@ -1,84 +1,164 @@
-"""What theory promises of a vote where the truth is known: rates to learn and to test by.
+"""What theory promises of a vote over the prunings of a tree where the truth is known.
 
-None of this is a certificate: the promises speak of true risks, which are known on simulated problems
-only.
+Rates to learn and to test by, and no certificates: they speak of true risks.
 """
 
 import math
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from certree.arrays import LARGEST
+from certree.arrays import Float64
 from certree.certificates import bounds
+from certree.certificates.certificate import log_chance
 from certree.certificates.divergence import kl_divergence
-from certree.certificates.priors import gibbs_family
+from certree.certificates.excess import (
+    OracleBound,
+    best_excess,
+    best_temperature,
+    excess_of,
+    expect_problem,
+    least_costly,
+    oracle_excess,
+)
+from certree.certificates.priors import size_prior
 from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import Tree
-from certree.weights.node_weights import NodeWeights, map_pruning
-
-# Temperatures of which an oracle bound takes the best: 2 to minus so much.
-_TEMPERATURES = 2.0 ** -np.arange(0.25, 14, 0.25)
+from certree.weights.node_weights import NodeWeights
 
 
 @checked
-def oracle_excess(gibbs_excess: float, n_classes: int) -> float:
-    """Bound on the excess risk of a majority vote over the Bayes risk, by that of its draws.
+def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Float64:
+    """By how much errors in a leaf may be too few, if those of a cell deviate as they do by chance.
 
     Parameters
     ----------
-    gibbs_excess : float
-        Risk of a drawn hypothesis less the Bayes risk, >= 0.
-    n_classes : int
-        Number of classes, K.
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Counts of n rows.
+    delta : float
+        Probability with which some cell of the tree may deviate more, between 0 and 1.
 
     Returns
     -------
-    float
-        K times as much.
+    ndarray of float64, shape (m,)
+        ``sqrt(2 (share of the rows) log(|T0| / delta) / n)``, where |T0| is the number of cells.
+
+    Raises
+    ------
+    ValueError
+        If delta is out of range, or there are no rows.
 
     References
     ----------
-    Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Proposition 2.
+    Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, equation (3) and Lemma 5.
     """
-    if not gibbs_excess >= 0 or n_classes < 2:
-        raise ValueError(
-            f"expected an excess >= 0 of 2 or more classes, got {gibbs_excess!r}, {n_classes!r}"
-        )
-    return int(n_classes) * float(gibbs_excess)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OracleBound:
-    """How near a vote comes to the Bayes risk, and the pruning that says so.
-
-    Parameters
-    ----------
-    excess : float
-        The risk of the majority vote is at most so far above the Bayes risk.
-    gibbs_risk : float
-        The risk of a drawn pruning is at most this.
-    lambda_error : float
-        Temperature of the law (nats per error).
-    pruning : NodeWeights
-        The pruning that pays least for its risk and its size together.
-    risk : float
-        Its true risk.
-    complexity : float
-        Minus the log of its prior probability (nats).
-    """
-
-    excess: float
-    gibbs_risk: float
-    lambda_error: float
-    pruning: NodeWeights
-    risk: float
-    complexity: float
+    inside = stats.of(tree).n
+    if not inside[0] > 0:
+        raise ValueError("stats must count at least one row")
+    penalty: Float64 = np.sqrt(2 * inside * _log_cells(tree, delta)) / inside[0]
+    return penalty
 
 
 @checked
-def oracle_bound(
+def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.05) -> Float64:
+    """Bound what `deviation_penalty` will be, by the probabilities of the cells.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree, of depth D0.
+    population : NodeStats
+        Probability of each class in each node; see `excess_bound`.
+    n : int
+        Rows to come.
+    delta : float
+        Probability with which the penalty of some cell may be higher, between 0 and 1.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        ``sqrt(8 max(probability, ((2 + log p) D0 + log(1 / delta)) / n) log(|T0| / delta) / n)``.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or the probabilities do not sum to 1.
+
+    References
+    ----------
+    Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, equation (4) and Lemma 6.
+    """
+    rows = expect_problem(tree, population, n, 0.0, 1)
+    nats = _log_cells(tree, delta)
+    least = ((2 + math.log(tree.n_features)) * tree.depth - math.log(delta)) / rows
+    limit: Float64 = np.sqrt(8 * np.maximum(population.n, least) * nats / rows)
+    return limit
+
+
+def _log_cells(tree: Tree, delta: float) -> float:
+    """Log of the number of cells over delta."""
+    return math.log(tree.n_cells) - log_chance(delta)
+
+
+@checked
+def theorem_bound(
+    tree: Tree,
+    population: NodeStats,
+    n: int,
+    bayes_risk: float,
+    delta: float | None = 0.05,
+    lambda_error: float | None = None,
+) -> OracleBound:
+    """Bound the excess risk of the paper's vote by the best pruning's excess and leaves: Theorem 1.
+
+    The vote is the majority vote of ``theorem_posterior(tree, stats, lambda_error, delta)``, where
+    stats counts n independent rows that neither the tree nor its labels have seen. With probability
+    at least ``1 - 4 delta`` over them, for all temperatures at once, its excess is at most
+    ``K / (1 - lambda / 2)`` times ::
+
+        min over prunings T of  R(T) - Bayes risk + sum of `deviation_limit` over the leaves of T
+            + 3 D0 |T| / (lambda n) + log(2 sqrt(n) / delta) / (lambda n) + sqrt(2 log(1 / delta) / n)
+
+    It is `excess_bound` with the paper's prior and penalties. The excess stands inside the minimum,
+    so that at any temperature the bound falls to 0 where prunings come close to the Bayes risk.
+
+    Parameters
+    ----------
+    tree, population, n, bayes_risk, delta, lambda_error
+        See `excess_bound`.
+
+    Returns
+    -------
+    OracleBound
+        Its complexity is 3 D0 times the leaves, where D0 is the depth of the tree.
+
+    Raises
+    ------
+    ValueError
+        As in `excess_bound`.
+
+    References
+    ----------
+    Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Theorem 1; for the mean equation (14).
+    """
+    rows = expect_problem(tree, population, n, bayes_risk, 8)
+    leaf_cost = 3.0 * tree.depth
+    prior = size_prior(tree, population.n_classes, leaf_cost).laws[0]
+    penalty = deviation_limit(tree, population, n, 1 / rows if delta is None else delta)
+
+    def complexity(pruning: NodeWeights) -> float:
+        # Not all of the prior's mass is spent: it is a little more than this says.
+        return leaf_cost * pruning.expected_leaves
+
+    return best_excess(
+        tree, population, prior, penalty, complexity, n, bayes_risk, delta, lambda_error
+    )
+
+
+@checked
+def chernoff_oracle_bound(
     tree: Tree,
     population: NodeStats,
     prior: NodeWeights,
@@ -87,7 +167,11 @@ def oracle_bound(
     delta: float = 0.05,
     lambda_error: float | None = None,
 ) -> OracleBound:
-    """Bound the excess risk of the vote by the best pruning's risk and size.
+    """Bound the excess risk of a Gibbs posterior's vote by the best pruning's risk and size.
+
+    This is certree's own derivation, by Chernoff's inequality, and not the paper's theorem: the law
+    pays no penalty, any prior will do, and the best pruning's *risk* stands inside, times a little
+    more than 1. So the temperature must fall as rows come in for the bound to fall to 0.
 
     The vote is the majority vote of ``gibbs_posterior(tree, stats, prior, lambda_error)``, where stats
     counts n independent rows that neither the tree, nor its labels, nor the prior have seen. With
@@ -101,23 +185,13 @@ def oracle_bound(
 
     Parameters
     ----------
-    tree : Tree
-        The tree.
-    population : NodeStats
-        Probability of each class in each node, as `count` gives it for all points with their
-        probabilities as weights, and the labels that the nodes vote for.
+    tree, population, n, bayes_risk, lambda_error
+        See `excess_bound`; n may be any number from 1 on.
     prior : NodeWeights
         The prior over prunings; ``size_prior(tree, K, 3 * tree.depth).laws[0]`` is the paper's,
         ``branching_prior(tree, K).laws[0]`` is free of the depth.
-    n : int
-        Weighing rows.
-    bayes_risk : float
-        Risk of the best classifier there is.
     delta : float
         Probability with which the promise may fail.
-    lambda_error : float or None
-        Temperature of the law, between 0 and 2; None: the one with the lowest bound, which the rows
-        have no part in.
 
     Returns
     -------
@@ -126,56 +200,42 @@ def oracle_bound(
     Raises
     ------
     ValueError
-        If a number is out of range, or the probabilities do not sum to 1.
+        As in `excess_bound`.
 
     References
     ----------
-    The form is that of Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Theorem 1; the page on
-    certificates derives these constants. Their law also pays for labels that the weighing rows have
-    chosen, see `theorem_posterior`; here others have.
+    The page on certificates has the derivation. Its parts: Thiemann, Igel, Wintenberger and Seldin,
+    "A strongly quasiconvex PAC-Bayesian bound", ALT 2017; Chernoff's inequality for every pruning;
+    `oracle_excess`.
     """
-    total = float(population.of(tree).n[0])
-    if abs(total - 1) > 1e-9:
-        raise ValueError(f"population must hold probabilities that sum to 1, got {total:g}")
-    if not 1 <= n <= LARGEST or not 0 <= bayes_risk <= 1 or not 0 < delta < 1:
-        raise ValueError(
-            f"expected n in 1 .. {LARGEST:g}, a risk in 0 .. 1 and delta between 0 and 1, got {n!r}, "
-            f"{bayes_risk!r}, {delta!r}"
-        )
-    if lambda_error is not None and not 0 < lambda_error < 2:
-        raise ValueError(f"lambda_error must lie between 0 and 2, got {lambda_error!r}")
-    rows = float(n)  # whole numbers of NumPy overflow
-    family = gibbs_family(tree, population, prior)
-    chance = 2 * math.log(2 / delta) + bounds.log_xi(rows)
+    rows = expect_problem(tree, population, n, bayes_risk, 1)
+    chance = 2 * (math.log(2) - log_chance(delta)) + bounds.log_xi(rows)
 
     def at(lam: float) -> OracleBound:
         slope = math.expm1(lam) / lam
-        # The likeliest pruning of exp(-slope lam n / 2 risk) times the prior is the one sought; those
-        # that stop in different cells of a chain are one here.
-        law = family.at(slope * lam * rows / 2, 0.0)
-        pruning = map_pruning(tree, replace(law, chain_mode=np.zeros(tree.n_nodes)))
+        pruning = least_costly(tree, population.errors, prior, slope * lam * rows / 2)
         risk = float(pruning.weight @ population.errors)
-        complexity = kl_divergence(tree, pruning, prior)
-        gibbs = (slope * risk + (2 * complexity + chance) / (lam * rows)) / (1 - lam / 2)
-        gibbs = min(gibbs, 1.0)
-        excess = oracle_excess(max(gibbs - bayes_risk, 0.0), population.n_classes)
-        return OracleBound(min(excess, 1.0), gibbs, lam, pruning, risk, complexity)
+        excess_of(risk, bayes_risk)
+        nats = kl_divergence(tree, pruning, prior)
+        gibbs = min((slope * risk + (2 * nats + chance) / (lam * rows)) / (1 - lam / 2), 1.0)
+        vote = oracle_excess(gibbs - bayes_risk, population.n_classes)
+        return OracleBound(min(vote, 1.0), gibbs - bayes_risk, lam, pruning, risk, 0.0, nats)
 
-    tried = _TEMPERATURES.tolist() if lambda_error is None else [lambda_error]
-    return min(map(at, tried), key=lambda bound: bound.gibbs_risk)
+    return best_temperature(at, lambda_error)
 
 
 @checked
 def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
-    """Excess risk, but for constants and logarithms, where class probabilities are Hoelder smooth.
+    """Excess risk, but for constants, where class probabilities are Hoelder smooth.
 
-    The oracle bound of a tree of small cells falls like this: cells of side h cost ``h^smoothness``
-    and, as there are ``h^-dimension`` of them, ``sqrt(h^-dimension / n)``.
+    The mean excess of the vote of a cyclic dyadic tree falls like this, if its cells are labelled by
+    rows of their own, those without rows by the first class: cells of side h cost ``h^smoothness``
+    and, as there are ``h^-dimension`` of them, ``sqrt(h^-dimension log(n) / n)``.
 
     Parameters
     ----------
     n : float
-        Rows, > 0.
+        Rows, >= 2.
     smoothness : float
         Hoelder exponent of the probabilities of the classes, in (0, 1].
     dimension : float
@@ -184,16 +244,18 @@ def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
     Returns
     -------
     float
-        ``n^(-smoothness / (2 smoothness + dimension))``.
+        ``(log(n) / n)^(smoothness / (2 smoothness + dimension))``.
 
     References
     ----------
-    Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Corollary 1. Audibert and Tsybakov, "Fast
-    learning rates for plug-in classifiers", Annals of Statistics 2007, for the rate as such.
+    Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Corollary 1. Without the logarithm it is that of
+    the best pruning; Audibert and Tsybakov, "Fast learning rates for plug-in classifiers", Annals of
+    Statistics 2007, for the rate as such.
     """
-    if not n > 0 or not 0 < smoothness <= 1 or not dimension > 0:
+    if not n >= 2 or not 0 < smoothness <= 1 or not dimension > 0:
         raise ValueError(
-            "expected n > 0, a smoothness in (0, 1] and a dimension > 0, got "
+            "expected n >= 2, a smoothness in (0, 1] and a dimension > 0, got "
             f"{n!r}, {smoothness!r}, {dimension!r}"
         )
-    return float(n) ** (-float(smoothness) / (2 * float(smoothness) + float(dimension)))
+    power = float(smoothness) / (2 * float(smoothness) + float(dimension))
+    return (math.log(n) / float(n)) ** power

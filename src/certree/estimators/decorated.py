@@ -2,9 +2,9 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -23,7 +23,8 @@ from certree.arrays import Float64, Int32
 from certree.estimators.compact import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.fitted import reads_state
-from certree.grow.growing import MaxDepth
+from certree.grow.dyadic import resolution_of
+from certree.grow.growing import GrowingRows, MaxDepth
 from certree.grow.partition import Partition, partition_of
 from certree.prunings.paths import losses_as_leaf
 from certree.prunings.penalties import prune
@@ -41,6 +42,7 @@ from certree.weights.node_weights import NodeWeights
 _SMOOTHING = 1.0
 # Of a partition that is given by its name.
 _MIN_SAMPLES_SPLIT = 51
+_DEPTH = 7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +122,7 @@ class DecoratedTree(TreeVoteEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteEstimator._parameter_constraints,
         "leaf_estimator": [HasMethods(["fit", "predict"]), None],
+        "max_depth": [*TreeVoteEstimator._parameter_constraints["max_depth"], StrOptions({"auto"})],
         "min_model_rows": [Interval(Integral, 2, 2**31 - 1, closed="both")],
         "scale": ["boolean"],
     }
@@ -129,6 +132,13 @@ class DecoratedTree(TreeVoteEstimator):
     def _partition_of(self, value: Any) -> Partition:
         # A few large cells are all that is needed.
         return partition_of(value, min_samples_split=_MIN_SAMPLES_SPLIT)
+
+    def _growing(self, training: Training, random_state: np.random.RandomState) -> GrowingRows:
+        rows = super()._growing(training, random_state)
+        if self.max_depth != "auto":
+            return rows
+        has_depth = resolution_of(self._partition()) is not None
+        return replace(rows, max_depth=None if has_depth else _DEPTH)
 
     @abstractmethod
     def _default_leaf(self) -> Any:
@@ -314,8 +324,9 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     Parameters
     ----------
     leaf_estimator : classifier or None, default=None
-        What is fitted in the leaves, such as ``SVC(kernel="poly", degree=2)`` or a naive Bayes; None:
-        logistic regression. Without ``predict_proba`` its predictions have the probability 1.
+        What is fitted in the leaves, such as ``SVC(kernel="poly", degree=2, coef0=1)`` or a naive
+        Bayes; None: logistic regression. Without ``predict_proba`` its predictions have the
+        probability 1.
     partition : {"kd", "cart", "dyadic"}, partition or scikit-learn decision tree, default="kd"
         How the tree is grown; see `PACBayesTreeClassifier`. Greedy cuts look for cells that need no
         model, so that medians leave better ones to the models. A name means that no cell of fewer
@@ -327,10 +338,11 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     rule : {"cross-validated", "polynomial"} or Polynomial, default="cross-validated"
         How the tree is pruned. "cross-validated": to the smallest loss of its leaves on rows that
         were left out of their fits. "polynomial": by the errors of the leaves on all their rows and
-        the penalty of `polynomial_penalised`, of polynomials of degree ``smoothness - 1`` in the
-        leaves, whatever model is in them: ``make_pipeline(PolynomialFeatures(r),
-        LogisticRegression())`` and ``SVC(kernel="poly", degree=r)`` have degree r, the default 1;
-        ``Polynomial(smoothness=3)`` is for degree 2.
+        the penalty of `polynomial_penalised`, of polynomials of the largest degree r below the
+        smoothness in the leaves, whatever model is in them: ``make_pipeline(PolynomialFeatures(r),
+        LogisticRegression())`` and ``SVC(kernel="poly", degree=r, coef0=1)`` have degree r, the default
+        1; ``Polynomial(smoothness=3)`` is for degree 2. With ``Dyadic(resolution="paper")`` or
+        ``Grid(box, resolution="paper")`` the tree is that of the rule's theorem.
     price : float or None, default=None
         For "polynomial": factor of the penalty, 1 as published; None: chosen by cross-validation.
     scoring : {"error", "log_loss"}, default="error"
@@ -338,9 +350,9 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     cv : int, splitter, iterable or None, default=3
         Folds on which the models of all nodes are judged; see `PACBayesTreeClassifier`. A given
         price needs none.
-    max_depth : int, "log" or None, default=7
-        Depth at which cells are leaves. Every node costs `cv` fits, by "polynomial" one more, or
-        one alone if the price is given.
+    max_depth : int, "log", None or "auto", default="auto"
+        Depth at which cells are leaves; "auto" is 7, or what the resolution of the partition says.
+        Every node costs `cv` fits, by "polynomial" one more, or one alone if the price is given.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
         them as numbers in the order of their names.
@@ -396,7 +408,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         price: float | None = None,
         scoring: Any = "error",
         cv: Any = 3,
-        max_depth: MaxDepth = 7,
+        max_depth: MaxDepth | Literal["auto"] = "auto",
         categorical_features: Any = "from_dtype",
         class_weight: Any = None,
         random_state: Any = None,
@@ -420,9 +432,11 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         rule = self._rule_of(self.rule)
         if rule is None and self.price is not None:
             raise ValueError(f"rule={self.rule!r} takes no price, got price={self.price!r}")
-        if rule is not None and rule.smoothness < 2:
-            raise ValueError(f"smoothness must be at least 2 here, got {rule.smoothness!r}")
         super()._fit(training)
+
+    def _partition(self) -> Partition:
+        partition, rule = super()._partition(), self._rule_of(self.rule)
+        return partition if rule is None else rule.matched(partition, self.n_features_in_)[1]
 
     def _pruned(
         self, grown: _Grown, random_state: np.random.RandomState
@@ -460,8 +474,10 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             if errors < cost[v]:
                 cost[v], loss[v], models[v] = errors, left_out, model
         rule = self._rule_of(self.rule) or Polynomial()
-        prunings = rule.family(grown.tree, sides.stats, cost=cost)
-        return prunings, loss, models
+        family, _ = rule.matched(super()._partition(), self.n_features_in_)
+        weight = grown.rows.weight
+        n = float(len(grown.rows.y) if weight is None else weight.sum())
+        return family(grown.tree, sides.stats, cost=cost, grown_by=n), loss, models
 
     def _on_both_sides(self, grown: _Grown, node: _Node, whole: Fold) -> tuple[Any, float, float]:
         """A node's model, its errors on the rows it is fitted to, and its loss on those left out."""
@@ -556,8 +572,9 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         Whether the features are standardised in each leaf.
     cv : int, splitter, iterable or None, default=3
         Folds on which the models of all nodes are judged, by squared error.
-    max_depth : int, "log" or None, default=7
-        Depth at which cells are leaves. Every node costs `cv` fits.
+    max_depth : int, "log", None or "auto", default="auto"
+        Depth at which cells are leaves; "auto" is 7, or what the resolution of the partition says.
+        Every node costs `cv` fits.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
         them as numbers in the order of their names.
@@ -594,7 +611,7 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         min_model_rows: int = 50,
         scale: bool = True,
         cv: Any = 3,
-        max_depth: MaxDepth = 7,
+        max_depth: MaxDepth | Literal["auto"] = "auto",
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
         n_jobs: int | None = None,

@@ -3,17 +3,25 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
+from certree.arrays import array_of
+from certree.certificates.certificate import Certificate
+from certree.certificates.fixed_box import certify_fixed_box, counted_in_box, pruning_like
 from certree.estimators.compact import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
-from certree.grow.growing import MaxDepth
+from certree.fitted import reads_state
+from certree.grow.grid import Grid
+from certree.grow.growing import GrowingRows, MaxDepth
 from certree.grow.partition import Partition
 from certree.prunings.rule import PruningRule
 from certree.prunings.shorthand import RULES, rule_of
-from certree.rows.training import Training
+from certree.rows.training import Training, new_rows
 from certree.signatures import NONNEGATIVE
-from certree.tree import Tree
+from certree.tree import Tree, threads
 from certree.tune import Candidate, Mixture
 from certree.votes import Voting
 from certree.weights.family import Scoring
@@ -55,6 +63,8 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         How the tree is grown; see `PACBayesTreeClassifier`. With ``Dyadic(resolution="paper")`` the
         tree is that of the theorem of the rule, if it has one ("square-root", "spatially-adaptive",
         "polynomial"): in cross-validation a fold has the tree for its own rows, counted by weight.
+        ``Grid(box, resolution="paper")`` is the same on a box that is known without the rows; see
+        `certify_fit`.
     rule : str or rule, default="cost-complexity"
         What a pruning pays besides its errors. "cost-complexity": a price per leaf, "depth": more
         for deep leaves; see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves
@@ -149,6 +159,62 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         verbose: int = 0,
     ) -> None:
         self._store(locals())
+
+    @reads_state
+    def certify_fit(self, X: ArrayLike, y: ArrayLike, delta: float = 0.05) -> Certificate:
+        """Certify the pruning by the rows of the fit, in a box that was fixed without them.
+
+        With ``Grid(box, resolution="paper")`` no row has a part in the tree, so that those which label
+        and prune it may certify it, too. The bound covers all prunings at once, whatever the rule and
+        its price; see `certify_fixed_box`. It is loose: expect it to say something from tens of
+        thousands of rows on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            The rows of the fit, of weight 1 each.
+        y : array-like of shape (n,)
+            Their classes, of which there are two.
+        delta : float
+            Probability with which the promise may fail.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ValueError
+            If rows have a part in the tree, by the partition or by the names of categories, if sides
+            are not halved equally often, or if the rows are not those of the fit.
+        """
+        check_is_fitted(self)
+        partition = self._partition()
+        if not isinstance(partition, Grid) or self.categories_ is not None:
+            raise ValueError(
+                "rows have a part in the tree, and cannot certify it: expected numbers in a "
+                f'Grid(box, resolution="paper"), got partition={self.partition!r}'
+            )
+        rows, truth = new_rows(self, X), array_of("y", y)
+        if truth.shape != (len(rows),) or self.n_classes_ != 2:
+            raise ValueError(
+                f"y must have shape ({len(rows)},) and 2 classes, got {truth.shape} and "
+                f"{self.n_classes_}"
+            )
+        is_class = [truth == np.full(len(truth), name) for name in self.classes_]
+        if not np.logical_or(*is_class).all():
+            raise ValueError(f"y must hold classes among {self.classes_}")
+        codes = is_class[1].astype(np.int32)
+        tree = partition.grow(GrowingRows(rows, max_depth=self.max_depth))
+        fixed = counted_in_box(tree, tree.route(rows, threads(self.n_jobs)), codes, partition.box)
+        certificate = certify_fixed_box(fixed, pruning_like(tree, self.tree_), delta)
+        predicted = self.vote_.label.take(self.tree_.route(rows, threads(self.n_jobs)))
+        if fixed.n != self.stats_.n[0] or np.mean(predicted != codes) > certificate.risk + 1e-12:
+            raise ValueError(
+                f"expected the {float(self.stats_.n[0]):g} rows of the fit, of weight 1 each: others "
+                "have labelled the leaves"
+            )
+        return certificate
 
 
 class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):

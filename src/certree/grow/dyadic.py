@@ -58,6 +58,25 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
     return halvings
 
 
+def resolution_of(partition: object) -> Any:
+    """The resolution that a partition is asked for; None where it has none."""
+    return getattr(partition, "resolution", None)
+
+
+def even_depth(rows: GrowingRows, resolution: object, exponent: float | None) -> int | None:
+    """Depth at which all sides have been halved as often as a resolution says; None without one."""
+    if resolution is None:
+        if exponent is not None:
+            raise ValueError(f"exponent takes a resolution, got exponent={exponent!r}")
+        return None
+    if resolution != "paper":
+        raise ValueError(f'resolution must be None or "paper", got {resolution!r}')
+    if rows.max_depth is not None:
+        raise ValueError(f'resolution="paper" takes max_depth=None, got {rows.max_depth!r}')
+    p = int(rows.X.shape[1])
+    return p * dyadic_resolution(rows.n, p, exponent)
+
+
 class Dyadic(BaseEstimator):
     """Cells that are halved at midpoints, one feature after the other, whatever the target is.
 
@@ -117,10 +136,9 @@ class Dyadic(BaseEstimator):
         """Grow the tree of these rows."""
         expect_settings(self)
         rules = rows.stopping(self.min_samples_split)
-        if self.resolution is None and self.exponent is not None:
-            raise ValueError(f"exponent takes a resolution, got exponent={self.exponent!r}")
-        if self.resolution is not None:
-            rules["max_depth"] = self._even_depth(rows)
+        even = even_depth(rows, self.resolution, self.exponent)
+        if even is not None:
+            rules["max_depth"] = min(DEEPEST, even)
         pure = self.stop_when_pure and self.resolution is None
         columns = core_grow_dyadic(
             rows.X,
@@ -130,15 +148,6 @@ class Dyadic(BaseEstimator):
             n_threads=threads(rows.n_jobs),
         )
         return Tree.of(columns, rows.X.shape[1])
-
-    def _even_depth(self, rows: GrowingRows) -> int:
-        """Depth at which all sides have been halved as often as the resolution says."""
-        if self.resolution != "paper":
-            raise ValueError(f'resolution must be None or "paper", got {self.resolution!r}')
-        if rows.max_depth is not None:
-            raise ValueError(f'resolution="paper" takes max_depth=None, got {rows.max_depth!r}')
-        p = int(rows.X.shape[1])
-        return min(DEEPEST, p * dyadic_resolution(rows.n, p, self.exponent))
 
 
 @checked

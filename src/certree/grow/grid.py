@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from certree.arrays import column
+from certree.grow.dyadic import Resolution, even_depth
 from certree.grow.growing import GrowingRows
-from certree.signatures import checked
+from certree.signatures import checked, expect_settings
 from certree.tree import LEAF, Tree
 
 # A million leaves; what is kept of a node takes some hundred bytes.
@@ -26,6 +27,11 @@ class Grid(BaseEstimator):
     ----------
     box : array-like of shape (2, p)
         Lower and upper corner. Values beyond it fall into the cells at its boundary.
+    resolution : "paper" or None, default=None
+        "paper": all sides are halved equally often, as Scott and Nowak's theorems have it, which takes
+        the place of a depth limit; see `dyadic_resolution`. Rows count once, whatever their weights.
+    exponent : float or None, default=None
+        Of that resolution; None: that of the theorem of the pruning rule, if there is one.
 
     Examples
     --------
@@ -37,16 +43,24 @@ class Grid(BaseEstimator):
     sees_rows = False
     keeps_slopes = False
 
-    def __init__(self, box: ArrayLike) -> None:
+    def __init__(
+        self, box: ArrayLike, *, resolution: Resolution = None, exponent: float | None = None
+    ) -> None:
         self.box = box
+        self.resolution: Resolution = resolution
+        self.exponent = exponent
 
     def grow(self, rows: GrowingRows) -> Tree:
         """Divide the box; nothing of the rows is read but their number and that of the features."""
+        expect_settings(self)
         low, high = column("box", self.box, "float64", (2, rows.X.shape[1]))
         # Weights may follow classes, and so must not decide the depth.
         plain = replace(rows, weight=None)
-        depth = int(np.log2(plain.n)) if rows.max_depth is None else plain.depth_limit
-        return dyadic_grid(low, high, min(depth, DEEPEST_GRID))
+        depth = even_depth(plain, self.resolution, self.exponent)
+        if depth is None:
+            limit = int(np.log2(plain.n)) if rows.max_depth is None else plain.depth_limit
+            depth = min(limit, DEEPEST_GRID)
+        return dyadic_grid(low, high, depth)
 
 
 @checked

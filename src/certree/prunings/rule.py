@@ -5,6 +5,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from certree.grow.dyadic import resolution_of
 from certree.grow.partition import Partition
 from certree.tree import Tree
 from certree.weights.family import Tunable
@@ -26,6 +27,6 @@ class PruningRule(BaseEstimator):
         n_features: int,  # noqa: ARG002 -- theirs read it whose theorem has a tree
     ) -> tuple[Callable[[Tree, Any], Tunable], Partition]:
         """The family and the partition, each as the other wants it."""
-        if getattr(partition, "resolution", None) is not None:
+        if resolution_of(partition) is not None:
             raise ValueError(f"rule={self!r} takes no resolution, got partition={partition!r}")
         return self.family, partition

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
-from math import comb, log, sqrt
-from numbers import Integral
+from math import ceil, comb, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.base import clone
 
 from certree._core import fragment_pruning
 from certree.arrays import Float64, OfColumns, nonnegative
-from certree.grow.dyadic import dyadic_resolution
+from certree.grow.dyadic import dyadic_resolution, resolution_of
 from certree.grow.partition import Partition
 from certree.prunings.paths import PruningPath, cost_complexity_path, leaf_gains, losses_as_leaf
 from certree.prunings.penalties import finite_cost
@@ -21,7 +20,7 @@ from certree.prunings.rule import PruningRule
 from certree.signatures import checked
 from certree.stats import Stats
 from certree.tree import Tree
-from certree.weights.family import JudgedVotes, Scoring, Tunable, gains_of
+from certree.weights.family import JudgedVotes, Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, pruning_of
 
 # Of a boundary; the number of coefficients of polynomials must be one of float64.
@@ -174,7 +173,7 @@ def fragment_prunings(
     tree: Tree,
     stats: Stats,
     *,
-    smoothness: int | None = None,
+    smoothness: float | None = None,
     log_cells: float | None = None,
     count_empty: bool = False,
     cost: ArrayLike | None = None,
@@ -184,9 +183,10 @@ def fragment_prunings(
     cells = log(_size(stats, gains)) if log_cells is None else nonnegative("log_cells", log_cells)
     coefficients = 1.0
     if smoothness is not None:
-        degree, p = _degree(smoothness), tree.n_features
+        gamma, p = _smooth(smoothness), tree.n_features
+        degree = ceil(gamma) - 1
         coefficients = float(comb(p + degree, degree))
-        cells *= 1 + (degree + 1) / p
+        cells *= 1 + gamma / p
     root_rows = np.sqrt(stats.n)
     return FragmentPrunings(
         tree,
@@ -198,13 +198,12 @@ def fragment_prunings(
     )
 
 
-def _degree(smoothness: object) -> int:
-    """Degree of the polynomials for a boundary of some smoothness."""
-    if not isinstance(smoothness, Integral) or int(smoothness) < 1:
-        raise ValueError(f"smoothness must be a whole number >= 1, got {smoothness!r}")
-    if int(smoothness) > _MOST_SMOOTH:
-        raise ValueError(f"smoothness must be at most {_MOST_SMOOTH}, got {smoothness!r}")
-    return int(smoothness) - 1
+def _smooth(smoothness: object) -> float:
+    """Check the smoothness of a boundary, gamma."""
+    gamma = nonnegative("smoothness", smoothness)
+    if not 1 <= gamma <= _MOST_SMOOTH:
+        raise ValueError(f"smoothness must lie in 1 .. {_MOST_SMOOTH}, got {smoothness!r}")
+    return gamma
 
 
 @checked
@@ -260,7 +259,7 @@ def spatially_adaptive(
 def polynomial_penalised(
     tree: Tree,
     stats: Stats,
-    smoothness: int,
+    smoothness: float,
     price: float = 1.0,
     *,
     log_cells: float | None = None,
@@ -271,7 +270,7 @@ def polynomial_penalised(
 
     Like `spatially_adaptive`, with ``price / n * sum over leaves v of R of (sqrt(48 n(v) V T(v)
     log(2 n)) + sqrt(48 n(v) (1 + smoothness / p) log_cells))``, where V is the number of
-    coefficients of a polynomial of degree ``smoothness - 1`` in p features.
+    coefficients of a polynomial in p features of the largest degree below the smoothness.
 
     Parameters
     ----------
@@ -279,8 +278,9 @@ def polynomial_penalised(
         The tree.
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
-    smoothness : int
-        How often the boundary between classes can be differentiated, >= 1.
+    smoothness : float
+        Hoelder exponent of the boundary between classes, >= 1: how often it can be differentiated,
+        and the exponent of the last derivative.
     price, log_cells, count_empty
         See `spatially_adaptive`.
     cost : array-like of shape (m,), or None
@@ -328,14 +328,19 @@ class ScottNowakRule(PruningRule):
 
     def matched(
         self, partition: Partition, n_features: int
-    ) -> tuple[Callable[[Tree, Any], Tunable], Partition]:
+    ) -> tuple[Callable[..., Any], Partition]:
         """The family and the partition, both of the resolution of the theorem if one is asked for."""
-        if getattr(partition, "resolution", None) is None:
+        if resolution_of(partition) is None:
             return self.family, partition
         theirs = clone(partition)
         if theirs.exponent is None:
             theirs.exponent = self.exponent(n_features)
-        return partial(self.family, exponent=theirs.exponent), theirs
+        if theirs.sees_rows:
+            return partial(self.family, exponent=theirs.exponent), theirs
+        # All cells are there, those without rows too, so that they say themselves how many they are.
+        every = clone(self)
+        every.count_empty = True
+        return every.family, theirs
 
 
 class SquareRoot(ScottNowakRule):
@@ -344,7 +349,8 @@ class SquareRoot(ScottNowakRule):
     Parameters
     ----------
     count_empty : bool, default=False
-        Whether leaves without rows count, those inside chains too, as in the paper.
+        Whether leaves without rows count, those inside chains too, as in the paper. Those of
+        ``Grid(box, resolution="paper")`` always do.
     """
 
     def __init__(self, count_empty: bool = False) -> None:
@@ -375,7 +381,8 @@ class SpatiallyAdaptive(ScottNowakRule):
     Parameters
     ----------
     count_empty : bool, default=False
-        Whether leaves without rows count, those inside chains too, as in the paper.
+        Whether leaves without rows count, those inside chains too, as in the paper. Those of
+        ``Grid(box, resolution="paper")`` always do.
     """
 
     def __init__(self, count_empty: bool = False) -> None:
@@ -387,7 +394,7 @@ class SpatiallyAdaptive(ScottNowakRule):
 
     def family(self, tree: Tree, stats: Stats, exponent: float | None = None) -> FragmentPrunings:
         """The prunings of a tree, by their price."""
-        log_cells = _log_cells(tree, stats, exponent)
+        log_cells = _log_cells(tree, _rows(stats), exponent)
         return fragment_prunings(tree, stats, log_cells=log_cells, count_empty=self.count_empty)
 
 
@@ -396,37 +403,47 @@ class Polynomial(ScottNowakRule):
 
     Parameters
     ----------
-    smoothness : int, default=2
-        How often the boundary between classes can be differentiated, >= 1.
+    smoothness : float, default=2
+        Hoelder exponent of the boundary between classes, >= 1: how often it can be differentiated,
+        and the exponent of the last derivative. The polynomials have the largest degree below it.
     count_empty : bool, default=False
-        Whether leaves without rows count, those inside chains too, as in the paper.
+        Whether leaves without rows count, those inside chains too, as in the paper. Those of
+        ``Grid(box, resolution="paper")`` always do.
     """
 
-    def __init__(self, smoothness: int = 2, count_empty: bool = False) -> None:
+    def __init__(self, smoothness: float = 2, count_empty: bool = False) -> None:
         self.smoothness = smoothness
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
         """1 / (p + 2 smoothness - 2)."""
-        return 1 / (n_features + 2 * _degree(self.smoothness))
+        return 1 / (n_features + 2 * _smooth(self.smoothness) - 2)
 
     def family(
-        self, tree: Tree, stats: Stats, exponent: float | None = None, cost: ArrayLike | None = None
+        self,
+        tree: Tree,
+        stats: Stats,
+        exponent: float | None = None,
+        cost: ArrayLike | None = None,
+        grown_by: float | None = None,
     ) -> FragmentPrunings:
-        """The prunings of a tree, by their price; nodes may cost other things than their loss."""
+        """The prunings of a tree, by their price; nodes may cost other things than their loss.
+
+        The rows that the theorem's tree was grown by are those of the statistics, if not given.
+        """
         return fragment_prunings(
             tree,
             stats,
             smoothness=self.smoothness,
-            log_cells=_log_cells(tree, stats, exponent),
+            log_cells=_log_cells(tree, _rows(stats) if grown_by is None else grown_by, exponent),
             count_empty=self.count_empty,
             cost=cost,
         )
 
 
-def _log_cells(tree: Tree, stats: Stats, exponent: float | None) -> float | None:
+def _log_cells(tree: Tree, n: float, exponent: float | None) -> float | None:
     """Log of the number of the smallest cells of the theorem's tree (nats); None without one."""
     if exponent is None:
         return None
     p = tree.n_features
-    return p * log(2) * dyadic_resolution(_rows(stats), p, exponent)
+    return p * log(2) * dyadic_resolution(n, p, exponent)

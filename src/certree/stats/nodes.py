@@ -1,7 +1,7 @@
 """What the weighing rows say about every node: class counts and labels."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -176,6 +176,7 @@ def count(
     label: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     *,
+    empty: Literal["parent", "first"] = "parent",
     n_jobs: int | None = None,
 ) -> NodeStats:
     """Count the classes of the rows in every node.
@@ -191,10 +192,12 @@ def count(
     n_classes : int
         Number of classes, K.
     label : array-like of int, shape (m,), or None
-        Class that each node predicts. None: the majority of these rows, ties to the lowest class; a
-        node without rows predicts what its parent predicts.
+        Class that each node predicts. None: the majority of these rows, ties to the lowest class.
     sample_weight : array-like of shape (n,), or None
         How many rows each row counts as; None: one.
+    empty : {"parent", "first"}
+        What a node without rows predicts, if no labels are given: what its parent does, or the first
+        class, as Corollary 1 of Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, has it.
     n_jobs : int or None
         Number of threads; None is one, -1 all.
 
@@ -205,14 +208,18 @@ def count(
     Raises
     ------
     TypeError, ValueError
-        If an array has a wrong dtype, shape or range.
+        If `empty` is unknown, or an array has a wrong dtype, shape or range.
     """
     rows = matrix(X)
     n_classes = class_number(n_classes)
     classes = codes("y", y, len(rows), n_classes)
     weight = row_weights(sample_weight, len(rows))
     stats = counted(tree, tree.apply(rows, n_jobs=n_jobs), classes, weight, n_classes)
-    return stats if label is None else NodeStats(stats.counts, array_of("label", label)).of(tree)
+    if label is not None:
+        return NodeStats(stats.counts, array_of("label", label)).of(tree)
+    if empty == "first":
+        return NodeStats(stats.counts, np.where(stats.n > 0, stats.label, 0))
+    return stats
 
 
 def counted(tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, n_classes: int) -> NodeStats:

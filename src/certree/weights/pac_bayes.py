@@ -121,7 +121,7 @@ def theorem_posterior(
     lambda_error : float
         Temperature, between 0 and 2.
     delta : float
-        Probability with which the theorem may fail, between 0 and 1.
+        That of the theorem, between 0 and 1: it holds with probability ``1 - 4 delta``.
 
     Returns
     -------
