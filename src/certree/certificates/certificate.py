@@ -8,6 +8,7 @@ be chosen by the same rows, as all of them are covered at once.
 
 import math
 from dataclasses import dataclass, fields, replace
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from certree.certificates.bounds import INEQUALITIES, Inequality
@@ -19,6 +20,8 @@ _MOST_ROWS = 2**50
 _ROUNDING = 1e-9
 # More than a fit has had; a bound of even more takes long to compute.
 _MOST_RESTORED = 10**9
+# Digits that are printed of numbers in units of the target; a promise is rounded up.
+_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,32 @@ METHODS: dict[str, Method] = {
         f"{_BEFORE}; there are two classes",
         "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
     ),
+    "absolute_error": Method(
+        "occam_mean",
+        "this regressor's mean absolute error",
+        "the regressor, and where its errors are cut, were fixed without the weighing rows",
+        "Hoeffding, JASA 1963",
+    ),
+    "absolute_error_pruning": Method(
+        "occam_mean",
+        "this tree's mean absolute error",
+        "tree, means and prior were fixed without the weighing rows, and so was where errors are cut",
+        "Hoeffding, JASA 1963, with the prior of Langford, JMLR 2005",
+    ),
+    "band": Method(
+        "occam",
+        "the share of targets outside their bands",
+        "the regressor, and where bands are how wide, were fixed without the weighing rows",
+        "Wilks, Annals of Mathematical Statistics 1941",
+        whole_errors=True,
+    ),
+    "prediction_set": Method(
+        "occam",
+        "the share of rows whose class is not in their set",
+        "the shares that order the classes were fixed without the weighing rows",
+        "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012",
+        whole_errors=True,
+    ),
     "ensemble_first_order": Method(
         "first_order",
         _VOTE,
@@ -210,6 +239,9 @@ class Certificate:
     repeats : int or None
         Rows that also occur among those of the fit, and are genuine draws by the word of who has
         certified; None: the rows were not compared.
+    unit : float or None
+        What a loss of 1 stands for in units of the target, which is what larger ones count as; None:
+        losses are errors, 0 or 1.
     """
 
     method: str
@@ -222,6 +254,7 @@ class Certificate:
     complexity: float
     grouped: bool = False
     repeats: int | None = 0
+    unit: float | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -259,7 +292,7 @@ class Certificate:
         certificate = certificate_of(
             self.method, observed, risk, n, nats, delta, self.share, self.grouped
         )
-        return replace(certificate, repeats=self.repeats)
+        return replace(certificate, repeats=self.repeats, unit=self.unit)
 
     def rows_needed(self, target: float) -> int | None:
         """Count the *new* rows (or groups) that would bring the bound down to a target.
@@ -300,23 +333,34 @@ class Certificate:
         """The promise as a sentence."""
         method = METHODS[self.method]
         units = f"groups of {method.rows}" if self.grouped else method.rows
+        losses = "share of errors" if self.unit is None else "mean"
         if self.repeats is None:
             units = "rows given, which were not compared with those of the fit"
         elif self.repeats:
             units = f"rows given, of which {self.repeats:,} repeat rows of the fit"
         new = "new rows from the same source"
         if self.grouped:
-            new = (
-                "new groups from the same source, the mean over groups of each group's share of "
-                "errors,"
-            )
-        # Rounded up: a promise must not become stronger in print.
-        bound = math.ceil(1000 * self.bound - 1e-9) / 10
+            new = f"new groups from the same source, the mean over groups of each group's {losses},"
+        subject = method.subject
+        if self.unit is not None:
+            subject += f" (one beyond {self.unit:.4g} counts as that)"
         return (
             f"With probability at least {100 * (1 - self.delta):.10g} % over the draw of the "
-            f"{self.n:,} {units}, {method.subject} on {new} is at most "
-            f"{bound:.1f} % (observed on them: {100 * self.risk:.1f} %; method: {self.method})."
+            f"{self.n:,} {units}, {subject} on {new} is at most "
+            f"{self._promised} (observed on them: {self._observed}; method: {self.method})."
         )
+
+    @property
+    def _promised(self) -> str:
+        """The bound in words, rounded up: a promise must not become stronger in print."""
+        if self.unit is None:
+            return f"{math.ceil(1000 * self.bound - 1e-9) / 10:.1f} %"
+        return f"{float(_DIGITS.create_decimal_from_float(self.bound * self.unit)):.4g}"
+
+    @property
+    def _observed(self) -> str:
+        """The observed loss in words."""
+        return f"{100 * self.risk:.1f} %" if self.unit is None else f"{self.risk * self.unit:.4g}"
 
     def _repr_html_(self) -> str:
         """The sentence, and the numbers below it."""
@@ -415,6 +459,10 @@ def _expect_observed(given: Certificate) -> None:
         raise ValueError(f"repeats must be a number of rows or None, got {given.repeats!r}")
     if not 0 <= given.risk <= 1:
         raise ValueError(f"risk must lie in 0 .. 1, got {given.risk!r}")
+    if given.unit is not None and not (
+        type(given.unit) in (int, float) and 0 < given.unit < math.inf
+    ):
+        raise ValueError(f"unit must be a positive number or None, got {given.unit!r}")
     if given.complexity < 0 and given.method != "single_draw":
         raise ValueError(f"complexity must not be negative, got {given.complexity!r}")
 
