@@ -1,4 +1,4 @@
-"""Bands around what a tree predicts: where they are how wide is fixed before the weighing rows are seen.
+"""Bands around what a tree predicts, whose proportions are fixed before the weighing rows are seen.
 
 A weighing row's score is how far its target lies off the prediction, in units of the scale of its leaf.
 `Scores` then say how many units hold a share of new rows.

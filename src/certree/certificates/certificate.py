@@ -59,6 +59,7 @@ DRAWS = "the error of a tree drawn anew for each row"
 _ONE_BEFORE = "the classifier was fixed before the held-out rows were seen"
 _BEFORE = "tree, labels and prior were fixed without the weighing rows"
 _TREE_BEFORE = "tree and prior were fixed without the weighing rows"
+_ORDER_BEFORE = "the shares that order the classes were fixed without the weighing rows"
 _SAMPLES_BEFORE = (
     "samples were drawn whatever the rows hold, and each voter, its labels and its prior were fixed by "
     "its sample alone"
@@ -158,15 +159,31 @@ METHODS: dict[str, Method] = {
     "band": Method(
         "occam",
         "the share of targets outside their bands",
-        "the regressor, and where bands are how wide, were fixed without the weighing rows",
+        "the regressor and the proportions of the bands were fixed without the weighing rows",
         "Wilks, Annals of Mathematical Statistics 1941",
+        whole_errors=True,
+    ),
+    "leaf_band": Method(
+        "occam",
+        "the share of targets outside their bands in this region of the tree",
+        "the regressor and the regions were fixed without the weighing rows",
+        "Wilks, Annals of Mathematical Statistics 1941, given which rows lie in the region",
+        "weighing rows in this region of the tree",
         whole_errors=True,
     ),
     "prediction_set": Method(
         "occam",
-        "the share of rows whose class is not in their set",
-        "the shares that order the classes were fixed without the weighing rows",
+        "the share of rows whose set lacks their class",
+        _ORDER_BEFORE,
         "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012",
+        whole_errors=True,
+    ),
+    "class_set": Method(
+        "occam",
+        "the share of rows of this class whose set lacks it",
+        _ORDER_BEFORE,
+        "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012, given the classes of all rows",
+        "weighing rows of this class",
         whole_errors=True,
     ),
     "ensemble_first_order": Method(

@@ -141,17 +141,22 @@ class Scores(OfColumns):
             )
         return np.array([self._at(region, place) for region, place in enumerate(places)])
 
-    def certificates(self, method: str, coverage: float, delta: float) -> tuple[Certificate, ...]:
-        """What holds at once of all regions in which one goes a finite way."""
-        made = []
+    def certificates(
+        self, method: str, coverage: float, delta: float
+    ) -> tuple[Certificate | None, ...]:
+        """What holds at once of all regions; None of one in which one goes infinitely far."""
+        made: list[Certificate | None] = []
         for region, place in enumerate(self._places(coverage, delta)):
             first, end = self.start[region : region + 2].tolist()
             reach, n = self._at(region, place), end - first
-            if reach < np.inf:
-                outside = float(np.sum(self.value[first:end] > reach)) / n
-                nats = max(-math.log(self.mass[region]), 0.0)
-                observed = ((n - place) / n,)
-                made.append(certificate_of(method, observed, outside, n, nats, delta, 1.0))
+            if reach == np.inf:
+                made.append(None)
+                continue
+            outside = float(np.sum(self.value[first:end] > reach)) / n
+            nats = max(-math.log(self.mass[region]), 0.0)
+            # Counted by places, not by scores: where some are tied, fewer may lie outside by chance.
+            observed = ((n - place) / n,)
+            made.append(certificate_of(method, observed, outside, n, nats, delta, 1.0))
         return tuple(made)
 
     def _places(self, coverage: float, delta: float) -> list[int]:

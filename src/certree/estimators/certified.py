@@ -27,6 +27,7 @@ from certree.certificates.occam import Drawn, occam_pruning, single_draw
 from certree.certificates.selective import Selective, margins, selective_certificates
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
+from certree.estimators.prediction_sets import PredictsSets
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import MaxDepth
@@ -41,7 +42,7 @@ from certree.votes import Ballots, Kind, SparseBallots, Vote, Voting
 from certree.weights.node_weights import NodeWeights
 
 
-class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
+class CertifiedTreeClassifier(PredictsSets, Certified, PACBayesVote, TreeVoteClassifier):
     """A tree with a certificate on its error on new rows.
 
     Some of the rows grow and label the tree; the others weigh its prunings and bound the error of what

@@ -20,7 +20,7 @@ from certree.certificates.weighing import shares_of_groups
 from certree.estimators.pac_bayes import PACBayesVote
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.fitted import reads_state, replaces_state
-from certree.grow.growing import GrowingRows, MaxDepth
+from certree.grow.growing import MaxDepth
 from certree.progress import progress
 from certree.rows.folds import Fold
 from certree.rows.training import Training, training_rows
@@ -36,19 +36,21 @@ Widths = Literal["scaled", "one", "leaf"]
 # Rows with the errors of its parent that every cell is given, and what share of the mean error the
 # scale of a leaf is at least: few rows may happen to have small errors.
 _SMOOTHING, _LEAST_SCALE = 20.0, 0.3
+# Of the few operations from a target to its score and back.
+_ROUNDING = 4 * np.finfo(np.float64).eps
 
 
 class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
     """A tree with bands that hold new numbers, and a certificate on its mean absolute error.
 
-    Some of the rows grow the tree and fit the vote of its prunings, as `PACBayesTreeRegressor` does; the
-    others certify it. Given the fit, with probability ``1 - delta`` over the draw of the rows that
+    Some of the rows grow the tree and fit the vote of its prunings, as `PACBayesTreeRegressor` does;
+    the others certify it. Given the fit, with probability ``1 - delta`` over the draw of the rows that
     certify and whatever their distribution is,
 
     * a share `coverage` of all new rows lies in the bands of `predict_interval`;
-    * the mean absolute error on new rows is at most ``certificate_.bound * certificate_.unit``, where no
-      error counts as more than ``certificate_.unit``. A mean of errors without a limit cannot be bounded
-      by any number of rows, as rare ones may be as large as they like.
+    * the mean absolute error on new rows is at most ``certificate_.bound * certificate_.unit``, where
+      no error counts as more than ``certificate_.unit``. A mean of errors without a limit cannot be
+      bounded by any number of rows, as rare ones may be as large as they like.
 
     Each promise holds by itself. They speak of all new rows, not of every kind of them; with
     ``widths="leaf"`` that of the bands holds in every region of the tree.
@@ -130,9 +132,10 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
 
     References
     ----------
-    Wilks, "Determination of sample sizes for setting tolerance limits", Annals of Mathematical Statistics
-    1941; Vovk, "Conditional validity of inductive conformal predictors", ACML 2012; Lei et al.,
-    "Distribution-free predictive inference for regression", JASA 2018, for errors in units of a scale.
+    Wilks, "Determination of sample sizes for setting tolerance limits", Annals of Mathematical
+    Statistics 1941; Vovk, "Conditional validity of inductive conformal predictors", ACML 2012; Lei,
+    G'Sell, Rinaldo, Tibshirani and Wasserman, "Distribution-free predictive inference for regression",
+    JASA 2018, for errors in units of a scale.
 
     Examples
     --------
@@ -234,13 +237,13 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         weights = laws.law(self._candidates(), tree, stats)
         self._set_laws(laws)
         self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))
-        limit, scale = self._errors(rows, folds, grown, laws, leaf[training.sides.grow])
+        limit, scale = self._errors(growing, folds, grown, laws, leaf[training.sides.grow])
         self._certify(training, leaf, limit, scale)
         return self
 
     def _errors(
         self,
-        rows: GrowingRows,
+        growing: Training,
         folds: list[Fold],
         grown: list[GrownFold],
         laws: Mixture,
@@ -250,17 +253,17 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
 
         The same prunings that predict the target predict how far it lies off, with the same weights.
         """
-        parts = [(leaf[:0], rows.y[:0], rows.y[:0])]
+        parts = [(leaf[:0], growing.y[:0], growing.y[:0])]
         for fold, one in zip(folds, grown, strict=True):
             law = laws.law(self._candidates(), one.tree, one.stats)
             said = vote(one.tree, one.stats, law, self._voting()).score[:, 0]
-            judged = np.ascontiguousarray(rows.X[fold.judge])
-            off = np.abs(rows.y[fold.judge] - said[one.tree.route(judged, threads(self.n_jobs))])
+            judged = growing.at(fold.judge)
+            off = np.abs(judged.y - said[one.tree.route(judged.X, threads(self.n_jobs))])
             weight = np.ones(len(off)) if fold.judge_weight is None else fold.judge_weight
             parts.append((leaf[fold.judge], off, weight))
         cells, off, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
         # Where nothing was judged or missed, the target's own range is as good, or any number.
-        limit = float(off.max(initial=0.0)) or float(np.ptp(rows.y)) or 1.0
+        limit = float(off.max(initial=0.0)) or float(np.ptp(growing.y)) or 1.0
         stats = measured(self.tree_, cells, off / limit, weight, unit=1.0)
         ballots = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
         about = ballots.cast(self.tree_, self.weights_).score[:, 0]
@@ -285,8 +288,8 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         self.scores_ = self.bands_.scores(leaf, np.abs(y - value[leaf]), mass)
         self.held_: HeldOutNumbers | None = held
         self.certificate_ = absolute_error(held, value, self.delta)
-        bands = () if held.grouped else self.scores_.certificates("band", self.coverage, self.delta)
-        self.certificates_ = (self.certificate_, *bands)
+        bands = () if held.grouped else self._of_bands(self.coverage, self.delta)
+        self.certificates_ = (self.certificate_, *filter(None, bands))
 
     @reads_state
     def predict_interval(
@@ -318,12 +321,14 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         leaf = self._leaves(X)
         reach = self._scores().reach(*self._promise(coverage, delta))
         middle, half = self.vote_.score[leaf, 0], self.bands_.half_width(leaf, reach)
+        # Sums and quotients are rounded: a target in a place where many are must not fall out by that.
+        half = half + _ROUNDING * (np.abs(middle) + half)
         return np.column_stack([middle - half, middle + half])
 
     @reads_state
     def certify_interval(
         self, coverage: float | None = None, delta: float | None = None
-    ) -> tuple[Certificate, ...]:
+    ) -> tuple[Certificate | None, ...]:
         """Say what the bands promise.
 
         Parameters
@@ -333,9 +338,10 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
 
         Returns
         -------
-        tuple of Certificate
+        tuple of Certificate or None
             Of the share of targets outside their bands: one of all new rows, or, with
-            ``widths="leaf"``, one of each region whose bands are finite; these hold together.
+            ``widths="leaf"``, one of each region of ``bands_``, which hold together; None of one whose
+            bands are infinite.
 
         Raises
         ------
@@ -344,7 +350,7 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         """
         scores, promise = self._scores(), self._promise(coverage, delta)
         scores.reach(*promise)
-        return scores.certificates("band", *promise)
+        return self._of_bands(*promise)
 
     @reads_state
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
@@ -383,6 +389,10 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         prior = pruning_prior(self.tree_, map_pruning(self.tree_, self.weights_))
         level = self.delta if delta is None else delta
         return absolute_error_pruning(self.held_, pruning, prior, level, voting=self._voting())
+
+    def _of_bands(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
+        method = "leaf_band" if self.widths == "leaf" else "band"
+        return self.scores_.certificates(method, coverage, delta)
 
     def _promise(self, coverage: float | None, delta: float | None) -> tuple[float, float]:
         return (
