@@ -11,6 +11,7 @@ from sklearn.model_selection import cross_val_score
 import certree
 from certree import (
     Cart,
+    CertifiedTreeRegressor,
     Dyadic,
     HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
@@ -20,7 +21,7 @@ from certree import (
 )
 
 CLASSIFIERS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
-ESTIMATORS = [*CLASSIFIERS, PACBayesTreeRegressor, PrunedTreeRegressor]
+ESTIMATORS = [*CLASSIFIERS, CertifiedTreeRegressor, PACBayesTreeRegressor, PrunedTreeRegressor]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
 CITIES = np.array(["Athens", "Bern", "Cairo", "Delhi", "Essen", "Fez"])
 

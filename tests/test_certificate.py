@@ -27,10 +27,12 @@ DOCS = Path(__file__).parent.parent / "docs"
 OF_LABEL = ("occam_vote", "occam_mean")
 OF_LAW = [name for name in METHODS if name.startswith(("gibbs_", "vote_"))]
 OF_ENSEMBLE = [name for name in METHODS if name.startswith("ensemble_")]
+# Certificates that bands and sets bring with them.
+OF_COVERAGE = ["band", "leaf_band", "prediction_set", "class_set"]
 CERTIFY = {name: partial(certify_law, method=name) for name in OF_LAW} | {
     name: getattr(certree.certificates, name)
     for name in METHODS
-    if name not in (*OF_LAW, *OF_ENSEMBLE)
+    if name not in (*OF_LAW, *OF_ENSEMBLE, *OF_COVERAGE)
 }
 
 

@@ -27,6 +27,7 @@ from certree.boolean import Spectrum, spectrum_of_values
 from certree.certificates import (
     METHODS,
     Election,
+    HeldOutNumbers,
     LabelledElection,
     branching_prior,
     centred_prior,
@@ -165,6 +166,14 @@ class World:
         sides = {"grow": order[:half], "weigh": order[half:]}
         return held_out(self.tree, self.X, self.y, self.n_classes, **sides)
 
+    @cached_property
+    def held_numbers(self) -> Any:
+        leaf = self.tree.apply(self.X)
+        weight, limit = np.ones(self.n), float(np.abs(self.target).max()) or 1.0
+        return HeldOutNumbers(
+            self.tree, self.target_stats, leaf, self.target, weight, limit, self.n
+        )
+
     def temperature(self) -> float:
         return self.random.choice([0.0, 1e-300, 0.1, 1.0, 7.5, 1e3, 1e300])
 
@@ -203,6 +212,9 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "pruning": lambda w: w.pruning,
     "ballot": lambda w: w.ballot,
     "held": lambda w: w.held,
+    "absolute_error.held": lambda w: w.held_numbers,
+    "absolute_error_pruning.held": lambda w: w.held_numbers,
+    "absolute_error_pruning.voting": lambda w: w.random.choice([None, Voting("mean", 2.0)]),
     "prior": lambda w: w.prior,
     "pac_bayes.loss": lambda w: w.random.choice(["error", "log_loss"]),
     "pac_bayes.prior": lambda w: w.random.choice(["leaves", "branching"]),
@@ -278,7 +290,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     **dict.fromkeys(
         (
             *("delta", "share", "stop_probability", "stop_below", "trust", "doubt", "confidence"),
-            *("grow_size", "bayes_risk"),
+            *("coverage", "grow_size", "bayes_risk"),
         ),
         World.probability,
     ),

@@ -9,11 +9,21 @@ among the prunings of a tree and certify the choice, four steps:
 4. certify: `occam_vote` the labels of the vote, `certify_law` the law and its majority vote,
    `occam_pruning` one pruning. All laws, votes and prunings are covered at once.
 
+Of numbers, `absolute_error` bounds the mean error, and `place_to_cover` says which order statistic of
+scores holds a share of new rows.
+
 `elect` does steps 2 to 4 for many laws and says which predictor to deploy. `METHODS` lists what may be
 certified, what it needs and where it is proved; the formulas are in `bounds`.
 """
 
+from certree.certificates.absolute import (
+    HeldOutNumbers,
+    absolute_error,
+    absolute_error_pruning,
+)
+from certree.certificates.bands import Bands
 from certree.certificates.certificate import METHODS, Certificate, Method, Parts, tightest
+from certree.certificates.coverage import Scores, place_to_cover
 from certree.certificates.divergence import kl_divergence, log_prior_mass, renyi_divergence
 from certree.certificates.election import (
     Deployed,
@@ -53,6 +63,7 @@ from certree.certificates.priors import (
     doubted_prior,
     gibbs_posterior,
     mix_priors,
+    pruning_prior,
     size_prior,
     trust_labels,
 )
@@ -62,14 +73,15 @@ from certree.certificates.weighing import HeldOut, held_out
 
 # fmt: off
 __all__ = [
-    "METHODS", "Certificate", "Deployed", "Drawn", "Election", "HeldOut", "LabelledElection",
-    "LabelledWeights", "Method", "OracleBound", "Parts", "Prior", "Selective", "allow_abstention",
-    "branching_prior", "centred_prior", "certify", "certify_ensemble", "certify_law",
-    "count_prior", "disagreement", "doubted_prior", "elect", "elect_labelled", "gibbs_posterior",
-    "held_out", "hoelder_rate", "hold_out", "hold_out_best", "hold_out_mean", "kl_divergence",
-    "labelled_posterior", "leaf_mean", "leaf_variance", "log_prior_mass", "margin_moments",
-    "mix_priors", "occam_answers", "occam_mean", "occam_pruning", "occam_vote", "one_wrong",
-    "oracle_bound", "oracle_excess", "renyi_divergence", "selective_certificates", "single_draw",
+    "METHODS", "Bands", "Certificate", "Deployed", "Drawn", "Election", "HeldOut", "HeldOutNumbers",
+    "LabelledElection", "LabelledWeights", "Method", "OracleBound", "Parts", "Prior", "Scores",
+    "Selective", "absolute_error", "absolute_error_pruning", "allow_abstention", "branching_prior",
+    "centred_prior", "certify", "certify_ensemble", "certify_law", "count_prior", "disagreement",
+    "doubted_prior", "elect", "elect_labelled", "gibbs_posterior", "held_out", "hoelder_rate",
+    "hold_out", "hold_out_best", "hold_out_mean", "kl_divergence", "labelled_posterior",
+    "leaf_mean", "leaf_variance", "log_prior_mass", "margin_moments", "mix_priors", "occam_answers",
+    "occam_mean", "occam_pruning", "occam_vote", "one_wrong", "oracle_bound", "oracle_excess",
+    "place_to_cover", "pruning_prior", "renyi_divergence", "selective_certificates", "single_draw",
     "size_prior", "tightest", "trust_labels", "tuple_risk", "wrong_mass", "wrong_range",
 ]
 # fmt: on

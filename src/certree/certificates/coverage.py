@@ -169,6 +169,3 @@ class Scores(OfColumns):
     def _at(self, region: int, place: int) -> float:
         first, end = self.start[region : region + 2].tolist()
         return float(self.value[first + place - 1]) if place <= end - first else math.inf
-
-
-__all__ = ["Scores", "place_to_cover"]

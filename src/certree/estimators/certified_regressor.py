@@ -38,6 +38,8 @@ Widths = Literal["scaled", "one", "leaf"]
 _SMOOTHING, _LEAST_SCALE = 20.0, 0.3
 # Of the few operations from a target to its score and back.
 _ROUNDING = 4 * np.finfo(np.float64).eps
+# Share of the largest target below which errors are those of sums.
+_NOTHING = 1e-12
 
 
 class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
@@ -95,7 +97,8 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         What is promised of the mean absolute error; its ``unit`` is the limit of an error, the largest
         of the cross-validation among the growing rows.
     certificates_ : tuple of Certificate
-        The same, and those of the bands at `coverage` and `delta` if the rows are enough for them.
+        The same, and that of the bands at `coverage` and `delta`, if it is one and the rows are enough
+        for it; see `certify_interval`.
     bands_ : Bands
         Where bands are how wide.
     scores_ : Scores
@@ -262,8 +265,10 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
             weight = np.ones(len(off)) if fold.judge_weight is None else fold.judge_weight
             parts.append((leaf[fold.judge], off, weight))
         cells, off, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
-        # Where nothing was judged or missed, the target's own range is as good, or any number.
-        limit = float(off.max(initial=0.0)) or float(np.ptp(growing.y)) or 1.0
+        limit = float(off.max(initial=0.0))
+        if limit <= _NOTHING * float(np.abs(growing.y).max()):
+            # Where nothing was judged or missed, the target's own range is as good, or any number.
+            limit = float(np.ptp(growing.y)) or 1.0
         stats = measured(self.tree_, cells, off / limit, weight, unit=1.0)
         ballots = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
         about = ballots.cast(self.tree_, self.weights_).score[:, 0]
@@ -288,7 +293,8 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         self.scores_ = self.bands_.scores(leaf, np.abs(y - value[leaf]), mass)
         self.held_: HeldOutNumbers | None = held
         self.certificate_ = absolute_error(held, value, self.delta)
-        bands = () if held.grouped else self._of_bands(self.coverage, self.delta)
+        of_all = not held.grouped and self.widths != "leaf"
+        bands = self._of_bands(self.coverage, self.delta) if of_all else ()
         self.certificates_ = (self.certificate_, *filter(None, bands))
 
     @reads_state

@@ -8,8 +8,8 @@ from certree.certificates.certified import Certified
 
 ENTRIES_OF_CERTIFICATES = frozenset({"certificates", "deployed"})
 
-# More than a fit makes: one with bands has one for each of its regions.
-_MOST_CERTIFICATES = 10_000
+# More than a fit makes.
+_MOST_CERTIFICATES = 64
 
 
 def entries_of_certificates(model: Certified) -> dict[str, Any]:
