@@ -11,7 +11,6 @@ from sklearn.model_selection import cross_val_score
 import certree
 from certree import (
     Cart,
-    CertifiedTreeRegressor,
     Dyadic,
     HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
@@ -21,7 +20,7 @@ from certree import (
 )
 
 CLASSIFIERS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
-ESTIMATORS = [*CLASSIFIERS, CertifiedTreeRegressor, PACBayesTreeRegressor, PrunedTreeRegressor]
+ESTIMATORS = [*CLASSIFIERS, PACBayesTreeRegressor, PrunedTreeRegressor]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
 CITIES = np.array(["Athens", "Bern", "Cairo", "Delhi", "Essen", "Fez"])
 

@@ -120,6 +120,15 @@ def test_the_certificate_is_on_the_truncated_error():
     assert [one.method for one in model.certificates_] == ["absolute_error", "band"]
 
 
+def test_the_page_of_a_certificate_is_in_units_of_the_target():
+    model, _, _ = fitted()
+    page = model.certificate_._repr_html_()
+    printed = str(model.certificate_).split("at most ")[1].split(" ")[0]
+    assert f">{printed}<" in page
+    parts = model.certificate_.parts
+    assert f"{parts.confidence * model.certificate_.unit:.4g}" in page
+
+
 def test_printed_bounds_are_rounded_up():
     model, _, _ = fitted()
     for delta in (0.3, 0.1, 0.05, 0.01, 1e-6):
@@ -211,7 +220,7 @@ def test_a_constant_target_and_one_row_a_side_have_bands_and_bounds():
     X = np.arange(100.0)[:, None]
     model = CertifiedTreeRegressor(random_state=0).fit(X, np.full(100, 3.0))
     np.testing.assert_allclose(model.predict_interval(X), 3.0, rtol=1e-12)
-    assert model.certificate_.risk == 0
+    assert model.certificate_.risk == pytest.approx(0, abs=1e-12)
     model = CertifiedTreeRegressor(random_state=0).fit(X[:2], [1.0, 2.0])
     assert model.certificate_.bound > 0.9
     assert model.certificates_ == (model.certificate_,)

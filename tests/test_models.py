@@ -1295,6 +1295,8 @@ def test_a_bound_below_what_its_numbers_give_is_refused(nested, factor):
         {"complexity": None},
         {"risk": 1.5},
         {"grouped": 1},
+        {"unit": 0.0},
+        {"unit": "m"},
         {"bound": 2.0},
     ],
     ids=str,

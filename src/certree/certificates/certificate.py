@@ -383,12 +383,13 @@ class Certificate:
         """The sentence, and the numbers below it."""
         parts = self.parts
         bound = math.ceil(10_000 * self.bound - 1e-9) / 10_000
+        unit, digits = (1.0, ".4f") if self.unit is None else (self.unit, ".4g")
         lines = [
-            ["bound on the error", f"{bound:.4f}"],
-            ["observed error", f"{self.risk:.4f}"],
-            ["part of the bound: observed", f"{parts.observed:.4f}"],
-            ["part of the bound: complexity", f"{parts.complexity:.4f}"],
-            ["part of the bound: confidence", f"{parts.confidence:.4f}"],
+            ["bound on the error", self._promised if self.unit else f"{bound:.4f}"],
+            ["observed error", f"{self.risk * unit:{digits}}"],
+            ["part of the bound: observed", f"{parts.observed * unit:{digits}}"],
+            ["part of the bound: complexity", f"{parts.complexity * unit:{digits}}"],
+            ["part of the bound: confidence", f"{parts.confidence * unit:{digits}}"],
             ["groups of rows" if self.grouped else "rows", f"{self.n:,}"],
             ["probability that it fails", f"{self.delta:.4g}"],
             ["method", self.method],
