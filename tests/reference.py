@@ -1336,6 +1336,17 @@ def histogram_log_density(value, x, y, k, edges, alpha):
     return table_log_probability(b, bins, y, k, len(edges) - 1, alpha) - math.log(width)
 
 
+def product_posterior(row, X, y, n_classes, log_density):
+    """The prior times the density of every feature, log_density(value, column, y, k), summing to 1."""
+    products = []
+    for k in range(n_classes):
+        product = list(y).count(k) / len(y)
+        for value, column in zip(row, zip(*X, strict=True), strict=True):
+            product *= math.exp(log_density(value, column, y, k))
+        products.append(product)
+    return [product / sum(products) for product in products]
+
+
 def left_out(x, y, log_density):
     """For each row log_density(value, other rows, their classes, class); None for a row alone."""
     result = []

@@ -423,6 +423,25 @@ def test_worked_examples_of_split_losses():
         assert sum(halves) / 8 / unit == pytest.approx(after, abs=1e-3)
 
 
+def test_worked_examples_of_cuts_that_misclassification_cannot_choose():
+    # Four points each at 2, 4 and 6, of which 1, 2 and 1 are not of the majority.
+    x = np.repeat([2.0, 4, 6], 4)
+    y = np.array([0, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 1])
+
+    def errors(*sides):
+        return sum(reference.impurity(y[s], np.ones(s.sum()), "misclassification") for s in sides)
+
+    assert errors(x > 0) == 6
+    cuts = list(reference.cart_cuts(x[:, None], y, np.ones(12), "misclassification"))
+    assert [errors(left, ~left) for *_, left in cuts] == [4, 4]
+    assert grow_cart(x[:, None], y, criterion="misclassification", max_depth=1).threshold[0] == 3.0
+    # The same as three categories: one of the three divisions is no better than none.
+    divided = [errors(x == value, x != value) for value in (2, 4, 6)]
+    assert divided == [4, 6, 4]
+    gains = [gain for gain, _ in reference.set_cuts(x, y, np.ones(12), "misclassification")]
+    assert sorted(gains) == pytest.approx([0, 2, 2])
+
+
 def test_missing_values_take_the_side_they_belong_to():
     X = np.array([[0.0], [1], [2], [3], [np.nan], [np.nan]])
     tree = grow_cart(X, [0, 0, 1, 1, 0, 0])

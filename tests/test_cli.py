@@ -25,7 +25,7 @@ from certree import (
 from certree.cli import app
 from certree.experiments import rates
 from certree.experiments.figure2 import SHARES
-from certree.experiments.protocol import EXPANDED, PARTITIONS, PRUNING, run
+from certree.experiments.protocol import PARTITIONS, PRUNING, run
 from certree.experiments.side_by_side import METHODS as METHODS_SIDE_BY_SIDE
 from certree.experiments.table2 import METHODS
 from certree.explain import interaction_shares, shapley_values
@@ -118,7 +118,7 @@ def test_help_lists_the_commands():
     text = succeeds("--help")
     for command in (
         *("fit", "predict", "evaluate", "certify", "info", "explain", "report", "plot"),
-        *("table2", "figure2", "rates"),
+        *("table1", "table2", "figure2", "rates"),
     ):
         assert re.search(rf"\b{command}\b", text)
 
@@ -126,6 +126,7 @@ def test_help_lists_the_commands():
 @pytest.mark.parametrize(
     ("command", "options"),
     [
+        ("table1", ["--data", "--datasets", "--json"]),
         ("table2", ["--data", "--datasets", "--partitions", "--repeats", "--jobs", "--json"]),
         ("figure2", ["--data", "--datasets", "--partitions", "--repeats", "--jobs", "--plot"]),
         (
@@ -156,6 +157,24 @@ def test_unknown_commands_and_options_are_refused():
 # -- experiments -----------------------------------------------------------------------------------
 
 
+def test_table1_prints_and_writes_the_sizes_with_those_of_the_paper(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 12)), columns=list("abcdefghijkl"))
+    frame["label"] = np.arange(60) % 7
+    frame.to_parquet(tmp_path / "wine.parquet")
+    json_file = tmp_path / "table1.json"
+    text = succeeds("table1", "--data", tmp_path, "--datasets", "wine,iris", "--json", json_file)
+    rows = [line.split() for line in text.splitlines() if line.split()[:1] in (["wine"], ["iris"])]
+    assert rows == [
+        ["wine", "12", "7", "(11)", "40", "(4497)", "20"],
+        ["iris", "4", "3", "100", "50"],
+    ]
+    content = strict_json(json_file)
+    for note in content["notes"]:
+        assert " ".join(note.split()) in " ".join(text.split())
+    assert [line["dataset"] for line in content["table"]] == ["wine", "iris"]
+
+
 def test_table2_prints_and_writes_what_the_experiment_gives(tmp_path):
     json_file, picture = tmp_path / "table2.json", tmp_path / "table2.png"
     text = succeeds(
@@ -166,7 +185,7 @@ def test_table2_prints_and_writes_what_the_experiment_gives(tmp_path):
     content = json.loads(json_file.read_text())
     assert content["experiment"] == "table2"
     assert [outcome["errors"] for outcome in content["outcomes"]] == [o.errors for o in outcomes]
-    assert [line["partition"] for line in content["table"]] == [*PARTITIONS, EXPANDED]
+    assert [line["partition"] for line in content["table"]] == list(PARTITIONS)
     for line, outcome in zip(content["table"], outcomes, strict=True):
         assert line["dataset"] == "iris"
         for method, error in outcome.errors.items():
@@ -181,7 +200,7 @@ def test_table2_prints_and_writes_what_the_experiment_gives(tmp_path):
         + [f"{outcome.errors[method] / outcome.errors[PRUNING]:.3f}" for method in shown]
         for outcome in outcomes
     ]
-    for partition in (*PARTITIONS, EXPANDED):
+    for partition in PARTITIONS:
         assert f"{partition} tree, 1 repetitions" in text
     for note in content["notes"]:
         assert " ".join(note.split()) in " ".join(text.split())
@@ -207,15 +226,22 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
     frame["label"] = (frame["a"] + rng.normal(size=60) > 0).astype(int)
-    frame.to_parquet(tmp_path / "wine.parquet")
+    for name in ("wine", "spam"):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    json_file = tmp_path / "table2.json"
     text = succeeds(
-        *("table2", "--data", tmp_path, "--datasets", "wine", "--partitions", "kd"),
-        *("--repeats", 2, "--quiet"),
+        *("table2", "--data", tmp_path, "--datasets", "wine,spam", "--partitions", "kd"),
+        *("--repeats", 2, "--quiet", "--json", json_file),
     )
+    assert "…" not in text
     assert "(1.010)" in text  # SN-pruning
+    assert text.count("(1.075)") == 2  # both readings of Helmbold and Schapire's vote
     assert text.count("(0.997)") == 2  # both searches of the PAC-Bayes tree
+    for cell in strict_json(json_file)["far_from_paper"]:
+        assert f"{cell['paper']:.3f}" in text
+        assert cell["reason"] in text
     assert "±" in text
-    assert "wine: repeated rows stand on both sides" in text
+    assert "spam, wine: repeated rows stand on both sides" in text
 
 
 def test_the_directory_may_come_from_the_environment(tmp_path, monkeypatch, iris):
@@ -229,7 +255,7 @@ def test_the_directory_may_come_from_the_environment(tmp_path, monkeypatch, iris
 def test_lists_are_given_with_commas_or_repeated(given):
     arguments = [part for value in given for part in ("--partitions", value)]
     text = succeeds("table2", "--datasets", "iris", *arguments, "--repeats", 1, "--quiet")
-    assert re.findall(r"^(\S+) tree, ", text, re.MULTILINE) == ["dyadic", "kd", EXPANDED]
+    assert re.findall(r"^(\S+) tree, ", text, re.MULTILINE) == ["dyadic", "kd"]
 
 
 @pytest.mark.parametrize("command", ["table2", "figure2"])
@@ -263,10 +289,10 @@ def test_figure2_prints_and_writes_what_the_experiment_gives(tmp_path):
                 if (outcome.partition, outcome.n_train) == (curve["partition"], n)
             ]
             assert error["value"] == expected
-    for partition in ("dyadic", "kd", EXPANDED):
+    for partition in ("dyadic", "kd"):
         assert f"iris, {partition} tree: test error" in text
     heads = [line.split() for line in text.splitlines() if line.split()[:1] == ["training"]]
-    assert heads == [["training", "rows", *map(str, sizes)]] * 3
+    assert heads == [["training", "rows", *map(str, sizes)]] * 2
     first = next(line.split() for line in text.splitlines() if line.split()[:1] == [PRUNING])
     assert first[1:] == [
         f"{outcome.errors[PRUNING]:.3f}" for outcome in outcomes if outcome.partition == "dyadic"

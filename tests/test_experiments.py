@@ -13,11 +13,13 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 import certree
-from certree.experiments import figure2, rates, side_by_side, table2
+from certree.experiments import figure2, rates, side_by_side, table1, table2
 from certree.experiments.protocol import (
     EXPANDED,
-    EXPANDED_FEATURES,
     GIBBS,
+    HS_LABEL,
+    HS_MEAN,
+    PAPER_SETS,
     PARTITIONS,
     PRUNING,
     UNPRUNED,
@@ -105,7 +107,7 @@ def test_a_share_of_the_training_rows_leaves_the_test_rows_alone():
     assert len(half.y) == 300
 
 
-@pytest.mark.parametrize("partition", [*PARTITIONS, EXPANDED])
+@pytest.mark.parametrize("partition", PARTITIONS)
 def test_outcomes_are_those_of_the_public_functions(partition):
     sample = draw("any", synthetic(600), repeat=0)
     outcome = judge("any", sample, partition, 0)
@@ -143,6 +145,7 @@ def test_running_leaves_the_partitions_as_they_are():
     assert {name: repr(cells) for name, cells in PARTITIONS.items()} == before
     assert before == {
         "dyadic": "Dyadic()",
+        EXPANDED: "Dyadic(expand=True)",
         "kd": "KD(axis='cycle')",
         "kd-spread": "KD()",
     }
@@ -150,7 +153,8 @@ def test_running_leaves_the_partitions_as_they_are():
 
 def test_helmbold_and_schapire_vote_on_two_classes():
     outcome = judge("any", draw("any", synthetic(400, classes=2), 0), "kd", 0)
-    assert 0 < outcome.errors["HS-vote"] < 0.5
+    assert 0 < outcome.errors[HS_MEAN] < 0.5
+    assert 0 < outcome.errors[HS_LABEL] < 0.5
 
 
 GRID = [2.0 ** (-8 + 14 * k / 9) for k in range(10)]
@@ -186,13 +190,19 @@ def literal_run(sample, grow, law, kind, n_temperatures, repeat):
     return best, wrong / len(sample.y_test)
 
 
+def paying_errors_alone(tree, stats, temperature):
+    """Helmbold and Schapire's law where a node predicts its label: its loss is its errors."""
+    return certree.pac_bayes(tree, stats, temperature, 0, prior="branching")
+
+
 @pytest.mark.parametrize(
     ("name", "law", "kind", "n_temperatures"),
     [
         (PRUNING, certree.prunings.cost_complexity, "majority", 1),
         ("SN-pruning", certree.prunings.depth_penalised, "majority", 1),
         ("PAC-Bayes joint", certree.pac_bayes, "majority", 2),
-        ("HS-vote", certree.weights.helmbold_schapire, "mean", 1),
+        (HS_MEAN, certree.weights.helmbold_schapire, "mean", 1),
+        (HS_LABEL, paying_errors_alone, "majority", 1),
     ],
 )
 def test_outcomes_are_those_of_a_literal_run(name, law, kind, n_temperatures):
@@ -227,20 +237,14 @@ def test_rows_outside_the_cells_that_hold_rows_are_counted_on_the_full_tree():
 
 
 def test_outcomes_come_by_set_repetition_share_and_partition():
-    outcomes = run(["iris", "cultivars"], ["kd", "dyadic"], 2, shares=(0.5, 1.0))
+    outcomes = run(["iris", "cultivars"], ["kd", EXPANDED], 2, shares=(0.5, 1.0))
     assert [(o.dataset, o.repeat, o.n_train, o.partition) for o in outcomes] == [
         (name, repeat, n, partition)
         for name, sizes in (("iris", (50, 100)), ("cultivars", (60, 119)))
         for repeat in (0, 1)
         for n in sizes
-        for partition in ("kd", "dyadic", EXPANDED)
+        for partition in ("kd", EXPANDED)
     ]
-
-
-def test_the_full_tree_is_for_few_features_and_the_dyadic_partition():
-    assert EXPANDED_FEATURES == 16
-    assert {o.partition for o in run(["cancer"], ["dyadic"], 1)} == {"dyadic"}  # 30 features
-    assert {o.partition for o in run(["iris"], ["kd"], 1)} == {"kd"}
 
 
 def test_repetitions_differ_and_repeat_themselves():
@@ -263,12 +267,10 @@ def test_threads_do_not_change_the_outcomes():
 
 
 def test_what_cannot_be_run_is_refused():
-    with pytest.raises(ValueError, match="partitions must be some of dyadic, kd, kd-spread"):
+    with pytest.raises(ValueError, match="partitions must be some of dyadic, dyadic-expanded, kd"):
         run(["iris"], ["forest"], 1)
     with pytest.raises(ValueError, match="partitions must be some of"):
         run(["iris"], [], 1)
-    with pytest.raises(ValueError, match="partitions must be some of"):
-        run(["iris"], [EXPANDED], 1)
     with pytest.raises(ValueError, match="repeats must be at least 1"):
         run(["iris"], ["kd"], 0)
     with pytest.raises(FileNotFoundError, match="data set 'nothing'"):
@@ -307,7 +309,7 @@ def outcomes_of_two_sets():
             errors={
                 name: float(rng.uniform(0.1, 0.5))
                 for name in table2.METHODS
-                if name != "HS-vote" or dataset == "spam"
+                if name not in (HS_MEAN, HS_LABEL) or dataset == "spam"
             },
             temperatures={PRUNING: (1.0,)},
             n_nodes=int(rng.integers(1, 9)),
@@ -324,14 +326,15 @@ def test_lines_and_mean_ratios_are_those_of_numpy():
     table = table2.lines(outcomes)
     assert [(line.partition, line.dataset) for line in table] == [
         (partition, dataset)
-        for partition in ("dyadic", "kd", EXPANDED)
+        for partition in ("dyadic", EXPANDED, "kd")
         for dataset in ("wine", "spam")
     ]
     ratios = {}
     for line in table:
         group = [o for o in outcomes if (o.dataset, o.partition) == (line.dataset, line.partition)]
         baseline = np.array([o.errors[PRUNING] for o in group])
-        assert ("HS-vote" in line.ratios) == (line.dataset == "spam")
+        for name in (HS_MEAN, HS_LABEL):
+            assert (name in line.ratios) == (line.dataset == "spam")
         assert set(line.errors) == set(line.ratios) == set(group[0].errors)
         for name, ratio in line.ratios.items():
             errors = np.array([o.errors[name] for o in group])
@@ -349,7 +352,7 @@ def test_lines_and_mean_ratios_are_those_of_numpy():
     means = table2.mean_ratios(table)
     assert {(p, name) for p, row in means.items() for name in row} == set(ratios)
     for (partition, name), values in ratios.items():
-        assert len(values) == (1 if name == "HS-vote" else 2)
+        assert len(values) == (1 if name in (HS_MEAN, HS_LABEL) else 2)
         assert means[partition][name] == pytest.approx(np.mean(values))
 
 
@@ -383,7 +386,8 @@ def test_a_set_without_errors_has_no_ratios():
         ("kd", "wine", GIBBS, None),
         ("kd", "iris", "SN-pruning", None),
         ("kd-spread", "wine", "SN-pruning", None),
-        (EXPANDED, "wine", "SN-pruning", None),
+        (EXPANDED, "wine", "SN-pruning", 1.035),
+        (EXPANDED, "spam", HS_LABEL, 1.224),
     ],
 )
 def test_the_paper_s_numbers(partition, dataset, method, ratio):
@@ -407,7 +411,73 @@ def test_notes_say_what_a_reader_must_know():
             assert f"{line.dataset} {100 * line.outside:.1f} %" in text
     assert "spam, wine: repeated rows" in text
     assert "epileptic" not in text
-    assert "outside" not in "\n".join(table2.notes([x for x in table if x.partition == "kd"]))
+    assert "border" not in text
+    borders = [line_of(partition, "digit", 1.0) for partition in ("dyadic", EXPANDED)]
+    assert "border of two cells" in "\n".join(table2.notes(borders))
+    of = {(line.dataset, line.partition): line.errors[PRUNING].value for line in table}
+    for name in ("wine", "spam"):
+        assert f"{name} {of[name, 'dyadic']:.3f} and {of[name, EXPANDED]:.3f}" in text
+    kd = [line for line in table if line.partition == "kd"]
+    text = "\n".join(table2.notes(kd))
+    assert "outside" not in text
+    assert "every cell" not in text
+    spam = kd[1].ratios
+    distances = [abs(spam[name].value - 1.075) for name in (HS_MEAN, HS_LABEL)]
+    assert f"ratios {distances[0]:.3f} and {distances[1]:.3f} on average" in text
+    assert "HS-vote" not in "\n".join(table2.notes(kd[:1]))
+
+
+def line_of(partition, dataset, ratio, standard_error=0.01, method="PAC-Bayes joint"):
+    ratios = {PRUNING: table2.Mean(1.0, 0.0), method: table2.Mean(ratio, standard_error)}
+    return table2.Line(dataset, partition, ratios, ratios, None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "standard_error", "far"),
+    [
+        (0.936, 0.0, False),
+        (0.9364, 0.0, False),
+        (0.9366, 0.0, True),
+        (0.956, 0.01, False),
+        (0.957, 0.01, True),
+        (0.915, 0.01, True),
+        (2.0, math.nan, False),
+    ],
+)
+def test_a_ratio_is_far_beyond_two_standard_errors_and_the_rounding(ratio, standard_error, far):
+    line = line_of("dyadic", "digit", ratio, standard_error)
+    assert line.is_far("PAC-Bayes joint") == far
+    assert not line.is_far(PRUNING)
+    assert [cell.method for cell in table2.far_cells([line])] == ["PAC-Bayes joint"] * far
+
+
+def test_reasons_come_from_the_literal_tree_or_from_what_was_examined(monkeypatch):
+    routed, near = line_of("dyadic", "digit", 1.0), line_of(EXPANDED, "digit", 0.94)
+    far = line_of(EXPANDED, "digit", 1.0)
+
+    def reasons(*table):
+        return [cell.reason for cell in table2.far_cells(table)]
+
+    assert reasons(routed, near) == ["empty cells: 0.940 with them"]
+    monkeypatch.setattr(table2, "EXAMINED", {})
+    assert reasons(routed, far) == ["not examined"] * 2
+    for figures, expected in (
+        ((0.93, 1.01, 0.9, 1.0), "draw: 0.930 to 1.010"),
+        ((0.98, 1.01, 0.95, 1.0), "unknown: 0.950 at best"),
+        ((0.98, 1.01, 0.95, 0.967), "silent cells: 0.967"),
+        ((0.98, 1.01, 0.95, 0.969), "unknown: 0.950 at best"),
+        ((0.98, 1.01, 0.93, 1.0), "temperatures: 0.980 to 1.010"),
+    ):
+        monkeypatch.setattr(table2, "EXAMINED", {(EXPANDED, "digit", "PAC-Bayes joint"): figures})
+        assert reasons(far) == [expected]
+
+
+def test_what_was_examined_are_cells_of_the_paper():
+    for (partition, dataset, method), (least, most, best, silent) in table2.EXAMINED.items():
+        assert line_of(partition, dataset, 1.0, method=method).paper(method) is not None
+        assert 0.5 < best <= most
+        assert least <= most < 2
+        assert best <= silent + 0.03
 
 
 def test_everything_goes_into_json():
@@ -597,6 +667,55 @@ def test_rules_have_the_tree_of_their_theorem():
 def test_what_cannot_be_simulated_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         rates.simulate(*arguments)
+
+
+# -- Table 1 ---------------------------------------------------------------------------------------
+
+
+def test_extents_are_those_of_the_rows_that_are_drawn():
+    table = synthetic(900, p=4)
+    table.X[10], table.y[10] = table.X[3], table.y[3]
+    table.X[11], table.y[11] = table.X[3], (table.y[3] + 1) % 3
+    found = table1.extent("mine", table)
+    assert found.sizes == (4, 3, 600)
+    assert (found.n_test, found.rows, found.repeated) == (300, 900, 1)
+    assert found.rarest == min(np.sum(table.y == k) for k in range(3))
+    assert found.paper is None
+
+
+def test_the_paper_s_table1_has_the_sets_of_the_experiment():
+    assert tuple(table1.PAPER) == PAPER_SETS
+    assert table1.PAPER["crowd"] == (28, 6, 8546)
+    assert table1.PAPER["wine"] == (12, 11, 4497)
+
+
+def test_notes_of_table1_say_where_the_numbers_part():
+    crowd = synthetic(10845, p=2)
+    tables = {"wine": synthetic(60), "crowd": crowd, "epileptic": synthetic(60)}
+    tables["wine"].X[1], tables["wine"].y[1] = tables["wine"].X[0], tables["wine"].y[0]
+    found = table1.extents(tables)
+    text = "\n".join(table1.notes(found))
+    assert f"3 occur, the rarest in {found[0].rarest} rows" in text
+    assert "the 10545 rows of UCI's training file; 300 of another class mix" in text
+    assert "epileptic: 23 rows of each of 500 recordings" in text
+    assert "earlier one: wine 1." in text
+    assert len(table1.notes([table1.extent("mine", synthetic(60))])) == 1
+    content = json.loads(json.dumps(table1.as_json(found)))
+    assert content["experiment"] == "table1"
+    assert content["table"][0]["paper"] == [12, 11, 4497]
+    assert content["table"][0]["features"] == 3
+
+
+@pytest.mark.data
+def test_the_tables_of_the_paper_have_its_sizes_but_for_two():
+    directory = os.environ.get("CERTREE_DATA")
+    if not directory or not (Path(directory) / "wine.parquet").is_file():
+        pytest.skip("the tables of the paper are not at hand")
+    found = table1.extents({name: load(name, directory) for name in PAPER_SETS})
+    apart = {line.dataset: line.sizes for line in found if line.sizes != line.paper}
+    assert apart == {"crowd": (28, 6, 8545), "wine": (12, 7, 4497)}
+    repeated = {line.dataset: line.repeated for line in found if line.repeated}
+    assert repeated == {"spam": 391, "crowd": 1, "wine": 1177, "letter": 1332}
 
 
 @pytest.mark.data

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import softmax
@@ -250,6 +250,30 @@ def test_a_mixed_table_has_the_product_of_both():
     joint = joint + names.predict_joint_log_proba(codes) - np.log(numbers.class_prior_)
     ours = NaiveBayesClassifier({"size": "normal", "gain": "normal"}, power=1.0).fit(frame, y)
     np.testing.assert_allclose(ours.predict_joint_log_proba(frame), joint, rtol=1e-9)
+
+
+@given(
+    hnp.arrays(np.float64, (8, 2), elements=st.integers(-50, 50).map(lambda tenths: tenths / 10)),
+    hnp.arrays(np.int32, 8, elements=st.integers(0, K - 1)),
+    st.sampled_from(["normal", "histogram"]),
+)
+def test_power_one_is_the_product_of_prior_and_densities(table, y, density):
+    assume(np.ptp(table, axis=0).any())
+    model = NaiveBayesClassifier(density, bins=3, var_smoothing=0.1, power=1).fit(table, y)
+    codes = np.searchsorted(model.classes_, y)
+    added = 0.1 * table.var(axis=0).max()
+
+    def log_density(value, column, labels, k):
+        if density == "normal":
+            return reference.normal_log_density(value, column, labels, k, added)
+        edges = edges_of(np.array(column), np.ones(len(column)), 3)
+        return reference.histogram_log_density(value, column, labels, k, edges, alpha=1.0)
+
+    n_classes = len(model.classes_)
+    expected = [
+        reference.product_posterior(row, table, codes, n_classes, log_density) for row in table
+    ]
+    np.testing.assert_allclose(model.predict_proba(table), expected, rtol=1e-6, atol=1e-9)
 
 
 # -- densities -------------------------------------------------------------------------------------

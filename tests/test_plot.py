@@ -114,7 +114,9 @@ def points(ax, hollow):
 def test_table2_has_a_panel_per_partition_and_a_row_per_set():
     figure = plot_table2(TABLE)
     assert isinstance(figure, Figure)
-    assert [ax.get_title(loc="left") for ax in figure.axes] == ["dyadic tree", "kd tree"]
+    assert [ax.get_title(loc="left") for ax in figure.axes] == [
+        f"{partition} tree" for partition in ("dyadic", "kd", EXPANDED)
+    ]
     assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["wine", "mine"]
     for ax in figure.axes:
         assert "error of the optimal pruning" in ax.get_xlabel()
@@ -122,7 +124,8 @@ def test_table2_has_a_panel_per_partition_and_a_row_per_set():
 
 
 def test_table2_marks_our_ratios_filled_and_the_paper_s_hollow():
-    dyadic, kd = plot_table2(TABLE).axes
+    dyadic, kd, expanded = plot_table2(TABLE).axes
+    assert points(expanded, hollow=False) == {(7.0, 1)}
     assert points(dyadic, hollow=False) == {(1.1, 0), (0.9, 0), (1.2, 1), (0.8, 1)}
     assert points(kd, hollow=False) == {(1.0, 0), (0.95, 0), (1.3, 1), (1.4, 1)}
     for ax, partition in ((dyadic, "dyadic"), (kd, "kd")):
@@ -162,11 +165,11 @@ def test_figure2_has_a_panel_per_partition_and_set():
     titles = [ax.get_title(loc="left") for ax in figure.axes]
     assert titles == [
         f"{dataset}, {partition}"
-        for partition in ("dyadic", "kd")
+        for partition in ("dyadic", EXPANDED, "kd")
         for dataset in ("iris", "cancer", "wine")
     ]
-    assert [ax.get_xlabel() for ax in figure.axes] == [""] * 3 + ["training rows"] * 3
-    assert [ax.get_ylabel() for ax in figure.axes] == ["test error", "", ""] * 2
+    assert [ax.get_xlabel() for ax in figure.axes] == [""] * 6 + ["training rows"] * 3
+    assert [ax.get_ylabel() for ax in figure.axes] == ["test error", "", ""] * 3
     assert drawn(figure)
 
 

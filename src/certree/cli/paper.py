@@ -14,6 +14,7 @@ from certree.cli.app import PAPER, Jobs, Quiet, command, draw_to, expect_to_draw
 from certree.experiments import figure2 as figure2_experiment
 from certree.experiments import printed
 from certree.experiments import rates as rates_experiment
+from certree.experiments import table1 as table1_experiment
 from certree.experiments import table2 as table2_experiment
 from certree.experiments.protocol import PAPER_SETS, PARTITIONS, run
 from certree.files import tables
@@ -49,8 +50,8 @@ def _report(
     parts: Iterable[RenderableType],
     content: dict[str, Any],
     json_file: Path | None,
-    draw: Callable[[], Any],
-    plot: Path | None,
+    draw: Callable[[], Any] | None = None,
+    plot: Path | None = None,
 ) -> None:
     """Print what came out of an experiment, and write it and draw it if asked to."""
     for part in parts:
@@ -58,7 +59,7 @@ def _report(
     if json_file:
         text = json.dumps(_strict(content), indent=1, allow_nan=False) + "\n"
         write_whole(json_file, lambda file: file.write(text.encode()))
-    if plot:
+    if draw and plot:
         draw_to(plot, draw)
 
 
@@ -69,6 +70,15 @@ def _strict(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_strict(inner) for inner in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+@command(PAPER)
+def table1(data: Data = None, datasets: Datasets = None, json_file: Json = None) -> None:
+    """Print the paper's Table 1, the sizes of its data sets, with ours beside it."""
+    expect_writable(json_file)
+    names = _split(datasets, PAPER_SETS)
+    found = table1_experiment.extents({name: tables.load(name, data) for name in names})
+    _report(printed.table1(found), table1_experiment.as_json(found), json_file)
 
 
 @command(PAPER)

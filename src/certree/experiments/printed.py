@@ -1,5 +1,6 @@
 """What came out of an experiment, as tables for a terminal."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -7,9 +8,36 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
 
 from certree.experiments.figure2 import Curve
-from certree.experiments.protocol import EXPANDED, PRUNING
+from certree.experiments.protocol import PRUNING
 from certree.experiments.rates import Rate
-from certree.experiments.table2 import METHODS, Line, Mean, mean_ratios, notes
+from certree.experiments.table1 import Extent
+from certree.experiments.table1 import notes as notes_of_table1
+from certree.experiments.table2 import (
+    METHODS,
+    REASONS,
+    FarCell,
+    Line,
+    Mean,
+    far_cells,
+    mean_ratios,
+    notes,
+)
+
+
+def table1(found: Sequence[Extent]) -> Iterator[RichTable | str]:
+    """Table 1, and the notes to it."""
+    grid = _grid("Data sets, as they are here (and in the paper)", "data set")
+    for name in ("features", "classes", "training rows", "test rows"):
+        grid.add_column(name, justify="right")
+    for line in found:
+        paper = line.paper or line.sizes
+        sizes = [
+            f"{ours} ({theirs})" if ours != theirs else str(ours)
+            for ours, theirs in zip(line.sizes, paper, strict=True)
+        ]
+        grid.add_row(line.dataset, *sizes, str(line.n_test))
+    yield grid
+    yield from notes_of_table1(found)
 
 
 def table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | str]:
@@ -22,8 +50,8 @@ def table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | str]:
         title = f"{partition} tree, {repeats} repetitions: error / error of pruning (paper's)"
         grid = _grid(title, "data set")
         for name in ("error of pruning", *methods):
-            # In 80 columns there is room for nine letters a line.
-            heading = name.replace(" ", "\n").replace("-p", "-\np").replace("-f", "-\nf")
+            # In 80 columns there is room for seven letters a line.
+            heading = re.sub(r" |(?<=-)|(?<=un)(?=pruned)", "\n", name)
             grid.add_column(heading, justify="right", no_wrap=True)
         for line in rows:
             cells = [_ratio(line, name) for name in methods]
@@ -32,13 +60,20 @@ def table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | str]:
         grid.add_section()
         grid.add_row("mean", "", *average)
         yield grid
-    if any(line.partition == EXPANDED for line in table):
-        yield f"{EXPANDED}: the dyadic tree with every cell, empty ones too, stored."
     yield from notes(table)
+    far = far_cells(table)
+    for partition in dict.fromkeys(cell.line.partition for cell in far):
+        yield _far_from_the_paper(
+            partition, [cell for cell in far if cell.line.partition == partition]
+        )
+    if far:
+        yield REASONS
 
 
 def _grid(title: str, first: str) -> RichTable:
-    grid = RichTable(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    grid = RichTable(
+        title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
+    )
     grid.add_column(first, no_wrap=True)
     return grid
 
@@ -48,6 +83,17 @@ def _ratio(line: Line, method: str) -> str:
         return "-"
     paper = line.paper(method)
     return _stacked(line.ratios[method]) + (f"\n({paper:.3f})" if paper is not None else "")
+
+
+def _far_from_the_paper(partition: str, far: Sequence[FarCell]) -> RichTable:
+    title = f"{partition} tree: beyond two standard errors (ours) of the paper's ratio"
+    grid = _grid(title, "data set")
+    for name in ("method", "ours", "paper's", "likely reason"):
+        grid.add_column(name, no_wrap=True)
+    for cell in far:
+        ours = f"{cell.line.ratios[cell.method].value:.3f}"
+        grid.add_row(cell.line.dataset, cell.method, ours, f"{cell.paper:.3f}", cell.reason)
+    return grid
 
 
 def _stacked(mean: Mean) -> str:

@@ -114,7 +114,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         Power of the product of the densities. Less than 1 makes up for features that say the same
         twice, and for densities learned from few rows, which make naive Bayes too sure of itself.
         "auto": the power with the smallest log loss on the training rows, each left out in its turn.
-        1: naive Bayes as in textbooks, GaussianNB and CategoricalNB.
+        1: naive Bayes as in lectures, the product of the prior and the densities; GaussianNB and
+        CategoricalNB are this.
     priors : array-like of shape (K,), or None, default=None
         Prior probabilities of the classes in their order; None: their shares of the rows.
     class_weight : dict, "balanced" or None, default=None

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from certree.experiments.figure2 import Curve
-from certree.experiments.protocol import EXPANDED, PRUNING
+from certree.experiments.protocol import PRUNING
 from certree.experiments.rates import Rate, shrinking
 from certree.experiments.table2 import Line
 from certree.extras import needed
@@ -59,9 +59,9 @@ def plot_table2(table: Sequence[Line]) -> Figure:
     -------
     matplotlib Figure
     """
-    partitions = [p for p in dict.fromkeys(line.partition for line in table) if p != EXPANDED]
+    partitions = list(dict.fromkeys(line.partition for line in table))
     datasets = list(dict.fromkeys(line.dataset for line in table))
-    size = (3.2 + 3.4 * len(partitions), 1.6 + 0.55 * len(datasets))
+    size = (2.6 + 2.8 * len(partitions), 1.6 + 0.55 * len(datasets))
     figure = new_figure(size)
     axes = figure.subplots(1, len(partitions), sharey=True, sharex=True, squeeze=False)[0]
     for ax, partition in zip(axes, partitions, strict=True):
@@ -117,13 +117,13 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
     -------
     matplotlib Figure
     """
-    partitions = [p for p in dict.fromkeys(curve.partition for curve in curves) if p != EXPANDED]
+    partitions = list(dict.fromkeys(curve.partition for curve in curves))
     datasets = list(dict.fromkeys(curve.dataset for curve in curves))
     size = (1 + 2.9 * len(datasets), 0.9 + 2.5 * len(partitions))
     figure = new_figure(size)
     axes = figure.subplots(len(partitions), len(datasets), squeeze=False, sharex="col")
     for curve in curves:
-        if curve.partition not in partitions or curve.method not in _CURVES:
+        if curve.method not in _CURVES:
             continue
         ax = axes[partitions.index(curve.partition), datasets.index(curve.dataset)]
         mean = np.array([error.value for error in curve.errors])

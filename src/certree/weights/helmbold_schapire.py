@@ -6,7 +6,7 @@ from certree.arrays import LARGEST, nonnegative
 from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import LEAF, Tree
-from certree.weights.family import Family
+from certree.weights.family import Family, loss_family
 from certree.weights.node_weights import NodeWeights
 from certree.weights.pac_bayes import branching
 
@@ -32,6 +32,11 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     scale = a.sum(axis=1) * b.sum(axis=1) * parent.sum(axis=1)
     gains[inner] = np.ldexp(-2 * cross**2 / np.where(scale > 0, scale, 1), exponent)
     return Family(tree, gains[:, None], loss[:1], np.array([]), branching(tree, 0.5))
+
+
+def label_family(tree: Tree, stats: NodeStats) -> Family:
+    """The laws of a tree whose nodes predict their labels instead: the loss is that of errors."""
+    return loss_family(tree, stats, 2, [0.0], branching(tree, 0.5))
 
 
 @checked
