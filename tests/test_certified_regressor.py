@@ -228,6 +228,16 @@ def test_a_constant_target_and_one_row_a_side_have_bands_and_bounds():
         model.predict_interval(X)
 
 
+@every_width
+def test_targets_that_are_endlessly_far_off_leave_endless_bands(widths):
+    X, y = noisy(200)
+    weigh = weighing(200)
+    y[weigh[:50]], y[weigh[50:60]] = 1.7e308, -1.7e308
+    model = CertifiedTreeRegressor(widths=widths, random_state=0).fit(X, y)
+    assert (np.abs(model.predict_interval(X)) > 1e307).all()
+    assert 0.6 < model.certificate_.risk < model.certificate_.bound < 1
+
+
 def test_weights_shape_the_vote_and_rows_count_once():
     X, y = noisy(400)
     weight = np.random.default_rng(0).integers(0, 4, 400).astype(float)

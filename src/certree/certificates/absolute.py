@@ -72,8 +72,8 @@ class HeldOutNumbers(OfColumns):
     def loss_of(self, value: Float64) -> float:
         """Mean absolute error, each cut at the limit and in units of it, where nodes predict so."""
         with np.errstate(over="ignore"):
-            off = np.abs(self.y - value[self.leaf])
-        return float(self.weight @ np.minimum(off / self.limit, 1.0)) / self.n
+            loss = np.minimum(np.abs(self.y - value[self.leaf]) / self.limit, 1.0)
+        return float(self.weight @ loss) / self.n
 
 
 @checked

@@ -52,11 +52,15 @@ class Bands(OfColumns):
 
     def scores(self, leaf: Int32, off: Float64, mass: Float64) -> Scores:
         """Scores of rows whose targets lie so far off, by the leaves that they reach."""
-        return Scores.of(off / self.scale[leaf], self.region[leaf], mass)
+        with np.errstate(over="ignore"):  # a row that lies infinitely far off is in no band
+            value = off / self.scale[leaf]
+        return Scores.of(value, self.region[leaf], mass)
 
     def half_width(self, leaf: Int32, reach: Float64) -> Float64:
         """Half the width of the band in each of some leaves, in units of the target."""
-        return reach[self.region[leaf]] * self.scale[leaf]
+        with np.errstate(over="ignore"):
+            half: Float64 = reach[self.region[leaf]] * self.scale[leaf]
+        return half
 
 
 def leaf_regions(

@@ -290,7 +290,9 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
             rows = self.stats_.n
             region, mass = leaf_regions(tree, likeliest, rows, n, self.coverage, self.delta)
         self.bands_ = Bands(scale if self.widths == "scaled" else np.ones(tree.n_nodes), region)
-        self.scores_ = self.bands_.scores(leaf, np.abs(y - value[leaf]), mass)
+        with np.errstate(over="ignore"):
+            off = np.abs(y - value[leaf])
+        self.scores_ = self.bands_.scores(leaf, off, mass)
         self.held_: HeldOutNumbers | None = held
         self.certificate_ = absolute_error(held, value, self.delta)
         of_all = not held.grouped and self.widths != "leaf"
@@ -328,8 +330,9 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         reach = self._scores().reach(*self._promise(coverage, delta))
         middle, half = self.vote_.score[leaf, 0], self.bands_.half_width(leaf, reach)
         # Sums and quotients are rounded: a target in a place where many are must not fall out by that.
-        half = half + _ROUNDING * (np.abs(middle) + half)
-        return np.column_stack([middle - half, middle + half])
+        with np.errstate(over="ignore"):
+            half = half + _ROUNDING * (np.abs(middle) + half)
+            return np.column_stack([middle - half, middle + half])
 
     @reads_state
     def certify_interval(
