@@ -58,6 +58,15 @@ def depth_of(tree, v):
     return sum(int(tree.chain[u]) for u in path(tree, v)[:-1])
 
 
+def largest_cells_alike(tree, label, v=0):
+    """The largest cells all of whose leaves have one label, by recursion."""
+    inside = [u for u in range(tree.n_nodes) if tree.is_leaf[u] and v in path(tree, u)]
+    if len({label[u] for u in inside}) == 1:
+        return [v]
+    left = int(tree.left[v])
+    return [u for child in (left, left + 1) for u in largest_cells_alike(tree, label, child)]
+
+
 def counts(tree, X, y, n_classes, weight=None):
     table = np.zeros((len(tree.left), n_classes))
     for i, leaf in enumerate(apply(tree, X)):
@@ -539,6 +548,16 @@ def xi(n):
     return sum(
         math.comb(n, k) * Fraction(k, n) ** k * Fraction(n - k, n) ** (n - k) for k in range(n + 1)
     )
+
+
+def largest_risk(errors, n, level):
+    """The largest risk at which so few errors have at least a probability, by bisection."""
+    inside, outside = 0.0, 1.0
+    for _ in range(60):
+        p = (inside + outside) / 2
+        tail = math.fsum(math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(errors + 1))
+        inside, outside = (p, outside) if tail >= level else (inside, p)
+    return outside
 
 
 def kl(q, p):

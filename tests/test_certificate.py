@@ -29,10 +29,11 @@ OF_LAW = [name for name in METHODS if name.startswith(("gibbs_", "vote_"))]
 OF_ENSEMBLE = [name for name in METHODS if name.startswith("ensemble_")]
 # Certificates that bands and sets bring with them.
 OF_COVERAGE = ["band", "leaf_band", "prediction_set", "class_set"]
+OF_PARTS = [name for name in METHODS if name.startswith("every_")]
 CERTIFY = {name: partial(certify_law, method=name) for name in OF_LAW} | {
     name: getattr(certree.certificates, name)
     for name in METHODS
-    if name not in (*OF_LAW, *OF_ENSEMBLE, *OF_COVERAGE)
+    if name not in (*OF_LAW, *OF_ENSEMBLE, *OF_PARTS, *OF_COVERAGE)
 }
 
 
@@ -177,6 +178,9 @@ def typical(name="occam_vote"):
         "vote_tuples": (0.2, 3, 1, 15),
         "vote_c_bound": (0.1, 0.15),
         "vote_disagreement": (0.1, 0.15, 2),
+        "every_leaf": (0.1, 0.3),
+        "every_gap": (0.1, 0.02, 0.4),
+        "every_mix": (0.7, 0.1, 0.4, 0.3, 0.02, 0.6),
     }.get(name, (0.1,))
     bound = inequality_of(name).bound(*observed, 1000, 5.0, LOG_DELTA)
     return Certificate(name, bound, 0.05, 1.0, 1000, 0.1, observed, 5.0)
@@ -215,7 +219,9 @@ def test_every_method_says_what_it_is(name):
     assert {type(fact) for fact in astuple(method)} == {str, bool}
     assert all(getattr(method, fact) for fact in ("subject", "needs", "reference", "rows"))
     assert getattr(bounds, method.inequality) is inequality_of(name).bound
-    assert (method.inequality == "occam") == method.whole_errors
+    counts = ("occam", "occam_leaf", "occam_gap", "occam_mix")
+    assert (method.inequality in counts) == method.whole_errors
+    assert bool(method.where) == (name in (*OF_PARTS, "leaf_band", "class_set"))
 
 
 def test_every_inequality_certifies_something():
@@ -244,7 +250,13 @@ def isort_key(name):
     return (not name.isupper(), name[0].islower(), name)
 
 
-@pytest.mark.parametrize("module", ["hold_out", "majority", "occam", "weighing", "election"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("certificate", "election", "hold_out", "majority", "monitor", "occam", "promises"),
+        "weighing",
+    ],
+)
 def test_examples_print_what_they_say(module):
     outcome = doctest.testmod(import_module(f"certree.certificates.{module}"))
     assert outcome.attempted

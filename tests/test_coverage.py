@@ -72,7 +72,7 @@ def test_regions_are_covered_each_for_itself():
     value, region, mass = regions()
     scores = Scores.of(value, region, mass)
     reach = scores.reach(0.8, 0.05)
-    made = scores.certificates("leaf_band", 0.8, 0.05)
+    made = scores.certificates("leaf_band", 0.8, 0.05, ["a", "b", "c"])
     for r, certificate in enumerate(made):
         own = np.sort(value[region == r])
         place = reference.place_to_cover(len(own), 0.8, 0.05 * mass[r])
@@ -85,6 +85,7 @@ def test_regions_are_covered_each_for_itself():
         assert certificate.risk == np.mean(own > reach[r])
         assert certificate.bound <= 0.2
         assert certificate.delta == 0.05
+        assert f"rows in region {certificate.part}" in str(certificate)
     assert made[1] is None
     assert None not in (made[0], made[2])
 

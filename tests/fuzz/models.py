@@ -43,7 +43,7 @@ _ASKED = [
     *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_spread"),
     *("explain", "path", "rules", "export_text", "report", "selective_certificates", "score"),
     *("certify", "decision_function", "margins", "to_dict", "to_sklearn", "to_sql", "staged_loss"),
-    *("predict_interval", "predict_set", "certify_interval", "certify_set"),
+    *("predict_interval", "predict_set", "certify_interval", "certify_set", "promises"),
 ]
 
 
@@ -168,6 +168,11 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
         "to_sklearn",
     ):
         return method()
+    if name == "promises":
+        promised = method()
+        assert str(promised), "promises have no words"
+        assert promised._repr_html_(), "promises have no page"
+        return promised
     if name == "to_dict":
         return json.dumps(method(), allow_nan=False)
     if name == "to_sql":

@@ -266,7 +266,13 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
         Cart(), lambda_error=1.0, lambda_penalty=0.0, prior="leaves"
     ).fit(w.X, w.y),
     "look": lambda w: w.random.choice([1, 2]),
+    "families": lambda w: w.random.choice([None, "recall", ["error", "precision"], ["gaps"]]),
+    "promises.weights": lambda w: w.random.choice([None, w.generator.random(w.n)]),
+    "max_weight": lambda w: w.random.choice([None, 1.0]),
+    "promises.random_state": lambda w: w.random.randrange(9),
+    "jointly": lambda w: w.random.random() < 0.5,
     "repeats": lambda w: w.random.choice([None, "genuine"]),
+    "promises.repeats": lambda w: "genuine",
     "order": lambda w: w.random.choice([0.5, 2.0, 7.0]),
     "dimension": lambda w: float(w.p),
     "n_features": lambda w: w.p,

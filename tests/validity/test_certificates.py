@@ -6,14 +6,19 @@ whatever is certified is a finite sum.
 
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import binom, norm
 
 import certree
+import reference
 from certree import Tree
-from certree.certificates import METHODS, HeldOut
+from certree.certificates import METHODS, Family, HeldOut, promises
+from certree.certificates.family import Terms
+from certree.certificates.regions import Routed, cell_parts, leaf_parts
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -21,6 +26,7 @@ SIDE = 16
 GRID = np.stack(np.meshgrid(*2 * [np.arange(SIDE)], indexing="ij"), axis=-1).reshape(-1, 2) + 0.0
 DELTA = 0.05
 N_GROW, N_WEIGH = 120, 1500
+PARTS = ["recall", "precision", "leaves", "cells", "groups", "gaps"]
 LAMBDAS = (0.1, 0.3, 1.0, 3.0)
 
 
@@ -290,7 +296,7 @@ def leaf_band(draw):
         for r, certificate in enumerate(made)
         if certificate is not None
     ]
-    return max(pairs, key=lambda pair: pair[1] - pair[0])
+    return nearest_to_false(pairs)
 
 
 def absolute_error(draw):
@@ -343,7 +349,74 @@ def class_set(draw):
     made, lacking = lacking_truth(draw, per_class=True)
     share = lacking.mean(axis=0) / draw.world.classes.mean(axis=0)
     pairs = [(one.bound, s) for one, s in zip(made, share, strict=True) if one is not None]
+    return nearest_to_false(pairs)
+
+
+# -- parts of the rows -----------------------------------------------------------------------------
+
+
+def of_parts(family):
+    """Bound and true risk of the part whose promise is nearest to being false."""
+
+    def outcome(draw):
+        X, y, _, _ = draw.rows()
+        model = certified(draw, deploy="vote").fit(X, y)
+        promised = model.promises(groups=sides_of(X))
+        points = Points(draw.world, model)
+        if family == "mixes":
+            mixes = np.random.default_rng(draw.seed).dirichlet(np.ones(draw.world.n_classes), 9)
+            mixes = [*mixes, *np.eye(draw.world.n_classes)]
+            pairs = [(promised.mix(mix).bound, points.risk_of("mixes", mix)) for mix in mixes]
+        else:
+            pairs = [
+                (certificate.bound, points.risk_of(family, key))
+                for key, certificate in promised[family].items()
+            ]
+        return nearest_to_false(pairs)
+
+    return outcome
+
+
+def nearest_to_false(pairs):
+    """Bound and risk of the promise that is false, if one of them is."""
     return max(pairs, key=lambda pair: pair[1] - pair[0])
+
+
+def sides_of(X):
+    """A group of each row, by what it holds."""
+    return np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [2, 10])]
+
+
+@dataclass(frozen=True)
+class Points:
+    """What a model gets wrong at each point of the grid."""
+
+    world: World
+    model: Any
+
+    def risk_of(self, family, key, density=None):
+        """True risk on a part of the rows; 0 where there are no such rows."""
+        density = np.ones(len(GRID)) if density is None else density
+        named = self.model.predict(GRID)
+        mass = self.world.classes * density[:, None]
+        if family == "gaps":
+            return self.risk_of("groups", key[0]) - self.risk_of("groups", key[1])
+        if family == "mixes":
+            return sum(share * self.risk_of("recall", c) for c, share in enumerate(key))
+        if family == "recall":
+            mass = mass * (np.arange(self.world.n_classes) == key)
+        elif family == "precision":
+            mass = mass[named == key]
+            named = named[named == key]
+        elif family in ("leaves", "cells"):
+            inside = self.model.decision_path(GRID).toarray()[:, key] > 0
+            mass, named = mass[inside], named[inside]
+        elif family == "groups":
+            inside = sides_of(GRID) == key
+            mass, named = mass[inside], named[inside]
+        whole = mass.sum()
+        right = mass[np.arange(len(named)), named].sum()
+        return 1 - right / whole if whole else 0.0
 
 
 CERTIFY = {
@@ -367,6 +440,13 @@ CERTIFY = {
     "occam_answers": occam_answers,
     "occam_pruning": occam_pruning,
     "single_draw": single_draw,
+    "every_leaf": of_parts("leaves"),
+    "every_cell": of_parts("cells"),
+    "every_class": of_parts("recall"),
+    "every_prediction": of_parts("precision"),
+    "every_group": of_parts("groups"),
+    "every_gap": of_parts("gaps"),
+    "every_mix": of_parts("mixes"),
 }
 CERTIFY |= {name: by_law(name) for name in METHODS if name.startswith(("gibbs_", "vote_"))}
 CERTIFY |= {name: by_samples(name) for name in METHODS if name.startswith("ensemble_")}
@@ -531,7 +611,7 @@ def test_selective_votes_keep_their_promise_at_all_margins(n_classes):
             label, answered = model.predict_selective(GRID, each.margin)
             right = draw.world.classes[np.arange(len(GRID)), label][answered]
             worst.append((each.certificate.bound, 1 - right.mean()))
-        outcomes.append(max(worst, key=lambda pair: pair[1] - pair[0]))
+        outcomes.append(nearest_to_false(worst))
     expect_valid(*np.array(outcomes).T, worth=0.5)
 
 
@@ -580,6 +660,121 @@ def test_oracle_bounds_hold(n_classes):
     excess_bound, excess, gibbs_bound, gibbs = np.array(outcomes).T
     expect_valid(gibbs_bound, gibbs, worth=0.5)
     expect_valid(excess_bound, excess, worth=np.inf)
+
+
+@dataclass(frozen=True)
+class OfLabels:
+    """A classifier that was fixed before: a label for each leaf of a tree."""
+
+    tree: Tree
+    label: np.ndarray
+
+    def predict(self, X):
+        return self.label[self.tree.apply(X)]
+
+    def decision_path(self, X):
+        inside = np.zeros((len(X), self.tree.n_nodes), dtype=bool)
+        for place, leaf in enumerate(self.tree.apply(X)):
+            inside[place, reference.path(self.tree, int(leaf))] = True
+        return csr_array(inside)
+
+
+def of_fixed(family):
+    """The same for a classifier that has no choice to pay for."""
+
+    def outcome(draw):
+        X, y, grow, weigh = draw.rows()
+        tree = certree.grow_kd(X[grow], y[grow], min_samples_split=5, max_depth=4)
+        grown = certree.count(tree, X[grow], y[grow], draw.world.n_classes)
+        model = OfLabels(tree, grown.label)
+        points, wrong = Points(draw.world, model), model.predict(X[weigh]) != y[weigh]
+        if family in ("leaves", "cells"):
+            routed = Routed(tree, grown.n, grown.label, tree.apply(X[weigh]))
+            parts = (leaf_parts if family == "leaves" else cell_parts)(routed, wrong, 0.0)
+            method = "every_leaf" if family == "leaves" else "every_cell"
+            found = Family(method, parts, Terms(DELTA, 1.0))
+        else:
+            groups = sides_of(X[weigh])
+            found = promises(model, X[weigh], y[weigh], family, groups=groups)[family]
+        return nearest_to_false(
+            [(one.bound, points.risk_of(family, key)) for key, one in found.items()]
+        )
+
+    return outcome
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("family", PARTS)
+def test_promises_on_parts_hold_for_classifiers_of_before(family, n_classes):
+    certify = of_fixed(family)
+    outcomes = [certify(Draw(World(n_classes, 0.2), seed)) for seed in range(REPEATS)]
+    expect_valid(*np.array(outcomes).T, worth=0.7)
+
+
+@pytest.mark.parametrize("deploy", ["best", "vote"])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_promises_asked_for_jointly_hold_together(n_classes, deploy):
+    outcomes = []
+    for seed in range(REPEATS):
+        draw = Draw(World(n_classes), seed)
+        X, y, _, _ = draw.rows()
+        model = certified(draw, deploy=deploy).fit(X, y)
+        points = Points(draw.world, model)
+        promised = model.promises(groups=sides_of(X), jointly=True)
+        pairs = [
+            (certificate.bound, points.risk_of(name, key))
+            for name, family in promised.items()
+            for key, certificate in family.items()
+        ]
+        outcomes.append(nearest_to_false(pairs))
+    expect_valid(*np.array(outcomes).T, worth=0.4)
+
+
+@pytest.mark.parametrize("family", ["error", "recall", "leaves"])
+def test_promises_hold_where_features_come_from_a_source_that_weights_describe(family):
+    """Rows to the right are the more frequent there: twice as many as here at most."""
+    density = 2 * (GRID[:, 0] + 1) / SIDE
+    outcomes = []
+    for seed in range(REPEATS):
+        draw = Draw(World(3, noise=0.2), seed)
+        X, y, _, _ = draw.rows()
+        model = certified(draw).fit(X, y)
+        points = Points(draw.world, model)
+        promised = model.promises(
+            family, weights=2 * (X[:, 0] + 1) / SIDE, max_weight=2, random_state=seed
+        )
+        pairs = [
+            (certificate.bound, points.risk_of(family, key, density))
+            for key, certificate in promised[family].items()
+        ]
+        outcomes.append(nearest_to_false(pairs))
+    expect_valid(*np.array(outcomes).T, worth=0.6)
+
+
+@pytest.mark.parametrize("near", [{"kl": 0.02}, {"total_variation": 0.05}], ids=str)
+def test_promises_hold_for_the_worst_source_nearby(near):
+    """It has more rows of those that are wrong, and is otherwise the same."""
+    outcomes = []
+    for seed in range(REPEATS):
+        draw = Draw(World(2), seed)
+        X, y, _, _ = draw.rows()
+        model = certified(draw).fit(X, y)
+        here = Points(draw.world, model).risk_of("error", None)
+        worst = reference.kl_inverse(here, near["kl"], 1) if "kl" in near else here + 0.05
+        outcomes.append((model.certificate_.nearby(**near).bound, worst))
+    expect_valid(*np.array(outcomes).T, worth=0.4)
+
+
+@pytest.mark.parametrize("risk", [0.02, 0.1, 0.5])
+def test_monitors_are_seldom_wrong_whenever_one_looks(risk):
+    """The error is exactly what was promised, and one looks after each of 3000 rows."""
+    repeats, alpha = 10 * REPEATS, 0.05
+    rng = np.random.default_rng(0)
+    alarms = sum(
+        certree.certificates.Monitor(risk, alpha).update(rng.random(3000) < risk).broken
+        for _ in range(repeats)
+    )
+    assert alarms <= binom.ppf(0.999, repeats, alpha)
 
 
 def test_the_simulation_sees_violations():

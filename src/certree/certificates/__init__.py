@@ -13,7 +13,8 @@ Of numbers, `absolute_error` bounds the mean error, and `place_to_cover` says wh
 scores holds a share of new rows.
 
 `elect` does steps 2 to 4 for many laws and says which predictor to deploy. `METHODS` lists what may be
-certified, what it needs and where it is proved; the formulas are in `bounds`.
+certified, what it needs and where it is proved; the formulas are in `bounds`. `promises` speaks of
+classes and groups as well as of all rows.
 """
 
 from certree.certificates.absolute import (
@@ -33,6 +34,7 @@ from certree.certificates.election import (
     elect_labelled,
 )
 from certree.certificates.ensemble import certify_ensemble
+from certree.certificates.family import Family
 from certree.certificates.hold_out import certify, hold_out, hold_out_best, hold_out_mean
 from certree.certificates.labelled_prunings import LabelledWeights, labelled_posterior
 from certree.certificates.majority import certify_law
@@ -46,6 +48,7 @@ from certree.certificates.moments import (
     wrong_mass,
     wrong_range,
 )
+from certree.certificates.monitor import Monitor
 from certree.certificates.occam import (
     Drawn,
     occam_answers,
@@ -67,21 +70,24 @@ from certree.certificates.priors import (
     size_prior,
     trust_labels,
 )
+from certree.certificates.promises import Promises, promises
 from certree.certificates.selective import Selective, selective_certificates
+from certree.certificates.shift import Shift
 from certree.certificates.theory import OracleBound, hoelder_rate, oracle_bound, oracle_excess
 from certree.certificates.weighing import HeldOut, held_out
 
 # fmt: off
 __all__ = [
-    "METHODS", "Bands", "Certificate", "Deployed", "Drawn", "Election", "HeldOut", "HeldOutNumbers",
-    "LabelledElection", "LabelledWeights", "Method", "OracleBound", "Parts", "Prior", "Scores",
-    "Selective", "absolute_error", "absolute_error_pruning", "allow_abstention", "branching_prior",
-    "centred_prior", "certify", "certify_ensemble", "certify_law", "count_prior", "disagreement",
-    "doubted_prior", "elect", "elect_labelled", "gibbs_posterior", "held_out", "hoelder_rate",
-    "hold_out", "hold_out_best", "hold_out_mean", "kl_divergence", "labelled_posterior",
-    "leaf_mean", "leaf_variance", "log_prior_mass", "margin_moments", "mix_priors", "occam_answers",
-    "occam_mean", "occam_pruning", "occam_vote", "one_wrong", "oracle_bound", "oracle_excess",
-    "place_to_cover", "pruning_prior", "renyi_divergence", "selective_certificates", "single_draw",
+    "METHODS", "Bands", "Certificate", "Deployed", "Drawn", "Election", "Family", "HeldOut",
+    "HeldOutNumbers", "LabelledElection", "LabelledWeights", "Method", "Monitor", "OracleBound",
+    "Parts", "Prior", "Promises", "Scores", "Selective", "Shift", "absolute_error",
+    "absolute_error_pruning", "allow_abstention", "branching_prior", "centred_prior", "certify",
+    "certify_ensemble", "certify_law", "count_prior", "disagreement", "doubted_prior", "elect",
+    "elect_labelled", "gibbs_posterior", "held_out", "hoelder_rate", "hold_out", "hold_out_best",
+    "hold_out_mean", "kl_divergence", "labelled_posterior", "leaf_mean", "leaf_variance",
+    "log_prior_mass", "margin_moments", "mix_priors", "occam_answers", "occam_mean",
+    "occam_pruning", "occam_vote", "one_wrong", "oracle_bound", "oracle_excess", "place_to_cover",
+    "promises", "pruning_prior", "renyi_divergence", "selective_certificates", "single_draw",
     "size_prior", "tightest", "trust_labels", "tuple_risk", "wrong_mass", "wrong_range",
 ]
 # fmt: on

@@ -7,13 +7,15 @@ divergence of the law over hypotheses from the prior.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from scipy.special import betaincc, betainccinv, betaln, gammaincc
 
 # Below, the incomplete beta function of doubles comes near its underflow.
 _SMALLEST_TAIL = 1e-280
+# Log of a level at which its square is far below the rounding of doubles.
+_TINY = -40.0
 # So many have a factorial whose logarithm is less precise than Stirling's formula.
 _MANY_ROWS = 10**6
 
@@ -195,6 +197,93 @@ def occam_holds(bound: float, risk: float, n: float, complexity: float, log_delt
     return bound == 1 or (
         errors < n and log_binomial_tail(errors, n, bound) < log_delta - complexity
     )
+
+
+def occam_leaf(risk: float, share: float, n: float, complexity: float, log_delta: float) -> float:
+    """Bound on the risk in one of some disjoint leaves, for all of them at once.
+
+    The leaf has the level ``1 - (1 - delta)^share``. Given how many rows fall into each leaf the
+    numbers of errors are independent, so that with shares that sum to 1 all bounds hold together with
+    probability ``1 - delta``.
+
+    Parameters
+    ----------
+    risk : float
+        Share of errors among the rows of the leaf.
+    share : float
+        Share of the leaf in delta, in (0, 1].
+    n : float
+        Rows of the leaf; none give the bound 1.
+    complexity, log_delta : float
+        As above.
+
+    References
+    ----------
+    Sidak, "Rectangular confidence regions for the means of multivariate normal distributions", JASA
+    1967, for levels of independent events; Clopper and Pearson, Biometrika 1934, for each.
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"share must lie in (0, 1], got {share!r}")
+    _expect_log_delta(log_delta)
+    log_level = log_delta - complexity
+    if log_level < _TINY:  # Bernoulli's inequality, which is as good as equal there
+        return occam(risk, n, 0.0, log_level + math.log(share))
+    return occam(risk, n, 0.0, math.log(-math.expm1(share * math.log1p(-math.exp(log_level)))))
+
+
+def occam_gap(
+    risk: float, other: float, share: float, n: float, complexity: float, log_delta: float
+) -> float:
+    """Bound on how far the risk on one part of the rows is above that on another one.
+
+    Upper limit of the one less lower limit of the other, half of delta each.
+
+    Parameters
+    ----------
+    risk, other : float
+        Shares of errors in the two parts.
+    share : float
+        Share of the rows of both that the first one has.
+    n : float
+        Rows of both.
+    complexity, log_delta : float
+        As above.
+
+    References
+    ----------
+    Clopper and Pearson, Biometrika 1934, for each limit.
+    """
+    _expect_log_delta(log_delta)
+    half, first = log_delta - math.log(2), round(share * n)
+    lowest = 1 - occam(1 - other, n - first, complexity, half)
+    return max(occam(risk, first, complexity, half) - lowest, 0.0)
+
+
+def occam_mix(*numbers: float) -> float:
+    """Bound on the risk where parts of the rows come in known shares, by bounds on all of them.
+
+    Parameters
+    ----------
+    *numbers : float
+        For each part its share of the new rows, its share of errors and its share of the n rows; then
+        n, complexity and log_delta as above, of the bounds on the parts.
+
+    References
+    ----------
+    The law of total probability; Clopper and Pearson, Biometrika 1934, for each part.
+    """
+    *observed, n, complexity, log_delta = numbers
+    total = sum(
+        new * occam(risk, round(old * n), complexity, log_delta)
+        for new, risk, old in _by_three(observed)
+    )
+    return min(total, 1.0)
+
+
+def _by_three(numbers: Sequence[float]) -> Iterator[tuple[float, float, float]]:
+    if len(numbers) % 3:
+        raise ValueError(f"expected three numbers for each part, got {len(numbers)}")
+    return zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
 
 
 def _errors(risk: float, n: float) -> float:
@@ -530,6 +619,11 @@ class Inequality:
 INEQUALITIES: dict[str, Inequality] = {
     "occam": Inequality(occam, lambda risk: risk),
     "occam_mean": Inequality(occam_mean, lambda risk: risk),
+    "occam_leaf": Inequality(occam_leaf, lambda risk, _: risk),
+    "occam_gap": Inequality(occam_gap, lambda risk, other, _: max(risk - other, 0.0)),
+    "occam_mix": Inequality(
+        occam_mix, lambda *observed: sum(new * risk for new, risk, _ in _by_three(observed))
+    ),
     "single_draw": Inequality(single_draw, lambda risk: risk),
     "pac_bayes_kl": Inequality(pac_bayes_kl, lambda risk: risk),
     "pac_bayes_lambda": Inequality(pac_bayes_lambda, lambda risk: risk),

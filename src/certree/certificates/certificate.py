@@ -12,6 +12,8 @@ from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from certree.certificates.bounds import INEQUALITIES, Inequality
+from certree.certificates.monitor import Monitor
+from certree.certificates.shift import Shift, shift_nearby
 from certree.notebook import html_table
 from certree.signatures import checked, expect_settings
 
@@ -39,9 +41,14 @@ class Method:
     reference : str
         Where the inequality is proved.
     rows : str
-        What rows the bound is over.
+        What rows the bound is over; "{part}" stands for their part.
     whole_errors : bool
         Whether it needs losses of 0 and 1, and so refuses groups of rows.
+    where : str
+        Which part of the new rows it speaks about, " of class {part}" or the like; empty: all of them.
+        A part may have no rows, and the bound is 1 then.
+    difference : bool
+        Whether it bounds a difference of two errors, which no rows have by themselves.
     """
 
     inequality: str
@@ -50,6 +57,8 @@ class Method:
     reference: str
     rows: str = "weighing rows"
     whole_errors: bool = False
+    where: str = ""
+    difference: bool = False
 
 
 _CLASSIFIER = "this classifier's error"
@@ -63,6 +72,10 @@ _ORDER_BEFORE = "the shares that order the classes were fixed without the weighi
 _SAMPLES_BEFORE = (
     "samples were drawn whatever the rows hold, and each voter, its labels and its prior were fixed by "
     "its sample alone"
+)
+_EVERY_BEFORE = (
+    "the classifier was fixed before the held-out rows were seen, or chosen by them at the price of "
+    "its prior mass"
 )
 _OF_A_VOTER = "rows or more out of each voter's sample"
 _OF_A_PAIR = "rows or more out of both samples of each pair of voters"
@@ -103,6 +116,70 @@ METHODS: dict[str, Method] = {
         whole_errors=True,
     ),
     "occam_pruning": Method("occam", _TREE, _BEFORE, "Langford, JMLR 2005", whole_errors=True),
+    "every_leaf": Method(
+        "occam_leaf",
+        f"for all leaves at once, {_CLASSIFIER}",
+        f"{_EVERY_BEFORE}; its leaves are the largest cells with one label of a tree fixed before",
+        "Clopper and Pearson, Biometrika 1934, given how many rows each leaf has",
+        "held-out rows in leaf {part}",
+        whole_errors=True,
+        where=" in leaf {part}",
+    ),
+    "every_cell": Method(
+        "occam",
+        f"for all cells at once, {_CLASSIFIER}",
+        f"{_EVERY_BEFORE}; the cells are those of a tree that was fixed before",
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows in cell {part}",
+        whole_errors=True,
+        where=" in cell {part}",
+    ),
+    "every_class": Method(
+        "occam",
+        f"for all classes at once, {_CLASSIFIER}",
+        _EVERY_BEFORE,
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows of class {part}",
+        whole_errors=True,
+        where=" of class {part}",
+    ),
+    "every_prediction": Method(
+        "occam",
+        f"for all predicted classes at once, {_CLASSIFIER}",
+        _EVERY_BEFORE,
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows that it takes for {part}",
+        whole_errors=True,
+        where=" that it takes for {part}",
+    ),
+    "every_group": Method(
+        "occam",
+        f"for all groups at once, {_CLASSIFIER}",
+        _EVERY_BEFORE,
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows of group {part}",
+        whole_errors=True,
+        where=" of group {part}",
+    ),
+    "every_gap": Method(
+        "occam_gap",
+        f"for all pairs of groups at once, {_CLASSIFIER} in the first less that in the second",
+        _EVERY_BEFORE,
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows of groups {part}",
+        whole_errors=True,
+        where=" of groups {part}",
+        difference=True,
+    ),
+    "every_mix": Method(
+        "occam_mix",
+        f"for all mixes of classes at once, {_CLASSIFIER}",
+        f"{_EVERY_BEFORE}; rows of a class are alike, however many of them there are",
+        "the law of total probability, with the bounds of every_class",
+        "held-out rows",
+        whole_errors=True,
+        where=" of classes mixed as {part}",
+    ),
     "single_draw": Method(
         "single_draw",
         _TREE,
@@ -167,11 +244,12 @@ METHODS: dict[str, Method] = {
     ),
     "leaf_band": Method(
         "occam",
-        "the share of targets outside their bands in this region of the tree",
+        "for all regions of the tree at once, the share of targets outside their bands",
         "the regressor and the regions were fixed before the held-out rows were seen",
         "Wilks, Annals of Mathematical Statistics 1941, given which rows lie in the region",
-        "held-out rows in this region of the tree",
+        "held-out rows in region {part}",
         whole_errors=True,
+        where=" in region {part}",
     ),
     "prediction_set": Method(
         "occam",
@@ -182,11 +260,12 @@ METHODS: dict[str, Method] = {
     ),
     "class_set": Method(
         "occam",
-        "the share of rows of this class whose set lacks it",
+        "for all classes at once, the share of rows whose set lacks their class",
         _ORDER_BEFORE,
         "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012, given the classes of all rows",
-        "weighing rows of this class",
+        "weighing rows of class {part}",
         whole_errors=True,
+        where=" of class {part}",
     ),
     "ensemble_first_order": Method(
         "first_order",
@@ -258,6 +337,10 @@ class Certificate:
     repeats : int or None
         Rows that also occur among those of the fit, and are genuine draws by the word of who has
         certified; None: the rows were not compared.
+    part : str
+        Name of the part of the rows that it speaks about; empty: all of them.
+    shift : Shift or None
+        How far the source of new rows may be from that of these; None: it is the same.
     unit : float or None
         What a loss of 1 stands for in units of the target, which is what larger ones count as; None:
         losses are errors, 0 or 1.
@@ -273,6 +356,8 @@ class Certificate:
     complexity: float
     grouped: bool = False
     repeats: int | None = 0
+    part: str = ""
+    shift: Shift | None = None
     unit: float | None = None
 
     def __post_init__(self) -> None:
@@ -290,6 +375,8 @@ class Certificate:
         """What must hold for the promise to hold."""
         units = "groups of rows" if self.grouped else "rows"
         drawn = f"{units} are drawn independently, from the source that new ones come from"
+        if self.shift is not None:
+            drawn = f"{units} are drawn independently; {self.shift.assumption}"
         return drawn, METHODS[self.method].needs
 
     @property
@@ -300,18 +387,104 @@ class Certificate:
     @property
     def parts(self) -> Parts:
         """How much of the bound is observed error, complexity and confidence."""
-        inequality = inequality_of(self.method)
-        observed = min(max(inequality.limit(*self.observed), 0.0), 1.0)
-        alone = inequality.bound(*self.observed, self.n, 0.0, self.log_delta)
+        observed = self._limit
+        alone = self._bound_of(self.n, 0.0)
         return Parts(observed, self.bound - alone, alone - observed)
+
+    @property
+    def _limit(self) -> float:
+        """The bound that ever more rows like these would leave."""
+        limit = min(max(inequality_of(self.method).limit(*self.observed), 0.0), 1.0)
+        return moved(limit, self.shift)
+
+    def _bound_of(self, n: int, complexity: float) -> float:
+        """The bound with another number of rows or another complexity."""
+        bound = inequality_of(self.method).bound
+        return moved(bound(*self.observed, n, complexity, self.log_delta), self.shift)
 
     def at(self, delta: float) -> "Certificate":
         """The same promise with another probability, fixed without the rows, with which it may fail."""
         observed, risk, n, nats = self.observed, self.risk, self.n, self.complexity
-        certificate = certificate_of(
-            self.method, observed, risk, n, nats, delta, self.share, self.grouped
-        )
+        kind = self.grouped, self.part, self.shift
+        certificate = certificate_of(self.method, observed, risk, n, nats, delta, self.share, *kind)
         return replace(certificate, repeats=self.repeats, unit=self.unit)
+
+    def nearby(
+        self, *, kl: float | None = None, total_variation: float | None = None
+    ) -> "Certificate":
+        """The same promise for every source of new rows that is near enough to this one.
+
+        Of a promise on a part of the rows, such as those of one class, it is the source of that part
+        that may be another one. It costs no delta, and distances may be chosen after looking.
+
+        Parameters
+        ----------
+        kl : float or None
+            The source of these rows diverges from that of new ones by at most so many nats, KL(this ||
+            new). For KL(new || this) at most ``kl`` the largest r with ``kl(r, bound) <= kl`` would be
+            the bound, which is close to this one where both are small.
+        total_variation : float or None
+            No event has a probability that differs by more than this between the two sources.
+
+        Returns
+        -------
+        Certificate
+            With the largest error that a source so near may have.
+
+        Raises
+        ------
+        ValueError
+            If not one of the two is given, it is out of range, the promise speaks of another source
+            already, or is one about a gap.
+
+        References
+        ----------
+        The data processing inequality: Cover and Thomas, "Elements of information theory", 2006,
+        Section 2.8.
+
+        Examples
+        --------
+        >>> from certree.certificates import hold_out
+        >>> certificate = hold_out(errors=30, n=1000)
+        >>> round(certificate.bound, 4), round(certificate.nearby(kl=0.01).bound, 4)
+        (0.0405, 0.0746)
+        """
+        shift = shift_nearby(kl, total_variation)
+        if self.shift is not None:
+            raise ValueError("the certificate speaks of another source already")
+        self._expect_one_error("a source nearby")
+        return replace(self, bound=moved(self.bound, shift), shift=shift)
+
+    def monitor(self, alpha: float = 0.05) -> Monitor:
+        """Watch over the promise while labelled rows come in.
+
+        Parameters
+        ----------
+        alpha : float
+            Probability with which the monitor may call a promise broken that is kept, however long it
+            watches and at whatever time one looks.
+
+        Returns
+        -------
+        Monitor
+            Feed it the losses of new rows, in shares of `unit` where there is one; it has seen none so
+            far.
+
+        Raises
+        ------
+        ValueError
+            If the bound is 1, which no row can break, the promise is one about a gap, or `alpha` is out
+            of range.
+        """
+        self._expect_one_error("a monitor")
+        return Monitor(self.bound, alpha)
+
+    def _expect_one_error(self, what: str) -> None:
+        if METHODS[self.method].difference:
+            raise ValueError(
+                f"{what} takes a promise about one error, and {self.method} is about the difference "
+                "of two"
+            )
 
     def rows_needed(self, target: float) -> int | None:
         """Count the *new* rows (or groups) that would bring the bound down to a target.
@@ -330,13 +503,11 @@ class Certificate:
             None if no number of rows is enough, as the observed error alone is too high or as good
             as the target.
         """
-        inequality = inequality_of(self.method)
-        if target <= inequality.limit(*self.observed):
+        if target <= self._limit:
             return None
 
         def enough(n: int) -> bool:
-            at_n = inequality.bound(*self.observed, n, self.complexity, self.log_delta)
-            return bool(at_n <= target)
+            return bool(self._bound_of(n, self.complexity) <= target)
 
         below, above = 0, 1
         while not enough(above):
@@ -351,22 +522,28 @@ class Certificate:
     def __str__(self) -> str:
         """The promise as a sentence."""
         method = METHODS[self.method]
-        units = f"groups of {method.rows}" if self.grouped else method.rows
-        losses = "share of errors" if self.unit is None else "mean"
+        rows, where = (words.format(part=self.part) for words in (method.rows, method.where))
+        units = f"groups of {rows}" if self.grouped else rows
+        given = f"{rows}, out of rows" if self.part else "rows given,"
         if self.repeats is None:
-            units = "rows given, which were not compared with those of the fit"
+            units = f"{given} which were not compared with those of the fit"
         elif self.repeats:
-            units = f"rows given, of which {self.repeats:,} repeat rows of the fit"
-        new = "new rows from the same source"
+            units = f"{given} of which {self.repeats:,} repeat rows of the fit"
+        source = "the same source"
+        if self.shift is not None:
+            source, units = self.shift.source, units + self.shift.kept
+        new = f"new rows{where} from {source}"
         if self.grouped:
-            new = f"new groups from the same source, the mean over groups of each group's {losses},"
+            losses = "share of errors" if self.unit is None else "mean"
+            new = f"new groups from {source}, the mean over groups of each group's {losses},"
         subject = method.subject
         if self.unit is not None:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
+        observed = f"observed on them: {self._observed}" if self.n else "there are none"
         return (
             f"With probability at least {100 * (1 - self.delta):.10g} % over the draw of the "
             f"{self.n:,} {units}, {subject} on {new} is at most "
-            f"{self._promised} (observed on them: {self._observed}; method: {self.method})."
+            f"{self._promised} ({observed}; method: {self.method})."
         )
 
     @property
@@ -399,6 +576,11 @@ class Certificate:
         return html_table(str(self), [], lines)
 
 
+def moved(bound: float, shift: Shift | None) -> float:
+    """What a bound becomes for another source of new rows."""
+    return bound if shift is None else shift.worst(bound)
+
+
 def inequality_of(method: str) -> Inequality:
     """The inequality by which a row of `METHODS` certifies."""
     if method not in METHODS:
@@ -415,6 +597,8 @@ def certificate_of(
     delta: float,
     share: float,
     grouped: bool = False,
+    part: str = "",
+    shift: Shift | None = None,
 ) -> Certificate:
     """Bound an error by one row of `METHODS`; the parameters are those of `Certificate`.
 
@@ -429,9 +613,9 @@ def certificate_of(
         raise ValueError(f"share must lie in (0, 1], got {share!r}")
     if not delta * share > 0:
         raise ValueError(f"delta and share are too small, got {delta!r} and {share!r}")
-    if not 1 <= n <= _MOST_ROWS:
-        raise ValueError(f"n must lie in 1 .. {_MOST_ROWS}, got {n!r}")
     inequality = inequality_of(method)
+    if not _fewest(method) <= n <= _MOST_ROWS:
+        raise ValueError(f"n must lie in {_fewest(method)} .. {_MOST_ROWS}, got {n!r}")
     if grouped and METHODS[method].whole_errors:
         usable = ", ".join(name for name, other in METHODS.items() if not other.whole_errors)
         raise ValueError(
@@ -439,7 +623,13 @@ def certificate_of(
             f"expected one of {usable}"
         )
     bound = inequality.bound(*observed, int(n), complexity, math.log(delta * share))
-    return Certificate(method, bound, delta, share, n, risk, observed, complexity, grouped)
+    entries = (delta, share, n, risk, observed, complexity, grouped)
+    return Certificate(method, moved(bound, shift), *entries, part=part, shift=shift)
+
+
+def _fewest(method: str) -> int:
+    """A part of the rows may be empty."""
+    return 0 if METHODS[method].where else 1
 
 
 def restored_certificate(entries: dict[str, Any]) -> Certificate:
@@ -455,7 +645,12 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
     names = {field.name for field in fields(Certificate)}
     if not isinstance(entries, dict) or set(entries) != names:
         raise ValueError(f"expected a certificate with {sorted(names)}, got {entries!r}")
-    given = Certificate(**{**entries, "observed": tuple(entries["observed"])})
+    shift = entries["shift"]
+    if shift is not None and (not isinstance(shift, dict) or set(shift) != {"kind", "most"}):
+        raise ValueError(f"shift must be None or a kind and how much at most, got {shift!r}")
+    observed = tuple(entries["observed"])
+    shift = None if shift is None else Shift(**shift)
+    given = Certificate(**{**entries, "observed": observed, "shift": shift})
     if given.method not in METHODS:
         raise ValueError(f"unknown method {given.method!r}")
     _expect_observed(given)
@@ -470,7 +665,7 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
 
 
 def _expect_observed(given: Certificate) -> None:
-    if type(given.n) is not int or not 1 <= given.n <= _MOST_RESTORED:
+    if type(given.n) is not int or not _fewest(given.method) <= given.n <= _MOST_RESTORED:
         raise ValueError(f"n must be a number of rows, got {given.n!r}")
     numbers = (given.delta, given.share, given.risk, given.complexity, *given.observed)
     if not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):

@@ -7,6 +7,7 @@ That is exact where no scores are tied, and holds all the more where some are.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,9 +143,9 @@ class Scores(OfColumns):
         return np.array([self._at(region, place) for region, place in enumerate(places)])
 
     def certificates(
-        self, method: str, coverage: float, delta: float
+        self, method: str, coverage: float, delta: float, parts: Sequence[str] = ("",)
     ) -> tuple[Certificate | None, ...]:
-        """What holds at once of all regions; None of one in which one goes infinitely far."""
+        """What holds at once of all regions, by their names; None where one goes infinitely far."""
         made: list[Certificate | None] = []
         for region, place in enumerate(self._places(coverage, delta)):
             first, end = self.start[region : region + 2].tolist()
@@ -156,7 +157,9 @@ class Scores(OfColumns):
             nats = max(-math.log(self.mass[region]), 0.0)
             # Counted by places, not by scores: where some are tied, fewer may lie outside by chance.
             observed = ((n - place) / n,)
-            made.append(certificate_of(method, observed, outside, n, nats, delta, 1.0))
+            made.append(
+                certificate_of(method, observed, outside, n, nats, delta, 1.0, part=parts[region])
+            )
         return tuple(made)
 
     def _places(self, coverage: float, delta: float) -> list[int]:

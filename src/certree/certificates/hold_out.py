@@ -8,7 +8,7 @@ from reprlib import repr as shortened
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from certree.arrays import array_of
 from certree.certificates.certificate import Certificate, certificate_of
@@ -176,17 +176,23 @@ def certify(
     >>> round(certificate.risk, 3), round(certificate.bound, 3)
     (0.108, 0.144)
     """
+    predicted, truth = outcomes(classifier, X, y)
+    known = repeated(classifier, X, repeats)
+    errors = int(np.sum(predicted != truth))
+    return replace(hold_out(errors, len(truth), delta, share_of_look(look)), repeats=known)
+
+
+def outcomes(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    """What any classifier predicts of some rows, and their classes."""
     if not hasattr(classifier, "predict"):
         raise TypeError(f"classifier must be a fitted classifier, got {shortened(classifier)}")
     predicted, truth = np.asarray(classifier.predict(X)), array_of("y", y)
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
-    known = _repeated(classifier, X, repeats)
-    errors = int(np.sum(predicted != truth))
-    return replace(hold_out(errors, len(truth), delta, share_of_look(look)), repeats=known)
+    return predicted, truth
 
 
-def _repeated(classifier: Any, X: Any, repeats: Any) -> int | None:
+def repeated(classifier: Any, X: Any, repeats: Any) -> int | None:
     """How many rows occur in the fit of a classifier as well; None: it does not say."""
     model, rows = _innermost(classifier, X)
     if not hasattr(model, "row_hashes_"):

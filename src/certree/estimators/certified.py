@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import nonnegative
 from certree.certificates.certificate import Certificate
-from certree.certificates.certified import Certified
 from certree.certificates.election import (
     Deploy,
     Deployed,
@@ -28,6 +27,7 @@ from certree.certificates.selective import Selective, margins, selective_certifi
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
 from certree.estimators.prediction_sets import PredictsSets
+from certree.estimators.promised import Promising, WeighingRows
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import MaxDepth
@@ -42,7 +42,7 @@ from certree.votes import Ballots, Kind, SparseBallots, Vote, Voting
 from certree.weights.node_weights import NodeWeights
 
 
-class CertifiedTreeClassifier(PredictsSets, Certified, PACBayesVote, TreeVoteClassifier):
+class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteClassifier):
     """A tree with a certificate on its error on new rows.
 
     Some of the rows grow and label the tree; the others weigh its prunings and bound the error of what
@@ -256,6 +256,7 @@ class CertifiedTreeClassifier(PredictsSets, Certified, PACBayesVote, TreeVoteCla
     def _counted(self, tree: Tree, training: Training) -> tuple[HeldOut, NodeStats | None]:
         """Both sides of the rows; those that weigh once each and, if rows have weights, by them."""
         leaf, sides = tree.route(training.X, threads(self.n_jobs)), training.sides
+        self._weighing = WeighingRows.of(training, leaf)
         y, n_classes = training.y, other_class(self)
         held = kept_apart(tree, leaf, y, n_classes, sides.grow, sides.weigh, training.groups)
         if training.weight is None:

@@ -400,8 +400,10 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         return absolute_error_pruning(self.held_, pruning, prior, level, voting=self._voting())
 
     def _of_bands(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
-        method = "leaf_band" if self.widths == "leaf" else "band"
-        return self.scores_.certificates(method, coverage, delta)
+        if self.widths != "leaf":
+            return self.scores_.certificates("band", coverage, delta)
+        regions = [*map(str, range(len(self.scores_.mass)))]
+        return self.scores_.certificates("leaf_band", coverage, delta, regions)
 
     def _promise(self, coverage: float | None, delta: float | None) -> tuple[float, float]:
         return (

@@ -1,6 +1,7 @@
 """Certified classifiers that predict sets of classes."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,7 @@ class PredictsSets:
 
     delta: float
     n_classes_: int
+    classes_: NDArray[Any]
     _of_growing_rows: Callable[[], Election]
     _leaves: Callable[[ArrayLike], Int32]
 
@@ -91,8 +93,10 @@ class PredictsSets:
         """
         scores = self._set_scores(per_class)[1]
         _finite(scores, coverage, self._level(delta))
-        method = "class_set" if per_class else "prediction_set"
-        return scores.certificates(method, coverage, self._level(delta))
+        if not per_class:
+            return scores.certificates("prediction_set", coverage, self._level(delta))
+        classes = [*map(str, self.classes_)]
+        return scores.certificates("class_set", coverage, self._level(delta), classes)
 
     def _level(self, delta: float | None) -> float:
         return self.delta if delta is None else delta
