@@ -1847,3 +1847,57 @@ def power_law(curve):
     ).x
     exponent = min(max(exponent, 0.0), 0.7)
     return np.exp(cost(exponent)[1]), exponent
+
+
+# -- coverage by order statistics ------------------------------------------------------------------
+
+
+def covered_too_little(n, place, coverage):
+    """Probability that a share `coverage` of new numbers exceeds no number in that place of n.
+
+    At least `place` of the n lie below the quantile then.
+    """
+    with localcontext() as context:
+        context.prec = DIGITS
+        q = Decimal(coverage)
+        return sum(math.comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(place, n + 1))
+
+
+def place_to_cover(n, coverage, delta):
+    """The first place that covers too little with probability delta at most; n + 1: none."""
+    place = n + 1
+    while place > 1 and covered_too_little(n, place - 1, coverage) <= Decimal(delta):
+        place -= 1
+    return place
+
+
+def failures_of_place(probability, n, place, coverage):
+    """The same for numbers 0, 1, ... of given probabilities, from every sample of n."""
+    fails = 0.0
+    for sample in product(range(len(probability)), repeat=n):
+        reach = sorted(sample)[place - 1]
+        if sum(probability[: reach + 1]) < coverage - 1e-12:
+            fails += math.prod(probability[i] for i in sample)
+    return fails
+
+
+def interval(tree, score, scale, region, reach, x):
+    """Lower and upper end of the band of one row, before rounding outwards."""
+    leaf = apply(tree, x[None])[0]
+    half = reach[region[leaf]] * scale[leaf]
+    return score[leaf] - half, score[leaf] + half
+
+
+def truncated_error(tree, value, X, y, limit):
+    """Mean absolute error, none counted beyond the limit."""
+    off = [min(abs(t - value[leaf]), limit) for t, leaf in zip(y, apply(tree, X), strict=True)]
+    return sum(off) / len(off)
+
+
+def prediction_set(shares, truth, new, coverage, delta):
+    """Which classes are in the set of each new row; a truth of None is of no class that has a share."""
+    scores = sorted(
+        math.inf if c is None else 1 - row[c] for row, c in zip(shares, truth, strict=True)
+    )
+    reach = scores[place_to_cover(len(scores), coverage, delta) - 1]
+    return [[1 - share <= reach for share in row] for row in new]

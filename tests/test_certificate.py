@@ -27,11 +27,13 @@ DOCS = Path(__file__).parent.parent / "docs"
 OF_LABEL = ("occam_vote", "occam_mean")
 OF_LAW = [name for name in METHODS if name.startswith(("gibbs_", "vote_"))]
 OF_ENSEMBLE = [name for name in METHODS if name.startswith("ensemble_")]
+# Certificates that bands and sets bring with them.
+OF_COVERAGE = ["band", "leaf_band", "prediction_set", "class_set"]
 OF_PARTS = [name for name in METHODS if name.startswith("every_")]
 CERTIFY = {name: partial(certify_law, method=name) for name in OF_LAW} | {
     name: getattr(certree.certificates, name)
     for name in METHODS
-    if name not in (*OF_LAW, *OF_ENSEMBLE, *OF_PARTS)
+    if name not in (*OF_LAW, *OF_ENSEMBLE, *OF_PARTS, *OF_COVERAGE)
 }
 
 
@@ -220,7 +222,7 @@ def test_every_method_says_what_it_is(name):
     assert getattr(bounds, method.inequality) is inequality_of(name).bound
     counts = ("occam", "occam_leaf", "occam_gap", "occam_mix", "root_fragment")
     assert (method.inequality in counts) == method.whole_errors
-    assert bool(method.where) == (name in OF_PARTS)
+    assert bool(method.where) == (name in (*OF_PARTS, "leaf_band", "class_set"))
 
 
 def test_every_inequality_certifies_something():

@@ -26,6 +26,7 @@ from certree import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
     CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
     NaiveBayesClassifier,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
@@ -60,6 +61,7 @@ CLASSIFIERS = [
 ]
 REGRESSORS = [
     BoostedTreesRegressor(max_iter=30, random_state=0),
+    CertifiedTreeRegressor(random_state=0),
     PACBayesTreeRegressor(cv=2, random_state=0),
     PrunedTreeRegressor(random_state=0),
 ]

@@ -21,6 +21,7 @@ from certree import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
     CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
     DecoratedTreeClassifier,
     HelmboldSchapireTreeClassifier,
     NaiveBayesClassifier,
@@ -162,6 +163,7 @@ CLASSIFIERS = [
     NaiveBayesClassifier(),
 ]
 REGRESSORS = [
+    CertifiedTreeRegressor(random_state=0),
     PACBayesTreeRegressor(random_state=0),
     PrunedTreeRegressor(random_state=0),
     TreeForestRegressor(10, random_state=0),

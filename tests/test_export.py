@@ -29,6 +29,7 @@ from certree import (
     BoostedTreesRegressor,
     CertifiedForestClassifier,
     CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
     DecoratedTreeClassifier,
     Dyadic,
     HelmboldSchapireTreeClassifier,
@@ -59,6 +60,7 @@ CLASSIFIERS = {
 }
 REGRESSORS = {
     "tree": PACBayesTreeRegressor(random_state=0),
+    "certified": CertifiedTreeRegressor(random_state=0),
     "pruned": PrunedTreeRegressor(random_state=0),
     "forest": TreeForestRegressor(4, max_depth=6, random_state=0),
     "boosted": BoostedTreesRegressor(max_iter=6, max_leaf_nodes=8, random_state=0),

@@ -19,6 +19,7 @@ from certree import (
     BoostedTreesRegressor,
     CertifiedForestClassifier,
     CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
     DecoratedTreeRegressor,
     HelmboldSchapireTreeClassifier,
     NaiveBayesClassifier,
@@ -186,6 +187,7 @@ MODELS = [
     AdaBoostTreeClassifier(n_estimators=8),
 ]
 NUMBERS = [
+    CertifiedTreeRegressor(random_state=0),
     PACBayesTreeRegressor(random_state=0),
     TreeForestRegressor(10, random_state=0),
     BoostedTreesRegressor(**BOOSTED),

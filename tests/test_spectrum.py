@@ -506,6 +506,7 @@ def test_rows_bound_the_error():
     for wrong, message in [
         ({"delta": 0.0}, "delta"),
         ({"high": 0.5}, "values must lie in -1 .. 0.5"),
+        ({"low": -1e308, "high": 1e308}, "low and high must be at most"),
     ]:
         with pytest.raises(ValueError, match=message):
             held_out_error(kept.spectrum, X, truth, **wrong)

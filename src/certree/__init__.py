@@ -16,6 +16,7 @@ The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapi
 `BoostedTreesClassifier` and `BoostedTreesRegressor` add up many small trees, whose prunings vote, too.
 `TreeForestClassifier` and `TreeForestRegressor` are random forests and extra trees;
 `CertifiedForestClassifier` is a forest with a certificate.
+`CertifiedTreeRegressor` keeps rows apart that say how far it is off, with bands that hold new numbers.
 `AdaBoostTreeClassifier` is AdaBoost with its bound on the training error.
 `NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
 """
@@ -31,6 +32,7 @@ from certree.ensembles import (
 )
 from certree.estimators import (
     CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
     DecoratedTreeClassifier,
     DecoratedTreeRegressor,
     HelmboldSchapireTreeClassifier,
@@ -60,6 +62,7 @@ __all__ = [
     "Cart",
     "CertifiedForestClassifier",
     "CertifiedTreeClassifier",
+    "CertifiedTreeRegressor",
     "DecoratedTreeClassifier",
     "DecoratedTreeRegressor",
     "Dyadic",

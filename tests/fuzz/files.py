@@ -47,6 +47,7 @@ def originals() -> tuple[bytes, ...]:
         certree.PrunedTreeClassifier(categorical_features=[1, 2], max_depth=3).fit(X.round(), y),
         certree.HelmboldSchapireTreeClassifier(cv=2).fit(X, y),
         certree.CertifiedTreeClassifier().fit(X, y),
+        certree.CertifiedTreeRegressor(widths="leaf", coverage=0.5).fit(X, y),
         certree.CertifiedTreeClassifier(Grid(box)).fit(X, y, classes=[0, 1]),
         certree.NaiveBayesClassifier().fit(X, words),
         certree.NaiveBayesClassifier(["normal", "histogram", "categorical"]).fit(X.round(), y),

@@ -30,6 +30,7 @@ ESTIMATORS = [
     certree.TreeForestRegressor,
     certree.HelmboldSchapireTreeClassifier,
     certree.CertifiedTreeClassifier,
+    certree.CertifiedTreeRegressor,
     certree.NaiveBayesClassifier,
     certree.DecoratedTreeClassifier,
     certree.DecoratedTreeRegressor,
@@ -37,12 +38,12 @@ ESTIMATORS = [
     FourierRegressor,
 ]
 # Fits of a model in each node take long.
-_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 2, 6, 6, 6, 1, 1, 2, 2]
+_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 2, 6, 6, 6, 6, 1, 1, 2, 2]
 _ASKED = [
     *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_spread"),
     *("explain", "path", "rules", "export_text", "report", "selective_certificates", "score"),
     *("certify", "decision_function", "margins", "to_dict", "to_sklearn", "to_sql", "staged_loss"),
-    "promises",
+    *("predict_interval", "predict_set", "certify_interval", "certify_set", "promises"),
 ]
 
 
@@ -69,6 +70,8 @@ def _plausible(random: Random, name: str, parameter: str, world: World) -> Any:
         "class_weight": [None, "balanced"],
         "grow_size": [0.35, 0.8],
         "delta": [0.05, 1e-9],
+        "coverage": [0.5, 0.9],
+        "widths": ["scaled", "one", "leaf"],
         "max_samples": ["auto", 0.2, 0.9],
         "densities": ["auto", "normal", "histogram"],
         "power": [1.0, "auto"],
@@ -156,7 +159,14 @@ def _fit(model: Any, *rows: Any) -> None:
 def ask(model: Any, name: str, X: Any, y: Any) -> Any:
     """Call a method of a fitted model with what it takes."""
     method = getattr(model, name)
-    if name in ("export_text", "report", "selective_certificates", "to_sklearn"):
+    if name in (
+        "certify_interval",
+        "certify_set",
+        "export_text",
+        "report",
+        "selective_certificates",
+        "to_sklearn",
+    ):
         return method()
     if name == "promises":
         promised = method()

@@ -27,6 +27,7 @@ from certree.boolean import Spectrum, spectrum_of_values
 from certree.certificates import (
     METHODS,
     Election,
+    HeldOutNumbers,
     LabelledElection,
     branching_prior,
     centred_prior,
@@ -174,6 +175,13 @@ class World:
         tree = dyadic_grid(*box, self.p * self.random.choice([0, 1, 2]))
         return fixed_box(tree, self.X, self.generator.integers(0, 2, self.n), box)
 
+    def held_numbers(self) -> Any:
+        leaf = self.tree.apply(self.X)
+        weight, limit = np.ones(self.n), float(np.abs(self.target).max()) or 1.0
+        return HeldOutNumbers(
+            self.tree, self.target_stats, leaf, self.target, weight, limit, self.n
+        )
+
     def temperature(self) -> float:
         return self.random.choice([0.0, 1e-300, 0.1, 1.0, 7.5, 1e3, 1e300])
 
@@ -220,6 +228,9 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "fixed_box.tree": lambda w: w.fixed.tree,
     "fixed_box.box": lambda w: w.fixed.box,
     "fixed_box.y": lambda w: w.generator.integers(0, 2, w.n),
+    "absolute_error.held": lambda w: w.held_numbers,
+    "absolute_error_pruning.held": lambda w: w.held_numbers,
+    "absolute_error_pruning.voting": lambda w: w.random.choice([None, Voting("mean", 2.0)]),
     "prior": lambda w: w.prior,
     "pac_bayes.loss": lambda w: w.random.choice(["error", "log_loss"]),
     "pac_bayes.prior": lambda w: w.random.choice(["leaves", "branching"]),
@@ -307,7 +318,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     **dict.fromkeys(
         (
             *("delta", "share", "stop_probability", "stop_below", "trust", "doubt", "confidence"),
-            "grow_size",
+            *("coverage", "grow_size"),
         ),
         World.probability,
     ),

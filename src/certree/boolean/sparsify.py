@@ -12,6 +12,9 @@ from certree.boolean.spectrum import Spectrum
 from certree.certificates.bounds import empirical_bernstein
 from certree.signatures import checked
 
+# Range of values whose differences still have squares that float64 can square.
+_WIDEST = 1e70
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sparsified:
@@ -190,7 +193,8 @@ def held_out_error(
     Raises
     ------
     ValueError
-        If there are fewer than 2 rows, values lie outside the range, or delta not in 0 .. 1.
+        If there are fewer than 2 rows, values lie outside the range or the range is wider than 1e70, or
+        delta is not in 0 .. 1.
 
     References
     ----------
@@ -198,6 +202,8 @@ def held_out_error(
     """
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta}")
+    if not high - low <= _WIDEST:
+        raise ValueError(f"low and high must be at most {_WIDEST:g} apart, got {low!r}, {high!r}")
     truth = np.asarray(values, dtype=np.float64).reshape(len(np.asarray(values)), -1)
     truth = column("values", truth, "float64", (None, spectrum.n_outputs))
     if not ((truth >= low) & (truth <= high)).all():

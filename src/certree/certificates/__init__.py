@@ -11,13 +11,22 @@ among the prunings of a tree and certify the choice, four steps:
 
 In a box that is known without the rows two classes need none of this: `fixed_box` counts all of them,
 and `certify_fixed_box` certifies what they choose.
+Of numbers, `absolute_error` bounds the mean error, and `place_to_cover` says which order statistic of
+scores holds a share of new rows.
 
 `elect` does steps 2 to 4 for many laws and says which predictor to deploy. `METHODS` lists what may be
 certified, what it needs and where it is proved; the formulas are in `bounds`. `promises` speaks of
 classes and groups as well as of all rows.
 """
 
+from certree.certificates.absolute import (
+    HeldOutNumbers,
+    absolute_error,
+    absolute_error_pruning,
+)
+from certree.certificates.bands import Bands
 from certree.certificates.certificate import METHODS, Certificate, Method, Parts, tightest
+from certree.certificates.coverage import Scores, place_to_cover
 from certree.certificates.divergence import kl_divergence, log_prior_mass, renyi_divergence
 from certree.certificates.election import (
     Deployed,
@@ -74,6 +83,7 @@ from certree.certificates.priors import (
     gibbs_posterior,
     mix_priors,
     propose,
+    pruning_prior,
     size_prior,
     trust_labels,
 )
@@ -91,18 +101,20 @@ from certree.certificates.weighing import HeldOut, held_out
 
 # fmt: off
 __all__ = [
-    "METHODS", "Certificate", "Deployed", "Drawn", "Election", "Family", "FixedBox",
-    "HeldOut", "LabelledElection", "LabelledWeights", "Method", "Monitor", "OracleBound",
-    "Parts", "Prior", "Promises", "Proposal", "Selective", "Shift", "allow_abstention",
-    "branching_prior", "centred_prior", "certify", "certify_ensemble", "certify_fixed_box",
-    "certify_law", "chernoff_oracle_bound", "count_prior", "deviation_limit",
-    "deviation_penalty", "disagreement", "doubted_prior", "elect", "elect_labelled",
-    "excess_bound", "excess_posterior", "fixed_box", "gibbs_excess_bound", "gibbs_posterior",
-    "held_out", "hoelder_rate", "hold_out", "hold_out_best", "hold_out_mean", "kl_divergence",
+    "METHODS", "Bands", "Certificate", "Deployed", "Drawn", "Election", "Family", "FixedBox",
+    "HeldOut", "HeldOutNumbers", "LabelledElection", "LabelledWeights", "Method", "Monitor",
+    "OracleBound", "Parts", "Prior", "Promises", "Proposal", "Scores", "Selective", "Shift",
+    "absolute_error", "absolute_error_pruning", "allow_abstention", "branching_prior",
+    "centred_prior", "certify", "certify_ensemble", "certify_fixed_box", "certify_law",
+    "chernoff_oracle_bound", "count_prior", "deviation_limit", "deviation_penalty",
+    "disagreement", "doubted_prior", "elect", "elect_labelled", "excess_bound",
+    "excess_posterior", "fixed_box", "gibbs_excess_bound", "gibbs_posterior", "held_out",
+    "hoelder_rate", "hold_out", "hold_out_best", "hold_out_mean", "kl_divergence",
     "labelled_posterior", "leaf_mean", "leaf_variance", "log_prior_mass", "lowest_fixed_box",
     "margin_moments", "mix_priors", "occam_answers", "occam_mean", "occam_pruning",
-    "occam_vote", "one_wrong", "oracle_bound", "oracle_excess", "promises", "propose",
-    "renyi_divergence", "selective_certificates", "single_draw", "size_prior",
-    "theorem_bound", "tightest", "trust_labels", "tuple_risk", "wrong_mass", "wrong_range",
+    "occam_vote", "one_wrong",  "oracle_excess", "place_to_cover", "promises",
+    "propose", "pruning_prior", "renyi_divergence", "selective_certificates", "single_draw",
+    "size_prior", "theorem_bound", "tightest", "trust_labels", "tuple_risk", "wrong_mass",
+    "wrong_range",
 ]
 # fmt: on

@@ -293,6 +293,50 @@ def _errors(risk: float, n: float) -> float:
     return whole if abs(errors - whole) <= 1e-9 * max(n, 1) else errors
 
 
+def order_place(n: int, coverage: float, log_delta: float) -> int:
+    """Which of n independent numbers, in ascending order, no more than a share of new ones exceeds.
+
+    Parameters
+    ----------
+    n : int
+        How many there are.
+    coverage : float
+        Share of new numbers, between 0 and 1, that are at most the number in that place.
+    log_delta : float
+        Natural logarithm of the probability that fewer are.
+
+    Returns
+    -------
+    int
+        From 1 on, the first place that serves, ``1 + quantile_{1 - delta} Bin(n, coverage)``; n + 1:
+        not even the largest does.
+
+    References
+    ----------
+    Wilks, "Determination of sample sizes for setting tolerance limits", Annals of Mathematical
+    Statistics 1941. Ties make it hold all the more.
+    """
+    _expect_log_delta(log_delta)
+
+    def serves(place: int) -> bool:
+        return log_binomial_tail(n - place, n, 1 - coverage) <= log_delta
+
+    below, place = 0, n + 1
+    while place - below > 1:
+        middle = (below + place) // 2
+        below, place = (below, middle) if serves(middle) else (middle, place)
+    return place
+
+
+def rows_to_cover(coverage: float, log_delta: float) -> int:
+    """The fewest numbers of which the largest serves `order_place`: ``coverage**n <= delta``."""
+    _expect_log_delta(log_delta)
+    n = max(math.ceil(log_delta / math.log(coverage)), 1)
+    while order_place(n, coverage, log_delta) > n:  # rounding
+        n += 1 + n // 2**40
+    return n
+
+
 def occam_mean(risk: float, n: float, complexity: float, log_delta: float) -> float:
     """The same for losses between 0 and 1, which need not be whole.
 

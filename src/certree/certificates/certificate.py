@@ -8,6 +8,7 @@ be chosen by the same rows, as all of them are covered at once.
 
 import math
 from dataclasses import dataclass, fields, replace
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from certree.certificates.bounds import INEQUALITIES, Inequality
@@ -21,6 +22,8 @@ _MOST_ROWS = 2**50
 _ROUNDING = 1e-9
 # More than a fit has had; a bound of even more takes long to compute.
 _MOST_RESTORED = 10**9
+# Digits that are printed of numbers in units of the target; a promise is rounded up.
+_DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ DRAWS = "the error of a tree drawn anew for each row"
 _ONE_BEFORE = "the classifier was fixed before the held-out rows were seen"
 _BEFORE = "tree, labels and prior were fixed without the weighing rows"
 _TREE_BEFORE = "tree and prior were fixed without the weighing rows"
+_ORDER_BEFORE = "the shares that order the classes were fixed without the weighing rows"
 _SAMPLES_BEFORE = (
     "samples were drawn whatever the rows hold, and each voter, its labels and its prior were fixed by "
     "its sample alone"
@@ -225,6 +229,52 @@ METHODS: dict[str, Method] = {
         f"{_BEFORE}; there are two classes",
         "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
     ),
+    "absolute_error": Method(
+        "occam_mean",
+        "this regressor's mean absolute error",
+        "the regressor, and where its errors are cut, were fixed before the held-out rows were seen",
+        "Hoeffding, JASA 1963",
+        "held-out rows",
+    ),
+    "absolute_error_pruning": Method(
+        "occam_mean",
+        "this tree's mean absolute error",
+        "tree, means, prior and where errors are cut were fixed without the weighing rows",
+        "Hoeffding, JASA 1963, with the prior of Langford, JMLR 2005",
+    ),
+    "band": Method(
+        "occam",
+        "the share of targets outside their bands",
+        "the regressor and the proportions of its bands were fixed before the held-out rows were seen",
+        "Wilks, Annals of Mathematical Statistics 1941",
+        "held-out rows",
+        whole_errors=True,
+    ),
+    "leaf_band": Method(
+        "occam",
+        "for all regions of the tree at once, the share of targets outside their bands",
+        "the regressor and the regions were fixed before the held-out rows were seen",
+        "Wilks, Annals of Mathematical Statistics 1941, given which rows lie in the region",
+        "held-out rows in region {part}",
+        whole_errors=True,
+        where=" in region {part}",
+    ),
+    "prediction_set": Method(
+        "occam",
+        "the share of rows whose set lacks their class",
+        _ORDER_BEFORE,
+        "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012",
+        whole_errors=True,
+    ),
+    "class_set": Method(
+        "occam",
+        "for all classes at once, the share of rows whose set lacks their class",
+        _ORDER_BEFORE,
+        "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012, given the classes of all rows",
+        "weighing rows of class {part}",
+        whole_errors=True,
+        where=" of class {part}",
+    ),
     "ensemble_first_order": Method(
         "first_order",
         _VOTE,
@@ -295,6 +345,13 @@ class Certificate:
     repeats : int or None
         Rows that also occur among those of the fit, and are genuine draws by the word of who has
         certified; None: the rows were not compared.
+    part : str
+        Name of the part of the rows that it speaks about; empty: all of them.
+    shift : Shift or None
+        How far the source of new rows may be from that of these; None: it is the same.
+    unit : float or None
+        What a loss of 1 stands for in units of the target, which is what larger ones count as; None:
+        losses are errors, 0 or 1.
     """
 
     method: str
@@ -309,6 +366,7 @@ class Certificate:
     repeats: int | None = 0
     part: str = ""
     shift: Shift | None = None
+    unit: float | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -357,7 +415,7 @@ class Certificate:
         observed, risk, n, nats = self.observed, self.risk, self.n, self.complexity
         kind = self.grouped, self.part, self.shift
         certificate = certificate_of(self.method, observed, risk, n, nats, delta, self.share, *kind)
-        return replace(certificate, repeats=self.repeats)
+        return replace(certificate, repeats=self.repeats, unit=self.unit)
 
     def nearby(
         self, *, kl: float | None = None, total_variation: float | None = None
@@ -417,7 +475,8 @@ class Certificate:
         Returns
         -------
         Monitor
-            Feed it the losses of new rows; it has seen none so far.
+            Feed it the losses of new rows, in shares of `unit` where there is one; it has seen none so
+            far.
 
         Raises
         ------
@@ -483,26 +542,41 @@ class Certificate:
             source, units = self.shift.source, units + self.shift.kept
         new = f"new rows{where} from {source}"
         if self.grouped:
-            new = f"new groups from {source}, the mean over groups of each group's share of errors,"
-        observed = f"observed on them: {100 * self.risk:.1f} %" if self.n else "there are none"
-        # Rounded up: a promise must not become stronger in print.
-        bound = math.ceil(1000 * self.bound - 1e-9) / 10
+            losses = "share of errors" if self.unit is None else "mean"
+            new = f"new groups from {source}, the mean over groups of each group's {losses},"
+        subject = method.subject
+        if self.unit is not None:
+            subject += f" (one beyond {self.unit:.4g} counts as that)"
+        observed = f"observed on them: {self._observed}" if self.n else "there are none"
         return (
             f"With probability at least {100 * (1 - self.delta):.10g} % over the draw of the "
-            f"{self.n:,} {units}, {method.subject} on {new} is at most "
-            f"{bound:.1f} % ({observed}; method: {self.method})."
+            f"{self.n:,} {units}, {subject} on {new} is at most "
+            f"{self._promised} ({observed}; method: {self.method})."
         )
+
+    @property
+    def _promised(self) -> str:
+        """The bound in words, rounded up: a promise must not become stronger in print."""
+        if self.unit is None:
+            return f"{math.ceil(1000 * self.bound - 1e-9) / 10:.1f} %"
+        return f"{float(_DIGITS.create_decimal_from_float(self.bound * self.unit)):.4g}"
+
+    @property
+    def _observed(self) -> str:
+        """The observed loss in words."""
+        return f"{100 * self.risk:.1f} %" if self.unit is None else f"{self.risk * self.unit:.4g}"
 
     def _repr_html_(self) -> str:
         """The sentence, and the numbers below it."""
         parts = self.parts
         bound = math.ceil(10_000 * self.bound - 1e-9) / 10_000
+        unit, digits = (1.0, ".4f") if self.unit is None else (self.unit, ".4g")
         lines = [
-            ["bound on the error", f"{bound:.4f}"],
-            ["observed error", f"{self.risk:.4f}"],
-            ["part of the bound: observed", f"{parts.observed:.4f}"],
-            ["part of the bound: complexity", f"{parts.complexity:.4f}"],
-            ["part of the bound: confidence", f"{parts.confidence:.4f}"],
+            ["bound on the error", self._promised if self.unit else f"{bound:.4f}"],
+            ["observed error", f"{self.risk * unit:{digits}}"],
+            ["part of the bound: observed", f"{parts.observed * unit:{digits}}"],
+            ["part of the bound: complexity", f"{parts.complexity * unit:{digits}}"],
+            ["part of the bound: confidence", f"{parts.confidence * unit:{digits}}"],
             ["groups of rows" if self.grouped else "rows", f"{self.n:,}"],
             ["probability that it fails", f"{self.delta:.4g}"],
             ["method", self.method],
@@ -614,6 +688,10 @@ def _expect_observed(given: Certificate) -> None:
         raise ValueError(f"repeats must be a number of rows or None, got {given.repeats!r}")
     if not 0 <= given.risk <= 1:
         raise ValueError(f"risk must lie in 0 .. 1, got {given.risk!r}")
+    if given.unit is not None and not (
+        type(given.unit) in (int, float) and 0 < given.unit < math.inf
+    ):
+        raise ValueError(f"unit must be a positive number or None, got {given.unit!r}")
     if given.complexity < 0 and given.method != "single_draw":
         raise ValueError(f"complexity must not be negative, got {given.complexity!r}")
 

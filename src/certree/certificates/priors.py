@@ -25,6 +25,9 @@ TRUST = 0.9
 PROPOSED = 0.9
 DOUBTS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 
+# How likely a node below the expected pruning stops.
+_STOP_BELOW = 0.6
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
@@ -246,7 +249,11 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
 
 @checked
 def centred_prior(
-    tree: Tree, grown: NodeStats, pruning: NodeWeights, doubt: float = 0.01, stop_below: float = 0.6
+    tree: Tree,
+    grown: NodeStats,
+    pruning: NodeWeights,
+    doubt: float = 0.01,
+    stop_below: float = _STOP_BELOW,
 ) -> Prior:
     """Expect one pruning that the growing rows have chosen, and labels like theirs.
 
@@ -281,9 +288,40 @@ def doubted_prior(
     grown: NodeStats,
     pruning: NodeWeights,
     doubts: tuple[float, ...] = DOUBTS,
-    stop_below: float = 0.6,
+    stop_below: float = _STOP_BELOW,
 ) -> Prior:
     """The mixture of centred priors of several doubts; see `centred_prior`."""
+    laws = _doubted(tree, pruning, doubts, stop_below)
+    return _trusting(tree, laws, grown, 1 - np.array(doubts, dtype=np.float64))
+
+
+@checked
+def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
+    """Expect one pruning, with several doubts, or any one that stops with probability 1/2 anywhere.
+
+    For targets that have no labels: there is a single one.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    pruning : NodeWeights
+        The pruning, weights 0 and 1, found without any weighing row.
+
+    Returns
+    -------
+    Prior
+    """
+    laws = _doubted(tree, pruning, DOUBTS, _STOP_BELOW)
+    shape = (len(laws), tree.n_nodes, 1)
+    centred = Prior(tree, laws, np.zeros(shape), np.full(len(laws), -np.log(len(laws))))
+    return mix_priors(branching_prior(tree, 1), centred)
+
+
+def _doubted(
+    tree: Tree, pruning: NodeWeights, doubts: tuple[float, ...], stop_below: float
+) -> tuple[NodeWeights, ...]:
+    """Laws that expect one pruning, one for each doubt."""
     if not len(doubts):
         raise ValueError("doubts must hold at least one number, got none")
     for name, value in (*(("doubt", doubt) for doubt in doubts), ("stop_below", stop_below)):
@@ -299,7 +337,7 @@ def doubted_prior(
         with np.errstate(divide="ignore"):  # 1 less a tiny doubt is 1
             log_odds = np.log1p(-stop) - np.log(stop)
         laws.append(independent_decisions(tree, log_odds))
-    return _trusting(tree, tuple(laws), grown, 1 - np.array(doubts, dtype=np.float64))
+    return tuple(laws)
 
 
 @checked

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from scipy.stats import binom
 from sklearn.base import (
     BaseEstimator,
     MetaEstimatorMixin,
@@ -27,6 +26,7 @@ from sklearn.utils.validation import (
 )
 
 from certree.arrays import Float64, array_of
+from certree.certificates.coverage import place_to_cover
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.explain.explanation import Explanation
 from certree.fitted import KeepsParameters, reads_state, replaces_state
@@ -156,7 +156,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, KeepsParameters, RegressorMixin
         truth = numbers[sides.weigh]
         beyond = np.sort(np.maximum(low - truth, truth - high))
         self.n_calibration_ = len(beyond)
-        place = self._place(len(beyond))
+        place = place_to_cover(len(beyond), self.coverage, self.delta)
         if place > len(beyond):
             warnings.warn(
                 f"{len(beyond)} rows that calibrate are too few for coverage={self.coverage} and "
@@ -187,12 +187,6 @@ class ConformalBandRegressor(MetaEstimatorMixin, KeepsParameters, RegressorMixin
         if getattr(one, "random_state", 0) is None:
             one.set_params(random_state=random.randint(2**31 - 1))
         return one
-
-    def _place(self, n: int) -> int:
-        """Which of n distances in order widens the band; n + 1: none of them is enough."""
-        if self.delta is None:
-            return int(np.ceil((n + 1) * self.coverage * (1 - 1e-12)))
-        return int(binom.ppf(1 - self.delta, n, self.coverage)) + 1
 
     def _quantiles(self, X: Any) -> tuple[Float64, Float64]:
         low, _, high = self.estimators_

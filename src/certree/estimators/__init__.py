@@ -1,6 +1,7 @@
 """The stages behind scikit-learn's interface."""
 
 from certree.estimators.certified import CertifiedTreeClassifier
+from certree.estimators.certified_regressor import CertifiedTreeRegressor
 from certree.estimators.decorated import DecoratedTreeClassifier, DecoratedTreeRegressor
 from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesTreeClassifier, PACBayesTreeRegressor
@@ -8,8 +9,8 @@ from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
 
 # fmt: off
 __all__ = [
-    "CertifiedTreeClassifier", "DecoratedTreeClassifier", "DecoratedTreeRegressor",
-    "HelmboldSchapireTreeClassifier", "PACBayesLaws", "PACBayesTreeClassifier",
-    "PACBayesTreeRegressor", "PrunedTreeClassifier", "PrunedTreeRegressor",
+    "CertifiedTreeClassifier", "CertifiedTreeRegressor", "DecoratedTreeClassifier",
+    "DecoratedTreeRegressor", "HelmboldSchapireTreeClassifier", "PACBayesLaws",
+    "PACBayesTreeClassifier", "PACBayesTreeRegressor", "PrunedTreeClassifier", "PrunedTreeRegressor",
 ]
 # fmt: on

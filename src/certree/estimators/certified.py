@@ -28,6 +28,7 @@ from certree.certificates.occam import Drawn, occam_pruning, single_draw
 from certree.certificates.selective import Selective, margins, selective_certificates
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
+from certree.estimators.prediction_sets import PredictsSets
 from certree.estimators.promised import Promising, WeighingRows
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.fitted import reads_state, replaces_state
@@ -46,7 +47,7 @@ from certree.weights.node_weights import NodeWeights
 _PILOT_FOLDS = 3
 
 
-class CertifiedTreeClassifier(Promising, PACBayesVote, TreeVoteClassifier):
+class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteClassifier):
     """A tree with a certificate on its error on new rows.
 
     Some of the rows grow the tree and let its prunings vote, as in `PACBayesTreeClassifier`; the others

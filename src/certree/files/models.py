@@ -32,6 +32,7 @@ from certree.ensembles import (
     TreeForestRegressor,
 )
 from certree.estimators.certified import CertifiedTreeClassifier
+from certree.estimators.certified_regressor import CertifiedTreeRegressor
 from certree.estimators.decorated import DecoratedTree
 from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesTreeClassifier, PACBayesTreeRegressor
@@ -108,6 +109,7 @@ class _Form:
 
 _TREES = (
     CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
     HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,

@@ -7,7 +7,10 @@ from numpy.typing import NDArray
 
 from certree._core import push_down
 from certree.arrays import codes
+from certree.certificates.bands import Bands
+from certree.certificates.coverage import Scores
 from certree.estimators.certified import CertifiedTreeClassifier
+from certree.estimators.certified_regressor import CertifiedTreeRegressor
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator
 from certree.files.archive import Shapes
 from certree.files.certificates_form import (
@@ -44,8 +47,16 @@ _SPARSE_STATS: _Columns = {
     "label": ("<i4", "m"),
 }
 _TARGET_STATS: _Columns = dict.fromkeys(("rows", "mean", "sse"), ("<f8", "m"))
+# Of a certified regressor: N scores in r regions.
+_BANDS: dict[str, _Columns] = {
+    "bands": {"scale": ("<f8", "m"), "region": ("<i4", "m")},
+    "scores": {"value": ("<f8", "N"), "start": ("<i8", "r + 1"), "mass": ("<f8", "r")},
+}
 # These have a second axis: classes, of which two are counted at least, or the one number predicted.
 _TABLES = {"stats.counts", "vote.score"}
+
+
+_CERTIFIED = (CertifiedTreeClassifier, CertifiedTreeRegressor)
 
 
 def _columns(model: TreeVoteEstimator) -> dict[str, _Columns]:
@@ -54,14 +65,17 @@ def _columns(model: TreeVoteEstimator) -> dict[str, _Columns]:
     if isinstance(model, TreeVoteClassifier) and model._has_sparse_stats():
         return {**columns, "stats": _SPARSE_STATS}  # the vote is made of them
     stats = _CLASS_STATS if isinstance(model, TreeVoteClassifier) else _TARGET_STATS
-    return {**columns, "vote": {"score": ("<f8", "m")}, "stats": stats}
+    bands = _BANDS if isinstance(model, CertifiedTreeRegressor) else {}
+    return {**columns, "vote": {"score": ("<f8", "m")}, "stats": stats, **bands}
 
 
 def entries_of_tree(model: type) -> frozenset[str]:
     """What the header has of a tree."""
     entries = {"temperatures", "shares", "laws", "optimal_splits", "log_evidence"}
+    if issubclass(model, _CERTIFIED):
+        entries |= ENTRIES_OF_CERTIFICATES
     if issubclass(model, CertifiedTreeClassifier):
-        entries |= {"grow_size", *ENTRIES_OF_CERTIFICATES}
+        entries |= {"grow_size"}
     return frozenset(entries if issubclass(model, TreeVoteClassifier) else entries | {"unit"})
 
 
@@ -94,8 +108,10 @@ def parts_of_tree(model: TreeVoteEstimator) -> tuple[dict[str, Any], dict[str, N
     }
     if isinstance(model.stats_, TargetStats):
         header["unit"] = float(model.stats_.unit)
+    if isinstance(model, _CERTIFIED):
+        header |= entries_of_certificates(model)
     if isinstance(model, CertifiedTreeClassifier):
-        header |= {"grow_size": model.grow_size_, **entries_of_certificates(model)}
+        header["grow_size"] = model.grow_size_
     return header, arrays
 
 
@@ -129,6 +145,13 @@ def restore_tree(
     model._set_laws(_laws(model, header))
     model._set_fitted(tree, stats, law, ballot)
     _expect_usable(model)
+    if isinstance(model, CertifiedTreeRegressor):
+        model.held_ = None
+        model.bands_ = Bands(*parts["bands"]).of(tree)
+        model.scores_ = Scores(*parts["scores"])
+        if model.bands_.region.max() >= len(model.scores_.mass):
+            raise ValueError("the bands have regions that no scores are of")
+        restore_certificates(model, header)
     if isinstance(model, CertifiedTreeClassifier):
         model.election_ = None
         model.grow_size_ = _grow_size(header["grow_size"])

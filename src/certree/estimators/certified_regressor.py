@@ -1,0 +1,421 @@
+"""The regressor whose fit certifies: some rows grow the tree, the others say how far it is off."""
+
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from certree.arrays import Float64, Int32
+from certree.certificates.absolute import HeldOutNumbers, absolute_error, absolute_error_pruning
+from certree.certificates.bands import Bands, leaf_regions
+from certree.certificates.certificate import Certificate
+from certree.certificates.coverage import Scores
+from certree.certificates.priors import pruning_prior
+from certree.certificates.weighing import shares_of_groups
+from certree.estimators.pac_bayes import PACBayesVote
+from certree.estimators.tree_vote import TreeVoteRegressor
+from certree.fitted import reads_state, replaces_state
+from certree.grow.growing import MaxDepth
+from certree.progress import progress
+from certree.rows.folds import Fold
+from certree.rows.training import Training, training_rows
+from certree.signatures import NONNEGATIVE
+from certree.stats.targets import measured
+from certree.tree import threads
+from certree.tune import GrownFold, Mixture
+from certree.votes import Voting, vote
+from certree.weights.node_weights import NodeWeights, map_pruning
+
+Widths = Literal["scaled", "one", "leaf"]
+
+# Rows with the errors of its parent that every cell is given, and what share of the mean error the
+# scale of a leaf is at least: few rows may happen to have small errors.
+_SMOOTHING, _LEAST_SCALE = 20.0, 0.3
+# Of the few operations from a target to its score and back.
+_ROUNDING = 4 * np.finfo(np.float64).eps
+# Share of the largest target below which errors are those of sums.
+_NOTHING = 1e-12
+
+
+class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
+    """A tree with bands that hold new numbers, and a certificate on its mean absolute error.
+
+    Some of the rows grow the tree and fit the vote of its prunings, as `PACBayesTreeRegressor` does;
+    the others certify it. Given the fit, with probability ``1 - delta`` over the draw of the rows that
+    certify and whatever their distribution is,
+
+    * a share `coverage` of all new rows lies in the bands of `predict_interval`;
+    * the mean absolute error on new rows is at most ``certificate_.bound * certificate_.unit``, where
+      no error counts as more than ``certificate_.unit``. A mean of errors without a limit cannot be
+      bounded by any number of rows, as rare ones may be as large as they like.
+
+    Each promise holds by itself. They speak of all new rows, not of every kind of them; with
+    ``widths="leaf"`` that of the bands holds in every region of the tree.
+
+    Parameters
+    ----------
+    partition : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+        How the tree is grown; see `PACBayesTreeRegressor`.
+    grow_size : float, default=0.5
+        Share of the rows, or groups, that grow the tree and fit the vote.
+    coverage : float, default=0.9
+        Share of new rows that bands are to hold.
+    delta : float, default=0.05
+        Probability with which a promise may fail.
+    widths : {"scaled", "one", "leaf"}, default="scaled"
+        Where bands are how wide. "scaled": in proportion to the absolute errors there in a
+        cross-validation on the growing rows. "one": the same everywhere. "leaf": every region of the
+        tree has a width and keeps the promise for itself, all at once; regions are the leaves of the
+        likeliest pruning as far as they have growing rows enough, and each has its share of delta.
+    smoothing : float, default=2
+        Rows with the value of its parent that every cell is given; see `Voting`.
+    cv : int, splitter, iterable or None, default=5
+        Folds of the cross-validation among the growing rows; see `PACBayesTreeRegressor`.
+    preprocessor : transformer or None, default=None
+        Fitted on the rows that grow the tree, and applied to all, before anything else.
+    max_depth : int, "log" or None, default=None
+        Depth at which cells are leaves; "log" is p times the whole part of log n.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories, learned from the growing rows; see `PACBayesTreeClassifier`.
+    monotonic_cst : array-like of int, dict or None, default=None
+        Constraints on features; see `PACBayesTreeRegressor`.
+    random_state : int, RandomState or None, default=None
+        Decides which rows grow, the folds, random cuts and features.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 all. The model does not depend on it.
+    verbose : int, default=0
+        Whether a progress bar is shown.
+
+    Attributes
+    ----------
+    certificate_ : Certificate
+        What is promised of the mean absolute error; its ``unit`` is the limit of an error, the largest
+        of the cross-validation among the growing rows.
+    certificates_ : tuple of Certificate
+        The same, and that of the bands at `coverage` and `delta`, if it is one and the rows are enough
+        for it; see `certify_interval`.
+    bands_ : Bands
+        Where bands are how wide.
+    scores_ : Scores
+        How far the weighing rows lie off.
+    held_ : HeldOutNumbers or None
+        The rows that certify; None if loaded from a file.
+    temperatures_ : dict
+        See `PACBayesTreeRegressor`.
+    laws_ : list of str
+        See `PACBayesTreeRegressor`.
+    shares_ : list of float
+        Share of each law in the prediction.
+    tree_ : Tree
+        The tree.
+    stats_ : TargetStats
+        Moments of the growing rows in its nodes.
+    weights_ : NodeWeights
+        The law over its prunings.
+    vote_ : Vote
+        The prediction in every cell.
+    preprocessor_ : transformer or None
+        The fitted preprocessor.
+    n_features_in_ : int
+        Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+
+    See Also
+    --------
+    PACBayesTreeRegressor : The same on all rows, without promises.
+    certree.ensembles.ConformalBandRegressor : Bands around quantiles of any regressor.
+
+    References
+    ----------
+    Wilks, "Determination of sample sizes for setting tolerance limits", Annals of Mathematical
+    Statistics 1941; Vovk, "Conditional validity of inductive conformal predictors", ACML 2012; Lei,
+    G'Sell, Rinaldo, Tibshirani and Wasserman, "Distribution-free predictive inference for regression",
+    JASA 2018, for errors in units of a scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certree import CertifiedTreeRegressor
+    >>> X = np.random.default_rng(0).random((1000, 2))
+    >>> y = X[:, 0] + np.random.default_rng(1).normal(0, 0.1, 1000)
+    >>> model = CertifiedTreeRegressor(random_state=0).fit(X, y)
+    >>> model.predict_interval(X[:3]).shape
+    (3, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TreeVoteRegressor._parameter_constraints,
+        "grow_size": [Interval(Real, 0, 1, closed="neither")],
+        "coverage": [Interval(Real, 0, 1, closed="neither")],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "widths": [StrOptions({"scaled", "one", "leaf"})],
+        "smoothing": [NONNEGATIVE],
+        "preprocessor": [HasMethods(["fit", "transform"]), None],
+    }
+
+    # The law is chosen by cross-validation: what `PACBayesTreeRegressor` takes as parameters.
+    prior = lambda_error = lambda_penalty = None
+    search = "mixture"
+
+    def __init__(
+        self,
+        partition: Any = "cart",
+        *,
+        grow_size: float = 0.5,
+        coverage: float = 0.9,
+        delta: float = 0.05,
+        widths: Widths = "scaled",
+        smoothing: float = 2.0,
+        cv: Any = 5,
+        preprocessor: Any = None,
+        max_depth: MaxDepth = None,
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def _voting(self) -> Voting:
+        return Voting("mean", self.smoothing, self._slopes())
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @replaces_state
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Grow the tree and fit its vote on some of the rows, and certify by the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN stands for a missing value and goes where the partition sends it.
+        y : array-like of shape (n,)
+            Numbers.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as in the tree and the vote. A certificate counts every row of
+            positive weight once; a row of weight zero is as if absent.
+        groups : array-like of shape (n,), or None
+            Group of each row, such as a patient, where rows of one group depend on each other. Whole
+            groups grow or certify, and the certificate is about new groups. There are no bands then.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        random_state = check_random_state(self.random_state)
+        training = training_rows(
+            self,
+            X,
+            y,
+            sample_weight,
+            groups=groups,
+            grow_size=self.grow_size,
+            random_state=random_state,
+        )
+        growing = training.at(training.sides.grow)
+        rows = self._growing(growing, random_state)
+        folds = growing.folds(self.cv, random_state)
+        steps = len(folds) + 4 * len(self._candidates())
+        with progress(self.verbose > 0, steps, type(self).__name__) as advance:
+            grown = self._grown_folds(rows, folds, advance)
+            laws = self._tuned(grown, advance)
+        tree = self._partition().grow(rows)
+        leaf = tree.route(training.X, threads(self.n_jobs))
+        stats = self._summarise(tree, leaf[training.sides.grow], growing.y, growing.weight)
+        weights = laws.law(self._candidates(), tree, stats)
+        self._set_laws(laws)
+        self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))
+        limit, scale = self._errors(growing, folds, grown, laws, leaf[training.sides.grow])
+        self._certify(training, leaf, limit, scale)
+        return self
+
+    def _errors(
+        self,
+        growing: Training,
+        folds: list[Fold],
+        grown: list[GrownFold],
+        laws: Mixture,
+        leaf: Int32,
+    ) -> tuple[float, Float64]:
+        """The largest absolute error of the cross-validation, and what it is about in every cell.
+
+        The same prunings that predict the target predict how far it lies off, with the same weights.
+        """
+        parts = [(leaf[:0], growing.y[:0], growing.y[:0])]
+        for fold, one in zip(folds, grown, strict=True):
+            law = laws.law(self._candidates(), one.tree, one.stats)
+            said = vote(one.tree, one.stats, law, self._voting()).score[:, 0]
+            judged = growing.at(fold.judge)
+            off = np.abs(judged.y - said[one.tree.route(judged.X, threads(self.n_jobs))])
+            weight = np.ones(len(off)) if fold.judge_weight is None else fold.judge_weight
+            parts.append((leaf[fold.judge], off, weight))
+        cells, off, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+        limit = float(off.max(initial=0.0))
+        if limit <= _NOTHING * float(np.abs(growing.y).max()):
+            # Where nothing was judged or missed, the target's own range is as good, or any number.
+            limit = float(np.ptp(growing.y)) or 1.0
+        stats = measured(self.tree_, cells, off / limit, weight, unit=1.0)
+        ballots = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
+        about = ballots.cast(self.tree_, self.weights_).score[:, 0]
+        return limit, limit * np.maximum(about, _LEAST_SCALE * float(stats.mean[0]) or 1.0)
+
+    def _certify(self, training: Training, leaf: Int32, limit: float, scale: Float64) -> None:
+        """Set what the rows that certify say of the fitted vote."""
+        tree, weigh, groups = self.tree_, training.sides.weigh, training.groups
+        leaf, y, weight, n = leaf[weigh], training.y[weigh], np.ones(len(weigh)), len(weigh)
+        if groups is not None:
+            weight, n = shares_of_groups(groups, training.sides.grow, weigh)
+        value = self.vote_.score[:, 0]
+        held = HeldOutNumbers(
+            tree, self.stats_, leaf, y, weight, limit, n, grouped=groups is not None
+        )
+        region, mass = np.zeros(tree.n_nodes, dtype=np.int32), np.ones(1)
+        if self.widths == "leaf":
+            likeliest = map_pruning(tree, self.weights_)
+            rows = self.stats_.n
+            region, mass = leaf_regions(tree, likeliest, rows, n, self.coverage, self.delta)
+        self.bands_ = Bands(scale if self.widths == "scaled" else np.ones(tree.n_nodes), region)
+        with np.errstate(over="ignore"):
+            off = np.abs(y - value[leaf])
+        self.scores_ = self.bands_.scores(leaf, off, mass)
+        self.held_: HeldOutNumbers | None = held
+        self.certificate_ = absolute_error(held, value, self.delta)
+        of_all = not held.grouped and self.widths != "leaf"
+        bands = self._of_bands(self.coverage, self.delta) if of_all else ()
+        self.certificates_ = (self.certificate_, *filter(None, bands))
+
+    @reads_state
+    def predict_interval(
+        self, X: ArrayLike, coverage: float | None = None, delta: float | None = None
+    ) -> Float64:
+        """Give the band of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        coverage : float or None
+            Share of new rows that bands are to hold; None: the estimator's `coverage`.
+        delta : float or None
+            Probability with which they hold fewer; None: the estimator's `delta`.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Lower and upper end, in units of the target. Infinite in a region with too few rows that
+            certify, where ``widths="leaf"``.
+
+        Raises
+        ------
+        ValueError
+            If a number is not between 0 and 1, too few rows certify for such a promise, or the model
+            was fitted by groups.
+        """
+        leaf = self._leaves(X)
+        reach = self._scores().reach(*self._promise(coverage, delta))
+        middle, half = self.vote_.score[leaf, 0], self.bands_.half_width(leaf, reach)
+        # Sums and quotients are rounded: a target in a place where many are must not fall out by that.
+        with np.errstate(over="ignore"):
+            half = half + _ROUNDING * (np.abs(middle) + half)
+            return np.column_stack([middle - half, middle + half])
+
+    @reads_state
+    def certify_interval(
+        self, coverage: float | None = None, delta: float | None = None
+    ) -> tuple[Certificate | None, ...]:
+        """Say what the bands promise.
+
+        Parameters
+        ----------
+        coverage, delta : float or None
+            As in `predict_interval`.
+
+        Returns
+        -------
+        tuple of Certificate or None
+            Of the share of targets outside their bands: one of all new rows, or, with
+            ``widths="leaf"``, one of each region of ``bands_``, which hold together; None of one whose
+            bands are infinite.
+
+        Raises
+        ------
+        ValueError
+            As in `predict_interval`.
+        """
+        scores, promise = self._scores(), self._promise(coverage, delta)
+        scores.reach(*promise)
+        return self._of_bands(*promise)
+
+    @reads_state
+    def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
+        """Certify any pruning of the tree with the means of the growing rows, edited by hand, too.
+
+        All prunings are covered at once, so that the lowest bound of any number of them holds.
+
+        Parameters
+        ----------
+        pruning : NodeWeights
+            Weights 0 and 1 over the nodes of `tree_`, such as ``map_pruning(tree_, weights_)``, which
+            the prior expects.
+        delta : float or None
+            Probability with which any of these promises may fail, apart from that of the fit; None:
+            the estimator's `delta`.
+
+        Returns
+        -------
+        Certificate
+            On the mean absolute error, like `certificate_`.
+
+        Raises
+        ------
+        TypeError
+            If `pruning` holds no weights of nodes.
+        ValueError
+            If the weights are not 0 and 1, or the model was loaded from a file.
+        """
+        check_is_fitted(self)
+        if self.held_ is None:
+            raise ValueError(
+                "A model file does not keep the rows of the fit. Certify before saving"
+            )
+        if not isinstance(pruning, NodeWeights):
+            raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
+        prior = pruning_prior(self.tree_, map_pruning(self.tree_, self.weights_))
+        level = self.delta if delta is None else delta
+        return absolute_error_pruning(self.held_, pruning, prior, level, voting=self._voting())
+
+    def _of_bands(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
+        if self.widths != "leaf":
+            return self.scores_.certificates("band", coverage, delta)
+        regions = [*map(str, range(len(self.scores_.mass)))]
+        return self.scores_.certificates("leaf_band", coverage, delta, regions)
+
+    def _promise(self, coverage: float | None, delta: float | None) -> tuple[float, float]:
+        return (
+            self.coverage if coverage is None else coverage,
+            self.delta if delta is None else delta,
+        )
+
+    def _scores(self) -> Scores:
+        check_is_fitted(self)
+        if self.certificate_.grouped:
+            raise ValueError(
+                "bands are about single rows, and rows of one group depend on each other: expected a "
+                "fit without groups"
+            )
+        return self.scores_
