@@ -30,6 +30,7 @@ from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
 from certree.experiments.rates import RULES, Rate, shrinking
 from certree.experiments.table2 import PAPER, Line, Mean
 from certree.explain import Explanation, Interactions, interaction_shares
+from certree.explain.words import rounded_up
 from certree.show import (
     plot_adaboost,
     plot_calibration,
@@ -46,7 +47,7 @@ from certree.show import (
 )
 from certree.show.calibration import reliability
 from certree.show.curves import COLOURS
-from certree.show.words import percent, rounded_up
+from certree.show.words import percent
 
 X, Y = load_iris(return_X_y=True, as_frame=True)
 
