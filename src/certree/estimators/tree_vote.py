@@ -462,8 +462,8 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
             predicts the mean of what the vote says of its training rows. Where the rows that certify
             the fit are at hand, each has `error_at_most`.
         """
-        certified = self._certified_cells()
-        return rules_of(self._explainer(), self.vote_, self._told, max_leaves, certified)
+        explainer, certified = self._explainer(), self._certified_cells()
+        return rules_of(explainer, self.vote_, self._told, max_leaves, certified)
 
     def _certified_cells(self) -> Family | None:
         """Certificates of all nodes of the tree; None: no rows certify them."""

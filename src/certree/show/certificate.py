@@ -119,6 +119,7 @@ def draw_by_rows(certificate: Certificate) -> Figure:
     ax.plot(n, certificate.bound, "o", color=BLUE, label=f"the {n:,} {units} of this fit")
     ax.axhline(certificate.risk, color=ORANGE, label="observed error")
     ax.set_xscale("log")
+    ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_xlabel(f"{units} that certify")
     ax.set_ylabel("error")
     ax.set_ylim(0, min(1.0, 1.1 * float(bounds.max())))

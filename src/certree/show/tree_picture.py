@@ -51,7 +51,7 @@ def plot_tree(
     A box is coloured by what the model predicts there: of two classes by the probability of the second,
     of more by the likeliest, numbers from low to high. A line is as wide as its rows are many. Behind
     each rule stand prediction and rows, and how many more cells a box hides that is split further.
-    Below the leaves of a certified tree, if its certifying rows are at hand, stand the bounds on its error.
+    Below the leaves of a certified tree stand bounds on its error, if its certifying rows are at hand.
 
     Parameters
     ----------

@@ -42,7 +42,9 @@ def _more(model: Any, promised: Certificate) -> Html:
     if why is not None:
         return tag("p", f"No more is promised: {why}.")
     families = model.promises(["recall", "precision"], delta=promised.delta)
-    told = tag("p", "Each table below holds as a whole, apart from the others and from the above.")
+    told = tag(
+        "p", "All lines of a table hold at once, each table by itself with its own probability."
+    )
     tables = [
         _table("Recall of each class", families.recall),
         _table("Precision of each predicted class", families.precision),
