@@ -271,7 +271,7 @@ CALLS = [
         certificates.Election,
         {
             "held": HELD,
-            "pruning": ELECTION.law,
+            "law": ELECTION.law,
             "delta": 0.05,
             "voting": Voting(),
             "weighing": None,
