@@ -19,7 +19,7 @@ def main() -> None:
     X_train, X_new, y_train, y_new = train_test_split(
         X, y, train_size=400, stratify=y, random_state=0
     )
-    model = CertifiedTreeClassifier(vote="majority", grow_size=0.35, delta=0.05, random_state=0)
+    model = CertifiedTreeClassifier(delta=0.05, random_state=0)
     model.fit(X_train, y_train)
     print(model.report())
 

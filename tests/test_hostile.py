@@ -219,14 +219,14 @@ CALLS = [
     (certificates.count_prior, {**T, "grown": HELD.grown, "rows": 10.0, "trust": 0.9}),
     (
         certificates.centred_prior,
-        {**T, "grown": HELD.grown, "pruning": ELECTION.pruning, "doubt": 0.01, "stop_below": 0.6},
+        {**T, "grown": HELD.grown, "pruning": ELECTION.law, "doubt": 0.01, "stop_below": 0.6},
     ),
     (
         certificates.doubted_prior,
         {
             **T,
             "grown": HELD.grown,
-            "pruning": ELECTION.pruning,
+            "pruning": ELECTION.law,
             "doubts": (0.1, 0.01),
             "stop_below": 0.6,
         },
@@ -259,7 +259,7 @@ CALLS = [
     (certificates.occam_mean, {"held": HELD, "label": STATS.label, "prior": PRIOR, **CHANCE}),
     (
         certificates.occam_pruning,
-        {"held": HELD, "pruning": ELECTION.pruning, "prior": PRIOR, **CHANCE},
+        {"held": HELD, "pruning": ELECTION.law, "prior": PRIOR, **CHANCE},
     ),
     (certificates.single_draw, {"held": HELD, "law": LAW, "prior": PRIOR, **CHANCE, "rng": 0}),
     (
@@ -271,7 +271,7 @@ CALLS = [
         certificates.Election,
         {
             "held": HELD,
-            "pruning": ELECTION.pruning,
+            "law": ELECTION.law,
             "delta": 0.05,
             "voting": Voting(),
             "weighing": None,

@@ -1,6 +1,7 @@
 """Priors and their posteriors against the enumeration of all (labelled) prunings."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -230,3 +231,19 @@ def test_bad_priors_are_refused():
         certree.certificates.trust_labels(certree.certificates.branching_prior(STUMP, 2), GROWN, 0)
     with pytest.raises(ValueError, match="share must lie between 0 and 1"):
         certree.certificates.allow_abstention(certree.certificates.branching_prior(STUMP, 2), 1)
+
+
+def test_bad_proposals_are_refused():
+    law = certree.certificates.branching_prior(STUMP, 2)
+    for labels, share, message in (
+        (np.zeros((0, 3), dtype=int), 0.5, "at least one labelling, got none"),
+        ([[0, 1]], 0.5, r"labels must have shape"),
+        (0, 0.5, r"labels must have shape"),
+        ([[0, 1, 2]], 0.5, r"labels must lie in 0 .. 1"),
+        ([[0, 1, 0]], 1.0, "share must lie between 0 and 1, got 1.0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            certree.certificates.propose(law, GROWN, labels, share)
+    proposal = certree.certificates.Proposal(np.zeros(3, dtype=np.int32), np.log(0.5))
+    with pytest.raises(ValueError, match="shares of parts and proposals must sum to at most 1"):
+        replace(law, proposals=(proposal,))

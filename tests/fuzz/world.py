@@ -268,6 +268,8 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "groups": lambda w: w.random.choice([None, w.generator.integers(0, 3, w.n)]),
     "n": lambda w: w.n,
     "errors": lambda w: w.random.randrange(w.n + 1),
+    "selective_certificates.fixed": lambda w: w.random.random() < 0.5,
+    "propose.labels": lambda w: [w.held.grown.label for _ in range(w.random.choice([1, 2]))],
     "hold_out_best.errors": lambda w: [w.random.randrange(w.n + 1) for _ in range(3)],
     "risk": lambda w: w.generator.random(),
     "certificates": lambda w: hold_out(0, w.n),

@@ -1,7 +1,6 @@
 """Priors over labelled prunings: what may be said of them before the weighing rows are seen."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -400,9 +399,7 @@ def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
 
 
 @checked
-def propose(
-    prior: Prior, grown: NodeStats, labels: Sequence[ArrayLike], share: float = PROPOSED
-) -> Prior:
+def propose(prior: Prior, grown: NodeStats, labels: ArrayLike, share: float = PROPOSED) -> Prior:
     """Give labellings that the growing rows propose most of the mass; the rest keeps the prior.
 
     So the union over all labellings is paid once: a proposal costs hardly more than a classifier that
@@ -414,8 +411,8 @@ def propose(
         The prior, which may hold proposals.
     grown : NodeStats
         Counts of the growing rows, by which the labellings were found.
-    labels : sequence of array-like of int, shape (m,)
-        Labellings of the nodes, of which those of the tree's leaves are read.
+    labels : array-like of int, shape (P, m)
+        P labellings of the nodes, of which those of the tree's leaves are read.
     share : float
         Prior probability of all of them together, between 0 and 1; each has as much.
 
@@ -425,13 +422,14 @@ def propose(
     """
     if not 0 < share < 1:
         raise ValueError(f"share must lie between 0 and 1, got {share!r}")
-    if not len(labels):
+    named = column("labels", labels, "int32", (None, prior.tree.n_nodes))
+    if not len(named):
         raise ValueError("labels must hold at least one labelling, got none")
-    rest, each = math.log1p(-share), math.log(share / len(labels))
+    rest, each = math.log1p(-share), math.log(share / len(named))
     kept = (replace(old, log_share=old.log_share + rest) for old in prior.proposals)
     added = (
-        Proposal(codes("label", label, prior.tree.n_nodes, prior.n_labels), each)
-        for label in labels
+        Proposal(codes("labels", label, prior.tree.n_nodes, prior.n_labels), each)
+        for label in named
     )
     return replace(
         prior,

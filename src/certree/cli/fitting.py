@@ -251,9 +251,6 @@ def _learned(model: Any) -> str:
 
 def _laws(model: TreeVoteEstimator) -> Iterator[str]:
     """The temperatures of each law and, if there are several, its share."""
-    if getattr(model, "certificate_", None) and np.isin(model.weights_.weight, (0, 1)).all():
-        yield f"one pruning of {model.weights_.expected_leaves:.0f} leaves predicts"
-        return
     columns = np.broadcast_arrays(model.shares_, *model.temperatures_.values())
     laws = [*zip(model.laws_, *columns, strict=True)]
     for family, share, *values in sorted(laws, key=lambda law: -law[1])[:_LAWS_SHOWN]:

@@ -1,12 +1,13 @@
 """Converters for skl2onnx, with which whole pipelines become graphs of ONNX."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
 from certree.export.exports import Exports
+from certree.export.formula import Formula
 from certree.export.onnx_graph import OPSET, Graph, class_labels, write
 from certree.extras import needed
 
@@ -75,7 +76,37 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     rows = operator.inputs[0]
     dtype = np.float64 if isinstance(rows.type, types.DoubleTensorType) else np.float32
     graph = Graph(scope.get_unique_operator_name("certree"), np.dtype(dtype), ml_opset=_ML_OPSET)
-    write(graph, operator.raw_operator._formula(), rows.full_name, operator.output_full_names)
+    formula = operator.raw_operator._formula()
+    write(graph, formula, _coded(graph, formula, rows.full_name), operator.output_full_names)
     container.nodes.extend(graph.nodes)
     container.initializers.extend(graph.constants)
     container.node_domain_version_pair_sets |= {("", OPSET), ("ai.onnx.ml", _ML_OPSET)}
+
+
+def _coded(graph: Graph, formula: Formula, rows: str) -> str:
+    """Rows whose categories are codes: places among those of the fit, and NaN for any other.
+
+    What codes categories before the estimator has seen all rows, the estimator perhaps some of them.
+    """
+    columns, changed = [], False
+    for j in range(formula.n_features):
+        column = graph.add("Gather", rows, graph.constant([j], np.int64), axis=1)
+        names = None if formula.categories is None else formula.categories.names[j]
+        if names is not None and _are_numbers_elsewhere(names):
+            known = graph.constant(np.array([names], dtype=graph.dtype))
+            same = graph.cast(graph.add("Equal", column, known), graph.dtype)
+            place, times = (
+                graph.add("MatMul", same, graph.constant(weights[:, None], graph.dtype))
+                for weights in (np.arange(len(names)), np.ones(len(names)))
+            )
+            unknown = graph.constant(np.nan, graph.dtype)
+            column = graph.add("Where", graph.cast(times, np.bool_), place, unknown)
+            changed = True
+        columns.append(column)
+    return graph.add("Concat", *columns, axis=1) if changed else rows
+
+
+def _are_numbers_elsewhere(names: Sequence[Any]) -> bool:
+    """Whether categories are numbers other than their places."""
+    numbers = all(isinstance(name, int | float) for name in names)
+    return numbers and list(names) != list(range(len(names)))
