@@ -604,7 +604,7 @@ def test_a_certificate_is_drawn_against_the_rows_that_would_certify():
     bounds, own, error = ax.lines
     for n, bound in zip(*bounds.get_data(), strict=True):
         assert bound == certificate.bound_by(int(n))
-    assert bounds.get_xdata()[[0, -1]].tolist() == [certificate.n // 8, 64 * certificate.n]
+    assert bounds.get_xdata()[[0, -1]].tolist() == [round(certificate.n / 8), 64 * certificate.n]
     assert (own.get_xdata(), own.get_ydata()) == ([certificate.n], [certificate.bound])
     assert set(error.get_ydata()) == {certificate.risk}
     assert ax.get_title(loc="left").endswith(rounded_up(bounds.get_ydata()[-1]))
