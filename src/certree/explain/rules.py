@@ -17,6 +17,7 @@ from certree.explain.words import (
     prediction_in_words,
     rounded_up,
     set_in_words,
+    surely,
 )
 from certree.extras import needed
 from certree.notebook import html_table
@@ -139,11 +140,9 @@ class Rules(Sequence[Rule]):
     @overload
     def __getitem__(self, place: slice) -> "Rules": ...
     def __getitem__(self, place: int | slice) -> "Rule | Rules":
-        return (
-            replace(self, rules=self.rules[place])
-            if isinstance(place, slice)
-            else self.rules[place]
-        )
+        if isinstance(place, slice):
+            return replace(self, rules=self.rules[place])
+        return self.rules[place]
 
     def to_frame(self) -> Any:
         """Give the rules as a data frame.
@@ -184,7 +183,7 @@ class Rules(Sequence[Rule]):
         if any(rule.probability is None for rule in self):
             head.remove("probability")
         if self.delta is not None:
-            head.append(f"error at most, {100 * (1 - self.delta):.10g} %, all rules at once")
+            head.append(f"error at most, {surely(self.delta)}, all rules at once")
         return html_table("", head, lines)
 
 

@@ -43,6 +43,11 @@ def rounded_up(bound: float) -> str:
     return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f} %"
 
 
+def surely(delta: float) -> str:
+    """The probability with which a promise holds, in percent; it is not rounded up either."""
+    return f"{100 * (1 - delta):.10g} %"
+
+
 def prediction_in_words(prediction: Any, probability: float | None, rows: float) -> str:
     """A class with its probability, or a number, and of how many rows it is said."""
     of = "1 row" if rows == 1 else f"{number_in_words(rows)} rows"

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from certree.arrays import Float64
 from certree.explain.path import Branch
-from certree.explain.words import rounded_up
+from certree.explain.words import rounded_up, surely
 from certree.extras import needed
 from certree.rows.training import names_of_features
 from certree.show.cells import Cells, cells_of
@@ -234,6 +234,4 @@ def _caption(cells: Cells) -> str:
     """A line on how the bounds hold."""
     if cells.certified is None:
         return ""
-    return (
-        f"\nBounds on the error hold with {percent(1 - cells.certified.terms.delta)}, all at once"
-    )
+    return f"\nBounds on the error hold with {surely(cells.certified.terms.delta)}, all at once"
