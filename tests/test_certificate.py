@@ -210,6 +210,8 @@ def test_rows_needed_are_the_fewest_that_are_enough(name):
         return inequality_of(name).bound(*certificate.observed, n, 5.0, LOG_DELTA)
 
     assert at(needed) <= target < at(needed - 1)
+    assert certificate.bound_by(needed) == at(needed)
+    assert certificate.bound_by(certificate.n) == certificate.bound
     assert certificate.rows_needed(certificate.parts.observed) is None
     assert certificate.rows_needed(np.nextafter(certificate.parts.observed, 1)) is None
 

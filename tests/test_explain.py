@@ -11,7 +11,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
 import certree
@@ -39,6 +41,7 @@ from certree.explain import Condition, Explanation, Rule, Rules
 from certree.explain.contributions import contributions
 from certree.explain.path import Explainer
 from certree.explain.rules import rules_of
+from certree.explain.words import rounded_up
 from certree.stats import SparseNodeStats
 from certree.votes import Voting
 from strategies import temperatures, trees_and_stats, trees_and_targets
@@ -591,3 +594,40 @@ def test_rules_are_a_sequence_and_a_frame():
     assert [*numbers.to_frame().columns] == ["condition", "prediction", "rows"]
     with pytest.raises(ValueError, match="max_leaves must be at least 1, got 0"):
         PACBayesTreeClassifier(random_state=0).fit(X, y).rules(0)
+
+
+@pytest.mark.parametrize("max_leaves", [1, 4, 10_000])
+def test_rules_of_a_certified_tree_bound_the_error_in_their_cells(max_leaves):
+    X, y = mixed()
+    model = CertifiedTreeClassifier(random_state=0, delta=0.1).fit(X, y)
+    cells, rules = model.promises("cells").cells, model.rules(max_leaves)
+    bounds = [cells[rule.node].bound for rule in rules]
+    assert [rule.error_at_most for rule in rules] == bounds
+    assert [*rules[:2].to_frame()["error_at_most"]] == bounds[:2]
+    for rule, bound in zip(rules, bounds, strict=True):
+        assert str(rule).endswith(f" rows), error at most {rounded_up(bound)}")
+        assert f">{rounded_up(bound)}<" in rules._repr_html_()
+    assert "error at most, 90 %, all rules at once" in rules[:1]._repr_html_()
+    # The promise is that of the fit, whatever the estimator is set to for the next one.
+    model.set_params(delta=0.5)
+    assert model.rules(max_leaves).rules == rules.rules
+
+
+def test_rules_without_rows_that_certify_bound_nothing(tmp_path):
+    X, y = mixed()
+    model = CertifiedTreeClassifier(random_state=0)
+    save(model.fit(X, y), tmp_path / "model.certree")
+    loaded = load(tmp_path / "model.certree")
+    few = CertifiedTreeClassifier(grow_size=0.5, random_state=0).fit(X[:18], y[:18])
+    grouped = clone(model).fit(X, y, groups=np.arange(len(y)) // 2)
+    plain = PACBayesTreeClassifier(random_state=0).fit(X, y)
+    for one in (loaded, few, grouped, plain):
+        rules = one.rules(5)
+        assert rules.delta is None
+        assert all(rule.error_at_most is None for rule in rules)
+        assert "error_at_most" not in rules.to_frame()
+        assert "error" not in str(rules) + rules._repr_html_()
+    bounded = model.rules(5)
+    assert [replace(rule, error_at_most=None) for rule in bounded] == [*loaded.rules(5)]
+    with pytest.raises(NotFittedError):
+        CertifiedTreeClassifier().rules()

@@ -30,6 +30,7 @@ from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
 from certree.experiments.rates import RULES, Rate, shrinking
 from certree.experiments.table2 import PAPER, Line, Mean
 from certree.explain import Explanation, Interactions, interaction_shares
+from certree.explain.words import rounded_up
 from certree.show import (
     plot_adaboost,
     plot_calibration,
@@ -45,8 +46,9 @@ from certree.show import (
     plot_tree,
 )
 from certree.show.calibration import reliability
+from certree.show.certificate import draw_by_rows
 from certree.show.curves import COLOURS
-from certree.show.words import percent, rounded_up
+from certree.show.words import percent
 
 X, Y = load_iris(return_X_y=True, as_frame=True)
 
@@ -328,9 +330,12 @@ def test_dashed_boxes_say_how_many_cells_they_hide():
         assert n_shown - sum(dashed) + sum(hidden) == model.get_n_leaves()
 
 
-def test_words_do_not_lie_on_each_other_and_stay_on_the_picture():
+@pytest.mark.parametrize(
+    "model", [clone(SOME), CertifiedTreeClassifier(random_state=0)], ids=["plain", "certified"]
+)
+def test_words_do_not_lie_on_each_other_and_stay_on_the_picture(model):
     long = X.rename(columns=lambda name: f"{name} of a plant that grows in the garden" * 3)
-    model = clone(SOME).fit(long, Y)
+    model = model.fit(long, Y)
     figure = plot_tree(model, 10)
     assert figure.get_size_inches()[0] == 11
     drawn(figure)
@@ -343,6 +348,30 @@ def test_words_do_not_lie_on_each_other_and_stay_on_the_picture():
             assert min(one.x1, other.x1) - max(one.x0, other.x0) < 1 or (
                 min(one.y1, other.y1) - max(one.y0, other.y0) < 2.5
             )
+
+
+def test_leaves_of_a_certified_tree_say_the_bound_on_their_error(tmp_path):
+    rows, y = coins(800)
+    model = CertifiedTreeClassifier(random_state=0).fit(rows, y)
+    for max_leaves in (1, 4):
+        figure = plot_tree(model, max_leaves)
+        cells = model.promises("cells").cells
+        expected = {
+            f"error <= {rounded_up(cells[one.node].bound)}" for one in model.rules(max_leaves)
+        }
+        bounds = texts(figure, "bound")
+        assert {text.get_text() for text in bounds} == expected
+        assert len(bounds) == len(model.rules(max_leaves))
+        (ax,) = figure.axes
+        assert ax.get_title(loc="left").endswith("error hold with 95 %, all at once")
+        drawn(figure)
+        heights = [text.get_window_extent().y1 for text in bounds]
+        assert max(heights) < figure.bbox.y1
+    certree.save(model, tmp_path / "model.certree")
+    for other in (certree.load(tmp_path / "model.certree"), clone(SOME).fit(rows, y)):
+        figure = plot_tree(other, 4)
+        assert not texts(figure, "bound")
+        assert "\n" not in figure.axes[0].get_title(loc="left")
 
 
 def test_lines_are_as_wide_as_rows_are_many():
@@ -564,6 +593,22 @@ def test_certificates_are_drawn_against_rows():
     promised = f"at most {rounded_up(fitted.certificate_.bound)} is promised"
     assert promised in ax.get_title(loc="left")
     assert legend_of(figure) == ["certified bound, holds with 95 %", "error on 100 other rows"]
+    assert drawn(figure)
+
+
+def test_a_certificate_is_drawn_against_the_rows_that_would_certify():
+    rows, y = coins(400)
+    certificate = CertifiedTreeClassifier(random_state=0).fit(rows, y).certificate_
+    figure = draw_by_rows(certificate)
+    (ax,) = figure.axes
+    bounds, own, error = ax.lines
+    for n, bound in zip(*bounds.get_data(), strict=True):
+        assert bound == certificate.bound_by(int(n))
+    assert bounds.get_xdata()[[0, -1]].tolist() == [round(certificate.n / 8), 64 * certificate.n]
+    assert (own.get_xdata(), own.get_ydata()) == ([certificate.n], [certificate.bound])
+    assert set(error.get_ydata()) == {certificate.risk}
+    assert ax.get_title(loc="left").endswith(rounded_up(bounds.get_ydata()[-1]))
+    assert ax.get_xlabel() == "rows that certify"
     assert drawn(figure)
 
 

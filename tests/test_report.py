@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix, log_loss, r2_score, root_mean_squared_error
@@ -24,6 +25,8 @@ from certree import (
     PACBayesTreeRegressor,
     TreeForestClassifier,
     TreeForestRegressor,
+    load,
+    save,
 )
 from certree.ensembles import ConformalBandRegressor
 from certree.show import report
@@ -163,6 +166,50 @@ def test_a_page_says_the_certificate(tmp_path):
     assert str(model.certificate_) in page.text
     for assumption in model.certificate_.assumptions:
         assert assumption in page.text
+
+
+def test_a_page_says_what_is_promised_of_classes_and_rules(tmp_path):
+    model, rows, y = fitted("certified")
+    page = read(report(model, rows, y, tmp_path / "page.html"))
+    promised = model.promises(["recall", "precision", "cells"])
+    for family in (promised.recall, promised.precision):
+        assert family.title in page.text
+        for line in family.table()[1]:
+            assert " ".join(line) in page.text
+    assert "With probability at least 95 %, for all cells at once" in page.text
+    rules = model.rules(24)
+    listed = sorted(rules, key=lambda rule: -promised.cells[rule.node].n)
+    places = []
+    for rule in listed:
+        one = promised.cells[rule.node]
+        risk = [f"{one.risk:.3f}"] if one.n else []
+        bound = f"{np.ceil(1000 * rule.error_at_most - 1e-9) / 1000:.3f}"
+        line = [f"{rule.condition}: {rule.prediction}", f"{one.n:,}", *risk, bound]
+        places.append(page.text.index(" ".join(line)))
+    assert places == sorted(places)
+    assert "No more is promised" not in page.text
+    assert "It is to plan by, and promises nothing." in page.text
+
+
+def test_a_page_says_why_no_more_is_promised(tmp_path):
+    model, rows, y = fitted("certified")
+    save(model, tmp_path / "model.certree")
+    few = clone(model).set_params(grow_size=0.5)
+    reasons = {
+        "a model file does not keep the rows of the fit": load(tmp_path / "model.certree"),
+        "the rows of the fit came in groups": clone(model).fit(X, TWO, groups=np.arange(500) // 2),
+        "fewer than 10 rows certify the fit": few.fit(X[:18], TWO[:18]),
+    }
+    for why, one in reasons.items():
+        page = read(report(one, rows, y, tmp_path / "page.html"))
+        assert f"No more is promised: {why}" in page.text
+        assert str(one.certificate_) in page.text
+        assert "at once" not in page.text
+        assert "It is to plan by" not in page.text
+    forest, rows, y = fitted("certified forest")
+    page = read(report(forest, rows, y, tmp_path / "page.html"))
+    assert "No more is promised" not in page.text
+    assert "It is to plan by, and promises nothing." in page.text
 
 
 def test_the_interval_of_a_mean_loss_is_that_of_its_rows():

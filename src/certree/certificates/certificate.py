@@ -410,6 +410,21 @@ class Certificate:
         bound = inequality_of(self.method).bound
         return moved(bound(*self.observed, n, complexity, self.log_delta), self.shift)
 
+    def bound_by(self, n: int) -> float:
+        """The bound that other new rows would give, if error and complexity stayed as they are.
+
+        Parameters
+        ----------
+        n : int
+            How many rows (or groups).
+
+        Returns
+        -------
+        float
+            To plan by: it promises nothing.
+        """
+        return self._bound_of(n, self.complexity)
+
     def at(self, delta: float) -> "Certificate":
         """The same promise with another probability, fixed without the rows, with which it may fail."""
         observed, risk, n, nats = self.observed, self.risk, self.n, self.complexity
@@ -515,7 +530,7 @@ class Certificate:
             return None
 
         def enough(n: int) -> bool:
-            return bool(self._bound_of(n, self.complexity) <= target)
+            return bool(self.bound_by(n) <= target)
 
         below, above = 0, 1
         while not enough(above):

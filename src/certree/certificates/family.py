@@ -99,8 +99,8 @@ class Family(Mapping[Any, Certificate]):
         """The certificate with the highest bound: no part is worse, and no mix of the parts."""
         return max(self.values(), key=lambda certificate: certificate.bound)
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Head and lines: each part with its rows, its observed error and its bound."""
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Head and lines: each part with its rows, its observed error and its bound, in words."""
         shown = set(nlargest(_MOST_LINES, self.parts, key=lambda key: self.parts[key].n))
         first, also = _WORDS.get(self.method, ("", ""))
         head = [first, "rows", "observed error", "error at most"]
@@ -116,7 +116,8 @@ class Family(Mapping[Any, Certificate]):
         return [*head, f"{also} at least"] if also else head, lines
 
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
+        """The sentence above the table: what holds at once, and with which probability."""
         sure = 100 * (1 - self.terms.delta * self.terms.share)
         subject = METHODS[self.method].subject
         left = len(self) - _MOST_LINES
@@ -126,14 +127,14 @@ class Family(Mapping[Any, Certificate]):
 
     def __str__(self) -> str:
         """A title, and a line for each part."""
-        head, lines = self._table()
+        head, lines = self.table()
         columns = list(zip(head, *lines, strict=True))
         widths = [max(map(len, column)) for column in columns]
         written = [
             "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
             for line in (head, *lines)
         ]
-        return "\n".join([self._title, *written])
+        return "\n".join([self.title, *written])
 
     def _repr_html_(self) -> str:
-        return html_table(self._title, *self._table())
+        return html_table(self.title, *self.table())

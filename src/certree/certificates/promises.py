@@ -18,7 +18,7 @@ from certree.rows.deal import checked_groups
 from certree.signatures import checked
 
 # Of fewer rows nothing is promised that anybody could use.
-_FEWEST_ROWS = 10
+FEWEST_ROWS = 10
 _ROUNDING = 1e-9
 
 _Parts = Mapping[Any, Part]
@@ -190,10 +190,10 @@ def promises_of(
         kept = kept_by_weights(weights, max_weight, len(answers.wrong), random_state)
         answers = answers.at(kept)
         terms = replace(terms, shift=Shift("weights", max_weight))
-    if len(answers.wrong) < _FEWEST_ROWS:
+    if len(answers.wrong) < FEWEST_ROWS:
         left = "" if weights is None else " that the weights keep"
         raise ValueError(
-            f"promises take at least {_FEWEST_ROWS} held-out rows{left}, got {len(answers.wrong)}"
+            f"promises take at least {FEWEST_ROWS} held-out rows{left}, got {len(answers.wrong)}"
         )
     if jointly:
         terms = replace(terms, share=terms.share / len(named))

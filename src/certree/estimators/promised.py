@@ -12,8 +12,8 @@ from certree.arrays import Int32, column
 from certree.certificates.answers import Answers, Kinds
 from certree.certificates.certified import Certified
 from certree.certificates.election import Election, LabelledElection
-from certree.certificates.family import Terms
-from certree.certificates.promises import Promises, groups_among, promises_of
+from certree.certificates.family import Family, Terms
+from certree.certificates.promises import FEWEST_ROWS, Promises, groups_among, promises_of
 from certree.certificates.regions import Routed
 from certree.fitted import reads_state
 from certree.rows.folds import Indices
@@ -54,6 +54,7 @@ class Promising(Certified):
 
     classes_: NDArray[Any]
     vote_: Vote
+    election_: Election | LabelledElection | None
     _weighing: WeighingRows
 
     @abstractmethod
@@ -141,3 +142,19 @@ class Promising(Certified):
             random_state=random_state,
             jointly=jointly,
         )
+
+    def _why_no_promises(self) -> str | None:
+        """Why there are no promises beside the error as a whole; None: there are."""
+        if self.election_ is None:
+            return "a model file does not keep the rows of the fit"
+        if self.election_.held.grouped:
+            return "the rows of the fit came in groups, and errors of single rows are counted"
+        if len(self._weighing.y) < FEWEST_ROWS:
+            return f"fewer than {FEWEST_ROWS} rows certify the fit"
+        return None
+
+    def _certified_cells(self) -> Family | None:
+        """Certificates of all nodes of the tree, at the delta of the fit."""
+        if self._why_no_promises() is not None:
+            return None
+        return self.promises("cells", delta=self.certificate_.delta).cells

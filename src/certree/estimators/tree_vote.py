@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64, Int32
+from certree.certificates.family import Family
 from certree.explain.contributions import contributions
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.explain.path import ExplainedCell, Explainer
@@ -458,9 +459,15 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         Rules
             One rule for each leaf of that part: "if ... and ... then class (probability, rows)". A leaf
             of `tree_` predicts what the vote says of every row there. A cell whose inside is not shown
-            predicts the mean of what the vote says of its training rows.
+            predicts the mean of what the vote says of its training rows. Where the rows that certify
+            the fit are at hand, each has `error_at_most`.
         """
-        return rules_of(self._explainer(), self.vote_, self._told, max_leaves)
+        explainer, certified = self._explainer(), self._certified_cells()
+        return rules_of(explainer, self.vote_, self._told, max_leaves, certified)
+
+    def _certified_cells(self) -> Family | None:
+        """Certificates of all nodes of the tree; None: no rows certify them."""
+        return None
 
     @reads_state
     def export_text(self, max_leaves: int = 16) -> str:

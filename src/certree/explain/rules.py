@@ -1,7 +1,7 @@
 """Rules: if a row satisfies these conditions, this is what the vote predicts of it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, overload
 
@@ -10,8 +10,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from certree.arrays import Float64
+from certree.certificates.family import Family
 from certree.explain.path import Branch, Explainer
-from certree.explain.words import number_in_words, prediction_in_words, set_in_words
+from certree.explain.words import (
+    number_in_words,
+    prediction_in_words,
+    rounded_up,
+    set_in_words,
+    surely,
+)
 from certree.extras import needed
 from certree.notebook import html_table
 from certree.tree import LEAF, Tree
@@ -82,6 +89,9 @@ class Rule:
         Number (or weight) of the training rows in the cell.
     node : int
         Number of the cell's node in the tree.
+    error_at_most : float or None
+        Certified error of the fitted classifier in the cell, where the rows that certify its fit are at
+        hand: the bound of ``promises("cells")``, which holds for all cells at once.
     """
 
     conditions: tuple[Condition, ...]
@@ -89,6 +99,7 @@ class Rule:
     probability: float | None
     rows: float
     node: int
+    error_at_most: float | None = None
 
     @property
     def condition(self) -> str:
@@ -97,6 +108,8 @@ class Rule:
 
     def __str__(self) -> str:
         said = prediction_in_words(self.prediction, self.probability, self.rows)
+        if self.error_at_most is not None:
+            said += f", error at most {rounded_up(self.error_at_most)}"
         return f"if {self.condition} then {said}" if self.conditions else f"all rows: {said}"
 
 
@@ -111,9 +124,13 @@ class Rules(Sequence[Rule]):
     ----------
     rules : tuple of Rule
         The rules from left to right.
+    delta : float or None
+        Probability with which some of their errors may be higher than `error_at_most`; None: there are
+        no bounds.
     """
 
     rules: tuple[Rule, ...]
+    delta: float | None = None
 
     def __len__(self) -> int:
         return len(self.rules)
@@ -123,7 +140,9 @@ class Rules(Sequence[Rule]):
     @overload
     def __getitem__(self, place: slice) -> "Rules": ...
     def __getitem__(self, place: int | slice) -> "Rule | Rules":
-        return Rules(self.rules[place]) if isinstance(place, slice) else self.rules[place]
+        if isinstance(place, slice):
+            return replace(self, rules=self.rules[place])
+        return self.rules[place]
 
     def to_frame(self) -> Any:
         """Give the rules as a data frame.
@@ -131,7 +150,8 @@ class Rules(Sequence[Rule]):
         Returns
         -------
         pandas.DataFrame
-            Columns "condition", "prediction", "probability" (of classes) and "rows".
+            Columns "condition", "prediction", "probability" (of classes), "rows" and "error_at_most"
+            (where it is certified).
 
         Raises
         ------
@@ -139,6 +159,8 @@ class Rules(Sequence[Rule]):
             If pandas is not installed.
         """
         names = ["condition", "prediction", "probability", "rows"]
+        if self.delta is not None:
+            names.append("error_at_most")
         frame = {name: [getattr(rule, name) for rule in self] for name in names}
         if any(rule.probability is None for rule in self):
             del frame["probability"]
@@ -155,14 +177,24 @@ class Rules(Sequence[Rule]):
             else:
                 said = [str(rule.prediction), f"{rule.probability:.2f}"]
             lines.append([rule.condition, *said, number_in_words(rule.rows)])
-        probability = ["probability"] if lines and len(lines[0]) == 4 else []
-        return html_table("", ["if", "then", *probability, "rows"], lines)
+            if rule.error_at_most is not None:
+                lines[-1].append(rounded_up(rule.error_at_most))
+        head = ["if", "then", "probability", "rows"]
+        if any(rule.probability is None for rule in self):
+            head.remove("probability")
+        if self.delta is not None:
+            head.append(f"error at most, {surely(self.delta)}, all rules at once")
+        return html_table("", head, lines)
 
 
 def rules_of(
-    explainer: Explainer, ballot: Vote | DeferredVote, told: Told, max_leaves: int
+    explainer: Explainer,
+    ballot: Vote | DeferredVote,
+    told: Told,
+    max_leaves: int,
+    certified: Family | None = None,
 ) -> Rules:
-    """The rules of the part of a tree that matters most to the vote."""
+    """The rules of the part of a tree that matters most to the vote, with certificates of its nodes."""
     branches = _in_order(explainer.shown(max_leaves))
     said = _outcomes(explainer, ballot, branches)
     return Rules(
@@ -172,10 +204,12 @@ def rules_of(
                 *told(own),
                 branch.cell.rows,
                 branch.cell.node,
+                None if certified is None else certified[branch.cell.node].bound,
             )
             for branch, own in zip(branches, said, strict=True)
             if not branch.children
-        )
+        ),
+        None if certified is None else certified.terms.delta,
     )
 
 

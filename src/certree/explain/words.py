@@ -1,5 +1,6 @@
 """How values, sets and numbers are written."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -35,6 +36,16 @@ def aligned(lines: Iterable[Sequence[str]]) -> list[str]:
 def number_in_words(rows: float) -> str:
     """A number of rows, or their weight."""
     return f"{rows:,.0f}" if float(rows).is_integer() else f"{rows:,.6g}"
+
+
+def rounded_up(bound: float) -> str:
+    """A bound in percent; a promise must not become stronger in print."""
+    return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f} %"
+
+
+def surely(delta: float) -> str:
+    """The probability with which a promise holds, in percent; it is not rounded up either."""
+    return f"{100 * (1 - delta):.10g} %"
 
 
 def prediction_in_words(prediction: Any, probability: float | None, rows: float) -> str:

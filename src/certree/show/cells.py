@@ -11,6 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64
+from certree.certificates.family import Family
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
@@ -39,12 +40,15 @@ class Cells:
         The classes; None: what is predicted is a number.
     scale : {"probability", "raw score", "target"}
         What is predicted: shares of classes, a step of scores, or numbers in units of the target.
+    certified : Family or None
+        Certificates of all nodes, which hold at once; None: no rows certify them.
     """
 
     explainer: Explainer
     said: Float64
     outputs: tuple[Hashable, ...] | None
     scale: Scale
+    certified: Family | None = None
 
     @property
     def tree(self) -> Tree:
@@ -134,7 +138,8 @@ def _of_vote(model: Any, X: ArrayLike | None) -> Cells:
     if X is not None:
         explainer = replace(explainer, rows=_counted(model, tree, X))
     scale: Scale = "target" if outputs is None else "probability"
-    return Cells(explainer, _means(tree, explainer.rows, said), outputs, scale)
+    mean = _means(tree, explainer.rows, said)
+    return Cells(explainer, mean, outputs, scale, model._certified_cells())
 
 
 def _of_ensemble(model: Any, number: int, X: ArrayLike | None) -> Cells:

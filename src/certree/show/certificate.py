@@ -8,15 +8,19 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d
 
 from certree.arrays import Float64
+from certree.certificates.certificate import Certificate
 from certree.certificates.certified import Certified
-from certree.show.style import BLUE, GREEN, Figure, axes_of, styled
-from certree.show.words import percent, rounded_up
+from certree.explain.words import rounded_up
+from certree.show.style import BLUE, GREEN, ORANGE, Figure, axes_of, styled
+from certree.show.words import percent
 from certree.signatures import checked
 
 # Share of the rows that no fit sees, and how many sizes of fits there are.
 _TEST, _SIZES = 0.25, 6
 # Fewer rows have no two sides that learn and certify.
 _FEWEST = 8
+# How far the planned numbers of rows go, in multiples of those that certify, and how many there are.
+_FROM, _TO, _POINTS = 1 / 8, 64, 46
 
 
 @styled
@@ -97,5 +101,29 @@ def _drawn(
         f"With {sizes[-1]:,} rows at most {rounded_up(bounds[-1])} is promised, "
         f"{100 * errors[-1]:.1f} % is found"
     )
+    drawn: Figure = ax.figure
+    return drawn
+
+
+@styled
+def draw_by_rows(certificate: Certificate) -> Figure:
+    """The bound that other numbers of rows would give, if the error stayed as observed."""
+    n = certificate.n
+    sizes = np.unique(
+        np.round(np.geomspace(max(1.0, _FROM * n), _TO * n, _POINTS)).astype(np.int64)
+    )
+    bounds = np.array([certificate.bound_by(size) for size in sizes.tolist()])
+    units = "groups" if certificate.grouped else "rows"
+    ax = axes_of(None, (6.4, 2.8))
+    ax.plot(sizes, bounds, color=BLUE, label="bound")
+    ax.plot(n, certificate.bound, "o", color=BLUE, label=f"the {n:,} {units} of this fit")
+    ax.axhline(certificate.risk, color=ORANGE, label="observed error")
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter("{x:,.0f}")
+    ax.set_xlabel(f"{units} that certify")
+    ax.set_ylabel("error")
+    ax.set_ylim(0, min(1.0, 1.1 * float(bounds.max())))
+    ax.legend(loc="upper right")
+    ax.set_title(f"{_TO} times as many {units} would bring the bound to {rounded_up(bounds[-1])}")
     drawn: Figure = ax.figure
     return drawn

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from certree.estimators import CertifiedTreeClassifier
+from certree.explain.words import rounded_up
 from certree.show.style import BLUE, GREY, ORANGE, Figure, axes_of, styled
-from certree.show.words import percent, rounded_up
+from certree.show.words import percent
 from certree.signatures import checked
 
 

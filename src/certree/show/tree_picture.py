@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from certree.arrays import Float64
 from certree.explain.path import Branch
+from certree.explain.words import rounded_up, surely
 from certree.extras import needed
 from certree.rows.training import names_of_features
 from certree.show.cells import Cells, cells_of
@@ -50,6 +51,7 @@ def plot_tree(
     A box is coloured by what the model predicts there: of two classes by the probability of the second,
     of more by the likeliest, numbers from low to high. A line is as wide as its rows are many. Behind
     each rule stand prediction and rows, and how many more cells a box hides that is split further.
+    Below the leaves of a certified tree stand bounds on its error, if its certifying rows are at hand.
 
     Parameters
     ----------
@@ -79,14 +81,15 @@ def plot_tree(
     cells = cells_of(model, number, X)
     root = cells.shown(max_leaves)
     width = WIDE if ax is None else ax.get_window_extent().width / ax.figure.dpi
-    placed = _placed(root, width - 0.2)
+    placed = _placed(root, width - 0.2, cells)
     height = placed[-1].bottom
     if ax is None:
-        ax = new_figure((width, height + 0.55)).add_subplot()
+        title = 0.55 if cells.certified is None else 0.75
+        ax = new_figure((width, height + title)).add_subplot()
     ax.set_axis_off()
     ax.set_xlim(0, width - 0.2)
     ax.set_ylim(height, 0)
-    ax.set_title(_title(model, cells, root, number), parse_math=False)
+    ax.set_title(_title(model, cells, root, number) + _caption(cells), parse_math=False)
     colour_of = _colours(cells, [node.branch.cell.node for node in placed])
     nodes = {node.branch.cell.node: node for node in placed}
     for node in placed:
@@ -106,9 +109,10 @@ class _Node:
     y: float
     bottom: float
     rule: list[str]
+    said: list[str]
 
 
-def _placed(root: Branch, width: float) -> list[_Node]:
+def _placed(root: Branch, width: float, cells: Cells) -> list[_Node]:
     """All nodes from top to bottom, each between those on its two sides.
 
     So no line crosses words: what lies to the right of a node belongs to other rows.
@@ -123,10 +127,21 @@ def _placed(root: Branch, width: float) -> list[_Node]:
         # Names may be longer than any line.
         rule = textwrap.shorten(branch.cell.rule, 400, placeholder=" ...")
         lines = textwrap.wrap(rule, letters(width - x - 0.2, SMALL)) or [""]
-        high = _LINE * (len(lines) + 1)
-        placed.append(_Node(branch, x, top + high / 2, top + high, lines))
-        top += high + _GAP
+        said = _said(branch, cells)
+        middle = top + _LINE * len(lines)
+        bottom = middle + _LINE * len(said)
+        placed.append(_Node(branch, x, middle, bottom, lines, said))
+        top = bottom + _GAP
     return placed
+
+
+def _said(branch: Branch, cells: Cells) -> list[str]:
+    """What stands below the line of a node."""
+    node = branch.cell.node
+    said = [f"{cells.words(node)} · {counted(branch.cell.rows, 'row')}"]
+    if cells.certified is not None and not branch.children:
+        said.append(f"error <= {rounded_up(cells.certified[node].bound)}")
+    return said
 
 
 def _in_order(root: Branch) -> Iterator[tuple[Branch, int]]:
@@ -163,12 +178,13 @@ def _draw_box(ax: Any, node: _Node, cells: Cells, colour: Any) -> None:
     # Rules above the line that leads to the children, predictions below.
     rule = ax.text(x, node.y, "\n".join(node.rule), va="bottom", linespacing=1.25, **style)
     rule.set_gid("rule")
-    said = f"{cells.words(number)} · {counted(branch.cell.rows, 'row')}"
-    bold = ax.text(x, node.y, said, va="top", weight="bold", **style)
+    bold = ax.text(x, node.y, node.said[0], va="top", weight="bold", **style)
     bold.set_gid("prediction")
     if branch.hidden:
         beside = {"xycoords": bold, "xy": (1, 1), "va": "top", "color": FAINT}
         ax.annotate(f"  {counted(cells.leaves_below[number], 'cell')} inside", **beside, **style)
+    for bound in node.said[1:]:
+        ax.text(x, node.y + _LINE, bound, va="top", **style).set_gid("bound")
 
 
 def _colours(cells: Cells, nodes: list[int]) -> Callable[[int], Any]:
@@ -212,3 +228,10 @@ def _title(model: Any, cells: Cells, root: Branch, number: int) -> str:
         return f"Nothing tells the rows apart · {part}"
     name = names_of_features(model)[first]
     return f"{name} decides most: {percent(importances[first])} of what all splits tell · {part}"
+
+
+def _caption(cells: Cells) -> str:
+    """A line on how the bounds hold."""
+    if cells.certified is None:
+        return ""
+    return f"\nBounds on the error hold with {surely(cells.certified.terms.delta)}, all at once"

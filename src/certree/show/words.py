@@ -1,7 +1,5 @@
 """Numbers in words, as pictures and pages say them."""
 
-import math
-
 from certree.explain.words import number_in_words
 
 # Letters of a label at most.
@@ -13,11 +11,6 @@ def percent(share: float) -> str:
     whole, finer = f"{100 * share:.0f}", f"{100 * share:.1f}"
     is_near = whole in ("0", "100") and finer not in ("0.0", "100.0")
     return f"{finer if is_near else whole} %"
-
-
-def rounded_up(bound: float) -> str:
-    """A bound in percent; a promise must not become stronger in print."""
-    return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f} %"
 
 
 def to_four_digits(number: float) -> str:

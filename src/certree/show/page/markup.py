@@ -63,6 +63,11 @@ def table(head: Sequence[Any], lines: Iterable[Sequence[Any]], caption: str = ""
     )
 
 
+def folded(summary: str, content: Html) -> Html:
+    """What opens by a click on its summary."""
+    return tag("details", tag("summary", summary), content)
+
+
 def picture(figure: Figure, words: str) -> Html:
     """A figure as an inline SVG, and its words for who does not see it."""
     file = io.StringIO()

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from certree.certificates import Certificate
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
@@ -23,11 +22,12 @@ from certree.show.loss import plot_loss
 from certree.show.page.explained import explained, shapley
 from certree.show.page.explorer import explorer
 from certree.show.page.judged import Judged
-from certree.show.page.markup import Html, joined, picture, table, tag
+from certree.show.page.markup import Html, folded, joined, picture, table, tag
+from certree.show.page.promised import certificate
 from certree.show.page.scores import scores_of
 from certree.show.page.section import Section
 from certree.show.training_error import plot_adaboost
-from certree.show.words import counted, percent, rounded_up, to_four_digits
+from certree.show.words import counted, percent, to_four_digits
 
 # Classes that a confusion matrix is drawn for, pairs that are named of more, bars of importances.
 _CLASSES, _PAIRS, _FEATURES = 30, 20, 15
@@ -51,15 +51,11 @@ def about(judged: Judged) -> Section:
         lines.append((name, words if is_default else tag("b", words), "" if is_default else "set"))
     lines.sort(key=lambda line: line[2] == "")
     parameters = table(("parameter", "value", ""), lines, "Parameters, those that were set first")
-    return Section("model", "The model", facts + _folded("All parameters", parameters))
+    return Section("model", "The model", facts + folded("All parameters", parameters))
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _LONG else f"{text[:_LONG]} ..."
-
-
-def _folded(summary: str, content: Html) -> Html:
-    return tag("details", tag("summary", summary), content)
 
 
 def _facts(judged: Judged) -> list[str]:
@@ -137,7 +133,7 @@ def calibration(judged: Judged) -> Section | None:
         )
     ]
     numbers = table(("said", "found", "95 % interval", "rows"), lines, "Said and found")
-    shown = picture(figure, words) + _folded("The same as numbers", numbers)
+    shown = picture(figure, words) + folded("The same as numbers", numbers)
     return Section("calibration", "Whether its probabilities can be believed", shown)
 
 
@@ -183,24 +179,6 @@ def _pairs(classes: list[Any], counts: Any) -> Html:
     return table(("true class", "taken for", "rows"), lines, "The commonest errors")
 
 
-def certificate(judged: Judged) -> Section | None:
-    """What is promised."""
-    promised = getattr(judged.model, "certificate_", None)
-    if not isinstance(promised, Certificate):
-        return None
-    parts = promised.parts
-    made = (
-        f"Of the bound {100 * parts.observed:.1f} points are observed errors, "
-        f"{100 * parts.complexity:.1f} the price of choosing among prunings, and "
-        f"{100 * parts.confidence:.1f} the price of few rows."
-    )
-    needs = tag("ul", *(tag("li", each) for each in promised.assumptions))
-    shown = tag("p", str(promised), class_="promise") + tag("p", made)
-    shown += tag("p", "It holds if") + needs
-    title = f"What is promised: at most {rounded_up(promised.bound)} errors"
-    return Section("certificate", title, shown)
-
-
 def importances(judged: Judged) -> Section | None:
     """Which features decide."""
     model = judged.model
@@ -213,7 +191,7 @@ def importances(judged: Judged) -> Section | None:
     lines = [(names[j], percent(values[j])) for j in order.tolist()]
     words = f"{names[order[0]]} has {percent(values[order[0]])} of what all splits tell."
     numbers = table(("feature", "share"), lines, "Importances")
-    shown = picture(figure, words) + _folded("The same as numbers", numbers)
+    shown = picture(figure, words) + folded("The same as numbers", numbers)
     return Section("importances", "Which features decide", shown)
 
 
