@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.arrays import LARGEST, Float64, column
+from certree.arrays import LARGEST, Float64, array_of, column
 from certree.boolean.spectrum import Spectrum
 from certree.certificates.bounds import empirical_bernstein
 from certree.signatures import checked
@@ -89,6 +89,8 @@ def sparsify(
     given: Any = error if budget is None else budget
     if not given >= 0:
         raise ValueError(f"budget and error must be at least 0, got {given}")
+    if n_leaves is not None and not 1 <= n_leaves <= LARGEST:
+        raise ValueError(f"n_leaves must be positive, got {n_leaves}")
     order = np.argsort(-spectrum.squares, kind="stable")
     if budget is None:
         # What is left when so many are kept, summed from the smallest up.
@@ -153,7 +155,9 @@ def _kept(spectrum: Spectrum, kept: Any, n_leaves: int | None) -> Sparsified:
     others = spectrum.only(~is_kept)
     error = others.squared_norm
     terms = 2 * spectrum.l1_norm**2 / error if error > 0 else np.inf
-    degree = proven_degree(n_leaves, error / 2) if n_leaves is not None and error > 0 else None
+    degree = None
+    if n_leaves is not None and error / 2 > 0:
+        degree = proven_degree(n_leaves, error / 2)
     return Sparsified(spectrum.only(is_kept), error, others.sup_norm_bound, terms, degree)
 
 
@@ -202,10 +206,11 @@ def held_out_error(
     """
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta}")
-    if not high - low <= _WIDEST:
+    if not float(high) - float(low) <= _WIDEST:
         raise ValueError(f"low and high must be at most {_WIDEST:g} apart, got {low!r}, {high!r}")
-    truth = np.asarray(values, dtype=np.float64).reshape(len(np.asarray(values)), -1)
-    truth = column("values", truth, "float64", (None, spectrum.n_outputs))
+    given = array_of("values", values)
+    numbers = given[:, None] if given.ndim == 1 else given
+    truth = column("values", numbers, "float64", (None, spectrum.n_outputs))
     if not ((truth >= low) & (truth <= high)).all():
         raise ValueError(f"values must lie in {low:g} .. {high:g}")
     said = np.clip(spectrum.evaluate(X), low, high)

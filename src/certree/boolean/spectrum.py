@@ -125,7 +125,9 @@ class Spectrum(OfColumns):
     @cached_property
     def squares(self) -> Float64:
         """Square of each term, (k,): of its K coefficients together."""
-        return (self.coefficients**2).sum(axis=1)
+        with np.errstate(over="ignore"):
+            squares: Float64 = (self.coefficients**2).sum(axis=1)
+        return squares
 
     @property
     def sparsity(self) -> int:
@@ -223,12 +225,12 @@ class Spectrum(OfColumns):
         ValueError
             If X has another number of features, a missing value, or values that `bits` has not.
         """
-        rows, n_threads = array_of("X", X), threads(n_jobs)
+        rows, n_threads = np.atleast_1d(array_of("X", X)), threads(n_jobs)
         width = max(_BLOCK // max(len(self), len(self.bits)), 1)
         parts = [
             self.characters(self.bits.signs(rows[first : first + width]), n_threads).T
             @ self.coefficients
-            for first in range(0, max(len(rows) if rows.ndim else 0, 1), width)
+            for first in range(0, max(len(rows), 1), width)
         ]
         return np.concatenate(parts)
 

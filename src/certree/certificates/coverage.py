@@ -60,8 +60,8 @@ def place_to_cover(n: int, coverage: float, delta: float | None) -> int:
         raise ValueError(f"n must be a number of rows, got {n!r}")
     expect_coverage(coverage)
     if delta is None:
-        return math.ceil((n + 1) * coverage * (1 - 1e-12))
-    return order_place(n, coverage, log_of_delta(delta))
+        return math.ceil((int(n) + 1) * coverage * (1 - 1e-12))
+    return order_place(int(n), coverage, log_of_delta(delta))
 
 
 def expect_coverage(coverage: Any) -> None:

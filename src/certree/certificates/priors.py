@@ -425,7 +425,7 @@ def propose(prior: Prior, grown: NodeStats, labels: ArrayLike, share: float = PR
     named = column("labels", labels, "int32", (None, prior.tree.n_nodes))
     if not len(named):
         raise ValueError("labels must hold at least one labelling, got none")
-    rest, each = math.log1p(-share), math.log(share / len(named))
+    rest, each = math.log1p(-share), math.log(share) - math.log(len(named))
     kept = (replace(old, log_share=old.log_share + rest) for old in prior.proposals)
     added = (
         Proposal(codes("labels", label, prior.tree.n_nodes, prior.n_labels), each)
