@@ -605,7 +605,7 @@ def test_rules_of_a_certified_tree_bound_the_error_in_their_cells(max_leaves):
     assert [rule.error_at_most for rule in rules] == bounds
     assert [*rules[:2].to_frame()["error_at_most"]] == bounds[:2]
     for rule, bound in zip(rules, bounds, strict=True):
-        assert str(rule).endswith(f" rows), error at most {rounded_up(bound)}")
+        assert str(rule).endswith(f"), error at most {rounded_up(bound)}")
         assert f">{rounded_up(bound)}<" in rules._repr_html_()
     assert "error at most, 90 %, all rules at once" in rules[:1]._repr_html_()
     # The promise is that of the fit, whatever the estimator is set to for the next one.
