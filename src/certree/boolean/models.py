@@ -101,7 +101,7 @@ def spectrum(
         trees.value,
         bits.left_is_one,
         np.zeros(len(bits)) if means is None else means,
-        len(bits) if degree is None else max(int(degree), 0),
+        len(bits) if degree is None else min(max(int(degree), 0), len(bits)),
         _MOST_TERMS,
         threads(n_jobs),
     )

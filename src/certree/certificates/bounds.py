@@ -319,7 +319,7 @@ def order_place(n: int, coverage: float, log_delta: float) -> int:
     _expect_log_delta(log_delta)
 
     def serves(place: int) -> bool:
-        return log_binomial_tail(n - place, n, 1 - coverage) <= log_delta
+        return log_binomial_tail(float(n - place), float(n), 1 - coverage) <= log_delta
 
     below, place = 0, n + 1
     while place - below > 1:

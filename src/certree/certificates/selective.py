@@ -115,7 +115,7 @@ def _margins(tree: Tree, lead: Float64, n: Float64) -> list[float]:
     """Margins that leave shares of some rows, (m,) in the nodes, to be answered; 0 is the first."""
     leaves = np.flatnonzero(tree.is_leaf)
     leaves = leaves[np.argsort(-lead[leaves], kind="stable")]
-    answered = np.cumsum(n[leaves]) / n[0]
+    answered = np.cumsum(n[leaves]) / max(float(n[0]), 1.0)  # there may be no rows to go by
     last = np.searchsorted(answered, _COVERAGES[1:] * (1 + 1e-12), side="right") - 1
     last = last[(last >= 0) & (answered[last] > 0)]
     # Rounded down: margins that differ by rounding alone are not to be told apart.
