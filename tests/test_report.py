@@ -212,6 +212,18 @@ def test_a_page_says_why_no_more_is_promised(tmp_path):
     assert "It is to plan by, and promises nothing." in page.text
 
 
+def test_a_page_says_the_mean_error_that_is_promised_in_units_of_the_target(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = 1000 * X[:, 0] + 300 * rng.normal(size=600)
+    model = CertifiedTreeRegressor(random_state=0).fit(X[:500], y[:500])
+    text = read(report(model, X[500:], y[500:], tmp_path / "page.html")).text
+    assert str(model.certificate_) in text
+    assert "What is promised: a bound on the mean error" in text
+    observed = model.certificate_.parts.observed * model.certificate_.unit
+    assert f"Of the bound {observed:.4g} are observed errors" in text
+
+
 def test_the_interval_of_a_mean_loss_is_that_of_its_rows():
     model, rows, y = fitted("three")
     _, loss = scores_of(Judged.of(model, rows, y))

@@ -21,16 +21,20 @@ def certificate(judged: Judged) -> Section | None:
     promised = getattr(judged.model, "certificate_", None)
     if not isinstance(promised, Certificate):
         return None
+    unit, points, digits = 100.0, " points", ".1f"
+    title = f"What is promised: at most {rounded_up(promised.bound)} errors"
+    if promised.unit is not None:
+        unit, points, digits = promised.unit, "", ".4g"
+        title = "What is promised: a bound on the mean error"
     parts = promised.parts
     made = (
-        f"Of the bound {100 * parts.observed:.1f} points are observed errors, "
-        f"{100 * parts.complexity:.1f} the price of choosing among prunings, and "
-        f"{100 * parts.confidence:.1f} the price of few rows."
+        f"Of the bound {unit * parts.observed:{digits}}{points} are observed errors, "
+        f"{unit * parts.complexity:{digits}} the price of choosing among prunings, and "
+        f"{unit * parts.confidence:{digits}} the price of few rows."
     )
     needs = tag("ul", *(tag("li", each) for each in promised.assumptions))
     shown = tag("p", str(promised), class_="promise") + tag("p", made)
     shown += tag("p", "It holds if") + needs + _more(judged.model, promised)
-    title = f"What is promised: at most {rounded_up(promised.bound)} errors"
     return Section("certificate", title, shown)
 
 
