@@ -206,7 +206,8 @@ def held_out_error(
     """
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta}")
-    if not float(high) - float(low) <= _WIDEST:
+    low, high = float(low), float(high)
+    if not high - low <= _WIDEST:
         raise ValueError(f"low and high must be at most {_WIDEST:g} apart, got {low!r}, {high!r}")
     given = array_of("values", values)
     numbers = given[:, None] if given.ndim == 1 else given
