@@ -39,7 +39,7 @@ from certree.rows.training import Training, other_class, training_rows
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree, threads
-from certree.tune import Candidate, GrownFold, Mixture, Objective, best_loss
+from certree.tune import Candidate, Mixture, Objective, best_loss
 from certree.votes import Kind, Vote, Voting
 from certree.weights.node_weights import NodeWeights
 
@@ -271,10 +271,10 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
         one_third = [
             Fold(fold.judge, fold.grow, fold.judge_weight, fold.grow_weight) for fold in two_thirds
         ]
-        curve = []
+        prunings, curve = Candidate(CostComplexity().family, Voting("mean")), []
         for folds in filter(None, (one_third, two_thirds)):
             grown = self._grown_folds(rows, folds)
-            wrong = best_loss(self._pruning_objective(grown))
+            wrong = best_loss(Objective.of(grown, prunings, "error"))
             total = sum(float(fold.judging[0].sum()) for fold in grown)
             size = sum(len(fold.grow) for fold in folds) / len(folds) / len(training.y)
             judged = sum(len(fold.judge) for fold in folds)
@@ -318,9 +318,6 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
         grown = counted(tree, leaf[grow], y[grow], weight[grow], n_classes)
         held = replace(held, grown=grown, stats=NodeStats(held.stats.counts, grown.label))
         return held, weighed(tree, leaf[weigh], y[weigh], weight[weigh], grown)
-
-    def _pruning_objective(self, grown: list[GrownFold]) -> Objective:
-        return Objective.of(grown, Candidate(CostComplexity().family, Voting("mean")), "error")
 
     def _validate_params(self) -> None:
         super()._validate_params()

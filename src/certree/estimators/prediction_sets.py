@@ -8,16 +8,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree.arrays import Float64, Int32
 from certree.certificates.certificate import Certificate
+from certree.certificates.certified import Certified
 from certree.certificates.coverage import Scores
 from certree.certificates.election import Election
 from certree.certificates.prediction_sets import class_scores, scores_of_truth
 from certree.fitted import reads_state
 
 
-class PredictsSets:
+class PredictsSets(Certified):
     """A classifier with an election, which predicts sets of classes by its growing rows."""
 
-    delta: float
     n_classes_: int
     classes_: NDArray[Any]
     _of_growing_rows: Callable[[], Election]
@@ -65,7 +65,7 @@ class PredictsSets:
         """
         leaf = self._leaves(X)
         score, scores = self._set_scores(per_class)
-        reach = _finite(scores, coverage, self._level(delta))
+        reach = _finite(scores, coverage, self._delta(delta))
         held: NDArray[np.bool_] = score[leaf, : self.n_classes_] <= reach
         return held
 
@@ -92,14 +92,11 @@ class PredictsSets:
             As in `predict_set`.
         """
         scores = self._set_scores(per_class)[1]
-        _finite(scores, coverage, self._level(delta))
+        _finite(scores, coverage, self._delta(delta))
         if not per_class:
-            return scores.certificates("prediction_set", coverage, self._level(delta))
+            return scores.certificates("prediction_set", coverage, self._delta(delta))
         classes = [*map(str, self.classes_)]
-        return scores.certificates("class_set", coverage, self._level(delta), classes)
-
-    def _level(self, delta: float | None) -> float:
-        return self.delta if delta is None else delta
+        return scores.certificates("class_set", coverage, self._delta(delta), classes)
 
     def _set_scores(self, per_class: bool) -> tuple[Float64, Scores]:
         """What the classes score in every cell, and those of the weighing rows."""
