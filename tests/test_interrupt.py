@@ -1,6 +1,8 @@
 """Ctrl-C stops the loops of the core, and leaves everything as it was."""
 
 import os
+import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -9,13 +11,26 @@ import time
 from collections import deque
 from contextlib import contextmanager
 from itertools import repeat
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from certree import PACBayesTreeClassifier, _core, grow_cart, grow_dyadic, grow_kd
+from certree import (
+    Cart,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    _core,
+    grow_cart,
+    grow_dyadic,
+    grow_kd,
+)
 from certree.ensembles import Trees
+from certree.explain import interaction_shares, shapley_values
 from certree.grow import Bins, CountedGrower, ForestGrower
+from certree.grow.growing import GrowingRows
+
+LONG_RUN = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
 SIZES = (20_000, 200_000)
 
@@ -33,11 +48,12 @@ def rows(n, p=4):
 class Laws:
     """A deep tree with what its passes take."""
 
-    def __init__(self, n):
+    def __init__(self, n, n_jobs=1):
         self.X, self.y = rows(n)
+        self.n_jobs = n_jobs
         self.tree = grow_kd(self.X)
         self.left = self.tree.left
-        self.leaf = self.tree.route(self.X, 1)
+        self.leaf = self.tree.route(self.X, n_jobs)
         self.zeros = np.zeros(len(self.left))
         self.ones = np.ones(len(self.left))
         self.counts = _core.count(self.left, self.leaf, self.y, None, 2)
@@ -45,40 +61,51 @@ class Laws:
         self.gains = _core.error_gains(self.left, self.counts, self.label, 2, False)
         self.frequency = _core.frequencies(self.left, self.counts, 1.0)
         self.theta = np.array([[-1.0, -0.1]])
+        self.many = self.theta * np.linspace(0.1, 2.0, 20)[:, None]
         self.law = (self.left, self.gains, self.zeros, self.zeros)
         self.cost = np.ascontiguousarray(self.gains[:, 0])
         self.splits = (self.left >= 0).astype(float)
         self.target = self.y.astype(float)
-        self.counted = CountedGrower(Bins.of(self.X), max_leaves=8)
-        self.forest = ForestGrower(self.counted.bins, max_features=2)
+        self.counted = CountedGrower(Bins.of(self.X), max_leaves=8, n_jobs=n_jobs)
+        self.forest = ForestGrower(self.counted.bins, max_features=2, n_jobs=n_jobs)
         self.steps = np.ones(n)
         self.trees = Trees.of([self.tree], [self.ones[:, None]], self.X.shape[1], 1)
         priors = (np.zeros((1, len(self.left))), np.zeros((1, len(self.left))))
         self.priors = (*priors, np.zeros((1, len(self.left), 2)))
+        model = PACBayesTreeRegressor(
+            Cart(max_leaf_nodes=n // 200), lambda_error=1.0, n_jobs=n_jobs
+        )
+        self.model = model.fit(self.X[: n // 10], self.target[: n // 10])
 
     def judged(self):
-        return (self.theta, False, None, self.frequency, self.counts)
+        return (self.many, False, None, self.frequency, self.counts)
 
 
 LOOPS = {
-    "cart": lambda s: grow_cart(s.X, s.y, max_depth=4),
-    "best first": lambda s: grow_cart(s.X, s.y, max_leaf_nodes=8),
+    "cart": lambda s: grow_cart(s.X, s.y, max_depth=4, n_jobs=s.n_jobs),
+    "best first": lambda s: grow_cart(s.X, s.y, max_leaf_nodes=8, n_jobs=s.n_jobs),
     "categories": lambda s: grow_cart(
-        np.abs(s.X * 1e3).astype(int), s.y, max_depth=2, categorical_features=range(4)
+        np.abs(s.X * 1e3).astype(int),
+        s.y,
+        max_depth=2,
+        categorical_features=range(4),
+        n_jobs=s.n_jobs,
     ),
-    "bins": lambda s: Bins.of(s.X),
-    "bins of categories": lambda s: Bins.of(np.abs(s.X * 1e3).astype(int), range(4)),
+    "bins": lambda s: Bins.of(s.X, n_jobs=s.n_jobs),
+    "bins of categories": lambda s: Bins.of(
+        np.abs(s.X * 1e3).astype(int), range(4), n_jobs=s.n_jobs
+    ),
     "counted": lambda s: s.counted.grow_gradients(0.5 - s.target, s.steps),
     "counted classes": lambda s: s.counted.grow_classes(s.y, 2),
     "forest": lambda s: s.forest.grow_classes(s.y, 2, 1),
     "forest of numbers": lambda s: s.forest.grow_numbers(s.target, 1),
     "draws": lambda s: s.forest.draws(0),
-    "kd": lambda s: grow_kd(s.X, max_depth=4),
-    "kd, spread": lambda s: grow_kd(s.X, axis="spread", max_depth=4),
-    "dyadic": lambda s: grow_dyadic(s.X, max_depth=4),
-    "route": lambda s: s.tree.route(s.X, 1),
+    "kd": lambda s: grow_kd(s.X, max_depth=4, n_jobs=s.n_jobs),
+    "kd, spread": lambda s: grow_kd(s.X, axis="spread", max_depth=4, n_jobs=s.n_jobs),
+    "dyadic": lambda s: grow_dyadic(s.X, max_depth=4, n_jobs=s.n_jobs),
+    "route": lambda s: s.tree.route(s.X, s.n_jobs),
     "blend": lambda s: s.tree.knowing_missing(s.X).blend(
-        s.X * [np.nan, 1, 1, 1], s.ones, s.frequency, 1
+        s.X * [np.nan, 1, 1, 1], s.ones, s.frequency, s.n_jobs
     ),
     "lacking": lambda s: s.tree.knowing_missing(s.X * [np.nan, 1, 1, 1]),
     "depths": lambda s: _core.depths(s.left, s.tree.chain),
@@ -104,8 +131,8 @@ LOOPS = {
     "monotone": lambda s: _core.make_monotone(
         s.left, s.tree.feature, np.zeros(4, dtype=np.int8), s.zeros
     ),
-    "score grid": lambda s: _core.score_grid(*s.law, *s.judged(), "log_loss", 1),
-    "judged votes": lambda s: _core.judged_votes(*s.law, *s.judged(), "log_loss", 1),
+    "score grid": lambda s: _core.score_grid(*s.law, *s.judged(), "log_loss", s.n_jobs),
+    "judged votes": lambda s: _core.judged_votes(*s.law, *s.judged(), "log_loss", s.n_jobs),
     "boosting round": lambda s: _core.round_steps(
         s.left,
         s.leaf,
@@ -117,28 +144,36 @@ LOOPS = {
     "parted rows": lambda s: _core.part_rows(s.leaf % 2 == 0),
     "slopes": lambda s: _core.log_loss_slopes(s.y, s.target[None], 1e-7),
     "steps": lambda s: _core.add_steps(s.leaf, s.ones[:, None], s.target[None]),
-    "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, 1),
-    "leaves": lambda s: s.trees.leaves(s.X, 1),
-    "rows out of bags": lambda s: s.trees.out_of_bag(s.X, s.forest.drawing, 1),
+    "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
+    "leaves": lambda s: s.trees.leaves(s.X, s.n_jobs),
+    "rows out of bags": lambda s: s.trees.out_of_bag(s.X, s.forest.drawing, s.n_jobs),
     "sums of leaves": lambda s: _core.sum_leaves(
-        s.left, s.trees.root, ~s.leaf[None], s.target, None, 1, 1
+        s.left, s.trees.root, ~s.leaf[None], s.target, None, 1, s.n_jobs
     ),
     "values of leaves": lambda s: _core.shrink_leaves(
-        s.left, s.trees.root, np.column_stack([s.ones, s.zeros]), 1.0, 1
+        s.left, s.trees.root, np.column_stack([s.ones, s.zeros]), 1.0, s.n_jobs
     ),
     "judged leaves": lambda s: _core.judge_leaves(
         *(s.left, s.trees.root, ~s.leaf[None], s.target, None),
-        *(np.column_stack([s.ones, s.zeros]), True, 1.0, len(s.X), 1),
+        *(np.column_stack([s.ones, s.zeros]), True, 1.0, len(s.X), s.n_jobs),
     ),
-    "contributions": lambda s: s.trees.contributions(s.X, 1),
+    "contributions": lambda s: s.trees.contributions(s.X, s.n_jobs),
     "means of leaves": lambda s: _core.average_leaves(s.left, s.ones, s.zeros[:, None]),
     "mix": lambda s: _core.mix(s.ones, np.full((len(s.ones), 2), 0.5), 3),
     "spectrum": lambda s: _core.spectrum_of_trees(
-        *(s.tree.feature, s.left, s.trees.root, s.ones[:, None], True, np.zeros(4), 1, 10, 1)
+        *(s.tree.feature, s.left, s.trees.root, s.ones[:, None], True, np.zeros(4), 1, 10, s.n_jobs)
     ),
-    "transform": lambda s: _core.walsh_hadamard(np.ones(2 ** len(s.X).bit_length()), 1.0, 1),
+    "transform": lambda s: _core.walsh_hadamard(np.ones(2 ** len(s.X).bit_length()), 1.0, s.n_jobs),
+    "coarser bins": lambda s: s.counted.bins.coarser(8, 1),
+    "ranks": lambda s: GrowingRows.of(s.X, None, None, n_jobs=s.n_jobs).order,
+    "Shapley values": lambda s: shapley_values(s.model, s.X[: len(s.X) // 20]),
+    "Shapley values of a background": lambda s: shapley_values(
+        s.model, s.X[: len(s.X) // 20], s.X[:50]
+    ),
+    "interactions": lambda s: interaction_shares(s.model, s.X),
+    "score grid of errors": lambda s: _core.score_grid(*s.law, *s.judged(), "error", s.n_jobs),
     "products": lambda s: _core.multiply_features(
-        np.ascontiguousarray(s.X.T), np.arange(3), np.arange(2, dtype=np.int32), 1
+        np.ascontiguousarray(s.X.T), np.arange(3), np.arange(2, dtype=np.int32), s.n_jobs
     ),
     "masses": lambda s: _core.log_masses(s.left, s.label, *s.priors),
 }
@@ -167,13 +202,101 @@ def test_looks_do_not_depend_on_what_was_called_before(sizes):
     assert len(looks) == 1
 
 
+# -- an interrupt at any look
+
+
+def looks_of(loop, size, steps):
+    """How often a loop looks, over all calls that it makes."""
+    _core.interrupt_at(2**50, steps)
+    loop(size)
+    return 2**50 - _core.interrupt_at(0)
+
+
+def interrupt_everywhere(names, n_jobs, n_rows, n_moments):
+    """Interrupt loops at looks spread over all of theirs, and say how often that was."""
+    size, steps = Laws(n_rows, n_jobs), 1
+    n_interrupts = 0
+    for name in names:
+        before = pickle.dumps(LOOPS[name](size))
+        n_looks = looks_of(LOOPS[name], size, steps)
+        for look in np.unique(np.linspace(1, n_looks, n_moments).astype(int)).tolist():
+            _core.interrupt_at(look, steps)
+            try:
+                LOOPS[name](size)
+            except KeyboardInterrupt:
+                n_interrupts += 1
+            else:
+                # Threads share their looks in another way each time.
+                assert n_jobs > 1, (name, look)
+                assert _core.interrupt_at(0) > 0, (name, look)
+        _core.interrupt_at(0)
+        assert pickle.dumps(LOOPS[name](size)) == before, name
+    return n_interrupts
+
+
+def signal_everywhere(names, n_jobs, n_signals, seed):
+    """The same with signals at moments of a clock."""
+    size = Laws(SIZES[1], n_jobs)
+    random = np.random.default_rng(seed)
+    n_interrupts = 0
+    for name in random.choice(names, n_signals).tolist():
+        start = time.perf_counter()
+        LOOPS[name](size)
+        whole = time.perf_counter() - start
+        with alarm(stop, first=random.uniform(0.001, 0.05)):
+            try:
+                # Questions are asked every 50 ms only, so a loop goes on until it is answered.
+                for _ in range(2 + int(1 / whole)):
+                    LOOPS[name](size)
+            except StopError:
+                n_interrupts += 1
+    return n_interrupts
+
+
+def in_a_process(call):
+    """What a call of this file gives in a process of its own, which may die of it."""
+    code = f"import test_interrupt as own; print(own.{call})"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_at_any_look_stops_every_loop_and_changes_nothing(n_jobs):
+    n_rows, n_moments, least = (100_000, 200, 5000) if LONG_RUN else (3000, 5, 150)
+    call = f"interrupt_everywhere(own.LOOPS, {n_jobs}, {n_rows}, {n_moments})"
+    assert in_a_process(call) >= least
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_signal_at_any_moment_stops_the_laws(n_jobs):
+    names = list(LOOPS) if LONG_RUN else ["weigh", "score grid", "judged votes"]
+    n_signals = 150 if LONG_RUN else 5
+    assert in_a_process(f"signal_everywhere({names}, {n_jobs}, {n_signals}, 0)") > 0.9 * n_signals
+
+
+def test_functions_for_wider_registers_say_that_they_do_not_throw():
+    core = Path(__file__).parents[1] / "src" / "core"
+    text = "".join(path.read_text() for path in sorted(core.rglob("*.?pp")))
+    heads = re.findall(r"^CERTREE_WIDE ([^{;]*)[{;]", text, re.MULTILINE)
+    assert len(heads) > 10
+    assert [head for head in heads if not head.rstrip().endswith("noexcept")] == []
+
+
 @contextmanager
-def alarm(handler, every=0.0):
+def alarm(handler, every=0.0, first=0.02):
     """Run a handler while the block runs, where the platform has timers."""
     if not hasattr(signal, "setitimer"):
         pytest.skip("no timers")
     before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.02, every)
+    signal.setitimer(signal.ITIMER_REAL, first, every)
     try:
         yield
     finally:

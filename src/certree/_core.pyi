@@ -9,6 +9,11 @@ from numpy.typing import NDArray
 def looks() -> int:
     """How often this thread's last call looked whether to stop."""
 
+def interrupt_at(look: int, steps_between_looks: int = 131072) -> int:
+    """
+    For tests: this thread's look of that number from now on raises KeyboardInterrupt, and 0 takes it back. Returns how many looks were left to the one before.
+    """
+
 @overload
 def grow_dyadic(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, min_samples_split: float, max_depth: int, expand: bool, n_threads: int) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.uint8], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)], bool | None]: ...
 

@@ -16,6 +16,19 @@ void bind_interrupts(nanobind::module_& core) {
   core.def(
       "looks", [] { return certree::door::last_looks; },
       "How often this thread's last call looked whether to stop.");
+  core.def(
+      "interrupt_at",
+      [](std::int64_t look, std::int64_t steps_between_looks) {
+        using certree::door::looking;
+        if (look < 0 || steps_between_looks < 1)
+          throw std::invalid_argument("look must be at least 0, and steps_between_looks 1");
+        const std::int64_t left = looking.stops_at;
+        looking = {steps_between_looks, look == 0 ? certree::kNeverStops : look};
+        return left == certree::kNeverStops ? 0 : left;
+      },
+      nanobind::arg("look"), nanobind::arg("steps_between_looks") = certree::kStepsBetweenLooks,
+      "For tests: this thread's look of that number from now on raises KeyboardInterrupt, and 0 "
+      "takes it back. Returns how many looks were left to the one before.");
 }
 
 }  // namespace

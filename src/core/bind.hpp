@@ -258,14 +258,27 @@ using Rows = Result<T, 2>;
 inline unsigned long main_thread = 0;
 // How often the last call of a thread looked whether to stop.
 inline constinit thread_local std::int64_t last_looks = 0;
+// How the calls of a thread look, which tests tell.
+inline constinit thread_local Looking looking{};
 
 // A call that stops where the handler of a signal raises, as Ctrl-C does.
 class PythonCall : public Call {
  public:
-  ~PythonCall() override { last_looks = looks(); }
+  PythonCall() : Call(looking) {}
+  ~PythonCall() override {
+    last_looks = looks();
+    if (looking.stops_at == kNeverStops) return;
+    looking.stops_at = looks() < looking.stops_at ? looking.stops_at - looks() : kNeverStops;
+  }
 
   void raise_if_stopped() const {
     if (raised_) throw nb::python_error(*raised_);
+  }
+  // What stopped it, or Ctrl-C where a test did.
+  [[noreturn]] void raise() const {
+    raise_if_stopped();
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+    throw nb::python_error();
   }
 
  private:
@@ -304,8 +317,7 @@ auto unlocked(const Loop& loop) {
       return value;
     }
   } catch (const Interrupted&) {
-    call.raise_if_stopped();
-    throw;
+    call.raise();
   }
 }
 

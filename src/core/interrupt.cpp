@@ -11,15 +11,16 @@ bool Call::is_to_stop() {
 }
 
 void Call::look() {
-  ++looks_;
+  if (++looks_ >= looking_.stops_at) stops_ = true;
   if (is_to_stop()) throw Interrupted();
 }
 
 void spend_in_bulk(std::int64_t steps) { spend(steps); }
 
 void look() {
-  own_work.steps_left = kStepsBetweenLooks;
-  if (own_work.call) own_work.call->look();
+  Call* const call = own_work.call;
+  own_work.steps_left = call ? call->steps_between_looks() : kStepsBetweenLooks;
+  if (call) call->look();
 }
 
 }  // namespace certree

@@ -21,6 +21,16 @@ class Interrupted : public std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
+// About a tenth of a millisecond to a millisecond.
+inline constexpr std::int64_t kStepsBetweenLooks = std::int64_t{1} << 17;
+
+// How often the threads of a call look, and which of the looks stops it.
+inline constexpr std::int64_t kNeverStops = std::numeric_limits<std::int64_t>::max();
+struct Looking {
+  std::int64_t steps_between = kStepsBetweenLooks;
+  std::int64_t stops_at = kNeverStops;
+};
+
 // A call of the core, which has threads of its own at times.
 class Call {
  public:
@@ -35,23 +45,22 @@ class Call {
   // For the caller that waits for its threads: asks without a look.
   bool is_to_stop();
   std::int64_t looks() const { return looks_; }
+  std::int64_t steps_between_looks() const { return looking_.steps_between; }
 
  protected:
-  Call() = default;
+  explicit Call(Looking looking) : looking_(looking) {}
   // Whether anybody wants the call to stop. Only the thread that made the call asks.
   virtual bool should_stop() = 0;
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  const Looking looking_;
   const std::thread::id caller_ = std::this_thread::get_id();
   Clock::time_point next_question_ = Clock::now() + kBetweenQuestions;
   std::atomic<bool> stops_ = false;
   std::atomic<std::int64_t> looks_ = 0;
 };
-
-// About a tenth of a millisecond to a millisecond.
-inline constexpr std::int64_t kStepsBetweenLooks = std::int64_t{1} << 17;
 
 // What a thread works for, and how many steps it may take before it looks.
 struct Work {
@@ -64,7 +73,8 @@ inline constinit thread_local Work own_work{nullptr, kStepsBetweenLooks};
 class WorksFor {
  public:
   explicit WorksFor(Call* call)
-      : before_(std::exchange(own_work, Work{call, kStepsBetweenLooks})) {}
+      : before_(std::exchange(
+            own_work, Work{call, call ? call->steps_between_looks() : kStepsBetweenLooks})) {}
   ~WorksFor() { own_work = before_; }
   WorksFor(const WorksFor&) = delete;
   WorksFor& operator=(const WorksFor&) = delete;
@@ -89,6 +99,19 @@ inline std::int64_t turns_at_once(std::int64_t n, std::int64_t steps) {
   if (steps <= kBulk && n * steps <= kBulk) [[likely]]
     return n;
   return std::max<std::int64_t>(kBulk / steps, 1);
+}
+
+// Calls body(first, end) for the ranges of n turns that are paid for at a time, each beforehand:
+// for a body that must not throw.
+template <class Body>
+void in_ranges(std::integral auto n, std::integral auto steps, const Body& body) {
+  const auto all = static_cast<std::int64_t>(n), each = static_cast<std::int64_t>(steps);
+  const std::int64_t at_once = turns_at_once(all, each);
+  for (std::int64_t first = 0; first < all; first += at_once) {
+    const std::int64_t end = std::min(all, first + at_once);
+    spend_in_bulk((end - first) * each);
+    body(static_cast<std::size_t>(first), static_cast<std::size_t>(end));
+  }
 }
 
 // For steps that nobody knows beforehand, such as those of a search: counted here, paid in bulk.

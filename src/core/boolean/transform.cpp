@@ -15,7 +15,7 @@ constexpr std::int64_t kBlock = std::int64_t{1} << 12;
 constexpr std::int64_t kLine = 8;
 
 // Transforms n rows of so many entries as a whole, two levels at a time.
-CERTREE_WIDE void transform_rows(double* data, std::int64_t n, std::int64_t width) {
+CERTREE_WIDE void transform_rows(double* data, std::int64_t n, std::int64_t width) noexcept {
   std::int64_t half = 1;
   if (std::countr_zero(static_cast<std::uint64_t>(n)) % 2 == 1) {
     for (std::int64_t i = 0; i < n * width; i += 2 * width)

@@ -16,7 +16,7 @@ struct Block {
 };
 
 CERTREE_WIDE void two_classes(const std::int32_t* y, const double* score, std::size_t n,
-                              double least, double* gradient, double* hessian) {
+                              double least, double* gradient, double* hessian) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
     const double e = exp_minus(std::abs(score[i]));
     const double share = (score[i] < 0.0 ? e : 1.0) / (1.0 + e), variance = share * (1.0 - share);
@@ -27,7 +27,7 @@ CERTREE_WIDE void two_classes(const std::int32_t* y, const double* score, std::s
 
 CERTREE_WIDE void more_classes(const std::int32_t* y, const Table<const double>& scores,
                                const Block& rows, double least, const Table<double>& gradient,
-                               const Table<double>& hessian) {
+                               const Table<double>& hessian) noexcept {
   const auto n_classes = static_cast<std::int32_t>(scores.n_rows);
   const double factor = n_classes / (n_classes - 1.0);
   std::array<double, kBlock> most, sum;

@@ -32,7 +32,7 @@ struct Scratch {
 // Products of mixtures along paths; inverse has 1 / mixture of the feature that leads to a node.
 CERTREE_WIDE void multiply_down(const Paths& paths, std::span<const double> chance,
                                 std::span<const Lanes> holds, std::span<const double> point,
-                                Lanes* product, Lanes* inverse) {
+                                Lanes* product, Lanes* inverse) noexcept {
   const std::size_t n_points = point.size();
   for (std::size_t q = 0; q < n_points; ++q) product[q].at.fill(1.0);
   for (std::size_t v = 1; v < paths.size(); ++v) {
@@ -80,7 +80,7 @@ CERTREE_INLINE void add_change(std::span<const double> chance, std::span<const L
 CERTREE_WIDE void sum_up(const Paths& paths, std::span<const double> chance,
                          std::span<const Lanes> holds, std::span<const double> weight,
                          const double* value, std::int64_t n_outputs, const Lanes* product,
-                         const Lanes* inverse, Lanes* sum, Lanes* part) {
+                         const Lanes* inverse, Lanes* sum, Lanes* part) noexcept {
   const std::size_t n_points = weight.size();
   for (std::size_t v = paths.size(); v-- > 0;) {
     Lanes* const own = sum + v * n_points;

@@ -39,12 +39,12 @@ CERTREE_INLINE void add_parts(const std::int64_t* prefix, std::size_t n, std::in
 }
 
 CERTREE_WIDE void add_squares(const std::int64_t* prefix, std::size_t n, std::int64_t shift,
-                              std::int64_t all, double scale, ClassParts& parts) {
+                              std::int64_t all, double scale, ClassParts& parts) noexcept {
   add_parts(prefix, n, shift, all, scale, parts, [](double x) { return x * x; });
 }
 
 CERTREE_WIDE void add_logs(const std::int64_t* prefix, std::size_t n, std::int64_t shift,
-                           std::int64_t all, double scale, ClassParts& parts) {
+                           std::int64_t all, double scale, ClassParts& parts) noexcept {
   add_parts(prefix, n, shift, all, scale, parts, [](double x) { return times_log(x); });
 }
 
@@ -59,7 +59,7 @@ CERTREE_INLINE double value_by_logs(double weight, double logs, double most) {
 }
 
 CERTREE_WIDE void value_parts(const ClassParts& parts, std::size_t n, double most, bool logs,
-                              double* value) {
+                              double* value) noexcept {
   if (logs)
     for (std::size_t b = 0; b < n; ++b)
       value[b] = value_by_logs(parts.left[b], parts.left_part[b], most) +

@@ -68,7 +68,7 @@ CERTREE_INLINE void unpack(const GradientItem* sums, std::size_t n_bins, std::in
 CERTREE_WIDE double value_gradient_cuts(const std::int64_t* prefix, std::size_t width,
                                         std::size_t n_bins, const std::int64_t* shift,
                                         const std::int64_t* total, const GradientLimits& limits,
-                                        double* value) {
+                                        double* value) noexcept {
   const std::int64_t *const g = prefix, *const h = g + width, *const n = h + width;
   const std::int64_t g_shift = shift[0], h_shift = shift[1], n_shift = shift[2];
   const std::int64_t g_all = total[0], h_all = total[1], n_all = total[2];
