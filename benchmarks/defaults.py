@@ -37,7 +37,17 @@ from certree import (
 from certree.files.whole import write_whole
 
 SPLITS = 3
-REGRESSION = {"abalone", "bike_sharing", "california_housing", "diamonds"}
+REGRESSION = {
+    *(
+        "abalone",
+        "airfoil_self_noise",
+        "auto_mpg",
+        "bike_sharing",
+        "california_housing",
+        "concrete",
+    ),
+    *("diamonds", "energy_efficiency", "parkinsons_updrs"),
+}
 
 
 class Data(NamedTuple):

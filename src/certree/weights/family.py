@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import entr, log_softmax, logsumexp
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import entr
 
 from certree._core import judged_votes, score_grid, weigh
-from certree.arrays import LARGEST, Float64, Int32, OfColumns, array_of, column
+from certree.arrays import LARGEST, Float64, Int32, Int64, OfColumns, array_of, column
 from certree.signatures import checked
 from certree.stats import NodeStats, SparseNodeStats, Stats
 from certree.tree import LEAF, Tree
@@ -216,27 +216,34 @@ def chain_stops(
     entropy = mode = np.zeros(m)
     long = np.flatnonzero(tree.chain > 1)
     if len(long):
-        per_cell = np.broadcast_to(log_split, (m,))[long]
-        kinds = np.stack([tree.chain[long].astype(np.float64), per_cell, ends[long]], axis=1)
-        kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
-        sums = np.array([_stops_of(k, split, end, log_stop) for k, split, end in kinds.tolist()])
+        kinds = np.empty(len(long), dtype=np.complex128)  # sorted faster than rows of a table
+        kinds.real = 2 * tree.chain[long] + ends[long]
+        kinds.imag = np.broadcast_to(log_split, (m,))[long]
+        kinds, kind = np.unique(kinds, return_inverse=True)
         entropy, mode = np.zeros(m), np.zeros(m)
-        total[long], entropy[long], mode[long] = sums[kind.ravel()].T
+        length, odd = np.divmod(kinds.real.astype(np.int64), 2)
+        sums = _stops_of(length, kinds.imag, odd > 0, log_stop)
+        for of_nodes, of_kinds in zip((total, entropy, mode), sums, strict=True):
+            of_nodes[long] = of_kinds[kind]
     return ChainStops(total, passed, entropy, mode)
 
 
 def _stops_of(
-    length: float, log_split: float, free_end: float, log_stop: float
-) -> tuple[float, float, float]:
-    """Log sum, entropy and largest log share of the stops in one kind of chain."""
-    steps = np.arange(int(length))
+    length: Int64, log_split: Float64, free_end: NDArray[np.bool_], log_stop: float
+) -> tuple[Float64, Float64, Float64]:
+    """Log sum, entropy and largest log share of the stops in each of some kinds of chains."""
+    first = np.cumsum(length) - length  # where the cells of a chain begin
+    steps = np.arange(length.sum()) - np.repeat(first, length)
     # 0 times -inf is meant to be 0: nothing has been passed yet.
     with np.errstate(over="ignore", invalid="ignore"):  # beyond float64 a weight is 0, or alone
-        cells = log_stop + np.where(steps > 0, steps * log_split if log_split else 0.0, 0.0)
-    if free_end:
-        cells[-1] -= log_stop
-    shares = log_softmax(cells)
-    return float(logsumexp(cells)), float(entr(np.exp(shares)).sum()), float(shares.max())
+        cells = log_stop + np.where(steps > 0, steps * np.repeat(log_split, length), 0.0)
+    cells[(first + length - 1)[free_end]] -= log_stop
+    largest = np.maximum.reduceat(cells, first)
+    cells -= np.repeat(largest, length)
+    log_sum = np.log(np.add.reduceat(np.exp(cells), first))
+    shares = cells - np.repeat(log_sum, length)
+    entropy = np.add.reduceat(entr(np.exp(shares)), first)
+    return largest + log_sum, entropy, np.maximum.reduceat(shares, first)
 
 
 def gains_of(tree: Tree, values: Float64) -> Float64:
