@@ -57,7 +57,8 @@ def _one_line_errors() -> Iterator[None]:
     except BrokenPipeError:
         raise  # who reads the output has seen enough: nobody needs to be told
     except (ImportError, MemoryError, OSError, TypeError, ValueError) as error:
-        text = f"[bold red]error:[/] {escape(str(error) or 'not enough memory')}"
+        words = _shown(" ".join(str(error).split()) or "not enough memory")
+        text = f"[bold red]error:[/] {escape(words)}"
         Console(stderr=True).print(text, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
@@ -67,7 +68,16 @@ def _one_line_errors() -> Iterator[None]:
 
 def say(text: str) -> None:
     """Print text as it is, whatever brackets it holds."""
-    Console().print(text, highlight=False, markup=False, soft_wrap=True)
+    lines = "\n".join(map(_shown, text.split("\n")))
+    Console().print(lines, highlight=False, markup=False, soft_wrap=True)
+
+
+def _shown(line: str) -> str:
+    """A line with what steers a terminal, or cannot be seen, written as Python escapes it."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in line
+    )
 
 
 def expect_to_draw(picture: Path | None) -> None:

@@ -67,9 +67,9 @@ def explain(
         raise ValueError(f"--row must be below {len(X)}, the number of rows, got {row}")
     explained = partial(shapley_values, model, background=_some(X)) if shapley else model.explain
     one = explained(X[row : row + 1])
-    say(str(one))
     if output is not None:
-        tables.write(pa.Table.from_pydict(_columns(explained(X))), output)
+        tables.write(_columns(explained(X)), output)
+    say(str(one))
     if plot is not None:
         draw_to(plot, lambda: show.plot_explanation(one))
 
@@ -89,16 +89,23 @@ def _some(X: NDArray[Any]) -> NDArray[Any]:
     return X[np.random.default_rng(0).choice(len(X), _BACKGROUND, replace=False)]
 
 
-def _columns(explanation: Any) -> dict[str, Any]:
+def _columns(explanation: Any) -> pa.Table:
     """Contributions to each output: a column for the base, and one for each feature."""
-    columns = {}
+    base = "base"
+    while base in explanation.feature_names:
+        base += "_"
+    names: list[str] = []
+    columns: list[NDArray[Any]] = []
     one = len(explanation.output_names) == 1
     for k, output in enumerate(explanation.output_names):
         of = "" if one else f"{output}: "
-        columns[f"{of}base"] = [explanation.base[k]] * len(explanation)
-        for j, name in enumerate(explanation.feature_names):
-            columns[f"{of}{name}"] = explanation.contributions[:, k, j]
-    return columns
+        names += (f"{of}{name}" for name in (base, *explanation.feature_names))
+        columns += (
+            np.full(len(explanation), explanation.base[k]),
+            *explanation.contributions[:, k].T,
+        )
+    tables.expect_distinct(names)
+    return pa.table(columns, names=names)
 
 
 @command(ANSWERS)
