@@ -4,6 +4,7 @@ import json
 import re
 import urllib.error
 from dataclasses import replace
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -1110,6 +1111,69 @@ def test_messages_steer_no_terminal(tmp_path, iris, model_file):
     rows = write(renamed, tmp_path / "rows.parquet")
     assert is_plain(succeeds("info", model_file))
     assert is_plain(succeeds("explain", model_file, rows))
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_one_line(tmp_path, iris):
+    iris["name"] = [f"flower {i}" for i in range(150)]
+    table = write(iris, tmp_path / "table.csv")
+    arguments = ("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
+    result = call(*arguments, "--test-size", 0)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("warning: feature 4 has 150 categories in 150 rows")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("predict", "MODEL", "ROWS", "-o", "full.csv"),
+        ("explain", "MODEL", "ROWS", "-o", "full.csv"),
+        ("export", "MODEL", "-o", "full.onnx"),
+        ("fit", "ROWS", "--target", "kind", "-o", "/dev/full", "--quiet", "--test-size", 0),
+        ("plot", "tree", "MODEL", "-o", "/dev/full"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_full_device_is_named(tmp_path, monkeypatch, iris, model_file, arguments):
+    monkeypatch.chdir(tmp_path)
+    for suffix in (".csv", ".onnx"):
+        (tmp_path / f"full{suffix}").symlink_to("/dev/full")
+    given = {"MODEL": model_file, "ROWS": write(iris, tmp_path / "rows.csv")}
+    place = next(str(one) for one in arguments if "full" in str(one))
+    message = fails(*(given.get(one, one) for one in arguments))
+    assert message == f"error: {place}: No space left on device\n"
+
+
+def test_a_table_without_rows_is_named(tmp_path, iris, model_file):
+    rows = tmp_path / "rows.csv"
+    rows.write_text(",".join(iris.columns) + "\n")
+    assert f"{rows} has no rows" in fails("explain", model_file, rows)
+    for command in ("evaluate", "certify", "report"):
+        assert "Found array with 0 sample" in fails(command, model_file, rows, "--target", "kind")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a;b;kind\n1;2;x\n", "must be separated by commas, but its first line has semicolons"),
+        ("a\tb\tkind\n1\t2\tx\n", "must be separated by commas, but its first line has tabs"),
+    ],
+)
+def test_another_separator_is_named(tmp_path, content, expected):
+    (tmp_path / "rows.csv").write_text(content)
+    arguments = ("fit", tmp_path / "rows.csv", "--target", "kind", "-o", tmp_path / "model")
+    assert expected in fails(*arguments)
+
+
+def test_identifiers_that_float64_confuses_are_refused(tmp_path):
+    ids = 2**53 + np.arange(60)
+    for suffix in (".csv", ".parquet"):
+        table = pd.DataFrame({"account": ids, "kind": np.arange(60) % 2})
+        rows = write(table, tmp_path / f"rows{suffix}")
+        message = fails("fit", rows, "--target", "kind", "-o", tmp_path / "model")
+        assert "feature 'account' holds whole numbers beyond 2^53" in message
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])

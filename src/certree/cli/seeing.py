@@ -63,6 +63,8 @@ def explain(
     if interactions:
         _interactions(model, X, plot)
         return
+    if not len(X):
+        raise ValueError(f"{file} has no rows")
     if row >= len(X):
         raise ValueError(f"--row must be below {len(X)}, the number of rows, got {row}")
     explained = partial(shapley_values, model, background=_some(X)) if shapley else model.explain

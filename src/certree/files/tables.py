@@ -383,7 +383,8 @@ def write(table: "pa.Table", path: str | os.PathLike[str] | None) -> None:
     if path is None or str(path) == STANDARD_STREAM:
         content = io.BytesIO()
         _write_csv(table, content)
-        sys.stdout.write(content.getvalue().decode())
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content.getvalue())  # in UTF-8, as in files
         return
     put = _WRITERS[_suffix_of(Path(path), _WRITERS, "")]
     write_whole(path, lambda file: put(table, file))
