@@ -1,10 +1,12 @@
 """T0 as columns: which cell a row lies in."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
+from multiprocessing import current_process
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import effective_n_jobs, parallel_config
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import apply, attribute, blend, depths, mark_lacking
@@ -310,4 +312,8 @@ _MOST_THREADS = 1024
 @checked
 def threads(n_jobs: int | None) -> int:
     """Number of threads that `n_jobs` means in scikit-learn's convention, 1024 at most."""
-    return 1 if n_jobs is None else min(int(effective_n_jobs(n_jobs)), _MOST_THREADS)
+    if n_jobs is None:
+        return 1
+    # Processes are what joblib would start; a worker of a pool may start none, but threads.
+    with parallel_config("threading") if current_process().daemon else nullcontext():
+        return min(int(effective_n_jobs(n_jobs)), _MOST_THREADS)

@@ -15,6 +15,7 @@ import certree
 from certree.extras import needed
 from certree.files.places import expect_writable
 from certree.files.whole import write_whole
+from certree.show.words import visible
 
 app = typer.Typer(
     help="Trees that prune themselves, boosted trees and forests, with certificates on their error.",
@@ -83,22 +84,14 @@ def _words_of(error: BaseException) -> str:
 
 
 def _complain(kind: str, words: str) -> None:
-    text = f"{kind} {escape(_shown(' '.join(words.split())))}"
+    text = f"{kind} {escape(visible(' '.join(words.split())))}"
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)
 
 
 def say(text: str) -> None:
     """Print text as it is, whatever brackets it holds."""
-    lines = "\n".join(map(_shown, text.split("\n")))
+    lines = "\n".join(map(visible, text.split("\n")))
     Console().print(lines, highlight=False, markup=False, soft_wrap=True)
-
-
-def _shown(line: str) -> str:
-    """A line with what steers a terminal, or cannot be seen, written as Python escapes it."""
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in line
-    )
 
 
 def expect_to_draw(picture: Path | None) -> None:
