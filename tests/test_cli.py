@@ -1,6 +1,7 @@
 import inspect
 import io
 import json
+import os
 import re
 import urllib.error
 from dataclasses import replace
@@ -1144,6 +1145,39 @@ def test_a_full_device_is_named(tmp_path, monkeypatch, iris, model_file, argumen
     place = next(str(one) for one in arguments if "full" in str(one))
     message = fails(*(given.get(one, one) for one in arguments))
     assert message == f"error: {place}: No space left on device\n"
+
+
+@pytest.fixture
+def ordinary_user():
+    """A user to whom folders of others are closed; whoever is one already stays it."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setresuid(65534, 65534, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "setresuid"), reason="there is nobody else to be")
+def test_an_ordinary_user_is_told_what_must_not_be_written(tmp_path, iris, model_file, request):
+    rows, kept = write(iris, tmp_path / "rows.csv"), tmp_path / "kept.csv"
+    kept.write_text("old")
+    for directory in (tmp_path, *tmp_path.parents[:2]):
+        directory.chmod(0o755)
+    succeeds("predict", model_file, rows)  # imports what a library in a closed folder has
+    kept.chmod(0o400)
+    tmp_path.chmod(0o555)
+    request.getfixturevalue("ordinary_user")
+    try:
+        for place in ("new.csv", "kept.csv"):
+            message = fails("predict", model_file, rows, "-o", tmp_path / place)
+            assert f"{place} cannot be written: no permission to write to" in message
+    finally:
+        if os.geteuid() != 65534:
+            tmp_path.chmod(0o755)
+    assert names(tmp_path) == ["kept.csv", "model", "rows.csv"]
 
 
 def test_a_table_without_rows_is_named(tmp_path, iris, model_file):

@@ -158,8 +158,9 @@ def certify(
     Raises
     ------
     ValueError
-        If there are no rows, not as many classes as rows, or `look` is no number of a look; if rows
-        occur in the fit as well, or nobody knows whether they do, and `repeats` is None.
+        If there are no rows, not as many classes as rows, the classifier knows none of the classes or
+        they are of another kind (text for numbers), or `look` is no number of a look; if rows occur in
+        the fit as well, or nobody knows whether they do, and `repeats` is None.
 
     References
     ----------

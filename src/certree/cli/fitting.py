@@ -97,6 +97,7 @@ def fit(
             *("--output", "-o"),
             metavar="MODEL",
             help="Model file to write.",
+            readable=False,
             show_default="FILE.certree",
         ),
     ] = None,

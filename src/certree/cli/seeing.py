@@ -40,9 +40,16 @@ def explain(
     row: Annotated[int, typer.Option(min=0, help="Which row is explained, counted from 0.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Table of the contributions to all rows to write."),
+        typer.Option(
+            "--output",
+            "-o",
+            readable=False,
+            help="Table of the contributions to all rows to write.",
+        ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw to this file (.png, .svg, .pdf).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(readable=False, help="Draw to this file (.png, .svg, .pdf).")
+    ] = None,
     shapley: Annotated[
         bool, typer.Option("--shapley", help="Shapley values, against 100 rows of the table.")
     ] = False,
@@ -116,7 +123,7 @@ def report(
     file: RowsFile,
     target: Target,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Page to write, one HTML file.")
+        Path, typer.Option("--output", "-o", readable=False, help="Page to write, one HTML file.")
     ] = Path("report.html"),
 ) -> None:
     """Write a page about a model and how it does on the rows of a table."""
@@ -158,7 +165,9 @@ def plot(
     target: OptionalTarget = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Picture to write.", show_default="WHAT.png"),
+        typer.Option(
+            "--output", "-o", readable=False, help="Picture to write.", show_default="WHAT.png"
+        ),
     ] = None,
 ) -> None:
     """Draw a model: its tree, importances, calibration, certificate or loss."""
@@ -209,6 +218,7 @@ def export(
         typer.Option(
             *("--output", "-o"),
             metavar="FILE",
+            readable=False,
             help=f"{', '.join(_FORMATS)}: the last holds an estimator of scikit-learn.",
         ),
     ],
