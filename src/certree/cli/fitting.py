@@ -166,7 +166,8 @@ def fit(
     known = model.get_params(deep=False)
     general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
     model.set_params(**{name: value for name, value in general.items() if name in known})
-    table = tables.split_target(tables.read(file, partial(_dates_as_text, target)), target)
+    types = partial(_dates_as_text, None if regression else target)
+    table = tables.split_target(tables.read(file, types), target)
     if not classification:
         _expect_target(table.y, f"column {target!r} of {file}", regression)
     model.set_params(categorical_features=table.categorical)
@@ -192,10 +193,13 @@ def _place(file: Path) -> Path:
     return Path(f"{tables.stem_of(file)}.certree")
 
 
-def _dates_as_text(target: str, seen: pa.Schema) -> dict[str, pa.DataType]:
+def _dates_as_text(target: str | None, seen: pa.Schema) -> dict[str, pa.DataType]:
     """Classes that are dates or times keep the words of a CSV file, which any rows can have."""
-    is_temporal = target in seen.names and pa.types.is_temporal(seen.field(target).type)
-    return {target: pa.string()} if is_temporal else {}
+    if target is None or target not in seen.names:
+        return {}
+    if not pa.types.is_temporal(seen.field(target).type):
+        return {}
+    return {target: pa.string()}
 
 
 def _held_out(model: Any, table: tables.Table, share: float, seed: int) -> str:

@@ -12,7 +12,6 @@ from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64
-from certree.certificates.hold_out import expect_known_labels
 from certree.ensembles import AdaBoostTreeClassifier, BoostedTreesClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
@@ -78,8 +77,6 @@ class Judged:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
         if is_regressor(model):
             truth = truth.astype(np.float64)
-        else:
-            expect_known_labels("y", truth, model.classes_)
         return cls(model, X, new_rows(model, X), truth, *_asked(model, X))
 
     @property
