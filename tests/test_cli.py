@@ -1035,6 +1035,7 @@ def test_a_target_of_words_is_no_number(tmp_path, iris):
     assert "the target 'petal width' must hold numbers as in the fit, got 'wide'" in message
 
 
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_a_fit_that_holds_out_classes_of_their_own_is_judged_all_the_same(tmp_path):
     table = pd.DataFrame({"x": np.arange(40), "kind": [f"kind {i}" for i in range(40)]})
     rows = write(table, tmp_path / "rows.csv")
