@@ -4,8 +4,10 @@ import json
 import os
 import re
 import urllib.error
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import joblib
 import numpy as np
@@ -1155,9 +1157,9 @@ def test_a_full_device_is_named(tmp_path, monkeypatch, iris, model_file, argumen
     assert message == f"error: {place}: No space left on device\n"
 
 
-@pytest.fixture
+@contextmanager
 def ordinary_user():
-    """A user to whom folders of others are closed; whoever is one already stays it."""
+    """Be a user to whom folders of others are closed; whoever is one already stays it."""
     if os.geteuid() != 0:
         yield
         return
@@ -1169,23 +1171,25 @@ def ordinary_user():
 
 
 @pytest.mark.skipif(not hasattr(os, "setresuid"), reason="there is nobody else to be")
-def test_an_ordinary_user_is_told_what_must_not_be_written(tmp_path, iris, model_file, request):
-    rows, kept = write(iris, tmp_path / "rows.csv"), tmp_path / "kept.csv"
-    kept.write_text("old")
-    for directory in (tmp_path, *tmp_path.parents[:2]):
-        directory.chmod(0o755)
-    succeeds("predict", model_file, rows)  # imports what a library in a closed folder has
-    kept.chmod(0o400)
-    tmp_path.chmod(0o555)
-    request.getfixturevalue("ordinary_user")
-    try:
-        for place in ("new.csv", "kept.csv"):
-            message = fails("predict", model_file, rows, "-o", tmp_path / place)
-            assert f"{place} cannot be written: no permission to write to" in message
-    finally:
-        if os.geteuid() != 65534:
-            tmp_path.chmod(0o755)
-    assert names(tmp_path) == ["kept.csv", "model", "rows.csv"]
+def test_an_ordinary_user_is_told_what_must_not_be_written(iris, model_file):
+    # Folders of pytest are closed to others.
+    with TemporaryDirectory() as name:
+        directory = Path(name)
+        rows, kept = write(iris, directory / "rows.csv"), directory / "kept.csv"
+        model = directory / "model"
+        model.write_bytes(model_file.read_bytes())
+        kept.write_text("old")
+        kept.chmod(0o400)
+        succeeds("predict", model, rows)  # imports what a library in a closed folder has
+        directory.chmod(0o555)
+        try:
+            with ordinary_user():
+                for place in ("new.csv", "kept.csv"):
+                    message = fails("predict", model, rows, "-o", directory / place)
+                    assert f"{place} cannot be written: no permission to write to" in message
+        finally:
+            directory.chmod(0o755)
+        assert names(directory) == ["kept.csv", "model", "rows.csv"]
 
 
 def test_a_table_without_rows_is_named(tmp_path, iris, model_file):
