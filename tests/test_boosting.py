@@ -652,6 +652,17 @@ def test_a_model_file_predicts_what_was_saved(target, tmp_path):
     np.testing.assert_array_equal(again.predict(X), more.predict(X))
 
 
+WITH_SET = {"category_start": [0, 2, 2, 2], "categories": [1, 2]}
+SHARING = {
+    "feature": [0] * 5,
+    "threshold": [0.0] * 5,
+    "left": [1, 3, -1, -1, -1],
+    "missing_left": np.zeros(5, dtype=bool),
+    "category_start": [0] * 6,
+    "value": np.zeros((5, 1)),
+}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -661,10 +672,18 @@ def test_a_model_file_predicts_what_was_saved(target, tmp_path):
         ({"root": [1]}, "root must ascend from 0"),
         ({"root": [0, 0]}, "every tree have a node"),
         ({"root": []}, "every tree have a node"),
-        ({"threshold": [np.nan, 0.0, 0.0]}, "threshold must be no NaN"),
-        ({"value": [[np.inf], [0.0], [0.0]]}, "value be finite"),
+        ({"threshold": [np.nan, 0.0, 0.0]}, "threshold must be finite"),
+        ({"threshold": [np.inf, 0.0, 0.0]}, "threshold must be finite"),
+        ({"value": [[np.inf], [0.0], [0.0]]}, "value must be finite"),
         ({"value": [[0.0], [0.0]]}, "value must have shape"),
         ({"category_start": [0, 1, 0, 0]}, "category_start must ascend"),
+        ({"left": [-1, -1, -1]}, "exactly one parent"),
+        ({**WITH_SET, "categories": [3, 2]}, "distinct and ascending"),
+        ({**WITH_SET, "categories": [2, 2]}, "distinct and ascending"),
+        ({**WITH_SET, "categories": [-1, 2]}, "distinct and ascending"),
+        ({**WITH_SET, "category_start": [0, 1, 2, 2]}, "a leaf has some"),
+        ({**SHARING, "left": [1, 3, 3, -1, -1]}, "exactly one parent"),
+        ({**SHARING, "left": [1, 2, -1, -1, -1]}, "exactly one parent"),
     ],
 )
 def test_columns_that_are_no_trees_are_refused(changes, message):
@@ -680,5 +699,6 @@ def test_columns_that_are_no_trees_are_refused(changes, message):
         "n_features": 3,
     }
     assert Trees(**plain).add(np.zeros((1, 1)), np.ones((1, 3)), 1).tolist() == [[1.0]]
+    assert len(Trees(**(plain | WITH_SET))) == len(Trees(**(plain | SHARING))) == 1
     with pytest.raises(ValueError, match=message):
         Trees(**(plain | changes))

@@ -12,6 +12,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -551,6 +552,59 @@ def test_any_classifier_is_certified_by_new_rows():
     assert certree.certify(dummy, X, names).risk == pytest.approx(212 / 569)
     with pytest.raises(ValueError, match=r"y must have shape \(269,\), got \(2,\)"):
         certree.certify(forest, X[300:], y[:2])
+
+
+class Foreign:
+    """A classifier of anybody, who may say which classes it knows."""
+
+    def __init__(self, answers, classes=None):
+        self.answers = np.asarray(answers)
+        if classes is not None:
+            self.classes_ = classes
+
+    def predict(self, X):
+        return self.answers[np.asarray(X)[:, 0].astype(int)]
+
+
+LABELS = {
+    "numbers for text": (["a", "b"], [0, 1], ["a", "b"]),
+    "text for numbers": ([0, 1], ["0", "1"], [0, 1]),
+    "none is known": ([0, 1], [2, 3], [0, 1]),
+    "other words": (["a", "b"], ["A", "B"], ["a", "b"]),
+    "some are text": ([0, 1], np.array([0, "1"], dtype=object), [0, 1]),
+    "some are missing": (["a", "b"], np.array(["a", None], dtype=object), ["a", "b"]),
+    "unknown classes, other kind": (["a", "b"], [0, 1], None),
+    "lists": (["a", "b"], np.array([["a"], ["b", "c"]], dtype=object), None),
+}
+
+
+@pytest.mark.parametrize("case", LABELS)
+@pytest.mark.parametrize("judge", [certree.certify, certree.certificates.promises])
+def test_labels_that_no_fit_can_have_seen_certify_nothing(case, judge):
+    answers, y, classes = LABELS[case]
+    X = np.tile([[0.0], [1.0]], (20, 1))
+    with pytest.raises(ValueError, match="y must hold classes"):
+        judge(Foreign(answers, classes), X, np.tile(y, 20))
+
+
+def test_labels_of_one_kind_are_compared_whatever_their_type():
+    X = np.tile([[0.0], [1.0]], (20, 1))
+    days = np.array(["2020-01-01", "2021-01-01"], dtype="M8[D]")
+    for answers, y in (
+        ([0, 1], [0.0, 1.0]),
+        ([False, True], [0, 1]),
+        (["a", "b"], np.array(["a", "b"], dtype=object)),
+        (days, days.astype("M8[ns]")),
+    ):
+        for classes in (None, np.array(answers)):
+            assert certree.certify(Foreign(answers, classes), X, np.tile(y, 20)).risk == 0
+    # A class that nobody has seen comes with new rows, and is an error; so may all rows be.
+    known = Foreign([0, 1], [0, 1])
+    assert certree.certify(known, X, np.tile([0, 2], 20)).risk == 0.5
+    assert certree.certify(Foreign([0, 1]), X, np.full(40, 2)).risk == 1
+    scaled = make_pipeline(StandardScaler(), DummyClassifier()).fit(X, np.tile([0, 1], 20))
+    with pytest.raises(ValueError, match=r"y must hold classes among \[0, 1\], got \[7, 7"):
+        certree.certify(scaled, X, np.full(40, 7))
 
 
 @pytest.mark.threads

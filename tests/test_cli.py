@@ -1,9 +1,13 @@
 import inspect
 import io
 import json
+import os
 import re
 import urllib.error
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import joblib
 import numpy as np
@@ -873,6 +877,362 @@ def test_a_target_that_numpy_would_cut_is_refused(tmp_path):
     assert "'kind' has values that end in a NUL" in fails(
         "fit", rows, "--target", "kind", "-o", "m"
     )
+
+
+# -- columns of the types that they had in the fit ------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def coded(tmp_path_factory):
+    """A model of codes of which only some are no numbers, beside a number, and its table."""
+    directory = tmp_path_factory.mktemp("coded")
+    codes = np.array(["1", "01", "1.0", "2", "3A", "true"])
+    frame = pd.DataFrame({"code": np.tile(codes, 40), "size": np.arange(240) % 7})
+    frame["kind"] = np.tile(["1", "01", "1", "2", "x", "2"], 40)
+    table, model_file = write(frame, directory / "table.csv"), directory / "model"
+    succeeds("fit", table, "--target", "kind", "-o", model_file, "--quiet", "--test-size", 0)
+    return model_file, frame
+
+
+def write_as(frame, path):
+    """Write a table of any kind, words as words."""
+    frame = frame.reset_index(drop=True)
+    if path.suffix in (".csv", ".parquet", ".arrow"):
+        return write(frame, path)
+    frame.to_csv(path, index=False, sep="\t" if ".tsv" in path.name else ",")
+    return path
+
+
+TABLES = ["rows.csv", "rows.csv.gz", "rows.tsv", "rows.tsv.gz", "rows.parquet", "rows.arrow"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("codes", [["1", "2"], ["01", "1.0"], ["true", None]])
+def test_codes_that_look_like_numbers_are_words_as_in_the_fit(tmp_path, coded, name, codes):
+    model_file, frame = coded
+    some = frame[frame["code"].isin(codes)].copy()
+    if None in codes:
+        some.loc[some.index[::2], "code"] = None
+    rows = write_as(some, tmp_path / name)
+    model = certree.load(model_file)
+    expected = model.predict(some[["code", "size"]])
+    predicted = tmp_path / "predicted.parquet"
+    succeeds("predict", model_file, rows, "-o", predicted)
+    np.testing.assert_array_equal(read(predicted)["prediction"], expected)
+    error = np.mean(expected != some["kind"])
+    text = succeeds("evaluate", model_file, rows, "--target", "kind")
+    assert f"Error {100 * error:.1f} %" in text
+    text = succeeds("certify", model_file, rows, "--target", "kind", "--repeats", "genuine")
+    assert f"observed on them: {100 * error:.1f} %" in text
+    first = model.explain(some[["code", "size"]].head(1))
+    assert succeeds("explain", model_file, rows).strip() == str(first).strip()
+
+
+def test_codes_from_standard_input_are_words_as_in_the_fit(coded):
+    model_file, frame = coded
+    some = frame[frame["code"].isin(["1", "2"])]
+    content = some.to_csv(index=False)
+    result = CliRunner(**APART).invoke(app, ["predict", str(model_file), "-"], input=content)
+    predicted = pd.read_csv(io.StringIO(result.stdout), dtype={"prediction": str})
+    assert predicted["prediction"].tolist() == some["kind"].tolist()
+    arguments = ["evaluate", str(model_file), "-", "--target", "kind"]
+    assert "Error 0.0 %" in CliRunner(**APART).invoke(app, arguments, input=content).stdout
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow"])
+def test_whole_numbers_of_typed_files_are_words_where_the_fit_had_words(tmp_path, coded, name):
+    model_file, frame = coded
+    some = frame[frame["code"].isin(["1", "2"])].copy()
+    some[["code", "kind"]] = some[["code", "kind"]].astype(int)
+    rows = write_as(some, tmp_path / name)
+    assert "Error 0.0 %" in succeeds("evaluate", model_file, rows, "--target", "kind")
+    # How 1.0 would be written as a word nobody knows.
+    rows = write_as(some.astype({"code": float}), tmp_path / name)
+    assert "feature 'code' must hold strings as in the fit, got 1.0" in fails(
+        "predict", model_file, rows
+    )
+
+
+def test_models_without_names_of_features_know_types_too(tmp_path):
+    X = np.array([["1", 0.5], ["2", 1.5], ["3A", 0.5], ["2", 2.5]] * 20, dtype=object)
+    y = X[:, 0].astype(str)
+    model = PACBayesTreeClassifier(lambda_error=9.0, lambda_penalty=0.1).fit(X, y)
+    certree.save(model, tmp_path / "model")
+    rows = write(pd.DataFrame({"a": ["1", "2"], "b": [1, 2]}), tmp_path / "rows.csv")
+    predicted = succeeds("predict", tmp_path / "model", rows)
+    assert [line.split(",")[0] for line in predicted.splitlines()[1:]] == ['"1"', '"2"']
+    judged = pd.DataFrame({"y": ["1", "2"], "a": ["1", "2"], "b": [1, 2]})
+    rows = write(judged, tmp_path / "rows.csv")
+    text = succeeds("evaluate", tmp_path / "model", rows, "--target", "y")
+    assert "Error 0.0 %" in text
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_numbers_are_never_words(tmp_path, coded, name):
+    model_file, frame = coded
+    rows = write_as(frame.assign(size=["1", "9", "3A"] * 80), tmp_path / name)
+    message = fails("predict", model_file, rows)
+    assert "feature 'size' must hold numbers as in the fit, got '3A'" in message
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("command", ["evaluate", "certify", "report"])
+def test_a_target_that_the_model_does_not_know_is_refused(tmp_path, coded, name, command):
+    model_file, frame = coded
+    rows = write_as(frame.assign(kind=7), tmp_path / name)
+    message = fails(command, model_file, rows, "--target", "kind")
+    assert "the target 'kind' must hold classes among ['01', '1', '2', 'x'], got ['7'" in message
+    if name.endswith((".parquet", ".arrow")):
+        rows = write_as(frame.assign(kind=1.0), tmp_path / name)
+        message = fails(command, model_file, rows, "--target", "kind")
+        assert "the target 'kind' must hold classes of one kind with ['01', '1'" in message
+
+
+@pytest.mark.parametrize(
+    ("fitted", "came"),
+    [
+        ([1, 2], [1.0, 2.0]),
+        ([1.0, 2.0], [1, 2]),
+        ([True, False], [True, False]),
+        ([True, False], [1, 0]),
+        ([0, 1], [False, True]),
+        (["2020-01-01", "2021-01-01"], ["2020-01-01", "2021-01-01"]),
+        (["10:00", "11:30"], ["10:00", "11:30"]),
+        (["2020-01-01 10:00", "2021-01-01"], ["2020-01-01 10:00", "2021-01-01"]),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_classes_written_in_another_way_are_the_same(tmp_path, fitted, came, suffix):
+    x = np.arange(80) % 2
+    table = pd.DataFrame({"x": x, "kind": np.array(fitted)[x]})
+    rows = pd.DataFrame({"x": x, "kind": np.array(came)[x]})
+    model_file = tmp_path / "model"
+    table = write(table, tmp_path / f"table{suffix}")
+    succeeds("fit", table, "--target", "kind", "-o", model_file, "--quiet", "--test-size", 0)
+    for some in (rows, rows[rows["x"] == 1]):
+        file = write_as(some, tmp_path / f"rows{suffix}")
+        assert "Error 0.0 %" in succeeds("evaluate", model_file, file, "--target", "kind")
+        text = succeeds("certify", model_file, file, "--target", "kind", "--repeats", "genuine")
+        assert "observed on them: 0.0 %" in text
+
+
+def test_numbered_categories_that_pandas_wrote_stay_numbers(tmp_path):
+    frame = pd.DataFrame({"a": pd.Categorical(np.arange(60) % 3), "b": np.arange(60.0)})
+    y = (frame["a"] == 1).to_numpy()
+    model = PACBayesTreeClassifier(lambda_error=9.0, lambda_penalty=0.1).fit(frame, y)
+    certree.save(model, tmp_path / "model")
+    for suffix in (".parquet", ".arrow", ".csv"):
+        rows = write(frame.assign(y=y), tmp_path / f"rows{suffix}")
+        assert "Error 0.0 %" in succeeds("evaluate", tmp_path / "model", rows, "--target", "y")
+    wrong = write(frame.assign(a="many"), tmp_path / "wrong.csv")
+    assert "feature 'a' must hold numbers" in fails("predict", tmp_path / "model", wrong)
+
+
+def test_a_target_of_words_is_no_number(tmp_path, iris):
+    table, model_file = write(iris.drop(columns="kind"), tmp_path / "table.csv"), tmp_path / "model"
+    arguments = ("--target", "petal width", "--regression", "-o", model_file, "--quiet")
+    succeeds("fit", table, *arguments)
+    wrong = write(iris.assign(**{"petal width": "wide"}), tmp_path / "wrong.csv")
+    message = fails("evaluate", model_file, wrong, "--target", "petal width")
+    assert "the target 'petal width' must hold numbers as in the fit, got 'wide'" in message
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+def test_a_fit_that_holds_out_classes_of_their_own_is_judged_all_the_same(tmp_path):
+    table = pd.DataFrame({"x": np.arange(40), "kind": [f"kind {i}" for i in range(40)]})
+    rows = write(table, tmp_path / "rows.csv")
+    text = succeeds("fit", rows, "--target", "kind", "-o", tmp_path / "model", "--quiet")
+    assert "Error 100.0 %" in text
+
+
+# -- names and bytes that nobody expects ------------------------------------------------------------
+
+
+def test_a_feature_called_base_keeps_its_column(tmp_path, iris):
+    renamed = iris.rename(columns={"sepal length": "base", "sepal width": "base_"})
+    for frame, target in ((renamed, "kind"), (renamed.drop(columns="kind"), "petal width")):
+        table, model_file = write(frame, tmp_path / "table.csv"), tmp_path / "model"
+        place = tmp_path / "contributions.parquet"
+        kind = ["--regression"] if target == "petal width" else []
+        arguments = ("--target", target, "-o", model_file, "--quiet", "--test-size", 0)
+        succeeds("fit", table, *arguments, *kind)
+        succeeds("explain", model_file, table, "-o", place)
+        explanation = certree.load(model_file).explain(frame.drop(columns=target))
+        columns = pd.read_parquet(place)
+        p, n_outputs = len(explanation.feature_names), len(explanation.output_names)
+        assert columns.shape == (150, n_outputs * (p + 1))
+        for k, output in enumerate(explanation.output_names):
+            of = "" if n_outputs == 1 else f"{output}: "
+            assert set(columns[f"{of}base__"]) == {explanation.base[k]}
+            for j, name in enumerate(explanation.feature_names):
+                expected = explanation.contributions[:, k, j]
+                np.testing.assert_array_equal(columns[f"{of}{name}"], expected)
+
+
+def test_contributions_that_would_have_one_name_are_refused(tmp_path):
+    x = np.arange(60) % 3
+    frame = pd.DataFrame({"b: c": x, "c": x, "y": np.array(["a", "a: b", "z"])[x]})
+    table, model_file = write(frame, tmp_path / "table.csv"), tmp_path / "model"
+    succeeds("fit", table, "--target", "y", "-o", model_file, "--quiet", "--test-size", 0)
+    message = fails("explain", model_file, table, "-o", tmp_path / "contributions.csv")
+    assert "must differ, got a: b: c more than once" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("data.2023.csv", "data.2023.certree"),
+        ("data.2023.csv.gz", "data.2023.certree"),
+        ("data.tsv", "data.certree"),
+        ("v1.2.DATA.CSV", "v1.2.DATA.certree"),
+        (".hidden.csv", ".hidden.certree"),
+    ],
+)
+def test_a_model_is_named_after_the_whole_name_of_its_table(
+    tmp_path, monkeypatch, iris, name, expected
+):
+    monkeypatch.chdir(tmp_path)
+    iris.to_csv(name, index=False, sep="\t" if "tsv" in name else ",")
+    succeeds("fit", name, "--target", "kind", "--quiet", "--test-size", 0)
+    assert names(tmp_path) == sorted([name, expected])
+
+
+HOSTILE = "a\x1b[31m\x07\r\u202eb\x00"
+
+
+def test_messages_steer_no_terminal(tmp_path, iris, model_file):
+    def is_plain(text):
+        return all(letter.isprintable() or letter == "\n" for letter in text)
+
+    def is_one_line(message):
+        return is_plain(message) and message.count("\n") == 1
+
+    pa.parquet.write_table(pa.table({HOSTILE: [1.0], "b\nc": ["x"]}), tmp_path / "rows.parquet")
+    for arguments in (
+        ("fit", tmp_path / "rows.parquet", "--target", "kind", "-o", tmp_path / "m"),
+        ("predict", model_file, tmp_path / "rows.parquet"),
+    ):
+        assert is_one_line(fails(*arguments))
+    (tmp_path / "rows.csv").write_bytes(b"a,b,c\n\x1b[31m\x9b\x8f\n")
+    assert is_one_line(fails("fit", tmp_path / "rows.csv", "--target", "a", "-o", tmp_path / "m"))
+    assert is_one_line(fails("predict", model_file, f"none{HOSTILE[:-1]}\n.csv"))
+    renamed = iris.rename(columns={"petal length": HOSTILE}).replace("setosa", "\x1b[2J")
+    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1)
+    certree.save(model.fit(renamed.drop(columns="kind"), renamed["kind"]), model_file)
+    rows = write(renamed, tmp_path / "rows.parquet")
+    assert is_plain(succeeds("info", model_file))
+    assert is_plain(succeeds("explain", model_file, rows))
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_one_line(tmp_path, iris):
+    iris["name"] = [f"flower {i}" for i in range(150)]
+    table = write(iris, tmp_path / "table.csv")
+    arguments = ("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
+    result = call(*arguments, "--test-size", 0)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("warning: feature 4 has 150 categories in 150 rows")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("predict", "MODEL", "ROWS", "-o", "full.csv"),
+        ("explain", "MODEL", "ROWS", "-o", "full.csv"),
+        ("export", "MODEL", "-o", "full.onnx"),
+        ("fit", "ROWS", "--target", "kind", "-o", "/dev/full", "--quiet", "--test-size", 0),
+        ("plot", "tree", "MODEL", "-o", "/dev/full"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_full_device_is_named(tmp_path, monkeypatch, iris, model_file, arguments):
+    monkeypatch.chdir(tmp_path)
+    for suffix in (".csv", ".onnx"):
+        (tmp_path / f"full{suffix}").symlink_to("/dev/full")
+    given = {"MODEL": model_file, "ROWS": write(iris, tmp_path / "rows.csv")}
+    place = next(str(one) for one in arguments if "full" in str(one))
+    message = fails(*(given.get(one, one) for one in arguments))
+    assert message == f"error: {place}: No space left on device\n"
+
+
+@contextmanager
+def ordinary_user():
+    """Be a user to whom folders of others are closed; whoever is one already stays it."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setresuid(65534, 65534, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "setresuid"), reason="there is nobody else to be")
+def test_an_ordinary_user_is_told_what_must_not_be_written(iris, model_file):
+    # Folders of pytest are closed to others.
+    with TemporaryDirectory() as name:
+        directory = Path(name)
+        rows, kept = write(iris, directory / "rows.csv"), directory / "kept.csv"
+        model = directory / "model"
+        model.write_bytes(model_file.read_bytes())
+        kept.write_text("old")
+        kept.chmod(0o400)
+        succeeds("predict", model, rows)  # imports what a library in a closed folder has
+        directory.chmod(0o555)
+        try:
+            with ordinary_user():
+                for place in ("new.csv", "kept.csv"):
+                    message = fails("predict", model, rows, "-o", directory / place)
+                    assert f"{place} cannot be written: no permission to write to" in message
+        finally:
+            directory.chmod(0o755)
+        assert names(directory) == ["kept.csv", "model", "rows.csv"]
+
+
+def test_a_table_without_rows_is_named(tmp_path, iris, model_file):
+    rows = tmp_path / "rows.csv"
+    rows.write_text(",".join(iris.columns) + "\n")
+    assert f"{rows} has no rows" in fails("explain", model_file, rows)
+    for command in ("evaluate", "certify", "report"):
+        assert "Found array with 0 sample" in fails(command, model_file, rows, "--target", "kind")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a;b;kind\n1;2;x\n", "must be separated by commas, but its first line has semicolons"),
+        ("a\tb\tkind\n1\t2\tx\n", "must be separated by commas, but its first line has tabs"),
+    ],
+)
+def test_another_separator_is_named(tmp_path, content, expected):
+    (tmp_path / "rows.csv").write_text(content)
+    arguments = ("fit", tmp_path / "rows.csv", "--target", "kind", "-o", tmp_path / "model")
+    assert expected in fails(*arguments)
+
+
+def test_identifiers_that_float64_confuses_are_refused(tmp_path):
+    ids = 2**53 + np.arange(60)
+    for suffix in (".csv", ".parquet"):
+        table = pd.DataFrame({"account": ids, "kind": np.arange(60) % 2})
+        rows = write(table, tmp_path / f"rows{suffix}")
+        message = fails("fit", rows, "--target", "kind", "-o", tmp_path / "model")
+        assert "feature 'account' holds whole numbers beyond 2^53" in message
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("has_mark", [True, False], ids=["mark", "no mark"])
+def test_text_with_a_byte_order_mark_is_read(tmp_path, iris, encoding, has_mark):
+    mark = "\ufeff" if has_mark and encoding in ("utf-16-le", "utf-16-be") else ""
+    content = (mark + iris.to_csv(index=False)).encode(encoding)
+    (tmp_path / "rows.csv").write_bytes(content)
+    arguments = ("fit", tmp_path / "rows.csv", "--target", "kind", "-o", tmp_path / "model")
+    if mark or encoding in ("utf-8-sig", "utf-16", "utf-32"):
+        assert "150 rows, 4 features" in succeeds(*arguments, "--quiet")
+    else:
+        assert "UTF-16 without a byte order mark" in fails(*arguments)
 
 
 # -- the other models, files and answers -----------------------------------------------------------

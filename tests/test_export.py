@@ -2,6 +2,8 @@
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,18 +90,52 @@ def run(model, rows):
     return (None, found[0][:, 0]) if len(found) == 1 else found
 
 
-def queried(model, X):
-    """Predictions and values that DuckDB selects."""
-    connection = duckdb.connect()
-    connection.register("rows", X)
-    # NaN of pandas comes in as NaN, not as NULL.
-    numbers = [f'"{c}"' for c in X if X[c].dtype.kind == "f"]
-    nulls = ", ".join(f"CASE WHEN isnan({c}) THEN NULL ELSE {c} END AS {c}" for c in numbers)
-    replaced = f"* REPLACE ({nulls})" if numbers else "*"
-    connection.execute(f"CREATE TABLE here AS SELECT {replaced} FROM rows")
-    found = connection.execute(model.to_sql("here")).df()
-    values = found.to_numpy()[:, 1:] if hasattr(model, "classes_") else found["prediction"]
-    return found["prediction"].to_numpy(), np.asarray(values, dtype=np.float64)
+def in_duckdb(query, X, name):
+    """What DuckDB selects; categories come in as ENUM."""
+    with duckdb.connect() as connection:
+        connection.register(name, X)
+        return connection.execute(query).df()
+
+
+def in_sqlite(query, X, name):
+    """What SQLite selects, which has 1 and 0 in place of truth values."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        names = [quoted(column) for column in X]
+        connection.execute(f"CREATE TABLE {quoted(name)} ({', '.join(names)})")
+        rows = X.astype(object).where(X.notna(), None).to_numpy().tolist()
+        places = ", ".join("?" * len(names))
+        connection.executemany(f"INSERT INTO {quoted(name)} VALUES ({places})", rows)
+        found = connection.execute(query)
+        return pd.DataFrame(found.fetchall(), columns=[column for column, *_ in found.description])
+
+
+def quoted(name):
+    return '"' + name.replace('"', '""') + '"'
+
+
+ENGINES = [in_duckdb, in_sqlite]
+
+
+def expect_sql(model, X, name="here", keep=()):
+    """Statements give the columns to keep, predictions and values in both databases."""
+    rows = X[[*getattr(model, "feature_names_in_", X)]]
+    truth, labels, query = (
+        predicted(model, rows),
+        model.predict(rows),
+        model.to_sql(name, keep=keep),
+    )
+    for engine in ENGINES:
+        found = engine(query, X, name)
+        columns = list(found)
+        assert columns[: len(keep) + 1] == [*keep, "prediction"]
+        assert len({column.encode().lower() for column in columns}) == len(columns)
+        for column in keep:
+            assert found[column].equals(X[column].astype(found[column].dtype))
+        value = found.iloc[:, len(keep) + truth.ndim - 1 :].to_numpy(float).reshape(truth.shape)
+        assert np.abs(value - truth).max() <= 1e-14 * np.abs(truth).max()
+        if truth.ndim == 2:
+            label = found["prediction"].to_numpy()
+            assert np.array_equal(label.astype(labels.dtype), labels)
 
 
 def expect_exports(model, X, n_read=10, sql=True):
@@ -115,9 +151,7 @@ def expect_exports(model, X, n_read=10, sql=True):
     for row, expected in zip(X[:n_read].itertuples(index=False), truth, strict=False):
         np.testing.assert_allclose(predicted_by(document, row), expected, 0, 1e-14 * scale)
     if sql:
-        label, value = queried(model, X)
-        assert np.abs(value - truth).max() <= 1e-14 * scale
-        assert truth.ndim == 1 or np.array_equal(label, labels)
+        expect_sql(model, X)
     expect_sklearn(model, X, rows, truth)
 
 
@@ -330,9 +364,8 @@ def test_an_array_without_names_has_columns_x0_x1():
     X, y = load_iris(return_X_y=True)
     model = PACBayesTreeClassifier(random_state=0).fit(X, y)
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(4)])
-    label, value = queried(model, frame)
-    assert np.array_equal(label, model.predict(X))
-    assert np.abs(value - model.predict_proba(X)).max() < 1e-15
+    with pytest.warns(UserWarning, match="feature names"):
+        expect_sql(model, frame)
 
 
 def test_columns_that_are_to_be_kept_stand_first():
@@ -368,6 +401,176 @@ def test_other_dtypes_are_refused():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="dtype must be"):
         PrunedTreeClassifier(random_state=0).fit(X, y).to_onnx("float16")
+
+
+# -- hostile names and values of SQL ---------------------------------------------------------------
+
+# Names of statements' own, words of SQL, and what some languages take for one letter.
+HOSTILE = [
+    *("m_x0", "M_SCORE0", "m__part1", "Prediction", "Probability_A", 'a"; DROP TABLE b', "select"),
+    *("ß", "SS", "\N{KELVIN SIGN}", "k", "İ", "i̇", "\N{LATIN SMALL LETTER DOTLESS I}", "I"),
+    *("🌳", " ", "it's", "w" * 300),
+]
+KEPT = ["score_0", "M_MOST0", "m_kept1", "m_table", "m_scores", "layer_1", "part_0", "é", "É"]
+LETTERS = ["A", "a", "a_2", "ß", "SS", "ss", "\N{KELVIN SIGN}", "k", "", "'", "İ", "i̇"]
+ALL_CLASSIFIERS = {
+    **CLASSIFIERS,
+    "pruned": PrunedTreeClassifier(random_state=0),
+    "helmbold": HelmboldSchapireTreeClassifier(random_state=0),
+    "power": TreeForestClassifier(3, leaves="auto", max_depth=3, random_state=0),
+}
+
+
+def hostile(n=160):
+    """Numbers, truth values, words and numbers that are categories, and what they have to do with."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(n, len(HOSTILE))).astype(np.float32), columns=HOSTILE)
+    X = X.mask(rng.random(X.shape) < 0.05)
+    truth, words, codes = (HOSTILE[first::5] for first in range(3))
+    X[truth] = rng.random((n, len(truth))) < 0.5
+    for name in words:
+        X[name] = pd.Categorical(rng.choice(LETTERS, n))
+    for name in codes:
+        X[name] = pd.Categorical(rng.choice([0.0, -1.5, 7.0], n))
+    known = X[truth].sum(axis=1) + X[words].isin(LETTERS[::2]).sum(axis=1)
+    return X, known + (X[codes] == 7.0).sum(axis=1) + rng.normal(size=n) / 9
+
+
+@pytest.mark.parametrize("kind", ALL_CLASSIFIERS)
+@pytest.mark.parametrize(
+    "classes", [["A", "a"], [False, True], LETTERS], ids=["case", "bool", "letters"]
+)
+def test_hostile_names_of_columns_and_classes(kind, classes):
+    X, signal = hostile()
+    classes = classes[:2] if kind == "helmbold" else classes
+    y = np.array(classes)[np.argsort(np.argsort(signal)) * len(classes) // len(signal)]
+    model = ALL_CLASSIFIERS[kind].fit(X, y)
+    expect_exports(model, X, n_read=3, sql=False)
+    kept = {name: np.arange(len(X)) + place for place, name in enumerate(KEPT)}
+    expect_sql(model, X.assign(**kept), "M_select0", KEPT)
+
+
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_hostile_names_of_columns(kind):
+    X, signal = hostile()
+    X = X.drop(columns="Prediction")
+    model = REGRESSORS[kind].fit(X, 10 + signal)
+    expect_exports(model, X, n_read=3, sql=False)
+    expect_sql(model, X, "m_table", ["Probability_A", "m_x0", "select"])
+
+
+def of_letters(names=("x", "y"), classes=("a", "b")):
+    """A model that compares both columns."""
+    X = pd.DataFrame(np.indices((2, 2)).reshape(2, -1).T.repeat(20, axis=0), columns=names)
+    y = np.array(classes, dtype=object)[X.to_numpy().sum(axis=1) % 2]
+    return PACBayesTreeClassifier(lambda_error=40.0, lambda_penalty=0.0).fit(X, y), X
+
+
+def test_columns_of_classes_have_names_of_their_own():
+    X, _ = hostile()
+    model = PACBayesTreeClassifier(random_state=0).fit(X, np.resize(["A", "a", "a_2", "B"], len(X)))
+    for engine in ENGINES:
+        found = [*engine(model.to_sql("t"), X, "t")]
+        names = ["probability_A", "probability_B", "probability_a_3", "probability_a_2"]
+        assert found == ["prediction", *names]
+        assert list(model.classes_) == ["A", "B", "a", "a_2"]
+
+
+@pytest.mark.parametrize(
+    "keep", [["prediction"], ["PREDICTION"], ["probability_a"], ["Probability_B"], ["i", "I"]]
+)
+def test_a_column_is_not_kept_under_the_name_of_another(keep):
+    model, _ = of_letters()
+    with pytest.raises(ValueError, match="keep must hold other names"):
+        model.to_sql("t", keep=keep)
+
+
+@pytest.mark.parametrize("keep", ["id", [5], [None]])
+def test_what_is_kept_has_names(keep):
+    model, _ = of_letters()
+    with pytest.raises(TypeError, match="keep must be a sequence of names"):
+        model.to_sql("t", keep=keep)
+
+
+def test_features_that_differ_by_case_are_refused_by_sql():
+    with pytest.raises(ValueError, match=r"more than case.*'x' and 'X'"):
+        of_letters(["x", "X"])[0].to_sql("t")
+    expect_sql(*of_letters(["é", "É"]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"names": ["x", ""]}, "no empty names"),
+        ({"names": ["x", "a\0b"]}, "ends at a NUL"),
+        ({"classes": ["a", "a\0"]}, "ends at a NUL"),
+        ({"classes": ["a", "\ud800"]}, "UTF-8"),
+    ],
+)
+def test_what_a_statement_cannot_hold_is_refused(arguments, message):
+    model, X = of_letters(**arguments)
+    with pytest.raises(ValueError, match=message):
+        model.to_sql("t")
+    if message == "UTF-8":
+        with pytest.raises(ValueError, match=message):
+            model.to_onnx()
+    else:
+        expect_exports(model, X, sql=False)
+
+
+@pytest.mark.parametrize("category", ["a\0b", "a\0"])
+def test_categories_that_a_statement_cannot_hold_are_refused(category):
+    X = pd.DataFrame({"x": np.array(["a", category], dtype=object).repeat(20)})
+    model = PACBayesTreeClassifier(random_state=0).fit(X, X["x"] == "a")
+    with pytest.raises(ValueError, match="ends at a NUL"):
+        model.to_sql("t")
+
+
+@pytest.mark.parametrize("table", ["", "a\0b"])
+def test_tables_have_names(table):
+    with pytest.raises(ValueError, match=r"no empty names|NUL"):
+        of_letters()[0].to_sql(table)
+
+
+def test_a_table_without_a_column_is_refused_by_databases():
+    model, X = of_letters()
+    for engine in ENGINES:
+        with pytest.raises(Exception, match=r"no such column|does not have a column"):
+            engine(model.to_sql("t"), X[["x"]], "t")
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[D]", "timedelta64[s]"])
+def test_dates_are_classes_by_their_text(dtype):
+    X = np.arange(40.0, dtype=np.float32)[:, None]
+    model = PACBayesTreeClassifier(random_state=0).fit(X, np.array([1, 2], dtype).repeat(20))
+    texts = [str(one) for one in model.classes_]
+    assert model.to_dict()["classes"] == texts
+    label, _ = run(model.to_onnx(), X)
+    assert list(label) == np.repeat(texts, 20).tolist()
+    for engine in ENGINES:
+        found = engine(model.to_sql("t"), pd.DataFrame({"x0": X[:, 0]}), "t")
+        assert list(found["prediction"]) == np.repeat(texts, 20).tolist()
+
+
+def test_whole_numbers_that_others_would_change_are_refused():
+    X = np.arange(40.0)[:, None]
+    y = np.array([1, 2**63 + 5], dtype=np.uint64).repeat(20)
+    model = PACBayesTreeClassifier(random_state=0).fit(X, y)
+    assert model.to_dict()["classes"] == [1, 2**63 + 5]
+    for write in (lambda: model.to_sql("t"), model.to_onnx):
+        with pytest.raises(ValueError, match="64 bits"):
+            write()
+
+
+def test_large_ensembles_and_deep_trees_stay_within_what_databases_bound():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(1500, 2)).astype(np.float32), columns=["x", "y"])
+    deep = PACBayesTreeRegressor(lambda_error=1.0, lambda_penalty=0.0).fit(X, X["x"] * X["y"])
+    assert deep.tree_.depth > 20
+    lacking = X[:50].mask(rng.random((50, 2)) < 0.2)
+    expect_sql(deep, lacking)
+    many = BoostedTreesClassifier(max_iter=300, max_leaf_nodes=4, random_state=0)
+    expect_sql(many.fit(X, X["x"] > 0), lacking)
 
 
 # -- libraries that take exports -------------------------------------------------------------------

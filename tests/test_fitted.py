@@ -1,14 +1,17 @@
 """A fit sets all attributes at once, and an answer reads those of one moment."""
 
 import inspect
+import multiprocessing
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import certree
 from certree import (
@@ -235,3 +238,32 @@ def test_threads_that_predict_while_another_fits_see_one_fit():
         sys.setswitchinterval(interval)
     assert answers
     assert not mixtures
+
+
+def fitted_and_predicted(model, X, y):
+    with warnings.catch_warnings(action="error"):
+        return model.fit(X, y), model.predict(X)
+
+
+def predicted(model, X):
+    with warnings.catch_warnings(action="error"):
+        return model.predict(X)
+
+
+@pytest.mark.threads
+def test_workers_of_a_pool_fit_and_predict_the_same():
+    # What is spawned knows nothing of this process, and may start no processes itself, but threads.
+    models = [
+        PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1, n_jobs=2),
+        BoostedTreesRegressor(max_iter=3, n_jobs=2, random_state=0),
+        TreeForestClassifier(n_estimators=3, n_jobs=2, random_state=0),
+        NaiveBayesClassifier(),
+    ]
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        for model in models:
+            (X, y), _ = tables(model)
+            here = clone(model).fit(X, y)
+            there, said = pool.apply(fitted_and_predicted, (model, X, y))
+            np.testing.assert_array_equal(said, here.predict(X))
+            np.testing.assert_array_equal(there.predict(X), said)
+            np.testing.assert_array_equal(pool.apply(predicted, (here, X)), said)

@@ -755,13 +755,9 @@ def test_headers_without_an_entry_are_refused(saved, entry):
 @pytest.fixture
 def with_sets():
     """A model whose tree compares categories."""
-    codes = X.round()
-    model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1).fit(codes, Y)
-    tree = certree.grow_cart(codes, Y, categorical_features=[1, 2, 3], max_depth=3)
-    stats = certree.count(tree, codes, Y, 3)
-    law = certree.pac_bayes(tree, stats, 1.0, 0.1)
-    model._set_fitted(tree, stats, law, certree.vote(tree, stats, law))
-    return model
+    laws = {"lambda_error": 1.0, "lambda_penalty": 0.1}
+    model = PACBayesTreeClassifier(**laws, max_depth=3, categorical_features=[1, 2, 3])
+    return model.fit(X.round(), Y)
 
 
 def test_sets_of_categories_come_back(with_sets, tmp_path):
@@ -781,6 +777,60 @@ def test_damaged_sets_are_refused(with_sets, tmp_path, column):
     refuses(path)
     rewrite(path, without=[f"tree.{column}"])
     refuses(path)
+
+
+ENSEMBLES = {
+    "boosted": certree.BoostedTreesRegressor(max_iter=2, max_leaf_nodes=4, random_state=0),
+    "adaboost": certree.AdaBoostTreeClassifier(n_estimators=2, max_depth=2),
+    "forest": certree.TreeForestClassifier(2, max_depth=3, bootstrap=False, random_state=0),
+    "certified forest": certree.CertifiedForestClassifier(2, max_depth=3, random_state=0),
+}
+
+
+@pytest.fixture(params=ENSEMBLES)
+def of_trees(request, tmp_path):
+    """A file of trees that compare categories."""
+    model = ENSEMBLES[request.param].set_params(categorical_features=[0, 1])
+    table = np.random.default_rng(0).integers(0, 6, (120, 2)).astype(float)
+    model.fit(table, (table[:, 0] % 3 + table[:, 1] % 2 > 1).astype(int))
+    certree.save(model, tmp_path / "model.certree")
+    return tmp_path / "model.certree"
+
+
+def test_nodes_that_share_children_are_refused(of_trees):
+    arrays = arrays_of(of_trees)
+    if "trees.beyond" in arrays:  # from each node that compares
+        inner = np.flatnonzero(arrays["trees.compares"])
+        name, place, offset = "beyond", np.arange(len(inner)), inner
+    else:
+        inner = np.flatnonzero(arrays["trees.left"] >= 0)
+        name, place, offset = "left", inner, np.zeros_like(inner)
+    column = arrays[f"trees.{name}"]
+    of_second = column[place[1]] + offset[1]
+    rewrite(of_trees, {f"trees.{name}": changed(column, place[0], of_second - offset[0])})
+    refuses(of_trees, "exactly one parent")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda sets: sets[::-1], "distinct and ascending"),
+        (np.zeros_like, "distinct and ascending"),
+        (lambda sets: sets - 9, "distinct and ascending"),
+        (lambda sets: sets + 9, "not among those of the features"),
+    ],
+    ids=["unsorted", "equal", "negative", "unknown"],
+)
+def test_damaged_sets_of_many_trees_are_refused(of_trees, change, message):
+    sets = arrays_of(of_trees)["trees.categories"]
+    rewrite(of_trees, {"trees.categories": change(sets)})
+    refuses(of_trees, message)
+
+
+@pytest.mark.parametrize("names", [None, [None, None]])
+def test_sets_of_many_trees_need_categories(of_trees, names):
+    rewrite(of_trees, categories=names)
+    refuses(of_trees, "not among those of the features")
 
 
 def test_a_later_version_is_named(saved):

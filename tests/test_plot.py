@@ -1,11 +1,14 @@
 import io
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
+from matplotlib.text import Text
 from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -855,3 +858,61 @@ def test_interactions_of_models():
     for name, least in (("max_terms", 1), ("max_features", 2)):
         with pytest.raises(ValueError, match=f"{name} must be at least {least}"):
             plot_interactions(nothing, **{name: 0})
+
+
+# -- hostile names, labels and numbers ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["$\\frac$ \x1b[31m\0two\nlines\u202e --> <b>&]]>", "n" * 5000, ""],
+    ids=["odd", "long", "no"],
+)
+def test_pictures_with_any_name_are_drawn_and_are_valid(name):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.normal(size=60), "b": rng.normal(size=60)})
+    frame["words"] = np.where(frame[name] > 0.5, name, "other")
+    y = np.array([name, "z"], dtype=object)[(frame[name] > 0).astype(int)]
+    tree = PACBayesTreeClassifier(lambda_error=9.0, lambda_penalty=0.1).fit(frame, y)
+    for figure in (
+        plot_tree(tree),
+        plot_importance(tree),
+        plot_calibration(tree, frame, y),
+        plot_explanation(tree.explain(frame[:1]), output=name),
+        plot_interactions(interaction_shares(tree, frame)),
+    ):
+        content = io.BytesIO()
+        figure.savefig(content, format="svg")
+        ElementTree.fromstring(content.getvalue())
+        for text in figure.findobj(Text):
+            assert not set("\x1b\u202e\0") & set(text.get_text())
+
+
+def test_labels_of_another_table_are_not_compared_with_what_was_said():
+    tree = PrunedTreeClassifier().fit(X, Y)
+    with pytest.raises(ValueError, match="y must hold classes"):
+        plot_calibration(tree, X, np.array(["a", "b", "c"])[Y])
+    with pytest.raises(ValueError, match=r"y must hold classes among \[0, 1, 2\]"):
+        plot_calibration(tree, X, Y + 3)
+
+
+@pytest.mark.parametrize(
+    ("number", "n_classes"), [(0.0, 2), (np.nan, 2), (np.nan, 1), (1.7e308, 2), (5e-324, 2)]
+)
+def test_pictures_of_any_numbers_are_drawn(number, n_classes):
+    x = np.full((60, 2), number)
+    x[::2] *= -1
+    y = np.arange(60) % n_classes
+    for model in (
+        PACBayesTreeClassifier(lambda_error=9.0, lambda_penalty=0.1),
+        BoostedTreesClassifier(max_iter=3),
+    ):
+        model.fit(x, y)
+        for figure in (
+            plot_tree(model, X=x),
+            plot_importance(model),
+            plot_calibration(model, x, y),
+            plot_explanation(model.explain(x[:1])),
+            plot_interactions(interaction_shares(model, x)),
+        ):
+            figure.draw_without_rendering()

@@ -1,5 +1,6 @@
 """The command ``certree``: it starts the command line, or says in one line what that needs."""
 
+import io
 import os
 import sys
 
@@ -23,6 +24,8 @@ def _run() -> None:
         raise SystemExit(f"error: {error}") from None
     from certree.cli import app
 
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name in letters that it lacks is no error
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
             app()

@@ -1,10 +1,12 @@
 """T0 as columns: which cell a row lies in."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from multiprocessing import current_process
+from typing import Any, Protocol
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import effective_n_jobs, parallel_config
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import apply, attribute, blend, depths, mark_lacking
@@ -97,45 +99,13 @@ class Tree(OfColumns):
         most = np.iinfo(np.int32).max
         if not 1 <= self.n_features <= most:
             raise ValueError(f"n_features must lie in 1 .. {most}, got {self.n_features}")
-        self._expect_tree()
-        self._expect_sets()
-
-    def _expect_tree(self) -> None:
-        left, m = self.left, self.n_nodes
-        inner = np.flatnonzero(left != LEAF)
-        children = left[inner]
-        if (children <= inner).any() or (children >= m - 1).any():
-            raise ValueError("left must be -1 or a node after its parent that has a sibling")
-        is_child = np.zeros(m, dtype=bool)
-        is_child[children] = is_child[children + 1] = True
-        if 2 * len(inner) != m - 1 or not is_child[1:].all():
-            raise ValueError("every node but the root must have exactly one parent")
-        compared = self.feature[inner]
-        if compared.size and (compared.min() < 0 or compared.max() >= self.n_features):
-            raise ValueError(f"feature must lie in 0 .. {self.n_features - 1}")
-        if not np.isfinite(self.threshold[inner]).all():
-            raise ValueError("threshold must be finite")
+        expect_trees(self, np.zeros(1, dtype=np.int64))
         if self.chain.min() < 1 or self.chain.max() > _LONGEST_CHAIN:
             raise ValueError(f"chain must be at least 1 and at most {_LONGEST_CHAIN}")
         if self.optimal_splits not in (True, False, None):
             raise ValueError(
                 f"optimal_splits must be True, False or None, got {self.optimal_splits!r}"
             )
-
-    def _expect_sets(self) -> None:
-        start, categories = self.category_start, self.categories
-        sizes = np.diff(start)
-        if start[0] != 0 or start[-1] != len(categories) or (sizes < 0).any():
-            raise ValueError("category_start must ascend from 0 to the number of categories")
-        if not len(categories):
-            return
-        if sizes[self.is_leaf].any():
-            raise ValueError("only inner nodes compare categories, but a leaf has some")
-        ascending = np.ones(len(categories), dtype=bool)
-        ascending[1:] = np.diff(categories) > 0
-        ascending[start[:-1][sizes > 0]] = True
-        if not ascending.all() or categories.min() < 0:
-            raise ValueError("the categories of a node must be >= 0, distinct and ascending")
 
     @classmethod
     def of(cls, columns: Columns, p: int) -> "Tree":
@@ -295,6 +265,76 @@ class Tree(OfColumns):
         return part.reshape(len(X), value.shape[1], self.n_features)
 
 
+class _Nodes(Protocol):
+    """Columns of the nodes of trees, of the types and lengths that `Tree` says."""
+
+    @property
+    def feature(self) -> Int32: ...
+    @property
+    def threshold(self) -> Float64: ...
+    @property
+    def left(self) -> Int32: ...
+    @property
+    def category_start(self) -> Int64: ...
+    @property
+    def categories(self) -> Int32: ...
+    @property
+    def n_features(self) -> int: ...
+
+
+def expect_trees(nodes: _Nodes, root: Int64) -> None:
+    """Check that columns are those of trees that stand one after the other.
+
+    Parameters
+    ----------
+    nodes : Tree or Trees
+        Has the columns, whose children are numbered among all nodes.
+    root : ndarray of int64, shape (T,)
+        First node of each tree.
+
+    Raises
+    ------
+    ValueError
+        If they are not.
+    """
+    left, m = nodes.left, len(nodes.left)
+    sizes = np.diff(np.append(root, m))
+    if (len(root) and root[0] != 0) or (sizes < 1).any() or (m and not len(root)):
+        raise ValueError("root must ascend from 0, and every tree have a node")
+    inner = np.flatnonzero(left != LEAF)
+    children, end = left[inner], np.repeat(root + sizes, sizes)[inner]
+    if (children <= inner).any() or (children >= end - 1).any():
+        raise ValueError("left must be -1 or a node after its parent that has a sibling")
+    is_child = np.zeros(m, dtype=bool)
+    is_child[children] = is_child[children + 1] = True
+    # As many are children as there are places for them: nobody has two parents.
+    if not 2 * len(inner) == is_child.sum() == m - len(root):
+        raise ValueError("every node but the root must have exactly one parent")
+    compared = nodes.feature[inner]
+    if compared.size and (compared.min() < 0 or compared.max() >= nodes.n_features):
+        raise ValueError(f"feature must lie in 0 .. {nodes.n_features - 1}")
+    if not np.isfinite(nodes.threshold[inner]).all():
+        raise ValueError("threshold must be finite")
+    _expect_sets(nodes)
+
+
+def _expect_sets(nodes: _Nodes) -> None:
+    """Check the sets of categories."""
+    start, categories = nodes.category_start, nodes.categories
+    sizes = np.diff(start)
+    if start[0] != 0 or start[-1] != len(categories) or (sizes < 0).any():
+        raise ValueError("category_start must ascend from 0 to the number of categories")
+    if not len(categories):
+        return
+    if sizes[nodes.left == LEAF].any():
+        raise ValueError("only inner nodes compare categories, but a leaf has some")
+    ascending = np.ones(len(categories), dtype=bool)
+    ascending[1:] = np.diff(categories) > 0
+    ascending[start[:-1][sizes > 0]] = True
+    if not ascending.all() or categories.min() < 0:
+        raise ValueError("the categories of a node must be >= 0, distinct and ascending")
+
+
 def lacking_rows(X: NDArray[np.floating]) -> NDArray[np.intp]:
     """Numbers of the rows that lack a value."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -310,4 +350,8 @@ _MOST_THREADS = 1024
 @checked
 def threads(n_jobs: int | None) -> int:
     """Number of threads that `n_jobs` means in scikit-learn's convention, 1024 at most."""
-    return 1 if n_jobs is None else min(int(effective_n_jobs(n_jobs)), _MOST_THREADS)
+    if n_jobs is None:
+        return 1
+    # Processes are what joblib would start; a worker of a pool may start none, but threads.
+    with parallel_config("threading") if current_process().daemon else nullcontext():
+        return min(int(effective_n_jobs(n_jobs)), _MOST_THREADS)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from reprlib import repr as shortened
 from typing import Any, Literal
 
@@ -158,8 +158,9 @@ def certify(
     Raises
     ------
     ValueError
-        If there are no rows, not as many classes as rows, or `look` is no number of a look; if rows
-        occur in the fit as well, or nobody knows whether they do, and `repeats` is None.
+        If there are no rows, not as many classes as rows, the classifier knows none of the classes or
+        they are of another kind (text for numbers), or `look` is no number of a look; if rows occur in
+        the fit as well, or nobody knows whether they do, and `repeats` is None.
 
     References
     ----------
@@ -189,7 +190,47 @@ def outcomes(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], NDArr
     predicted, truth = np.asarray(classifier.predict(X)), array_of("y", y)
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
+    classes = getattr(classifier, "classes_", None)
+    if classes is None:
+        _expect_kinds_of("y", truth, predicted)
+    else:
+        expect_known_labels("y", truth, np.asarray(classes))
     return predicted, truth
+
+
+def expect_known_labels(name: str, labels: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Refuse labels of another kind than the classes of a model, or of which it knows none.
+
+    All of them would count as errors, and nothing would say that they are those of another table. Some
+    that are unknown may well come with new rows.
+    """
+    _expect_kinds_of(name, labels, classes)
+    came, known = _plain(labels), _plain(classes)
+    if came and set(came).isdisjoint(known):
+        raise ValueError(
+            f"{name} must hold classes among {shortened(known)}, got {shortened(came)}"
+        )
+
+
+def _expect_kinds_of(name: str, labels: NDArray[Any], known: NDArray[Any]) -> None:
+    """Refuse labels that are text where the known ones are numbers, and the like."""
+    kinds = set(map(_kind, _plain(known)))
+    strange = [label for label in _plain(labels) if _kind(label) not in kinds]
+    if strange:
+        raise ValueError(
+            f"{name} must hold classes of one kind with {shortened(_plain(known))}, "
+            f"got {shortened(strange)}"
+        )
+
+
+def _plain(labels: NDArray[Any]) -> list[Any]:
+    """Labels as objects of Python, dates in one unit."""
+    values: list[Any] = (labels.astype("M8[us]") if labels.dtype.kind == "M" else labels).tolist()
+    return values
+
+
+def _kind(label: Any) -> type:
+    return next((kind for kind in (str, Real) if isinstance(label, kind)), type(label))
 
 
 def repeated(classifier: Any, X: Any, repeats: Any) -> int | None:

@@ -290,7 +290,8 @@ def promises(
     ------
     ValueError
         If there are fewer than 10 rows, also of those kept, a family or a setting is unknown, there is
-        only one group, a weight is above `max_weight`, or rows occur in the fit as well.
+        only one group, a weight is above `max_weight`, the classifier can know none of the classes, or
+        rows occur in the fit as well.
 
     References
     ----------

@@ -15,6 +15,7 @@ import certree
 from certree.extras import needed
 from certree.files.places import expect_writable
 from certree.files.whole import write_whole
+from certree.show.words import visible
 
 app = typer.Typer(
     help="Trees that prune themselves, boosted trees and forests, with certificates on their error.",
@@ -38,9 +39,7 @@ def command(panel: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     def add(function: Callable[..., None]) -> Callable[..., None]:
         @wraps(function)
         def run(*args: Any, **kwargs: Any) -> None:
-            with _one_line_errors(), catch_warnings():
-                # Rows come in the order of the model's features, and without their names.
-                filterwarnings("ignore", "X does not have valid feature names")
+            with _one_line_errors(), _one_line_warnings():
                 function(*args, **kwargs)
 
         app.command(rich_help_panel=panel)(run)
@@ -57,17 +56,42 @@ def _one_line_errors() -> Iterator[None]:
     except BrokenPipeError:
         raise  # who reads the output has seen enough: nobody needs to be told
     except (ImportError, MemoryError, OSError, TypeError, ValueError) as error:
-        text = f"[bold red]error:[/] {escape(str(error) or 'not enough memory')}"
-        Console(stderr=True).print(text, highlight=False, soft_wrap=True)
+        _complain("[bold red]error:[/]", _words_of(error) or "not enough memory")
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted")
         raise typer.Exit(130) from None
 
 
+@contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    """Say warnings at the end, without the lines of source that they come from."""
+    with catch_warnings(record=True) as found:
+        # Rows come in the order of the model's features, and without their names.
+        filterwarnings("ignore", "X does not have valid feature names")
+        try:
+            yield
+        finally:
+            for one in found:
+                _complain("[bold yellow]warning:[/]", str(one.message))
+
+
+def _words_of(error: BaseException) -> str:
+    """What went wrong; of an error of the system also where, without its number."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+def _complain(kind: str, words: str) -> None:
+    text = f"{kind} {escape(visible(' '.join(words.split())))}"
+    Console(stderr=True).print(text, highlight=False, soft_wrap=True)
+
+
 def say(text: str) -> None:
     """Print text as it is, whatever brackets it holds."""
-    Console().print(text, highlight=False, markup=False, soft_wrap=True)
+    lines = "\n".join(map(visible, text.split("\n")))
+    Console().print(lines, highlight=False, markup=False, soft_wrap=True)
 
 
 def expect_to_draw(picture: Path | None) -> None:

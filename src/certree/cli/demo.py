@@ -28,7 +28,10 @@ HEAD = ("as it comes", "error", "log loss", "calibration", "fit")
 @command(MODELS)
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Page to write, one HTML file.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", readable=False, help="Page to write, one HTML file."
+        ),
     ] = Path("demo.html"),
     repeats: Annotated[int, typer.Option(min=1, metavar="N", help="Splits of the rows.")] = 10,
     quiet: Quiet = False,

@@ -4,11 +4,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from warnings import catch_warnings
 
 import numpy as np
+import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
@@ -95,6 +97,7 @@ def fit(
             *("--output", "-o"),
             metavar="MODEL",
             help="Model file to write.",
+            readable=False,
             show_default="FILE.certree",
         ),
     ] = None,
@@ -163,7 +166,8 @@ def fit(
     known = model.get_params(deep=False)
     general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
     model.set_params(**{name: value for name, value in general.items() if name in known})
-    table = tables.split_target(tables.read(file), target)
+    types = partial(_dates_as_text, None if regression else target)
+    table = tables.split_target(tables.read(file, types), target)
     if not classification:
         _expect_target(table.y, f"column {target!r} of {file}", regression)
     model.set_params(categorical_features=table.categorical)
@@ -186,7 +190,16 @@ def fit(
 def _place(file: Path) -> Path:
     if str(file) == tables.STANDARD_STREAM:
         raise ValueError("expected --output for a table from standard input")
-    return Path(f"{file.name.split('.')[0]}.certree")
+    return Path(f"{tables.stem_of(file)}.certree")
+
+
+def _dates_as_text(target: str | None, seen: pa.Schema) -> dict[str, pa.DataType]:
+    """Classes that are dates or times keep the words of a CSV file, which any rows can have."""
+    if target is None or target not in seen.names:
+        return {}
+    if not pa.types.is_temporal(seen.field(target).type):
+        return {}
+    return {target: pa.string()}
 
 
 def _held_out(model: Any, table: tables.Table, share: float, seed: int) -> str:

@@ -29,8 +29,12 @@ Partitions = Annotated[
     list[str] | None, typer.Option(help=f"Some of {', '.join(PARTITIONS)}; repeat or use commas.")
 ]
 Repeats = Annotated[int, typer.Option(min=1, help="Repetitions, each with rows of its own.")]
-Json = Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")]
-Plot = Annotated[Path | None, typer.Option(help="Draw to this file (.png, .svg, .pdf).")]
+Json = Annotated[
+    Path | None, typer.Option("--json", readable=False, help="Write everything to this file.")
+]
+Plot = Annotated[
+    Path | None, typer.Option(readable=False, help="Draw to this file (.png, .svg, .pdf).")
+]
 
 
 def _split(values: list[str] | None, default: tuple[str, ...]) -> list[str]:

@@ -1,5 +1,7 @@
 """Tables of the command line: the columns that a model reads, in its order."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,8 +9,11 @@ import numpy as np
 import pyarrow as pa
 import typer
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
+from certree.certificates.hold_out import expect_known_labels
 from certree.files import models, tables
+from certree.rows.categories import is_missing
 
 Model = Any
 
@@ -25,7 +30,7 @@ Target = Annotated[str, typer.Option(metavar="COLUMN", help="With the class, or 
 def read_rows(model_file: Path, file: Path) -> tuple[Model, NDArray[Any]]:
     """A model, and the rows of a table that may have no target."""
     model = models.load(model_file)
-    return model, _rows_for(model, tables.read(file), file)
+    return model, _rows_for(model, tables.read(file, partial(_types, model, None)), file)
 
 
 def read_judged_rows(
@@ -33,14 +38,50 @@ def read_judged_rows(
 ) -> tuple[Model, NDArray[Any], NDArray[Any]]:
     """A model, rows, and their classes or numbers."""
     model = models.load(model_file)
-    columns = tables.read(file)
-    truth = tables.split_target(columns, target).y
-    return model, _rows_for(model, columns, file), np.asarray(truth)
+    columns = tables.read(file, partial(_types, model, target))
+    truth = np.asarray(tables.split_target(columns, target).y)
+    _expect_known(model, truth, f"the target {target!r}")
+    if getattr(model, "feature_names_in_", None) is None:
+        columns = columns.drop_columns([target])
+    return model, _rows_for(model, columns, file), truth
+
+
+def _types(model: Model, target: str | None, seen: pa.Schema) -> dict[str, pa.DataType]:
+    """Types of columns as the fit had them: codes may look like numbers where they come alone."""
+    known = getattr(model, "feature_names_in_", None)
+    features = [name for name in seen.names if name != target] if known is None else known
+    types = dict(zip(features, _kinds(model), strict=False))
+    if target is not None and is_classifier(model) and model.classes_.dtype.kind in "OU":
+        types[target] = pa.string()
+    return {name: kind for name, kind in types.items() if name in seen.names}
+
+
+def _kinds(model: Model) -> list[pa.DataType]:
+    """What the features held in the fit: strings, numbers, or nothing that is known."""
+    if model.categories_ is None:
+        return [pa.float64()] * model.n_features_in_
+    return list(map(_kind, model.categories_.names))
+
+
+def _kind(names: Sequence[Any] | None) -> pa.DataType:
+    if names is None:
+        return pa.float64()
+    if not names:
+        return pa.null()
+    return pa.string() if isinstance(names[0], str) else pa.float64()
+
+
+def _expect_known(model: Model, truth: NDArray[Any], name: str) -> None:
+    """Refuse a target that nobody could have fitted the model to."""
+    if is_classifier(model):
+        expect_known_labels(name, truth, model.classes_)
+    elif truth.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold numbers as in the fit, got {truth[:1].tolist()[0]!r}")
 
 
 def _rows_for(model: Model, columns: pa.Table, file: Path) -> NDArray[Any]:
     table = tables.split_target(_features(columns, model, file), None)
-    _expect_numbers(table, model)
+    _expect_kinds(table, model)
     return table.X
 
 
@@ -56,13 +97,29 @@ def _features(columns: pa.Table, model: Model, file: Path) -> pa.Table:
         return columns
     missing = [name for name in names if name not in columns.column_names]
     if missing:
-        raise ValueError(f"{file} has no column {', '.join(map(repr, missing))}")
+        raise ValueError(f"{file} has no column {tables.listed(map(repr, missing))}")
     return columns.select(list(names))
 
 
-def _expect_numbers(table: tables.Table, model: Model) -> None:
-    """Name a column that holds words where the model was fitted on numbers."""
-    known = model.categories_.names if model.categories_ else [None] * model.n_features_in_
-    for j in table.categorical:
-        if known[j] is None:
-            raise ValueError(f"feature {table.feature_names[j]!r} must hold numbers, got strings")
+def _expect_kinds(table: tables.Table, model: Model) -> None:
+    """Name a column that holds words where the model was fitted on numbers, or the other way round."""
+    for j, kind in enumerate(_kinds(model)):
+        present = [value for value in table.X[:, j].tolist() if not is_missing(value)]
+        came = {isinstance(value, str) for value in present}
+        if kind == pa.float64() and True in came:
+            wanted, strange = "numbers", next(filter(_is_no_number, present), present[0])
+        elif kind == pa.string() and False in came:
+            wanted, strange = "strings", present[0]
+        else:
+            continue
+        raise ValueError(
+            f"feature {table.feature_names[j]!r} must hold {wanted} as in the fit, got {strange!r}"
+        )
+
+
+def _is_no_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False

@@ -40,9 +40,16 @@ def explain(
     row: Annotated[int, typer.Option(min=0, help="Which row is explained, counted from 0.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Table of the contributions to all rows to write."),
+        typer.Option(
+            "--output",
+            "-o",
+            readable=False,
+            help="Table of the contributions to all rows to write.",
+        ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw to this file (.png, .svg, .pdf).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(readable=False, help="Draw to this file (.png, .svg, .pdf).")
+    ] = None,
     shapley: Annotated[
         bool, typer.Option("--shapley", help="Shapley values, against 100 rows of the table.")
     ] = False,
@@ -63,13 +70,15 @@ def explain(
     if interactions:
         _interactions(model, X, plot)
         return
+    if not len(X):
+        raise ValueError(f"{file} has no rows")
     if row >= len(X):
         raise ValueError(f"--row must be below {len(X)}, the number of rows, got {row}")
     explained = partial(shapley_values, model, background=_some(X)) if shapley else model.explain
     one = explained(X[row : row + 1])
-    say(str(one))
     if output is not None:
-        tables.write(pa.Table.from_pydict(_columns(explained(X))), output)
+        tables.write(_columns(explained(X)), output)
+    say(str(one))
     if plot is not None:
         draw_to(plot, lambda: show.plot_explanation(one))
 
@@ -89,16 +98,23 @@ def _some(X: NDArray[Any]) -> NDArray[Any]:
     return X[np.random.default_rng(0).choice(len(X), _BACKGROUND, replace=False)]
 
 
-def _columns(explanation: Any) -> dict[str, Any]:
+def _columns(explanation: Any) -> pa.Table:
     """Contributions to each output: a column for the base, and one for each feature."""
-    columns = {}
+    base = "base"
+    while base in explanation.feature_names:
+        base += "_"
+    names: list[str] = []
+    columns: list[NDArray[Any]] = []
     one = len(explanation.output_names) == 1
     for k, output in enumerate(explanation.output_names):
         of = "" if one else f"{output}: "
-        columns[f"{of}base"] = [explanation.base[k]] * len(explanation)
-        for j, name in enumerate(explanation.feature_names):
-            columns[f"{of}{name}"] = explanation.contributions[:, k, j]
-    return columns
+        names += (f"{of}{name}" for name in (base, *explanation.feature_names))
+        columns += (
+            np.full(len(explanation), explanation.base[k]),
+            *explanation.contributions[:, k].T,
+        )
+    tables.expect_distinct(names)
+    return pa.table(columns, names=names)
 
 
 @command(ANSWERS)
@@ -107,7 +123,7 @@ def report(
     file: RowsFile,
     target: Target,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Page to write, one HTML file.")
+        Path, typer.Option("--output", "-o", readable=False, help="Page to write, one HTML file.")
     ] = Path("report.html"),
 ) -> None:
     """Write a page about a model and how it does on the rows of a table."""
@@ -149,7 +165,9 @@ def plot(
     target: OptionalTarget = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Picture to write.", show_default="WHAT.png"),
+        typer.Option(
+            "--output", "-o", readable=False, help="Picture to write.", show_default="WHAT.png"
+        ),
     ] = None,
 ) -> None:
     """Draw a model: its tree, importances, calibration, certificate or loss."""
@@ -200,6 +218,7 @@ def export(
         typer.Option(
             *("--output", "-o"),
             metavar="FILE",
+            readable=False,
             help=f"{', '.join(_FORMATS)}: the last holds an estimator of scikit-learn.",
         ),
     ],

@@ -27,7 +27,10 @@ _FEATURES, _LEAVES = 12, 8
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", help="Table to write: .csv, .csv.gz, .tsv, .parquet; else CSV is printed."
+        "--output",
+        "-o",
+        readable=False,
+        help="Table to write: .csv, .csv.gz, .tsv, .parquet; else CSV is printed.",
     ),
 ]
 
@@ -62,7 +65,7 @@ def evaluate(
     file: RowsFile,
     target: Target,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the scores to this file.")
+        Path | None, typer.Option("--json", readable=False, help="Write the scores to this file.")
     ] = None,
 ) -> None:
     """Score a model on the rows of a table, with 95 % intervals."""

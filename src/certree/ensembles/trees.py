@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from certree._core import add_trees, attribute, find_leaves, find_out_of_bag, pack_trees
 from certree.arrays import Float64, Int32, Int64, OfColumns
-from certree.tree import LEAF, Tree
+from certree.tree import LEAF, Tree, expect_trees
 
 # Columns of nodes, in the order of the fields of `Trees`.
 _Nodes = tuple[Int32, Float64, Int32, NDArray[np.bool_], Int64, Int32]
@@ -59,26 +59,9 @@ class Trees(OfColumns):
         self._check("int64", (m + 1,), "category_start")
         self._check("int32", (None,), "categories")
         self._check("int64", (t,), "root")
-        self._expect_trees()
-
-    def _expect_trees(self) -> None:
-        m, left = len(self.feature), self.left
-        sizes = np.diff(np.append(self.root, m))
-        if (len(self) and self.root[0] != 0) or (sizes < 1).any() or (m and not len(self)):
-            raise ValueError("root must ascend from 0, and every tree have a node")
-        inner = np.flatnonzero(left != LEAF)
-        end = np.repeat(np.append(self.root, m)[1:], sizes)[inner]
-        if (left[inner] <= inner).any() or (left[inner] >= end - 1).any():
-            raise ValueError("left must be -1 or a node after its parent that has a sibling")
-        if inner.size and (
-            self.feature[inner].min() < 0 or self.feature[inner].max() >= self.n_features
-        ):
-            raise ValueError(f"feature must lie in 0 .. {self.n_features - 1}")
-        if np.isnan(self.threshold[inner]).any() or not np.isfinite(self.value).all():
-            raise ValueError("threshold must be no NaN, and value be finite")
-        start = self.category_start
-        if start[0] != 0 or start[-1] != len(self.categories) or (np.diff(start) < 0).any():
-            raise ValueError("category_start must ascend from 0 to the number of categories")
+        expect_trees(self, self.root)
+        if not np.isfinite(self.value).all():
+            raise ValueError("value must be finite")
 
     @classmethod
     def of(

@@ -145,8 +145,8 @@ class Exports:
     def to_sql(self, table: str, *, keep: Sequence[str] = ()) -> str:
         """Write the model as a statement of SQL that predicts the rows of a table.
 
-        Each class has an expression of nested CASE for each tree. NULL is a missing value, as is a
-        category that the fit had not; NaN is not.
+        DuckDB and SQLite run it. Each class has an expression of CASE for each tree. NULL and NaN are
+        missing values, as is a category that the fit had not.
 
         Parameters
         ----------
@@ -160,12 +160,12 @@ class Exports:
         -------
         str
             A SELECT with the columns `keep`, "prediction" and, of a classifier, "probability_" and
-            each class.
+            each class; with a number behind it, where classes differ by case only.
 
         Raises
         ------
         TypeError, ValueError, NotFittedError
-            As in `to_onnx`.
+            As in `to_onnx`, and if names differ by case only, are empty or hold a NUL.
 
         Examples
         --------
@@ -174,6 +174,6 @@ class Exports:
         >>> print(model.to_sql("t"))
         SELECT
         0.0e0 AS "prediction"
-        FROM "t"
+        FROM "t" AS m_table
         """
         return sql_statement(self._formula(), table, keep)

@@ -71,6 +71,14 @@ class Formula:
         return [f"x{j}" for j in range(self.n_features)]
 
     @property
+    def labels(self) -> list[Any]:
+        """The classes as booleans, numbers or strings; none where numbers are predicted."""
+        classes = np.zeros(0) if self.classes is None else np.asarray(self.classes)
+        # Dates of nanoseconds would be numbers otherwise.
+        given = [*classes] if classes.dtype.kind in "mM" else classes.tolist()
+        return [one if isinstance(one, bool | int | float) else str(one) for one in given]
+
+    @property
     def says_second(self) -> bool:
         """Whether the only output is that of the second of two classes."""
         return self.classes is not None and len(self.classes) == 2 and self.n_outputs == 1
@@ -105,6 +113,20 @@ class Formula:
         if not len(of_set):
             return codes <= tree.threshold[node]
         return np.isin(codes, of_set) != tree.missing_left[node]
+
+
+def expect_int64(number: int) -> None:
+    """Refuse whole numbers that databases and graphs have no place for."""
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"classes must be whole numbers of 64 bits, got {number}: fit to strings")
+
+
+def expect_utf8(text: str) -> None:
+    """Refuse halves of characters, which files and databases have no bytes for."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"names and classes must be text of UTF-8, got {text!r}") from None
 
 
 def constant_tree(n_features: int, n_outputs: int) -> tuple[Tree, Float64]:

@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import depths
-from certree.export.formula import Formula, rounded_down, with_labels
+from certree.export.formula import (
+    Formula,
+    expect_int64,
+    expect_utf8,
+    rounded_down,
+    with_labels,
+)
 from certree.export.onnx_chains import tree_ensemble_regressor
 from certree.extras import needed
 from certree.tree import Tree
@@ -127,12 +133,15 @@ def outputs_of(formula: Formula, dtype: Any) -> list[_Value]:
 
 def class_labels(formula: Formula) -> NDArray[Any]:
     """The classes as ONNX has them: int64, float64 or strings."""
-    classes: Any = formula.classes
-    if classes.dtype.kind in "biu":
-        return classes.astype(np.int64)
-    if classes.dtype.kind == "f":
-        return classes.astype(np.float64)
-    return np.array([str(one) for one in classes], dtype=object)
+    labels = formula.labels
+    if isinstance(labels[0], str):
+        for one in labels:
+            expect_utf8(one)
+        return np.array(labels, dtype=object)
+    if isinstance(labels[0], float):
+        return np.array(labels, dtype=np.float64)
+    expect_int64(max(labels))
+    return np.array(labels, dtype=np.int64)
 
 
 def _typed(name: str, dtype: Any, shape: Sequence[int | None]) -> Any:

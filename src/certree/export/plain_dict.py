@@ -19,19 +19,13 @@ def plain_dict(formula: Formula) -> dict[str, Any]:
             {"name": name, "categories": _listed(formula.categories_of(j))}
             for j, name in enumerate(formula.names)
         ],
-        "classes": None if formula.classes is None else plain_classes(formula),
+        "classes": None if formula.classes is None else formula.labels,
         "trees": [_nodes(formula, number) for number in range(len(formula.trees))],
         "sum": {"tree": "only", "forest": "mean", "boosted": "sum"}[formula.kind],
         "start": formula.start.tolist(),
         "link": formula.link,
         "power": float(formula.power),
     }
-
-
-def plain_classes(formula: Formula) -> list[Any]:
-    """The classes as booleans, numbers or strings."""
-    classes = np.asarray(formula.classes).tolist()
-    return [one if isinstance(one, bool | int | float) else str(one) for one in classes]
 
 
 def _listed(names: Any) -> list[Any] | None:

@@ -60,7 +60,7 @@ def restore_adaboost(
     for name in (*_OF_ROUNDS, *_OF_PREDICTIONS):
         setattr(model, f"{name}_", arrays[name])
     model.start_ = arrays["start"]
-    trees = trees_of_arrays(arrays, model.n_features_in_)
+    trees = trees_of_arrays(model, arrays)
     model.estimators_ = [
         WeakTree(*_with_classes(*trees.tree(number)), importances)
         for number, importances in enumerate(arrays["importances"])

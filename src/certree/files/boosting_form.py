@@ -50,7 +50,7 @@ def _is_threshold(number: Any) -> bool:
 
 def restore_boosting(model: BoostedTrees, header: dict[str, Any], arrays: _Arrays) -> None:
     """Check these parts and set the fitted attributes; number of features and classes are set."""
-    model.trees_ = trees_of_arrays(arrays, model.n_features_in_)
+    model.trees_ = trees_of_arrays(model, arrays)
     for name in ("n_rounds", "seed"):
         if type(header[name]) is not int or header[name] < 0:
             raise ValueError(f"{name} must be a whole number >= 0, got {header[name]!r}")

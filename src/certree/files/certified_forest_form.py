@@ -38,7 +38,7 @@ def restore_certified_forest(
     model: CertifiedForestClassifier, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
 ) -> None:
     """Check these parts and set the fitted attributes; number of features and classes are set."""
-    trees = trees_of_arrays(arrays, model.n_features_in_)
+    trees = trees_of_arrays(model, arrays)
     if not len(trees):
         raise ValueError("a forest has at least one tree, got none")
     if not ((trees.value >= -_ROUNDING) & (trees.value <= 1 + _ROUNDING)).all():

@@ -10,6 +10,7 @@ from certree.ensembles.forest import TreeForest
 from certree.ensembles.leaves import FILLED_BY, Leaves
 from certree.ensembles.trees import Trees
 from certree.files.archive import Shapes
+from certree.files.trees_form import expect_known_categories
 from certree.tree import LEAF
 
 _Arrays = dict[str, NDArray[Any]]
@@ -125,7 +126,7 @@ def _trees(model: TreeForest, part: _Arrays) -> Trees:
         column[inner] = part[name]
         return column
 
-    return Trees(
+    trees = Trees(
         spread("feature"),
         spread("threshold"),
         left.astype(np.int32),
@@ -136,3 +137,5 @@ def _trees(model: TreeForest, part: _Arrays) -> Trees:
         value,
         model.n_features_in_,
     )
+    expect_known_categories(model, trees)
+    return trees

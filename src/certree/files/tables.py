@@ -1,10 +1,12 @@
 """Named data sets and files as tables of features and classes."""
 
+import codecs
 import gzip
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPException
@@ -24,6 +26,19 @@ if TYPE_CHECKING:
 DATA_VARIABLE = "CERTREE_DATA"
 # What stands for standard input and output where a file is expected.
 STANDARD_STREAM = "-"
+
+# Types that columns must have, by name, given those that they seem to have.
+Types = Callable[["pa.Schema"], Mapping[str, "pa.DataType"]]
+
+# Names of columns that a message lists.
+_LISTED = 12
+# Longer marks first: that of UTF-32 begins like one of UTF-16.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +117,7 @@ def load(name: str, directory: str | os.PathLike[str] | None = None) -> Table:
     directory = os.environ.get(DATA_VARIABLE) if directory is None else directory
     file = None if directory is None else Path(directory) / f"{name}.parquet"
     if file is not None and file.is_file():
-        columns = _read_parquet(file)
+        columns = read(file)
         return split_target(columns, columns.column_names[-1])
     if name in BUNDLED:
         return BUNDLED[name]()
@@ -133,14 +148,20 @@ def _download(name: str, looked: str) -> Table:
     return _numbers(bunch.data, bunch.target, bunch.feature_names)
 
 
-def read(path: str | os.PathLike[str]) -> "pa.Table":
+def read(path: str | os.PathLike[str], types: Types = lambda _: {}) -> "pa.Table":
     """Read a CSV, Parquet or Arrow (Feather) file, or CSV from standard input.
 
     Parameters
     ----------
     path : path
         The file; its suffix says what it is. ``.tsv`` is CSV with tabs, and both may be compressed:
-        ``.csv.gz``. ``-`` is standard input.
+        ``.csv.gz``. ``-`` is standard input. CSV is text in UTF-8, or in UTF-16 or UTF-32 with a byte
+        order mark.
+    types : callable
+        From the types that columns seem to have to those that some must have, by name, strings or
+        float64. What CSV has written is a string where strings are expected, whatever it looks like. In
+        other files whole numbers become strings, and categories that are numbers become numbers; all
+        else keeps its type.
 
     Returns
     -------
@@ -161,11 +182,17 @@ def read(path: str | os.PathLike[str]) -> "pa.Table":
     if str(path) != STANDARD_STREAM:
         if not file.is_file():
             raise FileNotFoundError(f"no such file: {file}")
-        suffix = _suffix_of(file, _READERS, ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather")
+        suffix = _suffix_of(file, _READERS, _READ)
     try:
-        return _READERS[suffix](file)
+        return _READERS[suffix](file, types)
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{_named(file)} could not be read as {suffix[1:]}: {error}") from error
+
+
+def stem_of(path: str | os.PathLike[str]) -> str:
+    """Name of a table's file without the suffix that says what it is."""
+    file = Path(path)
+    return file.name[: -len(_suffix_of(file, _READERS, _READ))]
 
 
 def _suffix_of(file: Path, known: Iterable[str], expected: str) -> str:
@@ -180,15 +207,65 @@ def _named(file: Path) -> str:
     return "standard input" if str(file) == STANDARD_STREAM else str(file)
 
 
-def _read_csv(file: Path, delimiter: str = ",") -> "pa.Table":
-    csv = needed("pyarrow.csv", "files")
-    table = csv.read_csv(
-        sys.stdin.buffer if str(file) == STANDARD_STREAM else file,
-        parse_options=csv.ParseOptions(delimiter=delimiter),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True),
-    )
+def _read_csv(file: Path, types: Types, delimiter: str = ",") -> "pa.Table":
+    pa = needed("pyarrow", "files")
+    content = _text_of(file)
+    _expect_delimiter(content, delimiter, _named(file))
+    table = _parsed(content, delimiter, {})
     _expect_utf8(table, _named(file))
-    return table
+    expect_distinct(table.column_names)
+    is_string, seen = pa.types.is_string, table.schema
+    wanted = {name: kind for name, kind in types(seen).items() if is_string(kind)}
+    if all(is_string(seen.field(name).type) for name in wanted):
+        return table
+    return _parsed(content, delimiter, wanted)
+
+
+def _parsed(content: bytes, delimiter: str, types: Mapping[str, "pa.DataType"]) -> "pa.Table":
+    csv = needed("pyarrow.csv", "files")
+    return csv.read_csv(
+        io.BytesIO(content),
+        parse_options=csv.ParseOptions(delimiter=delimiter),
+        convert_options=csv.ConvertOptions(strings_can_be_null=True, column_types=types),
+    )
+
+
+def _text_of(file: Path) -> bytes:
+    """The text of a CSV file in UTF-8."""
+    if str(file) == STANDARD_STREAM:
+        content = sys.stdin.buffer.read()
+    else:
+        compression = "gzip" if file.name.lower().endswith(".gz") else None
+        with needed("pyarrow", "files").input_stream(str(file), compression) as stream:
+            content = stream.read()
+    encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), None)
+    if encoding is not None:
+        try:
+            content = content.decode(encoding).encode()
+        except UnicodeError:
+            raise ValueError(
+                f"{_named(file)} has the byte order mark of {encoding.upper()}, but is no text in it"
+            ) from None
+    if b"\0" in content:
+        raise ValueError(
+            f"{_named(file)} must be text in UTF-8, but has bytes that are 0, as binary files have, "
+            "and UTF-16 without a byte order mark"
+        )
+    return content
+
+
+def _expect_delimiter(content: bytes, delimiter: str, file: str) -> None:
+    """Refuse one column that is called what several in another notation would be."""
+    first = content.partition(b"\n")[0]
+    if delimiter.encode() in first or b'"' in first:
+        return
+    words = {"\t": "tabs", ",": "commas", ";": "semicolons"}
+    for other in (";", "\t"):
+        if other.encode() in first:
+            raise ValueError(
+                f"the columns of {file} must be separated by {words[delimiter]}, but its first line "
+                f"has {words[other]} and none of them"
+            )
 
 
 def _expect_utf8(table: "pa.Table", file: str) -> None:
@@ -202,16 +279,31 @@ def _expect_utf8(table: "pa.Table", file: str) -> None:
     kinds = zip(names, table.schema.types, strict=True)
     other = [name for name, kind in kinds if is_binary(kind)]
     if other:
-        columns = ", ".join(map(repr, other))
+        columns = listed(map(repr, other))
         raise ValueError(f"{wanted} column {columns} is in another encoding, such as latin-1")
 
 
-def _read_parquet(file: Path) -> "pa.Table":
-    return _without_index(needed("pyarrow.parquet", "files").read_table(file))
+def _read_parquet(file: Path, types: Types) -> "pa.Table":
+    return _typed(needed("pyarrow.parquet", "files").read_table(file), types)
 
 
-def _read_feather(file: Path) -> "pa.Table":
-    return _without_index(needed("pyarrow.feather", "files").read_table(file))
+def _read_feather(file: Path, types: Types) -> "pa.Table":
+    return _typed(needed("pyarrow.feather", "files").read_table(file), types)
+
+
+def _typed(table: "pa.Table", types: Types) -> "pa.Table":
+    """Give columns the types they must have where that changes no value, and leave out an index."""
+    of = needed("pyarrow", "files").types
+    table = _without_index(table)
+    expect_distinct(table.column_names)
+    for name, wanted in types(table.schema).items():
+        j = table.column_names.index(name)
+        kind = table.schema.field(j).type
+        if of.is_dictionary(kind) and of.is_floating(wanted) and not of.is_string(kind.value_type):
+            table = table.set_column(j, name, table.column(j).cast(kind.value_type))
+        elif of.is_integer(kind) and of.is_string(wanted):
+            table = table.set_column(j, name, table.column(j).cast(wanted))
+    return table
 
 
 def _without_index(table: "pa.Table") -> "pa.Table":
@@ -221,7 +313,7 @@ def _without_index(table: "pa.Table") -> "pa.Table":
 
 
 _read_tsv = partial(_read_csv, delimiter="\t")
-_READERS: dict[str, Callable[[Path], "pa.Table"]] = {
+_READERS: dict[str, Callable[[Path, Types], "pa.Table"]] = {
     ".csv": _read_csv,
     ".csv.gz": _read_csv,
     ".tsv": _read_tsv,
@@ -231,6 +323,7 @@ _READERS: dict[str, Callable[[Path], "pa.Table"]] = {
     ".arrow": _read_feather,
     ".feather": _read_feather,
 }
+_READ = ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather"
 
 
 def _write_csv(table: "pa.Table", file: IO[bytes], delimiter: str = ",") -> None:
@@ -290,10 +383,25 @@ def write(table: "pa.Table", path: str | os.PathLike[str] | None) -> None:
     if path is None or str(path) == STANDARD_STREAM:
         content = io.BytesIO()
         _write_csv(table, content)
-        sys.stdout.write(content.getvalue().decode())
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content.getvalue())  # in UTF-8, as in files
         return
     put = _WRITERS[_suffix_of(Path(path), _WRITERS, "")]
     write_whole(path, lambda file: put(table, file))
+
+
+def expect_distinct(names: Iterable[str]) -> None:
+    """Refuse names of columns that are alike."""
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise ValueError(f"the names of columns must differ, got {listed(twice)} more than once")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names of columns, of many the first."""
+    every = [*names]
+    more = f" and {len(every) - _LISTED} more" if len(every) > _LISTED else ""
+    return ", ".join(every[:_LISTED]) + more
 
 
 def split_target(columns: "pa.Table", target: str | None) -> Table:
@@ -315,13 +423,11 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
     ValueError
         If the target is missing or holds nulls, or a feature is neither numbers nor strings.
     """
-    names = columns.column_names
-    if len(set(names)) < len(names):
-        raise ValueError(f"the names of columns must differ, got {', '.join(names)}")
+    expect_distinct(columns.column_names)
     y = None
     if target is not None:
         if target not in columns.column_names:
-            raise ValueError(f"no column {target!r}; there are {', '.join(columns.column_names)}")
+            raise ValueError(f"no column {target!r}; there are {listed(columns.column_names)}")
         values = columns.column(target).combine_chunks()
         if values.null_count:
             raise ValueError(f"the target {target!r} has {values.null_count} missing values")
@@ -355,4 +461,10 @@ def _feature(columns: "pa.Table", name: str) -> NDArray[Any]:
     accepted = (of.is_integer, of.is_floating, of.is_boolean, of.is_null)
     if not any(accepts(kind) for accepts in accepted):
         raise ValueError(f"feature {name!r} must hold numbers or strings, got {kind}")
-    return np.asarray(values.cast(pa.float64(), safe=False).to_numpy())
+    try:
+        return np.asarray(values.cast(pa.float64()).to_numpy())
+    except pa.ArrowInvalid:
+        raise ValueError(
+            f"feature {name!r} holds whole numbers beyond 2^53, of which several are one number of "
+            "float64: leave it out if it is an identifier, or write it as text"
+        ) from None

@@ -18,6 +18,7 @@ from certree.files.certificates_form import (
     entries_of_certificates,
     restore_certificates,
 )
+from certree.files.trees_form import expect_known_categories
 from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.tree import Tree, threads
 from certree.tune import Mixture
@@ -128,7 +129,7 @@ def restore_tree(
         n_features=model.n_features_in_,
         optimal_splits=header["optimal_splits"],
     )
-    _expect_known_categories(model, tree)
+    expect_known_categories(model, tree)
     weight, log_odds, *chains = parts["weights"]
     law = NodeWeights(weight, log_odds, _number(header["log_evidence"]), *chains).of(tree)
     # Each pruning has one leaf on every path; a vote of ones adds up to how many there are.
@@ -181,16 +182,6 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"expected a number, got {value!r}")
     return float(value)
-
-
-def _expect_known_categories(model: TreeVoteEstimator, tree: Tree) -> None:
-    """Sets of a tree hold categories that have names, if any have."""
-    if model.categories_ is None or not len(tree.categories):
-        return
-    known = [2**31 if names is None else len(names) for names in model.categories_.names]
-    node = np.repeat(np.arange(tree.n_nodes), np.diff(tree.category_start))
-    if (tree.categories >= np.array(known)[tree.feature[node]]).any():
-        raise ValueError("the tree compares categories that are not among those of the features")
 
 
 def _expect_shares(model: TreeVoteClassifier, ballot: Vote, is_leaf: NDArray[np.bool_]) -> None:

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from certree.ensembles.trees import Trees
 from certree.files.archive import Shapes
+from certree.tree import Tree
 
 _Arrays = dict[str, NDArray[Any]]
 
@@ -35,6 +37,20 @@ def arrays_of_trees(trees: Trees) -> _Arrays:
     return {f"trees.{name}": getattr(trees, name) for name in _NAMES}
 
 
-def trees_of_arrays(arrays: _Arrays, n_features: int) -> Trees:
-    """Check the columns and put them together."""
-    return Trees(**{name: arrays[f"trees.{name}"] for name in _NAMES}, n_features=n_features)
+def trees_of_arrays(model: Any, arrays: _Arrays) -> Trees:
+    """Check the columns and put them together; number of features and categories are set."""
+    columns = {name: arrays[f"trees.{name}"] for name in _NAMES}
+    trees = Trees(**columns, n_features=model.n_features_in_)
+    expect_known_categories(model, trees)
+    return trees
+
+
+def expect_known_categories(model: Any, nodes: Tree | Trees) -> None:
+    """Sets of trees hold categories that the features of a model have."""
+    if not len(nodes.categories):
+        return
+    names = ((),) * model.n_features_in_ if model.categories_ is None else model.categories_.names
+    n_known = np.array([len(known or ()) for known in names])
+    node = np.repeat(np.arange(len(nodes.left)), np.diff(nodes.category_start))
+    if (nodes.categories >= n_known[nodes.feature[node]]).any():
+        raise ValueError("the tree compares categories that are not among those of the features")

@@ -29,6 +29,16 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object
         If the file cannot be written.
     """
     try:
+        _write(path, write)
+    except OSError as error:
+        # A full disk does not say of which file it speaks.
+        if error.errno is not None and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
+
+
+def _write(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
+    try:
         old = os.stat(path)
     except FileNotFoundError:
         old = None

@@ -10,7 +10,9 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from certree.arrays import Float64
 from certree.certificates.bounds import binomial_upper
+from certree.certificates.hold_out import expect_known_labels
 from certree.show.style import BLUE, LINE, Figure, axes_of, styled
+from certree.show.words import cut
 from certree.signatures import checked
 
 # Probability that an interval misses.
@@ -113,6 +115,7 @@ def plot_calibration(
         raise ValueError(f"bins must be at least 1, got {bins!r}")
     shares, truth = np.asarray(model.predict_proba(X)), column_or_1d(y)
     check_consistent_length(shares, truth)
+    expect_known_labels("y", truth, np.asarray(model.classes_))
     return draw_reliability(*compared(np.asarray(model.classes_), shares, truth, bins), ax)
 
 
@@ -139,7 +142,7 @@ def draw_reliability(subject: str, found: Reliability, ax: Any = None) -> Figure
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(-0.02, 1.02)
     ax.set_aspect("equal")
-    ax.set_xlabel(f"predicted probability of {subject}", parse_math=False)
+    ax.set_xlabel(f"predicted probability of {cut(subject)}", parse_math=False)
     ax.set_ylabel("share of rows that have it")
     ax.legend(loc="upper left")
     ax.set_title(

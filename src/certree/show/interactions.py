@@ -111,14 +111,10 @@ def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
         words = f"{100 * share:.1f}"
         if words not in ("nan", "0.0"):
             ax.text(column, row, words, ha="center", va="center", fontsize=SMALL)
-    names = [_short(shares.feature_names[j]) for j in order]
+    names = [cut(shares.feature_names[j], _LETTERS) for j in order]
     ax.set_xticks(range(len(order)), names, rotation=90, parse_math=False)
     ax.set_yticks(range(len(order)), names, parse_math=False)
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
     ax.set_title("Pairs, % of the variance")
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 3]}..."

@@ -27,7 +27,7 @@ from certree.show.style import (
     new_figure,
     styled,
 )
-from certree.show.words import counted, percent
+from certree.show.words import counted, cut, percent, visible
 
 # Inches: of a line of words, between nodes, of a box, and at most from one level to the next.
 _LINE, _GAP, _BOX, _STEP = 0.15, 0.07, 0.12, 1.25
@@ -125,7 +125,7 @@ def _placed(root: Branch, width: float, cells: Cells) -> list[_Node]:
     for branch, level in order:
         x = _BOX + level * step
         # Names may be longer than any line.
-        rule = textwrap.shorten(branch.cell.rule, 400, placeholder=" ...")
+        rule = textwrap.shorten(visible(branch.cell.rule), 400, placeholder=" ...")
         lines = textwrap.wrap(rule, letters(width - x - 0.2, SMALL)) or [""]
         said = _said(branch, cells)
         middle = top + _LINE * len(lines)
@@ -138,7 +138,7 @@ def _placed(root: Branch, width: float, cells: Cells) -> list[_Node]:
 def _said(branch: Branch, cells: Cells) -> list[str]:
     """What stands below the line of a node."""
     node = branch.cell.node
-    said = [f"{cells.words(node)} · {counted(branch.cell.rows, 'row')}"]
+    said = [f"{visible(cells.words(node))} · {counted(branch.cell.rows, 'row')}"]
     if cells.certified is not None and not branch.children:
         said.append(f"error <= {rounded_up(cells.certified[node].bound)}")
     return said
@@ -221,12 +221,14 @@ def _title(model: Any, cells: Cells, root: Branch, number: int) -> str:
         tree = f"Tree {number % len(model.trees_) + 1} of {len(model.trees_):,}"
         if not root.children:
             return f"{tree} asks nothing"
-        return f"{tree} asks for {names_of_features(model)[cells.tree.feature[0]]} first · {part}"
+        return (
+            f"{tree} asks for {cut(names_of_features(model)[cells.tree.feature[0]])} first · {part}"
+        )
     importances = model.feature_importances_
     first = int(importances.argmax())
     if not root.children or not importances[first] > 0:
         return f"Nothing tells the rows apart · {part}"
-    name = names_of_features(model)[first]
+    name = cut(names_of_features(model)[first])
     return f"{name} decides most: {percent(importances[first])} of what all splits tell · {part}"
 
 

@@ -71,16 +71,17 @@ class Waterfall:
     @property
     def title(self) -> str:
         """What is predicted."""
+        output = cut(str(self.output))
         if self.scale == "probability":
-            return f"{self.output}: {percent(self.prediction)}"
-        subject = f"Score of {self.output}" if self.scale == "raw score" else str(self.output)
+            return f"{output}: {percent(self.prediction)}"
+        subject = f"Score of {output}" if self.scale == "raw score" else output
         return f"{subject}: {self.said(self.prediction)}"
 
     @property
     def unit(self) -> str:
         """What the axis counts."""
         words = {"probability": "probability of ", "raw score": "score of "}
-        return f"{words.get(self.scale, '')}{self.output}"
+        return f"{words.get(self.scale, '')}{cut(str(self.output))}"
 
 
 def waterfall_of(

@@ -1,9 +1,13 @@
 """Numbers in words, as pictures and pages say them."""
 
+import re
+
 from certree.explain.words import number_in_words
 
 # Letters of a label at most.
 _LETTERS = 48
+# Controls, ends of lines, what turns the direction of text, and halves of letters.
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def percent(share: float) -> str:
@@ -23,6 +27,12 @@ def counted(number: float, one: str, many: str | None = None) -> str:
     return f"{number_in_words(number)} {one if number == 1 else many or one + 's'}"
 
 
-def cut(label: str) -> str:
+def visible(line: str) -> str:
+    """A line with what steers a terminal, or is no letter, as Python escapes it."""
+    return _STEERING.sub(lambda letter: letter[0].encode("unicode_escape").decode(), line)
+
+
+def cut(label: str, letters: int = _LETTERS) -> str:
     """A label that leaves room for what it names."""
-    return label if len(label) <= _LETTERS else f"{label[: _LETTERS - 3]}..."
+    label = visible(label)
+    return label if len(label) <= letters else f"{label[: letters - 3]}..."
