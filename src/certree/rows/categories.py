@@ -92,6 +92,30 @@ class Categories:
             )
         )
 
+    def with_those_of(self, X: Any) -> "Categories":
+        """Add the categories of more rows.
+
+        Parameters
+        ----------
+        X : data frame of any library that narwhals knows, or array-like of shape (n, p)
+            Rows. A table with other features, or categories of another type, adds none: `encode`
+            says what is wrong with it.
+
+        Returns
+        -------
+        Categories
+            New ones stand behind those known, which keep their codes.
+        """
+        table = Table.of(X)
+        if len(table.columns) != len(self.names):
+            return self
+        return Categories(
+            tuple(
+                None if names is None else _joined(names, _sorted_names(column, table.called(j)))
+                for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True))
+            )
+        )
+
     @property
     def mask(self) -> NDArray[np.bool_]:
         """Whether each feature holds categories, (p,)."""
@@ -113,6 +137,8 @@ class Categories:
 
         Raises
         ------
+        TypeError
+            If a feature of numbers holds objects that are neither numbers nor text.
         ValueError
             If X has another number of features, a feature of numbers holds something else, or
             categories are of another type than those learned.
@@ -352,6 +378,11 @@ def _sorted_names(column: Column, called: str) -> Names:
     return tuple(np.unique(values[~np.isnan(values)] + 0.0).tolist())  # -0.0 is 0.0
 
 
+def _joined(names: Names, others: Names) -> tuple[Any, ...]:
+    of_other_type = names and others and isinstance(names[0], str) != isinstance(others[0], str)
+    return names if of_other_type else tuple(dict.fromkeys((*names, *others)))
+
+
 def _codes(column: Column, called: str, names: Names) -> Float64:
     code: dict[Any, float] = dict(zip(names, range(len(names)), strict=True))
     looked_up = _looked_up(column, code)
@@ -370,7 +401,9 @@ def _codes(column: Column, called: str, names: Names) -> Float64:
     if isinstance(values, _Words):
         return values.spread(list(map(code.get, values.names, repeat(np.nan))))
     known = np.array(names, dtype=np.float64)
-    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    order = np.argsort(known)  # those of later rows stand behind
+    place = np.searchsorted(known, values, sorter=order)
+    place = order[np.minimum(place, len(known) - 1)]
     return np.where(known[place] == values, place, np.nan)
 
 

@@ -1,6 +1,7 @@
 """Columns at the door: tables of every library are read one feature at a time, and become numbers."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from reprlib import repr as shortened
@@ -143,8 +144,10 @@ def numbers_of(column: Column, called: str) -> Float64:
 
     Raises
     ------
+    TypeError
+        If it holds objects that are neither numbers nor text.
     ValueError
-        If it holds what is no number, such as dates, or whole numbers that float64 does not hold.
+        If it holds text, dates, or whole numbers that float64 does not hold.
     """
     expect_no_times(column, called)
     numbers = _converted(column.to_numpy() if isinstance(column, nw.Series) else column, called)
@@ -162,10 +165,10 @@ def _converted(column: NDArray[Any], called: str) -> Float64:
         column = np.where(missing, np.nan, column) if any(missing) else column
     try:
         return column.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"{called} must hold numbers, got {shortened(_first_that_is_none(column))}"
-        ) from None
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        odd = shortened(_first_that_is_none(column))
+        raise kind(f"{called} must hold numbers, got {odd}") from None
 
 
 def _first_that_is_none(values: NDArray[Any]) -> Any:
@@ -183,31 +186,31 @@ def expect_exact_numbers(X: Any) -> None:
     Parameters
     ----------
     X : data frame or array-like
-        Rows. What is no table at all, and text, is left to scikit-learn.
+        Rows. What is no table at all, and what holds objects, is left to scikit-learn.
 
     Raises
     ------
     ValueError
         If a feature holds dates or times, or whole numbers that float64 does not hold.
     """
-    if frame_of(X) is None:
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f":
+        return
+    frame = frame_of(X)
+    if frame is None:
         try:
             X = _array_of_numbers(X)
         except (ValueError, TypeError):
             return
         near = X.dtype.kind in "iu" and X.size and -FARTHEST <= X.min() <= X.max() <= FARTHEST
-        if near or X.ndim != 2:
+        if near or X.ndim != 2 or X.dtype.kind not in "iumMO":
             return
+    elif all(dtype in _EXACT for dtype in frame.schema.values()):
+        return
     table = Table.of(X)
     for j, column in enumerate(table.columns):
-        if _may_change(column):
-            numbers_of(column, table.called(j))
-
-
-def _may_change(column: Column) -> bool:
-    if isinstance(column, nw.Series):
-        return column.dtype not in _EXACT
-    return column.dtype.kind in "iumMO"
+        if not (isinstance(column, nw.Series) and column.dtype in _EXACT):
+            with suppress(TypeError):
+                numbers_of(column, table.called(j))
 
 
 def _array_of_numbers(X: Any) -> NDArray[Any]:

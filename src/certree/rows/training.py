@@ -203,7 +203,8 @@ def training_rows(
     random_state : numpy RandomState or None
         Deals the rows.
     categories : callable or None
-        Learns the `Categories` of rows; None: those that ``categorical_features`` names.
+        Learns the `Categories` of rows; None: those that ``categorical_features`` names, or those
+        that the model knows.
     classes : array-like of shape (K,), or None
         The classes; None: those of the rows that grow.
     reset : bool
@@ -241,7 +242,7 @@ def training_rows(
         weight = _times(balanced_weights(target, weight, sides), weight)
     if hasattr(model, "preprocessor"):
         X = _preprocessed(model, X, target, sides)
-    if reset:
+    if reset or categories is not None:
         learn = categories or partial(
             categories_of, categorical_features=model.categorical_features
         )
