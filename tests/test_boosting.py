@@ -601,7 +601,8 @@ def test_all_rows_may_grow_the_trees():
         ({"learning_rate": 0}, [1.0, 2.0], "learning_rate"),
         ({"max_iter": 0}, [1.0, 2.0], "max_iter"),
         ({"loss": "square"}, [1.0, 2.0], "loss"),
-        ({"interaction_cst": [[5]]}, [1.0, 2.0], "interaction_cst"),
+        ({"interaction_cst": [[5]]}, [1.0, 2.0], "interaction_cst must consist of integer indices"),
+        ({"interaction_cst": [0, 1]}, [1.0, 2.0], "interaction_cst must be .* tuples or lists"),
     ],
 )
 def test_what_makes_no_sense_is_refused(parameters, y, message):

@@ -3,20 +3,32 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
 import certree
 from certree import (
+    AdaBoostTreeClassifier,
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
     Cart,
+    CertifiedForestClassifier,
+    CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
+    DecoratedTreeClassifier,
+    DecoratedTreeRegressor,
     Dyadic,
     HelmboldSchapireTreeClassifier,
+    NaiveBayesClassifier,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
 )
 
 CLASSIFIERS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
@@ -237,3 +249,67 @@ def test_few_rows_or_numbers_warn_of_no_identifier():
     frame["city"] = [f"c{i}" for i in range(49)]
     PACBayesTreeClassifier(random_state=0).fit(frame, signal > 0.5)
     PACBayesTreeClassifier(random_state=0).fit(np.arange(400.0)[:, None], np.arange(400) % 2)
+
+
+# -- one row alone ---------------------------------------------------------------------------------
+
+EVERY = [
+    AdaBoostTreeClassifier(n_estimators=3),
+    BoostedTreesClassifier(max_iter=3),
+    BoostedTreesRegressor(max_iter=3),
+    CertifiedForestClassifier(3, random_state=0),
+    CertifiedTreeClassifier(random_state=0),
+    CertifiedTreeRegressor(random_state=0),
+    DecoratedTreeClassifier(),
+    DecoratedTreeRegressor(),
+    HelmboldSchapireTreeClassifier(),
+    NaiveBayesClassifier(),
+    PACBayesTreeClassifier(),
+    PACBayesTreeRegressor(),
+    PrunedTreeClassifier(),
+    PrunedTreeRegressor(),
+    TreeForestClassifier(3, random_state=0),
+    TreeForestRegressor(3, random_state=0),
+]
+NAMES = ["", "a", "nan", "0", None]
+HOLDERS = {
+    "pandas": lambda names, x: pd.DataFrame({"a": names, "x": x}),
+    "categories": lambda names, x: pd.DataFrame(
+        {"a": pd.Categorical(names, ["unused", "nan", "", "0", "a"]), "x": x}
+    ),
+    "polars": lambda names, x: pl.DataFrame({"a": names, "x": x}),
+    "Arrow": lambda names, x: pa.table({"a": names, "x": x}),
+    "objects": lambda names, x: np.array([names, x.tolist()], dtype=object).T,
+    "text": lambda names, _: np.array([[name or ""] for name in names]),
+    "flags": lambda names, x: pd.DataFrame({"a": [name in ("", "a") for name in names], "x": x}),
+    "numbers": lambda names, x: (
+        np.array([[[-0.0, 1, 2, 2**53, np.nan][NAMES.index(name)] for name in names], x]).T
+    ),
+}
+
+
+def test_every_estimator_is_asked_row_by_row():
+    public = [getattr(certree, name) for name in certree.__all__]
+    has_rows = [one for one in public if hasattr(one, "predict") and issubclass(one, BaseEstimator)]
+    assert {type(one) for one in EVERY} == set(has_rows)
+
+
+@pytest.mark.parametrize("model", EVERY, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_one_row_alone_is_predicted_as_in_its_table(model, holder):
+    # Models of leaves take no missing values, and products of matrices round by their shapes.
+    has_models = type(model) in (DecoratedTreeClassifier, DecoratedTreeRegressor)
+    known = NAMES[:-1] if has_models else NAMES
+    names = known * 15
+    X = HOLDERS[holder](names, np.arange(float(len(names))) % 7)
+    y = np.array([name in ("", "0") for name in names]).astype(float)
+    chosen = {"text": [0], "numbers": [0]}.get(holder, "from_dtype")
+    model = clone(model).set_params(categorical_features=chosen).fit(X, y)
+    methods = [
+        one for one in ("predict", "predict_proba", "decision_function") if hasattr(model, one)
+    ]
+    for method in methods:
+        together = getattr(model, method)(X)
+        for i in range(len(known)):
+            alone = getattr(model, method)(X.iloc[[i]] if hasattr(X, "iloc") else X[i : i + 1])
+            np.testing.assert_allclose(alone[0], together[i], rtol=1e-12 if has_models else 0)

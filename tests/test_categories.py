@@ -1,5 +1,9 @@
 """Tables of names become matrices of codes, whatever they were made with."""
 
+import datetime as dt
+import enum
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -8,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certree import grow_cart
+from certree import PrunedTreeClassifier, grow_cart
 from certree.rows import Categories
 from certree.rows.categories import categorical_mask
 
@@ -130,11 +134,10 @@ def test_numbers_of_all_kinds_become_float64():
     np.testing.assert_array_equal(Categories.of(X).encode(X), [[1, 1], [np.nan, 0], [3, np.nan]])
 
 
-@pytest.mark.parametrize("values", [["2020-01-01", "2020-01-02"], [1j, 2]])
-def test_dates_and_complex_numbers_are_no_numbers(values):
-    array = np.array(values, dtype="datetime64[s]" if isinstance(values[0], str) else complex)
+def test_complex_numbers_are_no_numbers():
+    array = np.array([1j, 2])
     for X in (array[:, None], pd.DataFrame({"a": array})):
-        with pytest.raises(ValueError, match="could not convert"):
+        with pytest.raises(ValueError, match=r"feature .* must hold numbers, got"):
             Categories.of(X, None).encode(X)
 
 
@@ -181,12 +184,16 @@ def test_tables_that_do_not_fit_are_refused():
     categories = Categories.of(X)
     with pytest.raises(ValueError, match="X has 1 features, but the categories are those of 2"):
         categories.encode(X[["a"]])
-    with pytest.raises(ValueError, match="feature 0 has categories of type double"):
+    with pytest.raises(ValueError, match="feature 'a' has categories of type double"):
         categories.encode(pd.DataFrame({"a": [1.0], "b": [1.0]}))
     with pytest.raises(ValueError, match="Expected 2D array"):
         Categories.of(np.zeros(3))
-    with pytest.raises(ValueError, match="feature 0 must be strings or numbers, not both"):
-        Categories.of(np.array([["a", 1], [2, 1]], dtype=object), [0])
+    for both in (
+        np.array([["a", 1], [2, 1]], dtype=object),
+        pd.DataFrame({0: pd.Categorical(["a", 2])}),
+    ):
+        with pytest.raises(ValueError, match="feature 0 must be strings or numbers, not both"):
+            Categories.of(both, [0])
 
 
 @pytest.mark.parametrize(
@@ -202,7 +209,7 @@ def test_tables_that_do_not_fit_are_refused():
 )
 def test_undeclared_names_are_no_numbers(X):
     categories = Categories.of(X, None)
-    with pytest.raises(ValueError, match="could not convert string to float: 'x'"):
+    with pytest.raises(ValueError, match=r"feature (0|'a') must hold numbers, got 'x'"):
         categories.encode(X)
 
 
@@ -267,3 +274,199 @@ def test_objects_are_encoded_like_a_frame_of_objects(values):
             categories.encode(column)
     else:
         np.testing.assert_array_equal(categories.encode(column), [[0], [np.nan], [np.nan]])
+
+
+# -- one row alone ---------------------------------------------------------------------------------
+
+
+class Colour(str, enum.Enum):  # noqa: UP042 # its text is another than its value
+    RED = "red"
+
+
+EAST = dt.timezone(dt.timedelta(hours=1))
+NOON = [
+    dt.datetime(2020, 1, 1, 12, tzinfo=dt.UTC),
+    dt.datetime(2020, 1, 1, 13, tzinfo=EAST),  # equal, in other words
+]
+# Values of one feature, among which there are some that others could be taken for.
+TEXTS = ["", "a", None, "nan", "0", "None", " ", "False", "a\0"]
+VALUES = {
+    "empty": ["", "", None],
+    "texts": TEXTS,
+    "nothing but missing values": [None, None],
+    "numbers": [0, -0.0, 1, np.nan, None, False, np.float32(0.5), Decimal("0.50")],
+    "scalars of NumPy": [np.str_("0"), np.str_(""), "", None],
+    "missing values": ["", None, np.nan, pd.NA, pd.NaT],
+    "bytes": [b"", b"0", None],
+    "an enumeration": [Colour.RED, "red", "", None],
+    "equal values of several texts": [*NOON, None],
+    "tuples": [(1,), (1.0,), (True,), None],
+}
+
+
+def tables(values):
+    """Tables of one feature with these values, of each library that takes them."""
+    column = np.empty((len(values), 1), dtype=object)
+    column[:, 0] = values
+    yield "array", column
+    yield "pandas", pd.DataFrame({"a": pd.Series(values, dtype=object)})
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds <= {str} or kinds <= {bytes}:
+        yield (
+            "polars",
+            pl.DataFrame({"a": values}, schema={"a": pl.Binary if b"" in values else None}),
+        )
+        yield "Arrow", pa.table({"a": values})
+    if kinds == {str}:
+        yield "string", pd.DataFrame({"a": pd.Series(values, dtype="string")})
+        levels = pd.Index(["unused", *dict.fromkeys(filter(lambda one: one is not None, values))])
+        yield "category", pd.DataFrame({"a": pd.Categorical(values, levels)})
+        enumerated = pl.Series(values, dtype=pl.Enum(list(levels)))
+        yield "enum", pl.DataFrame({"a": enumerated})
+        yield "dictionary", pa.table({"a": pa.array(values).dictionary_encode()})
+        yield "text", np.array([[value or ""] for value in values])
+
+
+def row_of(table, i):
+    return table.iloc[[i]] if isinstance(table, pd.DataFrame) else table[i : i + 1]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [pytest.param(X, id=f"{what}-{how}") for what in VALUES for how, X in tables(VALUES[what])],
+)
+def test_one_row_alone_is_encoded_as_in_its_table(table):
+    categories = Categories.of(table, [True])
+    together = categories.encode(table)
+    known = [value for value in np.unique(together) if not np.isnan(value)]
+    assert known == list(range(len(categories.names[0])))  # none is lost
+    for i in range(len(together)):
+        np.testing.assert_array_equal(categories.encode(row_of(table, i))[0], together[i])
+
+
+@pytest.mark.parametrize("table", [pytest.param(X, id=how) for how, X in tables(TEXTS)])
+def test_the_empty_string_is_a_category(table):
+    categories = Categories.of(table, [True])
+    assert categories.names[0][0] == ""
+    assert categories.encode(row_of(table, 0)).tolist() == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("column", "names"),
+    [
+        (pd.cut([1, 5, 9], 2), ("(0.992, 5.0]", "(5.0, 9.0]")),
+        (pd.Categorical(pd.period_range("2020-01", periods=2, freq="M")), ("2020-01", "2020-02")),
+        (pd.Categorical(pd.to_datetime(["2020-01-02"])), ("2020-01-02 00:00:00",)),
+        (pd.Categorical([Decimal("0.5"), Decimal("0.50"), 2]), (0.5, 2.0)),
+    ],
+    ids=["intervals", "periods", "dates", "decimals"],
+)
+def test_categories_of_any_type_are_named_as_objects_are(column, names):
+    frame = pd.DataFrame({"a": column})
+    assert Categories.of(frame).names == (names,)
+    assert Categories.of(frame.astype(object), ["a"]).names == (names,)
+
+
+# -- numbers that float64 does not hold ------------------------------------------------------------
+
+FAR = 2**53 + 1
+HELD = [2**53, -(2**53), 2**60]
+
+
+def whole_numbers(values, kinds=("int64", "uint64")):
+    """Tables whose second feature has these whole numbers."""
+    column = np.empty((len(values), 2), dtype=object)
+    column[:, 0], column[:, 1] = 0, values
+    yield "objects", column
+    yield "a list", column.tolist()
+    yield "a list with floats", [[0.5, value] for value in values]
+    for kind in kinds:
+        if min(values) >= 0 or kind == "int64":
+            yield kind, column.astype(kind)
+            yield f"pandas {kind}", pd.DataFrame(column, columns=["a", "id"]).astype(kind)
+            nullable = {"id": kind.replace("i", "I", 1).replace("u", "U")}
+            yield f"pandas {nullable}", pd.DataFrame(column, columns=["a", "id"]).astype(nullable)
+    yield "polars", pl.DataFrame({"a": [0.5] * len(values), "id": values})
+    yield "Arrow", pa.table({"a": [0.5] * len(values), "id": [*values]})
+    decimals = [Decimal(value) for value in values]
+    yield "decimals", pa.table({"a": [0] * len(values), "id": pa.array(decimals)})
+    yield "pandas decimals", pd.DataFrame({"a": 0, "id": pd.Series(decimals, dtype=object)})
+
+
+REFUSED = r"feature (1|'id') holds 9007199254740993, which float64 does not hold: subtract"
+
+
+@pytest.mark.parametrize("X", [pytest.param(X, id=how) for how, X in whole_numbers([1, FAR])])
+@pytest.mark.parametrize("chosen", [None, [1]], ids=["numbers", "categories"])
+def test_whole_numbers_that_would_become_others_are_refused(X, chosen):
+    near = [[0.0, 1.0], [0.0, 2.0]]
+    with pytest.raises(ValueError, match=REFUSED):
+        PrunedTreeClassifier(categorical_features=chosen).fit(X, ["a", "b"])
+    if isinstance(X, pd.DataFrame | pl.DataFrame | pa.Table):
+        near = pd.DataFrame(near, columns=["a", "id"])
+    model = PrunedTreeClassifier(categorical_features=chosen).fit(near, ["a", "b"])
+    with pytest.raises(ValueError, match=REFUSED):
+        model.predict(X)
+
+
+@pytest.mark.parametrize(
+    "X", [pytest.param(X, id=how) for how, X in whole_numbers(HELD, ["int64"])]
+)
+@pytest.mark.parametrize("chosen", [None, [1]], ids=["numbers", "categories"])
+def test_whole_numbers_that_float64_holds_are_taken(X, chosen):
+    model = PrunedTreeClassifier(categorical_features=chosen, random_state=0)
+    assert model.fit(X, ["a", "b", "c"]).predict(X).shape == (3,)
+
+
+# -- dates and times -------------------------------------------------------------------------------
+
+TIMES = {
+    "dates": [dt.date(2020, 1, 1), dt.date(2021, 1, 1)],
+    "moments": [dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)],
+    "moments with a zone": NOON,
+    "durations": [dt.timedelta(1), dt.timedelta(2)],
+    "times": [dt.time(1), dt.time(2)],
+}
+
+
+def tables_of_times():
+    for what, values in TIMES.items():
+        numbers = [0.5, 1.5]
+        objects = pd.DataFrame({"x": numbers, "day": pd.Series(values, dtype=object)})
+        yield f"{what}, objects of pandas", objects
+        yield f"{what}, objects", objects.to_numpy()
+        yield f"{what}, polars", pl.DataFrame({"x": numbers, "day": values})
+        yield f"{what}, Arrow", pa.table({"x": numbers, "day": values})
+        if what in ("moments", "moments with a zone", "durations"):
+            inferred = objects.assign(day=objects.day.infer_objects())
+            yield f"{what}, pandas", inferred
+            yield f"{what}, with words", inferred.assign(x=["a", "b"])
+    for kind in ("M8[ns]", "M8[D]", "m8[s]"):
+        yield kind, np.array([[0, 1], [1, "NaT"]], dtype=kind)
+        scalars = np.array([[0.5, np.array(1, kind)[()]], [0.5, None]], dtype=object)
+        yield f"scalars, {kind}", scalars
+    frame = pd.DataFrame({"x": [0.5, 1.5], "day": pd.to_datetime(["NaT", "NaT"])})
+    yield "NaT", frame
+    yield "periods", frame.assign(day=pd.period_range("2020-01", periods=2, freq="M"))
+    yield "all dates", frame[["day"]]
+
+
+@pytest.mark.parametrize("X", [pytest.param(X, id=how) for how, X in tables_of_times()])
+def test_dates_and_times_are_refused_by_name(X):
+    said = r"feature ([01]|'day') holds dates or times, .*: turn them into numbers, such as days"
+    with pytest.raises(ValueError, match=said):
+        PrunedTreeClassifier().fit(X, ["a", "b"])
+    with pytest.raises(ValueError, match=said):
+        Categories.of(X).encode(X)
+
+
+def test_numbers_too_large_for_float64_are_refused():
+    X = np.array([[0, 10**400], [0, 1]], dtype=object)
+    for chosen in (None, [1]):
+        with pytest.raises(ValueError, match=r"feature 1 must hold numbers, got 1000.*000"):
+            PrunedTreeClassifier(categorical_features=chosen).fit(X, ["a", "b"])
+
+
+def test_nat_among_numbers_is_a_missing_value():
+    X = np.array([[1.0], [pd.NaT], [pd.NA], [None]], dtype=object)
+    np.testing.assert_array_equal(Categories.of(X, None).encode(X)[:, 0], [1] + [np.nan] * 3)

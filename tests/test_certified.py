@@ -83,7 +83,6 @@ def test_certified_fits_pass_the_checks_of_scikit_learn():
     by_number = "rows are dealt by their numbers"
     expected = {
         "check_sample_weight_equivalence_on_dense_data": by_number,
-        "check_fit2d_1sample": "one row cannot be split",
     }
     check_estimator(certified(grow_size=0.5), expected_failed_checks=expected, on_skip=None)
 

@@ -53,7 +53,6 @@ def weighing(n, grow_size=0.5):
 def test_certified_regressors_pass_the_checks_of_scikit_learn(widths):
     expected = {
         "check_sample_weight_equivalence_on_dense_data": "rows are dealt by their numbers",
-        "check_fit2d_1sample": "one row cannot be split",
     }
     model = CertifiedTreeRegressor(widths=widths)
     check_estimator(model, expected_failed_checks=expected, on_skip=None)

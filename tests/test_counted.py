@@ -604,7 +604,17 @@ def test_wrong_types_are_refused():
         ({"min_hessian": np.nan}, "min_hessian must be a finite number"),
         ({"min_gain": np.inf}, "min_gain must be a finite number"),
         ({"monotonic_cst": [1, 1]}, r"monotonic_cst must have shape \(1,\)"),
-        ({"interaction_cst": [[1]]}, r"a group of interaction_cst must lie in 0 \.\. 0"),
+        ({"interaction_cst": [0]}, r"must be None or a sequence of tuples or lists, got: \[0\]"),
+        ({"interaction_cst": "pairwise"}, "must be None or a sequence of tuples or lists"),
+        ({"interaction_cst": ["a"]}, "must be None or a sequence of tuples or lists"),
+        ({"interaction_cst": [[1]]}, r"= \[0, 0\], got invalid indices: \[1\]"),
+        ({"interaction_cst": [{-1}]}, r"= \[0, 0\], got invalid indices: \{-1\}"),
+        ({"interaction_cst": [[False]]}, r"got invalid indices: \[False\]"),
+        (
+            {"interaction_cst": [(0.0,)]},
+            r"must consist of integer indices in \[0, n_features - 1\]",
+        ),
+        ({"interaction_cst": [["a"]]}, r"must consist of integer indices in \[0, n_features - 1\]"),
     ],
 )
 def test_bad_options_are_refused(options, words):

@@ -20,9 +20,11 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
-from certree import NaiveBayesClassifier
+from certree import NaiveBayesClassifier, load, save
 from certree.naive_bayes.densities import CategoricalTable, Histogram, Moments, edges_of
 from certree.naive_bayes.powers import POWERS, JudgedPowers, losses_of
+from certree.rows.hashes import row_hashes
+from certree.rows.training import new_rows
 from strategies import rows
 
 X, Y = load_iris(return_X_y=True)
@@ -538,16 +540,75 @@ def test_losses_are_forgotten_when_rows_have_become_many():
     assert (judged.older[0], judged.recent[0]) == (0, 1)
 
 
-def test_the_first_batch_fixes_edges_categories_and_densities():
+def in_pieces(model, X, y, *bounds, weight=None):
+    for first, last in zip((0, *bounds), (*bounds, len(y)), strict=True):
+        part = slice(first, last)
+        own = None if weight is None else weight[part]
+        model.partial_fit(X[part], y[part], classes=[0, 1], sample_weight=own)
+    return model
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "objects", "numbers"])
+def test_batches_learn_the_categories_that_come_up_later(kind, weighted):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    code = np.sort((rng.integers(0, 4, 200) + 3 * y) % 7)[::-1]  # other ones in each batch
+    names = np.array(["", "b", "a", "c", "nan", "0", None], dtype=object)[code]
+    names[:20] = None
+    x = rng.normal(size=200)
+    X = {
+        "pandas": pd.DataFrame({"x": x, "a": names}),
+        "polars": pl.DataFrame({"x": x, "a": names.tolist()}),
+        "objects": np.array([x, names], dtype=object).T,
+        "numbers": np.column_stack([x, np.where(names == None, np.nan, code)]),  # noqa: E711
+    }[kind]
+    weight = rng.integers(0, 3, 200).astype(float) if weighted else None
+    chosen = [1] if kind == "numbers" else "from_dtype"
+    model = NaiveBayesClassifier(["normal", "auto"], power=1.0, categorical_features=chosen)
+    whole = clone(model).fit(X, y, weight)
+    batched = in_pieces(clone(model), X, y, 20, 60, 110, weight=weight)
+    assert sorted(batched.categories_.names[1]) == list(whole.categories_.names[1])
+    np.testing.assert_allclose(batched.predict_proba(X), whole.predict_proba(X), rtol=1e-12)
+    for i in range(0, 200, 20):
+        alone = batched.predict_proba(X.iloc[[i]] if kind == "pandas" else X[i : i + 1])
+        np.testing.assert_array_equal(alone[0], batched.predict_proba(X)[i])
+    # Rows of all batches are known by the codes that their categories have kept.
+    known = np.isin(row_hashes(new_rows(batched, X)), batched.row_hashes_)
+    assert known[weight > 0 if weighted else slice(None)].all()
+
+
+def test_categories_of_later_batches_are_saved(tmp_path):
+    X = pd.DataFrame({"a": ["b", "b", "c", "a"]})
+    model = NaiveBayesClassifier(power=1.0).partial_fit(X[:2], [0, 1], classes=[0, 1])
+    assert model.categories_.names == (("b",),)
+    before = model.predict_proba(X)
+    with pytest.raises(
+        ValueError, match="has categories of type double, but learned ones of string"
+    ):
+        model.partial_fit(pd.DataFrame({"a": pd.Categorical([1, 2])}), [0, 1])
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(X.assign(c="c"), [0, 1, 0, 1])
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    model.partial_fit(X[2:], [0, 1])
+    assert model.categories_.names == (("b", "a", "c"),)
+    save(model, tmp_path / "naive.model")
+    again = load(tmp_path / "naive.model")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    again.partial_fit(pd.DataFrame({"a": ["0"]}), [0])
+    assert again.categories_.names == (("b", "a", "c", "0"),)
+
+
+def test_the_first_batch_fixes_edges_and_densities():
     frame, y = mixed()
     model = NaiveBayesClassifier(power=1.0).partial_fit(frame[:100], y[:100], classes=[0, 1])
-    edges, names, chosen = model.densities_[2].edges, model.categories_.names, kinds(model)
+    edges, chosen = model.densities_[2].edges, kinds(model)
     later = frame[100:].assign(city="Essen")
     model.partial_fit(later, y[100:])
     np.testing.assert_array_equal(model.densities_[2].edges, edges)
-    assert model.categories_.names == names
+    assert model.categories_.names[1][-1] == "Essen"
     assert kinds(model) == chosen
-    assert model.densities_[1].counts.sum() == frame["city"][:100].notna().sum()
+    assert model.densities_[1].counts[:, -1].sum() == 200
     assert model.densities_[2].table.counts.sum() == 300
     fresh = NaiveBayesClassifier(chosen, power=1.0)
     fresh.partial_fit(frame[:100], y[:100], classes=[0, 1])

@@ -168,8 +168,7 @@ def test_classifiers_are_what_they_say(model, n_classes, coding):
     X, y = (X if coding == "0/1" else 2 * X - 1), np.minimum(y, n_classes - 1)
     estimator.fit(X, y)
     found = spectrum(estimator, coding=coding)
-    # Of a single class there is but one thing to say.
-    said = getattr(estimator, method if n_classes > 1 else "predict_proba")(X)
+    said = getattr(estimator, method)(X)
     # Forests round what leaves say.
     np.testing.assert_allclose(found.evaluate(X), said.reshape(len(X), -1), atol=1e-8)
     if len(found) > 1:
@@ -202,6 +201,14 @@ def test_a_forest_with_a_power_has_the_average_before_it():
     np.testing.assert_array_equal(model.classes_[said.argmax(axis=1)], model.predict(X))
     squared = said**2 / (said**2).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(squared, model.predict_proba(X), atol=1e-8)
+
+
+def test_scores_without_a_learner_are_the_start():
+    X, y = np.zeros((8, 2)), [0, 1] * 4
+    for labels in (y, [*y[:-1], 2]):
+        model = AdaBoostTreeClassifier().fit(X, labels)
+        said = model.decision_function(X).reshape(8, -1)
+        np.testing.assert_allclose(spectrum(model).evaluate(X), said, atol=1e-12)
 
 
 def test_numeric_tables_have_exact_values():

@@ -639,3 +639,22 @@ def test_folds_by_groups_are_given_as_indices():
     other = PACBayesTreeClassifier(cv=kept, random_state=0).fit(X[here], y[here])
     assert model.temperatures_ == other.temperatures_
     assert model.shares_ == other.shares_
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.array([1, 2**53 + 1]), "holds 9007199254740993, which float64 does not hold"),
+        (np.array([1, 2**53 + 1], dtype=object), "holds 9007199254740993"),
+        (np.array(["2020-01-01", "NaT"], dtype="M8[D]"), "holds dates or times"),
+        (np.array([1, 2], dtype="m8[s]"), "holds dates or times"),
+        (np.array([np.timedelta64(1, "s"), 2], dtype=object), "holds dates or times"),
+        (pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01"])), "holds dates or times"),
+    ],
+)
+def test_targets_and_weights_are_numbers_that_float64_holds(values, message):
+    X = [[0.0], [1.0]]
+    with pytest.raises(ValueError, match=f"y {message}"):
+        PrunedTreeRegressor().fit(X, values)
+    with pytest.raises(ValueError, match=f"sample_weight {message}"):
+        PrunedTreeClassifier().fit(X, ["a", "b"], sample_weight=values)

@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import reference
 from certree import NodeStats, NodeWeights, TargetStats, Tree, Vote, grow_kd
+from certree.arrays import row_weights
 from certree.certificates import LabelledWeights, branching_prior
 from certree.naive_bayes.densities import CategoricalTable, Histogram, Moments, Normal
 from certree.naive_bayes.powers import POWERS, JudgedPowers
@@ -319,6 +320,15 @@ def test_apply_refuses_bad_rows():
     for dtype in (np.float16, object, str, complex):
         with pytest.raises(TypeError, match="X must convert to float64 without loss"):
             tree.apply(np.zeros((1, 2)).astype(dtype))
+
+
+def test_whole_numbers_that_float64_does_not_hold_are_refused():
+    tree, far = Tree(**columns()), 2**53 + 1
+    with pytest.raises(ValueError, match=f"feature 1 holds {far}, which float64 does not hold"):
+        tree.apply([[0, 1], [2**60, far]])
+    assert tree.apply([[0, 2**60], [2**53, -(2**53)]]).shape == (2,)
+    with pytest.raises(ValueError, match=f"sample_weight holds {far}, which float64 does not hold"):
+        row_weights([1, far], 2)
 
 
 def test_large_finite_values_are_no_infinities():

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
+from decimal import Decimal
 from numbers import Integral, Real
 from reprlib import repr as shortened
 from typing import Any
@@ -20,6 +21,9 @@ LARGEST = 1e150
 # The most rows that may be weighed together: what is made of them with numbers of classes, depths,
 # logarithms and temperatures of a grid stays finite.
 MOST_ROWS = 1e280
+
+# So far from 0, and no farther, float64 holds all whole numbers.
+FARTHEST = 2**53
 
 # A dtype that converts to the wanted one without loss; strings, objects and float16 are refused.
 _ACCEPTED: dict[str, Sequence[str]] = {
@@ -131,8 +135,10 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
         and _is_nobodys(given)
     ):
         return given
-    memory = np.ascontiguousarray(given, dtype=dtype).tobytes()
-    return np.ndarray(given.shape, dtype, buffer=memory)
+    converted = np.ascontiguousarray(given, dtype=dtype)
+    if dtype == "float64" and given.dtype.kind == "i" and has_far_numbers(converted):
+        expect_exact(name, given, converted)
+    return np.ndarray(given.shape, dtype, buffer=converted.tobytes())
 
 
 def plain(values: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
@@ -155,6 +161,39 @@ def _is_nobodys(given: NDArray[Any]) -> bool:
 def _expect_dtype(name: str, given: NDArray[Any], dtype: str) -> None:
     if given.dtype.name not in _ACCEPTED[dtype]:
         raise TypeError(f"{name} must convert to {dtype} without loss, got dtype {given.dtype}")
+
+
+def has_far_numbers(numbers: NDArray[Any]) -> bool:
+    """Whether some number is so far from 0 that it may have been another whole number before."""
+    highest = np.fmax.reduce(numbers, axis=None, initial=0.0)
+    return bool(highest >= FARTHEST or np.fmin.reduce(numbers, axis=None, initial=0.0) <= -FARTHEST)
+
+
+def expect_exact(name: str, given: NDArray[Any], numbers: Float64) -> None:
+    """Refuse whole numbers and decimals that are others in float64, as identifiers may be.
+
+    Parameters
+    ----------
+    name : str
+        What the error message calls them.
+    given : ndarray
+        What was given, of any dtype.
+    numbers : ndarray of float64, of the same shape
+        The same as float64.
+
+    Raises
+    ------
+    ValueError
+        If some value has changed.
+    """
+    far = np.abs(numbers) >= FARTHEST
+    for value, number in zip(given[far].tolist(), numbers[far].tolist(), strict=True):
+        whole = int(value) if isinstance(value, Integral) else value
+        if isinstance(whole, (int, Decimal)) and whole != number:
+            raise ValueError(
+                f"{name} holds {whole}, which float64 does not hold: subtract a constant from it, or "
+                "make it text if it is a name"
+            )
 
 
 def matrix(X: ArrayLike) -> NDArray[Any]:
@@ -180,7 +219,11 @@ def matrix(X: ArrayLike) -> NDArray[Any]:
     _expect_dtype("X", given, "float64")
     if given.ndim != 2:
         raise ValueError(f"X must have shape (any, any), got {given.shape}")
+    whole = given if given.dtype.kind == "i" else None
     given = plain(given, np.float32 if given.dtype == np.float32 else np.float64)
+    if whole is not None and has_far_numbers(given):
+        for j, numbers in enumerate(given.T):
+            expect_exact(f"feature {j}", whole[:, j], numbers)
     # The sum of finite values is finite, short of an overflow, and much faster to look at.
     with np.errstate(all="ignore"):
         suspicious = not np.isfinite(given.sum())

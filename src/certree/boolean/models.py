@@ -1,6 +1,7 @@
 """The exact spectrum of what trees compute."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from reprlib import repr as shortened
 from typing import Any, Literal
 
@@ -21,7 +22,9 @@ from certree.arrays import Float64, Int32, column
 from certree.boolean.bits import VALUES, Bits, Coding
 from certree.boolean.spectrum import Spectrum, means_of
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
+from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.trees import Trees
+from certree.explain.summed import SummedTrees, summable, summed_trees
 from certree.export.exports import Exports
 from certree.fitted import state_of
 from certree.grow.sklearn_tree import from_sklearn, numbers_from_sklearn
@@ -75,7 +78,7 @@ def spectrum(
     -------
     Spectrum
         Of shares of the classes (K columns), or of a number; of boosted trees and AdaBoost, of the raw
-        scores, K or, of two classes, one. Forests that raise averaged shares to a power have the
+        scores, K or, of one or two classes, one. Forests that raise averaged shares to a power have the
         spectrum of the average before: the same classes, in the same order.
 
     Raises
@@ -121,6 +124,10 @@ def added_trees(model: Any) -> tuple[Trees, Float64]:
         tree, given = model
         value: Float64 = column("values", given, "float64", (tree.n_nodes, None))
         return _without_start([tree], [value])
+    if isinstance(model, (BoostedTrees, AdaBoostTreeClassifier)) and hasattr(
+        model, "_summed_trees"
+    ):
+        return _of_scores(summed_trees(summable(model)))
     if isinstance(model, Exports):
         return _of_formula(state_of(model))
     if isinstance(model, BaseDecisionTree):
@@ -148,17 +155,19 @@ def _of_formula(model: Any) -> tuple[Trees, Float64]:
     values = [value for _, value in formula.trees]
     if formula.link == "shares" and formula.says_second:
         values = [np.hstack([1.0 - value, value]) for value in values]
-    # AdaBoost's formula is one of log odds, twice its own scores.
-    is_doubled = isinstance(model, AdaBoostTreeClassifier) and formula.kind == "boosted"
-    factor = 0.5 if is_doubled else 1.0
-    if formula.kind == "forest":
-        factor /= len(trees)
+    share = 1 / len(trees) if formula.kind == "forest" else 1.0
     added = [
-        np.where(tree.is_leaf[:, None], factor * value, 0.0)
+        np.where(tree.is_leaf[:, None], share * value, 0.0)
         for tree, value in zip(trees, values, strict=True)
     ]
-    together, nothing = _without_start(trees, added)
-    return together, nothing if formula.kind != "boosted" else factor * formula.start
+    return _without_start(trees, added)
+
+
+def _of_scores(summed: SummedTrees) -> tuple[Trees, Float64]:
+    """Raw scores, which a formula of one class does not say."""
+    trees: Trees = summed.columns
+    said = np.where((trees.left == LEAF)[:, None], summed.value, 0.0)
+    return replace(trees, value=said), summed.start
 
 
 def _of_sklearn(estimators: Sequence[Any]) -> tuple[Trees, Float64]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from certree.rows.categories import is_missing
+from certree.rows.columns import is_missing
 
 # So many categories of a set are named.
 _SHOWN = 6

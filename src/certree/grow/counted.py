@@ -312,15 +312,21 @@ def _groups(interaction_cst: Any, p: int) -> UInt8 | None:
     """Which features each group holds, (k, p), those of no other in the last; None: no groups."""
     if interaction_cst is None:
         return None
-    if isinstance(interaction_cst, str) or not isinstance(interaction_cst, Sequence):
-        raise TypeError(
-            f"interaction_cst must be None or a sequence of groups of features, got {interaction_cst!r}"
+    groups = interaction_cst if isinstance(interaction_cst, Sequence) else [None]
+    if not all(isinstance(one, Collection) and not isinstance(one, str) for one in groups):
+        raise ValueError(
+            f"interaction_cst must be None or a sequence of tuples or lists, got: {interaction_cst!r}"
         )
-    holds = np.zeros((len(interaction_cst) + 1, p), dtype=np.uint8)
-    for group, members in zip(holds, interaction_cst, strict=False):
-        if isinstance(members, str) or not isinstance(members, Collection):
-            raise TypeError(f"a group of interaction_cst must hold features, got {members!r}")
-        group[_indices("a group of interaction_cst", list(members), p)] = 1
+    holds = np.zeros((len(groups) + 1, p), dtype=np.uint8)
+    for group, members in zip(holds, groups, strict=False):
+        # A mask would be taken for the features 0 and 1.
+        numbers = all(isinstance(one, Integral) and not isinstance(one, bool) for one in members)
+        if not numbers or not all(0 <= one < p for one in members):
+            raise ValueError(
+                "interaction_cst must consist of integer indices in [0, n_features - 1] = "
+                f"[0, {p - 1}], got invalid indices: {members!r}"
+            )
+        group[list(members)] = 1
     holds[-1] = ~holds[:-1].any(axis=0)
     return holds
 

@@ -223,10 +223,10 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Learn from more rows.
 
-        Normal densities need nothing but the rows: batches give what `fit` gives on all rows
-        together, to rounding. The first batch decides for good the edges of histograms, the
-        categories of tables (later ones are left out like missing values) and which density "auto"
-        means. Make it a large one unless all densities are normal.
+        Normal densities and tables of categories need nothing but the rows: batches give what `fit`
+        gives on all rows together, to rounding. Categories that come up later are learned then. The
+        first batch decides for good the edges of histograms and which density "auto" means for
+        numbers. Make it a large one if there are some.
 
         The power "auto" is chosen anew with every batch. A row is judged once, with its batch: by
         all rows learned so far but itself. Rows that were judged by less than a quarter of the rows
@@ -271,7 +271,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             X,
             y,
             sample_weight,
-            categories=self._learned_categories,
+            categories=self._learned_categories if first else self._with_those_of,
             classes=classes,
             reset=first,
         )
@@ -302,6 +302,10 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
                     f"must be 'auto' or 'categorical', got {choices[j]!r}"
                 )
         return Categories.of(X, asked | held) if (asked & ~held).any() else categories
+
+    def _with_those_of(self, X: Any) -> Categories | None:
+        """The categories known, and those that more rows have."""
+        return None if self.categories_ is None else self.categories_.with_those_of(X)
 
     def _begin(self, rows: Float64, y: Int32, weight: Float64) -> None:
         """Choose the densities, and learn them from the first rows."""
@@ -350,11 +354,19 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         self._expect_finite()
         floor = self._floor()
         self.densities_ = [
-            self._normal(j, floor)
-            if isinstance(density, Normal)
-            else density.plus(rows[:, j], y, weight)
+            self._grown(j, density, floor, rows[:, j], y, weight)
             for j, density in enumerate(self.densities_)
         ]
+
+    def _grown(
+        self, j: int, density: Density, floor: float, x: Float64, y: Int32, weight: Float64
+    ) -> Density:
+        """The density of feature j with more rows."""
+        if isinstance(density, Normal):
+            return self._normal(j, floor)
+        if isinstance(density, CategoricalTable):
+            density = density.with_room(len(self._category_names(j) or ()))
+        return density.plus(x, y, weight)
 
     def _expect_finite(self) -> None:
         """Refuse sums that float64 does not hold; predictions by them would be NaN."""

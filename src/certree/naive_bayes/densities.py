@@ -195,6 +195,11 @@ class CategoricalTable(OfColumns):
         """A table that has seen no rows."""
         return cls(np.zeros((n_classes, n_categories)), alpha)
 
+    def with_room(self, n_categories: int) -> Self:
+        """The table with places for categories that no row has had yet behind the others."""
+        more = max(0, n_categories - self.counts.shape[1])
+        return replace(self, counts=np.pad(self.counts, ((0, 0), (0, more))))
+
     def plus(self, x: Float64, y: Int32, weight: Float64) -> Self:
         """The table with rows added; x holds codes, or NaN."""
         x, y, weight = known(x, y, weight)

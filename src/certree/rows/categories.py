@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import repeat
 from numbers import Real
 from typing import Any, Literal
@@ -12,6 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.arrays import Float64, array_of
+from certree.rows.columns import (
+    Column,
+    Table,
+    frame_of,
+    holds_times,
+    is_missing,
+    is_numeric,
+    numbers_of,
+)
 
 CategoricalFeatures = ArrayLike | Literal["from_dtype"] | None
 Names = tuple[str, ...] | tuple[float, ...]
@@ -50,8 +60,8 @@ class Categories:
             Training rows. None, NaN and pandas.NA are missing values, not categories.
         categorical_features : "from_dtype", None, or array-like of bool, int or str
             Which features hold categories: those of a data frame with a type of categories, strings
-            or objects, and those of an array of objects with a string in them; none; or those of a
-            mask (p,), of indices or of names.
+            or objects that are no dates, and those of an array of objects with a string in them; none;
+            or those of a mask (p,), of indices or of names.
         feature_names : sequence of str, or None
             Names of the features; None: those of the data frame.
 
@@ -64,7 +74,7 @@ class Categories:
         ValueError
             If categorical_features does not fit X, or categories are of several types.
         """
-        table = _table(X)
+        table = Table.of(X)
         names = table.names if feature_names is None else list(feature_names)
         if isinstance(categorical_features, str):
             if categorical_features != "from_dtype":
@@ -77,8 +87,32 @@ class Categories:
             chosen = categorical_mask(categorical_features, len(table.columns), names)
         return cls(
             tuple(
-                _sorted_names(column, j) if chosen[j] else None
+                _sorted_names(column, table.called(j)) if chosen[j] else None
                 for j, column in enumerate(table.columns)
+            )
+        )
+
+    def with_those_of(self, X: Any) -> "Categories":
+        """Add the categories of more rows.
+
+        Parameters
+        ----------
+        X : data frame of any library that narwhals knows, or array-like of shape (n, p)
+            Rows. A table with other features, or categories of another type, adds none: `encode`
+            says what is wrong with it.
+
+        Returns
+        -------
+        Categories
+            New ones stand behind those known, which keep their codes.
+        """
+        table = Table.of(X)
+        if len(table.columns) != len(self.names):
+            return self
+        return Categories(
+            tuple(
+                None if names is None else _joined(names, _sorted_names(column, table.called(j)))
+                for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True))
             )
         )
 
@@ -103,11 +137,13 @@ class Categories:
 
         Raises
         ------
+        TypeError
+            If a feature of numbers holds objects that are neither numbers nor text.
         ValueError
             If X has another number of features, a feature of numbers holds something else, or
             categories are of another type than those learned.
         """
-        table = _table(X)
+        table = Table.of(X)
         if len(table.columns) != len(self.names):
             raise ValueError(
                 f"X has {len(table.columns)} features, but the categories are those of "
@@ -115,7 +151,10 @@ class Categories:
             )
         encoded: Float64 = np.empty((table.n, len(self.names)))
         for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True)):
-            encoded[:, j] = _numbers(column) if names is None else _codes(column, j, names)
+            called = table.called(j)
+            encoded[:, j] = (
+                numbers_of(column, called) if names is None else _codes(column, called, names)
+            )
         return encoded
 
 
@@ -124,7 +163,7 @@ def categories_of(X: Any, categorical_features: CategoricalFeatures) -> Categori
     if categorical_features is None:
         return None
     objects = isinstance(X, np.ndarray) and X.dtype == object
-    if isinstance(categorical_features, str) and not objects and _frame(X) is None:
+    if isinstance(categorical_features, str) and not objects and frame_of(X) is None:
         return None
     categories = Categories.of(X, categorical_features)
     return categories if categories.mask.any() else None
@@ -226,90 +265,22 @@ def _positions(chosen: list[Any], names: Sequence[str] | None) -> NDArray[np.int
     return np.array([position[name] for name in chosen])
 
 
-# -- tables: columns of arrays and of data frames ---------------------------------------------------
-
-# A column of a data frame, or of an array.
-_Column = nw.Series[Any] | NDArray[Any]
+# -- what columns hold -----------------------------------------------------------------------------
 
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Table:
-    columns: Sequence[_Column]
-    n: int
-    names: list[str] | None
-
-
-def _frame(X: Any) -> nw.DataFrame[Any] | None:
-    """X as a data frame, if it is one of pandas, polars, Arrow or another library."""
-    try:
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-    except nw.exceptions.DuplicateError as error:
-        raise ValueError(f"the names of features must differ: {error}") from error
-    return frame if isinstance(frame, nw.DataFrame) else None
-
-
-def _table(X: Any) -> _Table:
-    frame = _frame(X)
-    if frame is not None:
-        return _Table([frame[:, j] for j in range(frame.shape[1])], len(frame), frame.columns)
-    array = np.asarray(X)
-    if array.dtype.kind == "U":
-        array = np.asarray(X, dtype=object)  # numbers beside strings stay numbers
-    if array.ndim != 2:
-        raise ValueError(f"Expected 2D array, got array of shape {array.shape} instead")
-    return _Table([*array.T], len(array), None)
-
-
-def given_values(X: Any) -> NDArray[Any]:
-    """Copy the values of a table as they are: numbers (n, p), or objects where some are none."""
-    table = _table(X)
-    columns = [_as_given(column) for column in table.columns]
-    if all(column.dtype.kind in "biuf" for column in columns):
-        return np.column_stack(columns)
-    values = np.empty((table.n, len(columns)), dtype=object)
-    for j, column in enumerate(columns):
-        values[:, j] = column
-    return values
-
-
-def _as_given(column: _Column) -> NDArray[Any]:
-    if not isinstance(column, nw.Series):
-        return column
-    if _is_numeric(column):
-        return column.to_numpy()
-    return np.fromiter(column.to_list(), object, len(column))
-
-
-def _holds_names(column: _Column) -> bool:
+def _holds_names(column: Column) -> bool:
     """Whether a data frame's column is of categories, strings or objects, or objects hold a string.
 
     Ensembles of scikit-learn make an array of objects of a data frame, and draw rows of it: where all
-    values are missing, others may be strings.
+    values are missing, others may be strings. Dates that nobody has declared are no names.
     """
     if isinstance(column, nw.Series):
-        return column.dtype in (*_TEXTS, nw.Object)
+        return column.dtype in _TEXTS or (column.dtype == nw.Object and not holds_times(column))
     if column.dtype != object:
         return False
     return any(isinstance(value, str) for value in column) or all(map(is_missing, column))
-
-
-def _is_numeric(column: nw.Series[Any]) -> bool:
-    return column.dtype.is_numeric() or column.dtype == nw.Boolean
-
-
-def _numbers(column: _Column) -> Float64:
-    if isinstance(column, nw.Series):
-        column = column.cast(nw.Float64) if _is_numeric(column) else column
-        column = column.to_numpy()
-    column = column.astype(object) if column.dtype.kind == "U" else column
-    if column.dtype.kind not in "biufO":
-        raise ValueError(f"could not convert dtype {column.dtype} to float")
-    try:
-        return column.astype(np.float64)
-    except TypeError as error:
-        raise ValueError(f"could not convert to float: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -319,108 +290,124 @@ class _Words:
     names: list[Any]
     row: NDArray[np.intp]
 
-    def spread(self, numbers: Sequence[float]) -> Float64:
+    def spread(self, numbers: ArrayLike) -> Float64:
         """Give every row the number of its name."""
         return np.array(numbers, dtype=np.float64)[self.row]
 
 
-def _values(column: _Column, j: int) -> Float64 | _Words:
+def _values(column: Column, called: str) -> Float64 | _Words:
     """The values of a feature of categories: numbers, NaN where one is missing, or names."""
     if isinstance(column, nw.Series):
         if column.dtype in _TEXTS:
-            return _of_texts(column, j)
-        column = _numbers(column) if _is_numeric(column) else column.to_numpy()
+            return _of_texts(column, called)
+        column = numbers_of(column, called) if is_numeric(column) else column.to_numpy()
     if column.dtype.kind in "biuf":
-        return column.astype(np.float64)
+        return numbers_of(column, called)
     if column.dtype.kind in "mM":
         # In one unit, so that a date has the same name in every library.
         column = column.astype(f"{column.dtype.kind}8[us]")
-    return _of_objects(column.tolist(), j)
+    return _of_objects(column.tolist(), called)
 
 
-def _of_texts(column: nw.Series[Any], j: int) -> Float64 | _Words:
+def _of_texts(column: nw.Series[Any], called: str) -> Float64 | _Words:
     try:
         texts = column.to_arrow()
-    except ModuleNotFoundError:  # where pyarrow is installed, it is several times as fast
-        return _of_objects(column.to_list(), j)
+    except (ModuleNotFoundError, ValueError, TypeError):
+        # Arrow is several times as fast, but may not be installed, and takes no objects of many types.
+        return _of_objects(column.to_list(), called)
     if hasattr(texts, "combine_chunks"):  # of frames that have been put together
         texts = texts.combine_chunks()
     coded = texts if hasattr(texts, "dictionary") else texts.dictionary_encode("encode")
+    if "string" not in str(coded.type.value_type):  # Arrow has other types of dates and intervals
+        return _of_objects(column.to_list(), called)
     distinct = coded.dictionary.to_numpy(zero_copy_only=False).tolist()
     row = coded.indices.to_numpy(zero_copy_only=False)
     if coded is texts:  # a type of categories: some may be in no row, and NaN stands for none
         row = np.where(np.isnan(row), len(distinct), row).astype(np.intp)
         used = np.bincount(row, minlength=len(distinct)) > 0
         distinct = [name if rows else None for name, rows in zip(distinct, used, strict=False)]
-    return _named(_Words([*distinct, None], row), j)
+    return _named(_Words([*distinct, None], row), called)
 
 
-def _of_objects(values: list[Any], j: int) -> Float64 | _Words:
+def _of_objects(values: list[Any], called: str) -> Float64 | _Words:
+    words = _distinct(values, called)
+    if any(_kind(value) is None for value in words.names):
+        # What is equal may have several texts, of which each row is to have its own.
+        words = _distinct([str(one) if _kind(one) is None else one for one in values], called)
+    return _named(words, called)
+
+
+def _distinct(values: list[Any], called: str) -> _Words:
     try:
         number = {value: place for place, value in enumerate(dict.fromkeys(values))}
     except TypeError as error:
-        raise ValueError(f"the categories of feature {j} must be hashable: {error}") from error
+        raise ValueError(f"the categories of {called} must be hashable: {error}") from error
     row = np.fromiter(map(number.__getitem__, values), np.intp, len(values))
-    return _named(_Words(list(number), row), j)
+    return _Words(list(number), row)
 
 
-def _named(words: _Words, j: int) -> Float64 | _Words:
+def _named(words: _Words, called: str) -> Float64 | _Words:
     """Numbers or names of the rows, by what their distinct values are."""
     if set(map(type, words.names)) <= {str, type(None)}:
         return words
     known = [None if is_missing(value) else value for value in words.names]
-    kinds = {_kind(value) for value in known} - {type(None)}
-    if kinds == {Real}:
-        return words.spread([np.nan if value is None else float(value) for value in known])
-    if len(kinds) > 1:
-        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+    kinds = {_kind(value) for value in known if value is not None}
+    if kinds == {str, Real}:
         raise ValueError(
-            f"the categories of feature {j} must be strings or numbers, not both: got {found}"
+            f"the categories of {called} must be strings or numbers, not both: got "
+            f"{', '.join(sorted({type(value).__name__ for value in known if value is not None}))}"
         )
-    return _Words([None if value is None else str(value) for value in known], words.row)
+    if kinds == {Real}:
+        numbers = numbers_of(np.array(known, dtype=object), called)
+        return words.spread(numbers)
+    # The text itself of what is more than text, such as members of an enumeration.
+    return _Words([None if value is None else str.__str__(value) for value in known], words.row)
 
 
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, or what pandas has in their place."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return bool(value != value)
+def _kind(value: Any) -> type | None:
+    """Whether a value is text, a number or missing; None: something else, which has a text."""
+    if isinstance(value, str) or is_missing(value):
+        return str
+    return Real if isinstance(value, (Real, Decimal)) else None
 
 
-def _kind(value: Any) -> type:
-    return next((kind for kind in (str, Real) if isinstance(value, kind)), type(value))
-
-
-def _sorted_names(column: _Column, j: int) -> Names:
-    values = _values(column, j)
+def _sorted_names(column: Column, called: str) -> Names:
+    values = _values(column, called)
     if isinstance(values, _Words):
         return tuple(sorted({name for name in values.names if name is not None}))
     return tuple(np.unique(values[~np.isnan(values)] + 0.0).tolist())  # -0.0 is 0.0
 
 
-def _codes(column: _Column, j: int, names: Names) -> Float64:
+def _joined(names: Names, others: Names) -> tuple[Any, ...]:
+    of_other_type = names and others and isinstance(names[0], str) != isinstance(others[0], str)
+    return names if of_other_type else tuple(dict.fromkeys((*names, *others)))
+
+
+def _codes(column: Column, called: str, names: Names) -> Float64:
     code: dict[Any, float] = dict(zip(names, range(len(names)), strict=True))
     looked_up = _looked_up(column, code)
     if looked_up is not None:
         return looked_up
-    values = _values(column, j)
+    values = _values(column, called)
     words = isinstance(values, _Words)
-    nothing = not any(values.names) if isinstance(values, _Words) else np.isnan(values).all()
-    if not names or nothing:
+    found = values.names if isinstance(values, _Words) else values
+    if not names or all(map(is_missing, found)):
         return np.full(len(column), np.nan)
     if words != isinstance(names[0], str):
         kinds = ("string", "double") if words else ("double", "string")
         raise ValueError(
-            f"feature {j} has categories of type {kinds[0]}, but learned ones of {kinds[1]}"
+            f"{called} has categories of type {kinds[0]}, but learned ones of {kinds[1]}"
         )
     if isinstance(values, _Words):
         return values.spread(list(map(code.get, values.names, repeat(np.nan))))
     known = np.array(names, dtype=np.float64)
-    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    order = np.argsort(known)  # those of later rows stand behind
+    place = np.searchsorted(known, values, sorter=order)
+    place = order[np.minimum(place, len(known) - 1)]
     return np.where(known[place] == values, place, np.nan)
 
 
-def _looked_up(column: _Column, code: dict[Any, float]) -> Float64 | None:
+def _looked_up(column: Column, code: dict[Any, float]) -> Float64 | None:
     """The codes of an array of objects, if all that is not among the names is None or a string.
 
     So it is with most of them, and one look-up for each row takes half as long as `_values`.

@@ -81,7 +81,7 @@ def deal(
         units = "rows" if groups is None else "groups"
         raise ValueError(
             f"grow_size={grow_size!r} of {n_parts} {units} leaves none to "
-            f"{'grow' if n_growing == 0 else 'weigh'}"
+            f"{'grow' if n_growing == 0 else 'weigh'} (n_samples = {n})"
         )
     grows = np.zeros(n_parts, dtype=bool)
     grows[random_state.permutation(n_parts)[:n_growing]] = True

@@ -31,13 +31,19 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from certree.arrays import MOST_ROWS, Float64, UInt64, array_of, can_be_added, places_among, plain
-from certree.rows.categories import (
-    Categories,
-    categories_of,
-    given_values,
-    warn_of_identifiers,
+from certree.arrays import (
+    MOST_ROWS,
+    Float64,
+    UInt64,
+    array_of,
+    can_be_added,
+    expect_exact,
+    has_far_numbers,
+    places_among,
+    plain,
 )
+from certree.rows.categories import Categories, categories_of, warn_of_identifiers
+from certree.rows.columns import expect_exact_numbers, expect_no_times, given_values
 from certree.rows.deal import Sides, checked_groups, deal
 from certree.rows.folds import Fold, Indices, content_folds, group_folds
 from certree.rows.hashes import distinct, row_hashes
@@ -197,7 +203,8 @@ def training_rows(
     random_state : numpy RandomState or None
         Deals the rows.
     categories : callable or None
-        Learns the `Categories` of rows; None: those that ``categorical_features`` names.
+        Learns the `Categories` of rows; None: those that ``categorical_features`` names, or those
+        that the model knows.
     classes : array-like of shape (K,), or None
         The classes; None: those of the rows that grow.
     reset : bool
@@ -235,7 +242,7 @@ def training_rows(
         weight = _times(balanced_weights(target, weight, sides), weight)
     if hasattr(model, "preprocessor"):
         X = _preprocessed(model, X, target, sides)
-    if reset:
+    if reset or categories is not None:
         learn = categories or partial(
             categories_of, categorical_features=model.categorical_features
         )
@@ -298,14 +305,20 @@ def _expect_sum(weight: Float64 | None) -> None:
 
 def _expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
     """Refuse words and objects before they are made numbers of; scikit-learn refuses complex ones."""
-    given = array_of(name, values)
-    if given.dtype.kind == "O":  # numbers of Python, or what pandas makes of missing ones
+    given = array_of(name, values).ravel()
+    expect_no_times(given, name)
+    numbers = given
+    if (
+        given.dtype.kind in "iuO"
+    ):  # of objects, numbers of Python, or what pandas makes of missing ones
         try:
-            given = given.astype(np.float64)
+            numbers = given.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"{name} must hold numbers, got {shortened(values)}") from None
-    if given.dtype.kind not in kinds:
+    if numbers.dtype.kind not in kinds:
         raise ValueError(f"{name} must hold numbers, got dtype {given.dtype}")
+    if numbers is not given and has_far_numbers(numbers):
+        expect_exact(name, given, numbers)
 
 
 def _growing(X: Any, sides: Sides) -> Any:
@@ -329,6 +342,7 @@ def _preprocessed(model: Any, X: Any, target: NDArray[Any], sides: Sides) -> Any
 def _matrix(model: Any, X: Any, reset: bool) -> NDArray[Any]:
     """Rows as a matrix of numbers; sets or checks the number and the names of the features."""
     if model.categories_ is None:
+        expect_exact_numbers(X)
         try:
             with np.errstate(invalid="ignore"):  # it adds all numbers up to look for infinite ones
                 rows: NDArray[Any] = validate_data(model, X, reset=reset, **_NUMBERS)

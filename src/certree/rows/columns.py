@@ -1,0 +1,221 @@
+"""Columns at the door: tables of every library are read one feature at a time, and become numbers."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, time, timedelta
+from reprlib import repr as shortened
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.arrays import FARTHEST, Float64, expect_exact, has_far_numbers
+
+# A column of a data frame, or of an array.
+Column = nw.Series[Any] | NDArray[Any]
+
+_OBJECTS = (nw.Object, nw.Unknown)
+# Of these, all numbers are numbers of float64; words are none at all.
+_EXACT = (
+    *(nw.Boolean, nw.Float64, nw.Float32, nw.String),
+    *(nw.Int32, nw.Int16, nw.Int8, nw.UInt32, nw.UInt16, nw.UInt8),
+)
+_TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
+# What pandas has in place of None and NaN.
+_MISSING = ("NAType", "NaTType")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """The columns of an array or of a data frame.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        One for each feature.
+    n : int
+        Number of rows.
+    names : list of str, or None
+        Names of the features of a data frame.
+    """
+
+    columns: Sequence[Column]
+    n: int
+    names: list[str] | None
+
+    @classmethod
+    def of(cls, X: Any) -> "Table":
+        """Take a data frame of any library that narwhals knows, or an array-like of shape (n, p)."""
+        frame = frame_of(X)
+        if frame is not None:
+            columns = [frame[:, j] for j in range(frame.shape[1])]
+            return cls(columns, len(frame), frame.columns)
+        array = _array_of_numbers(X)
+        if array.dtype.kind == "U":
+            array = np.asarray(X, dtype=object)  # numbers beside strings stay numbers
+        if array.ndim != 2:
+            raise ValueError(f"Expected 2D array, got array of shape {array.shape} instead")
+        return cls([*array.T], len(array), None)
+
+    def called(self, j: int) -> str:
+        """What error messages call a feature."""
+        return f"feature {j if self.names is None else self.names[j]!r}"
+
+
+def frame_of(X: Any) -> nw.DataFrame[Any] | None:
+    """X as a data frame, if it is one of pandas, polars, Arrow or another library."""
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"the names of features must differ: {error}") from error
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def given_values(X: Any) -> NDArray[Any]:
+    """Copy the values of a table as they are: numbers (n, p), or objects where some are none."""
+    table = Table.of(X)
+    columns = [_as_given(column) for column in table.columns]
+    if all(column.dtype.kind in "biuf" for column in columns):
+        return np.column_stack(columns)
+    values = np.empty((table.n, len(columns)), dtype=object)
+    for j, column in enumerate(columns):
+        values[:, j] = column
+    return values
+
+
+def _as_given(column: Column) -> NDArray[Any]:
+    if not isinstance(column, nw.Series):
+        return column
+    return column.to_numpy() if is_numeric(column) else _objects(column)
+
+
+def _objects(column: nw.Series[Any]) -> NDArray[Any]:
+    return np.fromiter(column.to_list(), object, len(column))
+
+
+def is_numeric(column: nw.Series[Any]) -> bool:
+    """Whether a data frame's column is of numbers or booleans."""
+    return column.dtype.is_numeric() or column.dtype == nw.Boolean
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or what pandas has in their place."""
+    if value is None or type(value).__name__ in _MISSING:
+        return True
+    return bool(value != value)
+
+
+def holds_times(column: Column) -> bool:
+    """Whether a column is of dates, times or durations, or of objects with one of them."""
+    if isinstance(column, nw.Series):
+        if column.dtype.is_temporal():
+            return True
+        column = column.to_numpy() if column.dtype in _OBJECTS else np.zeros(0)
+    if column.dtype.kind != "O":
+        return column.dtype.kind in "mM"
+    kinds = {kind for kind in map(type, column.tolist()) if kind.__name__ not in _MISSING}
+    return any(issubclass(kind, _TIMES) or kind.__name__ == "Period" for kind in kinds)
+
+
+def expect_no_times(column: Column, called: str) -> None:
+    """Refuse dates and times, of some of which NumPy makes numbers without a word."""
+    if holds_times(column):
+        raise ValueError(
+            f"{called} holds dates or times, where numbers were expected: turn them into numbers, "
+            "such as days since a date"
+        )
+
+
+def numbers_of(column: Column, called: str) -> Float64:
+    """Convert a column to float64, NaN where a value is missing.
+
+    Parameters
+    ----------
+    column : Column
+        Values, of any dtype.
+    called : str
+        What error messages call it.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+
+    Raises
+    ------
+    TypeError
+        If it holds objects that are neither numbers nor text.
+    ValueError
+        If it holds text, dates, or whole numbers that float64 does not hold.
+    """
+    expect_no_times(column, called)
+    numbers = _converted(column.to_numpy() if isinstance(column, nw.Series) else column, called)
+    if has_far_numbers(numbers):
+        expect_exact(called, _objects(column) if isinstance(column, nw.Series) else column, numbers)
+    return numbers
+
+
+def _converted(column: NDArray[Any], called: str) -> Float64:
+    column = column.astype(object) if column.dtype.kind == "U" else column
+    if column.dtype.kind not in "biufO":
+        raise ValueError(f"{called} must hold numbers, got dtype {column.dtype}")
+    if column.dtype.kind == "O":  # what pandas has for missing values is no number to NumPy
+        missing = [type(value).__name__ in _MISSING for value in column.tolist()]
+        column = np.where(missing, np.nan, column) if any(missing) else column
+    try:
+        return column.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        odd = shortened(_first_that_is_none(column))
+        raise kind(f"{called} must hold numbers, got {odd}") from None
+
+
+def _first_that_is_none(values: NDArray[Any]) -> Any:
+    for value in values.tolist():
+        try:
+            np.float64(value)
+        except (TypeError, ValueError, OverflowError):
+            return value
+    return values
+
+
+def expect_exact_numbers(X: Any) -> None:
+    """Refuse what scikit-learn's validation makes other numbers of without a word.
+
+    Parameters
+    ----------
+    X : data frame or array-like
+        Rows. What is no table at all, and what holds objects, is left to scikit-learn.
+
+    Raises
+    ------
+    ValueError
+        If a feature holds dates or times, or whole numbers that float64 does not hold.
+    """
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f":
+        return
+    frame = frame_of(X)
+    if frame is None:
+        try:
+            X = _array_of_numbers(X)
+        except (ValueError, TypeError):
+            return
+        near = X.dtype.kind in "iu" and X.size and -FARTHEST <= X.min() <= X.max() <= FARTHEST
+        if near or X.ndim != 2 or X.dtype.kind not in "iumMO":
+            return
+    elif all(dtype in _EXACT for dtype in frame.schema.values()):
+        return
+    table = Table.of(X)
+    for j, column in enumerate(table.columns):
+        if not (isinstance(column, nw.Series) and column.dtype in _EXACT):
+            with suppress(TypeError):
+                numbers_of(column, table.called(j))
+
+
+def _array_of_numbers(X: Any) -> NDArray[Any]:
+    """An array that holds what is given: NumPy makes floats of whole numbers that stand beside some."""
+    given = np.asarray(X)
+    if given is not X and given.dtype.kind == "f" and has_far_numbers(given):
+        return np.asarray(X, dtype=object)
+    return given
