@@ -21,7 +21,7 @@ from certree.explain.explanation import Explanation, scored_classes
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, Link
-from certree.fitted import KeepsParameters, reads_state, replaces_state
+from certree.fitted import KeepsParameters, reads_state, replaces_state, state_of
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
 from certree.rows.training import (
@@ -41,7 +41,7 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 def _has_trees(model: "AdaBoostTreeClassifier") -> bool:
     """Whether the learners are trees of certree."""
-    return model.estimator is None
+    return state_of(model).estimator is None
 
 
 class AdaBoostTreeClassifier(
