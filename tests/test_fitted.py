@@ -5,12 +5,13 @@ import pickle
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, ValuesView
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.linear_model import QuantileRegressor
 from sklearn.naive_bayes import GaussianNB
@@ -317,6 +318,80 @@ def test_parameters_that_are_set_after_the_fit_change_no_answer(model, tmp_path)
 def through_file(model, folder):
     certree.save(model, folder / "other.certree")
     return certree.load(folder / "other.certree")
+
+
+def arrays_in(answer):
+    """The arrays that somebody is handed, one after the other."""
+    if sparse.issparse(answer):
+        yield from (answer.data, answer.indices, answer.indptr)
+    elif isinstance(answer, np.ndarray):
+        yield answer
+    elif type(answer) is dict:
+        yield from arrays_in(answer.values())
+    elif isinstance(answer, Iterator | tuple | list | ValuesView):
+        for part in answer:
+            yield from arrays_in(part)
+
+
+def spoilt(ask):
+    """What arrays held before they were written to, or why there are none."""
+    try:
+        answer = ask()
+    except ValueError as error:
+        return repr(error)
+    held = []
+    for array in arrays_in(answer):
+        assert array.flags.writeable
+        assert array.flags.c_contiguous
+        held.append(array.copy())
+        array[...] = "?" if array.dtype.kind in "OU" else 1 - array.astype(int)
+    return as_text(held)
+
+
+@pytest.mark.filterwarnings("ignore:no characters that were looked at:UserWarning")
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+@pytest.mark.parametrize("n_classes", [2, 3, 9])
+@all_models
+def test_who_writes_to_an_answer_changes_no_other(model, n_classes):
+    X, y = tables(model)[0]
+    if is_classifier(model) and n_classes > 2:
+        slopes, two = getattr(model, "monotonic_cst", None), HelmboldSchapireTreeClassifier
+        if slopes is not None or isinstance(model, two) or getattr(model, "priors", None):
+            pytest.skip("two classes only")
+        y = np.arange(len(y)) % n_classes + 1
+    elif n_classes > 2:
+        pytest.skip("a number")
+    one = clone(model).fit(X, y)
+    asks = dict(questions(one))
+    asks["row alone"] = lambda one: one.predict(X[:1])
+    if hasattr(one, "_summed_trees"):
+        asks["shap_trees"] = lambda one: shap_trees(one, X)
+    for name, ask in asks.items():
+        before = spoilt(lambda ask=ask: ask(one))
+        assert spoilt(lambda ask=ask: ask(one)) == before, name
+
+
+ROW_BY_ROW = ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba")
+ROW_BY_ROW += ("decision_function", "predict_interval", "predict_spread", "predict_set", "apply")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 12])
+@pytest.mark.parametrize("model", MODELS[:-3] + MODELS[-1:], ids=lambda one: type(one).__name__)
+def test_a_row_is_told_the_same_alone_and_among_others(model, n_classes):
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    X[::9, 1] = np.nan
+    edges = np.linspace(-1, 1, n_classes - 1) if n_classes > 2 else [0.0]
+    y = np.digitize(X[:, 0] + 0.3 * X[:, 2], edges)
+    if isinstance(model, HelmboldSchapireTreeClassifier):
+        y = np.minimum(y, 1)
+    one = clone(model).fit(X, y)
+    for name in ROW_BY_ROW:
+        if hasattr(one, name):
+            ask = getattr(one, name)
+            whole = ask(X)[:40]
+            alone = np.concatenate([ask(X[i : i + 1]) for i in range(40)])
+            np.testing.assert_array_equal(alone, whole)
+            np.testing.assert_array_equal(ask(X[:40]), whole)
 
 
 @pytest.mark.threads

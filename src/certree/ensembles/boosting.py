@@ -27,7 +27,7 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.rounds import Rounds, Settings, started
 from certree.ensembles.stopping import JudgedRounds, best_rounds
-from certree.ensembles.trees import Trees
+from certree.ensembles.trees import Trees, by_row
 from certree.explain.explanation import Explanation, Scale, scored_classes
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
@@ -271,7 +271,7 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
         scores = _constant(self.start_, len(rows))
         for number in range(self.n_iter_):
             scores = self.trees_.add(scores, rows, threads(self.n_jobs), number, number + 1)
-            yield scores
+            yield scores.copy()  # may be written to, and the next round goes on from these
 
     @abstractmethod
     def _answers(self, scores: Float64) -> NDArray[Any]:
@@ -554,7 +554,7 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
             return np.ones((scores.shape[1], 1))
         if self.n_classes_ == 2:
             return np.column_stack([expit(-scores[0]), expit(scores[0])])
-        shares: Float64 = softmax(scores, axis=0).T
+        shares: Float64 = softmax(by_row(scores), axis=1)
         return shares
 
     def _link(self) -> Link:
@@ -581,7 +581,7 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
             Log odds of the second of two classes, or scores whose softmax are the probabilities.
         """
         scores = self._scores(X)
-        return scores[0] if len(scores) == 1 else scores.T
+        return scores[0] if len(scores) == 1 else by_row(scores)
 
     @reads_state
     def predict_proba(self, X: ArrayLike) -> Float64:

@@ -27,7 +27,7 @@ from certree.ensembles.forest_importances import (
 from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, shares_of, unit_of
 from certree.ensembles.losses import SquaredLoss
-from certree.ensembles.trees import Trees
+from certree.ensembles.trees import Trees, by_row
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
@@ -107,7 +107,7 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
         rows = new_rows(self, X)
         start = np.zeros((self.trees_.value.shape[1], len(rows)))
         total = self.trees_.add(start, rows, threads(self.n_jobs))
-        return total.T / len(self.trees_)
+        return by_row(total) / len(self.trees_)
 
     def _rows_of_nodes(self) -> list[Float64] | None:
         """Rows of the fit in the nodes of each tree, if they are kept."""
