@@ -2,6 +2,8 @@
 
 import pickle
 import re
+from itertools import permutations
+from math import fsum
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from certree.ensembles.losses import (
     QuantileLoss,
     SoftmaxLoss,
     SquaredLoss,
+    sum_in_any_order,
     weighted_quantile,
 )
 from certree.ensembles.rounds import Rounds
@@ -339,13 +342,22 @@ def test_scikit_learns_contract(estimator, check):
     check(estimator)
 
 
-def test_the_order_of_rows_and_threads_do_not_matter():
+def weights_of(n):
+    """None, and others that are no whole numbers and of very different size."""
+    return None, np.random.default_rng(2).random(n) ** 8 + 1e-6
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_order_of_rows_and_threads_do_not_matter(n_classes):
     X, y = noisy()
     X[::7, 1] = np.nan
+    y = y + (n_classes > 2) * np.digitize(X[:, 0], [-1, 0, 1])
     order = np.random.default_rng(1).permutation(len(y))
-    model = BoostedTreesClassifier(**SHORT).fit(X, y)
-    shuffled = BoostedTreesClassifier(**SHORT, n_jobs=2).fit(X[order], y[order])
-    np.testing.assert_array_equal(model.predict_proba(X), shuffled.predict_proba(X))
+    for weight in weights_of(len(y)):
+        model = BoostedTreesClassifier(**SHORT).fit(X, y, weight)
+        turned = None if weight is None else weight[order]
+        shuffled = BoostedTreesClassifier(**SHORT, n_jobs=2).fit(X[order], y[order], turned)
+        np.testing.assert_array_equal(model.predict_proba(X), shuffled.predict_proba(X))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -353,9 +365,25 @@ def test_the_order_of_rows_of_numbers_does_not_matter(loss):
     X, _ = noisy(200)
     y = np.exp(X[:, 0]).round(3)
     order = np.random.default_rng(1).permutation(len(y))
-    model = BoostedTreesRegressor(loss, **SHORT).fit(X, y)
-    shuffled = BoostedTreesRegressor(loss, **SHORT).fit(X[order], y[order])
-    np.testing.assert_array_equal(model.predict(X), shuffled.predict(X))
+    for weight in weights_of(len(y)):
+        model = BoostedTreesRegressor(loss, **SHORT).fit(X, y, weight)
+        turned = None if weight is None else weight[order]
+        shuffled = BoostedTreesRegressor(loss, **SHORT).fit(X[order], y[order], turned)
+        np.testing.assert_array_equal(model.predict(X), shuffled.predict(X))
+
+
+@given(st.lists(st.floats(-1e300, 1e300), max_size=40), st.randoms())
+def test_sums_do_not_depend_on_the_order_of_their_terms(terms, random):
+    found = sum_in_any_order(np.array(terms))
+    assert found == pytest.approx(fsum(terms), abs=1e-15 * max(map(abs, terms), default=0))
+    random.shuffle(terms)
+    assert sum_in_any_order(np.array(terms)) == found
+
+
+def test_quantiles_of_equal_values_do_not_depend_on_the_order_of_their_weights():
+    y, weight = np.array([0.0, 0.0, 0.0, 1.0]), np.array([0.2, 0.1, 0.7, 1.0])
+    orders = [*map(list, permutations(range(4)))]
+    assert len({weighted_quantile(y[order], 0.5, weight[order]) for order in orders}) == 1
 
 
 def test_a_warm_start_goes_on_where_a_fit_ended():
