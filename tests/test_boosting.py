@@ -1,6 +1,9 @@
 """Boosted trees whose prunings vote: rounds, losses, and what users rely on."""
 
 import pickle
+import re
+from itertools import permutations
+from math import fsum
 
 import numpy as np
 import pytest
@@ -24,6 +27,7 @@ from certree.ensembles.losses import (
     QuantileLoss,
     SoftmaxLoss,
     SquaredLoss,
+    sum_in_any_order,
     weighted_quantile,
 )
 from certree.ensembles.rounds import Rounds
@@ -338,13 +342,22 @@ def test_scikit_learns_contract(estimator, check):
     check(estimator)
 
 
-def test_the_order_of_rows_and_threads_do_not_matter():
+def weights_of(n):
+    """None, and others that are no whole numbers and of very different size."""
+    return None, np.random.default_rng(2).random(n) ** 8 + 1e-6
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_order_of_rows_and_threads_do_not_matter(n_classes):
     X, y = noisy()
     X[::7, 1] = np.nan
+    y = y + (n_classes > 2) * np.digitize(X[:, 0], [-1, 0, 1])
     order = np.random.default_rng(1).permutation(len(y))
-    model = BoostedTreesClassifier(**SHORT).fit(X, y)
-    shuffled = BoostedTreesClassifier(**SHORT, n_jobs=2).fit(X[order], y[order])
-    np.testing.assert_array_equal(model.predict_proba(X), shuffled.predict_proba(X))
+    for weight in weights_of(len(y)):
+        model = BoostedTreesClassifier(**SHORT).fit(X, y, weight)
+        turned = None if weight is None else weight[order]
+        shuffled = BoostedTreesClassifier(**SHORT, n_jobs=2).fit(X[order], y[order], turned)
+        np.testing.assert_array_equal(model.predict_proba(X), shuffled.predict_proba(X))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -352,9 +365,25 @@ def test_the_order_of_rows_of_numbers_does_not_matter(loss):
     X, _ = noisy(200)
     y = np.exp(X[:, 0]).round(3)
     order = np.random.default_rng(1).permutation(len(y))
-    model = BoostedTreesRegressor(loss, **SHORT).fit(X, y)
-    shuffled = BoostedTreesRegressor(loss, **SHORT).fit(X[order], y[order])
-    np.testing.assert_array_equal(model.predict(X), shuffled.predict(X))
+    for weight in weights_of(len(y)):
+        model = BoostedTreesRegressor(loss, **SHORT).fit(X, y, weight)
+        turned = None if weight is None else weight[order]
+        shuffled = BoostedTreesRegressor(loss, **SHORT).fit(X[order], y[order], turned)
+        np.testing.assert_array_equal(model.predict(X), shuffled.predict(X))
+
+
+@given(st.lists(st.floats(-1e300, 1e300), max_size=40), st.randoms())
+def test_sums_do_not_depend_on_the_order_of_their_terms(terms, random):
+    found = sum_in_any_order(np.array(terms))
+    assert found == pytest.approx(fsum(terms), abs=1e-15 * max(map(abs, terms), default=0))
+    random.shuffle(terms)
+    assert sum_in_any_order(np.array(terms)) == found
+
+
+def test_quantiles_of_equal_values_do_not_depend_on_the_order_of_their_weights():
+    y, weight = np.array([0.0, 0.0, 0.0, 1.0]), np.array([0.2, 0.1, 0.7, 1.0])
+    orders = [*map(list, permutations(range(4)))]
+    assert len({weighted_quantile(y[order], 0.5, weight[order]) for order in orders}) == 1
 
 
 def test_a_warm_start_goes_on_where_a_fit_ended():
@@ -367,6 +396,63 @@ def test_a_warm_start_goes_on_where_a_fit_ended():
     np.testing.assert_allclose(model.feature_importances_, whole.feature_importances_)
     with pytest.raises(ValueError, match="max_iter=3 must be at least n_iter_=12"):
         model.set_params(max_iter=3).fit(X, y)
+
+
+OTHERS = {
+    "learning_rate": 0.2,
+    "max_leaf_nodes": 7,
+    "max_depth": 2,
+    "min_samples_leaf": 9,
+    "l2_regularization": 0.0,
+    "max_features": 0.5,
+    "max_thresholds": 7,
+    "grow_size": 0.5,
+    "prunings": "none",
+    "categorical_features": [0],
+    "monotonic_cst": None,  # of as many features as there are
+    "interaction_cst": [[0, 1], [2]],
+    "random_state": 1,
+    "class_weight": "balanced",
+    "loss": "poisson",
+    "quantile": 0.5,
+}
+
+
+@pytest.mark.parametrize("kind", [BoostedTreesClassifier, BoostedTreesRegressor])
+def test_a_warm_start_refuses_parameters_that_the_fit_was_not_made_with(kind):
+    X, y = noisy()
+    slopes = np.zeros(X.shape[1], dtype=int)
+    model = kind(max_iter=5, random_state=0, monotonic_cst=slopes, warm_start=True).fit(X, y)
+    state, said = dict(model.__dict__), model.predict(X)
+    for name in sorted(set(model.get_params()) & set(OTHERS)):
+        before = state[name]
+        value = np.eye(1, X.shape[1], dtype=int)[0] if name == "monotonic_cst" else OTHERS[name]
+        expected = re.escape(f"was made with {name}={before!r}, got {name}={value!r}: set it back")
+        with pytest.raises(ValueError, match=expected):
+            model.set_params(**{name: value}, max_iter=9).fit(X, y)
+        model.set_params(**{name: before}, max_iter=5)
+        assert all(model.__dict__[key] is one for key, one in state.items())
+        np.testing.assert_array_equal(model.predict(X), said)
+    # What means the same, and what has no part in the model.
+    model.set_params(max_iter=9, n_jobs=2, monotonic_cst=slopes.tolist()).fit(X, y)
+    whole = kind(max_iter=9, random_state=0, monotonic_cst=slopes).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), whole.predict(X))
+    model.set_params(warm_start=False, learning_rate=0.3).fit(X, y)
+
+
+def test_a_warm_start_takes_rows_like_those_before():
+    X, y = noisy()
+    model = BoostedTreesClassifier(max_iter=5, random_state=0, warm_start=True).fit(X, y)
+    said = model.predict_proba(X)
+    model.set_params(max_iter=9)
+    with pytest.raises(ValueError, match=f"X has {X.shape[1] - 1} features"):
+        model.fit(X[:, 1:], y)
+    for other in (y + 1, np.where(y == 1, "yes", "no"), y + (X[:, 0] > 1)):
+        with pytest.raises(ValueError, match="class"):
+            model.fit(X, other)
+    np.testing.assert_array_equal(model.predict_proba(X), said)
+    model.fit(X.astype(np.float32), y)
+    assert model.n_iter_ == 9
 
 
 def test_rows_of_weight_zero_are_as_if_absent():
@@ -492,9 +578,12 @@ def test_rounds_are_those_of_the_best_kind():
 
 def test_thresholds_are_chosen_once():
     X, y = noisy(300)
-    model = BoostedTreesClassifier(max_thresholds=3, max_iter=4, warm_start=True, random_state=0)
-    assert model.fit(X, y).thresholds_ == (3,)
-    assert model.set_params(max_iter=8, max_thresholds="auto").fit(X, y).thresholds_ == (3,)
+    model = BoostedTreesClassifier(max_iter=4, warm_start=True, random_state=0)
+    first = model.fit(X, y).thresholds_
+    assert first == (6, None)
+    assert model.set_params(max_iter="auto").fit(X, y).thresholds_ == first
+    given = BoostedTreesClassifier(max_thresholds=3, max_iter=4, random_state=0)
+    assert given.fit(X, y).thresholds_ == (3,)
     for thresholds in (0, "few", 1.5):
         with pytest.raises(ValueError, match="The 'max_thresholds' parameter"):
             BoostedTreesClassifier(max_thresholds=thresholds).fit(X, y)

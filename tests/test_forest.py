@@ -1,6 +1,7 @@
 """Forests: what leaves say, how rows out of bags judge it, and what users rely on."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -348,6 +349,41 @@ def test_a_warm_start_goes_on_where_a_fit_ended(numbers, leaves, tmp_path):
         model.set_params(n_estimators=3).fit(X, y)
     with pytest.raises(ValueError, match="adds trees on the rows of the fit before"):
         model.set_params(n_estimators=15).fit(X[1:], y[1:])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("criterion", "entropy"),
+        ("max_depth", 3),
+        ("min_samples_leaf", 7),
+        ("max_features", None),
+        ("splitter", "random"),
+        ("bootstrap", False),
+        ("max_samples", 0.5),
+        ("random_state", 1),
+        ("class_weight", "balanced"),
+    ],
+)
+def test_a_warm_start_refuses_parameters_that_the_fit_was_not_made_with(name, value):
+    X, y = noisy()
+    model = TreeForestClassifier(5, random_state=0, warm_start=True).fit(X, y)
+    state, said = dict(model.__dict__), model.predict_proba(X)
+    before = state[name]
+    expected = re.escape(f"was made with {name}={before!r}, got {name}={value!r}: set it back")
+    with pytest.raises(ValueError, match=expected):
+        model.set_params(**{name: value}, n_estimators=9).fit(X, y)
+    assert all(model.__dict__[key] is state[key] for key in set(state) - {name, "n_estimators"})
+    np.testing.assert_array_equal(model.predict_proba(X), said)
+
+
+def test_a_warm_start_may_fill_leaves_of_all_trees_anew():
+    X, y = noisy()
+    model = TreeForestClassifier(5, random_state=0, warm_start=True).fit(X, y)
+    model.set_params(n_estimators=30, leaves="refilled", oob_score=True, n_jobs=2).fit(X, y)
+    whole = TreeForestClassifier(30, leaves="refilled", oob_score=True, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), whole.predict_proba(X))
+    assert model.oob_score_ == whole.oob_score_
 
 
 def test_rows_of_weight_zero_are_as_if_absent():

@@ -1153,9 +1153,10 @@ def test_classes_that_numpy_would_cut_are_not_saved(tmp_path):
 
 
 def test_what_load_would_refuse_is_not_saved(small, tmp_path):
-    odd = copy.deepcopy(small).set_params(monotonic_cst=[1, 0])
+    odd = copy.deepcopy(small)
+    odd.feature_names_in_ = np.array(["same"] * odd.n_features_in_, dtype=object)
     with pytest.raises(
-        ValueError, match="this model cannot be saved: monotonic_cst must have shape"
+        ValueError, match=f"cannot be saved: expected {odd.n_features_in_} different feature names"
     ):
         certree.save(odd, tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []

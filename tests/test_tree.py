@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import reference
 from certree import NodeStats, NodeWeights, TargetStats, Tree, Vote, grow_kd
-from certree.arrays import row_weights
+from certree.arrays import column, row_weights
 from certree.certificates import LabelledWeights, branching_prior
 from certree.naive_bayes.densities import CategoricalTable, Histogram, Moments, Normal
 from certree.naive_bayes.powers import POWERS, JudgedPowers
@@ -334,3 +334,13 @@ def test_whole_numbers_that_float64_does_not_hold_are_refused():
 def test_large_finite_values_are_no_infinities():
     tree = Tree(**columns())
     assert tree.apply(np.full((100, 2), 1.7e308)).tolist() == [2] * 100
+
+
+def test_what_the_core_hands_out_to_be_written_to_is_no_column():
+    X = np.random.default_rng(0).random((20, 2))
+    leaf = grow_kd(X).apply(X)
+    kept = column("leaf", leaf, "int32", (20,))
+    before = kept.copy()
+    leaf[:] = -1
+    assert np.array_equal(kept, before)
+    assert not kept.flags.writeable

@@ -147,14 +147,17 @@ def plain(values: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
 
 
 def _is_nobodys(given: NDArray[Any]) -> bool:
-    """Whether the memory is that of bytes, or of a result of the core, which nobody can write to.
+    """Whether the memory is that of bytes, or of a column of the core, which nobody can write to.
 
     A flag of one array says nothing of its other views.
     """
     owner: Any = given
     while isinstance(owner, np.ndarray):
         owner = owner.base
-    owner = owner.obj if isinstance(owner, memoryview) else owner
+    if isinstance(owner, memoryview):
+        if not owner.readonly:
+            return False
+        owner = owner.obj
     return isinstance(owner, bytes) or type(owner).__name__ == "nb_ndarray"
 
 

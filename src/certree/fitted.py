@@ -4,11 +4,18 @@ A fit works on a twin of its estimator, whose attributes become the estimator's 
 that fails or is interrupted has changed nothing. Who asks a model reads the attributes of one moment:
 whatever another thread fits meanwhile, an answer comes from the old fit or from the new one, never from
 parts of both.
+
+Parameters that are set after a fit are those of the next one. A fit keeps those that it was made with,
+and who asks a model reads these, whatever has become of the parameters since.
 """
 
 from collections.abc import Callable
+from copy import copy
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from sklearn.base import clone
 
 Model = TypeVar("Model")
 Given = ParamSpec("Given")
@@ -25,6 +32,10 @@ class KeepsParameters:
                 setattr(self, name, value)
 
 
+# How a model works, not what it is: whoever sets them means them from then on.
+_READ_AFTER_FIT = frozenset({"n_jobs", "verbose"})
+
+
 def _twin(model: Model, state: dict[str, Any]) -> Model:
     twin = object.__new__(type(model))
     twin.__dict__ = state
@@ -32,9 +43,49 @@ def _twin(model: Model, state: dict[str, Any]) -> Model:
 
 
 def state_of(model: Model) -> Model:
-    """Give a model as it is now, which no later fit changes."""
+    """Give a model as it is now, with the parameters of its fit, which no later fit changes."""
     # Attributes are not copied: fits put others in their place and leave these as they are.
-    return _twin(model, model.__dict__)
+    state = model.__dict__
+    return _twin(model, {**state, **state.get("_fitted_with", {})})
+
+
+def keep_parameters(model: Any) -> None:
+    """Let a model answer by the parameters that it has now, whatever is set later."""
+    parameters = model.get_params(deep=False).items()
+    model._fitted_with = {
+        name: _kept(value) for name, value in parameters if name not in _READ_AFTER_FIT
+    }
+
+
+def _kept(value: Any) -> Any:
+    """A parameter that nobody can change from outside; what is given once, like a generator, stays."""
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return clone(value)
+    can_change = isinstance(value, list | dict) or hasattr(value, "__array__")
+    return copy(value) if can_change else value
+
+
+def expect_parameters_of_fit(model: Any, *may_change: str) -> None:
+    """Refuse to add to a fit that was made with other parameters than the model has now."""
+    for name, before in model._fitted_with.items():
+        value = getattr(model, name)
+        if name not in may_change and not _are_same(before, value):
+            raise ValueError(
+                f"warm_start=True adds to the fit before, which was made with {name}={before!r}, got "
+                f"{name}={value!r}: set it back, or fit anew with warm_start=False"
+            )
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """Whether two values of a parameter mean the same."""
+    if one is other:
+        return True
+    if hasattr(one, "get_params") and type(one) is type(other):
+        parts = one.get_params(deep=False), other.get_params(deep=False)
+        return all(_are_same(parts[0][name], parts[1][name]) for name in parts[0])
+    if hasattr(one, "__array__") or hasattr(other, "__array__"):
+        return np.array_equal(one, other)
+    return bool(one == other)
 
 
 def replaces_state(
@@ -46,6 +97,7 @@ def replaces_state(
     def fitted_at_once(self: Model, /, *args: Given.args, **kwargs: Given.kwargs) -> Model:
         twin = _twin(self, self.__dict__.copy())
         fit(twin, *args, **kwargs)
+        keep_parameters(twin)
         self.__dict__ = twin.__dict__
         return self
 

@@ -215,14 +215,16 @@ inline Values values(const Shape& tree, const std::optional<Ints>& label,
   return result;
 }
 
-// -- what goes out: read-only arrays that own their memory
+// -- what goes out: arrays that own their memory, read-only but for those that users are given
 
 template <class T, int rank = 1>
-using Out = nb::ndarray<nb::numpy, const T, nb::ndim<rank>>;
+using Out = nb::ndarray<nb::numpy, T, nb::ndim<rank>>;
 
-// A result of the core's own making: allocated, filled once, then handed over.
-template <class T, int rank>
+// A result of the core's own making: allocated, filled once, then handed over as T, or const T.
+template <class Handed, int rank>
 class Result {
+  using T = std::remove_const_t<Handed>;
+
  public:
   explicit Result(std::integral auto... lengths)
       : shape_{static_cast<std::size_t>(lengths)...}, data_(make_buffer<T>(lengths...)) {
@@ -236,10 +238,10 @@ class Result {
       return Table<T>{data_.get(), static_cast<std::int64_t>(shape_[0]),
                       static_cast<std::int64_t>(shape_[1])};
   }
-  Out<T, rank> hand_over() {
+  Out<Handed, rank> hand_over() {
     T* data = data_.release();
     nb::capsule owner(data, [](void* memory) noexcept { Free()(memory); });
-    return Out<T, rank>(data, rank, shape_.data(), owner);
+    return Out<Handed, rank>(data, rank, shape_.data(), owner);
   }
 
  private:
@@ -248,9 +250,14 @@ class Result {
 };
 
 template <class T>
-using Column = Result<T, 1>;
+using Column = Result<const T, 1>;
 template <class T>
-using Rows = Result<T, 2>;
+using Rows = Result<const T, 2>;
+// Predictions, which whoever asks for them may write to.
+template <class T>
+using PredictedColumn = Result<T, 1>;
+template <class T>
+using PredictedRows = Result<T, 2>;
 
 // -- what stops a call
 
@@ -349,7 +356,7 @@ auto owned(std::vector<T>&& values, Lengths... lengths) {
   if constexpr (sizeof...(lengths) == 0) shape[0] = values.size();
   auto* heap = new std::vector<T>(std::move(values));
   nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Out<T, rank>(heap->data(), rank, shape.data(), owner);
+  return Out<const T, rank>(heap->data(), rank, shape.data(), owner);
 }
 
 }  // namespace certree::door

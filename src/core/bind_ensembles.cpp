@@ -96,7 +96,7 @@ auto add_trees(const Packed& packed, const In<std::int64_t, 1>& category_start,
     certree::add_trees(trees, static_cast<std::size_t>(first), static_cast<std::size_t>(last), x,
                        n_threads, total);
   };
-  return run(loop, Rows<double>(before.n_rows, x.n_rows));
+  return run(loop, PredictedRows<double>(before.n_rows, x.n_rows));
 }
 
 template <class Real>

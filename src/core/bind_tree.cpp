@@ -11,7 +11,7 @@ auto apply(const Ints& feature, const Doubles& threshold, const Ints& left,
   const auto tree = tree_of(feature, threshold, left, missing_left, category_start, categories);
   const auto x = rows(X);
   return run([&](auto leaf) { certree::apply(tree, x, n_threads, leaf); },
-             Column<std::int32_t>(x.n_rows));
+             PredictedColumn<std::int32_t>(x.n_rows));
 }
 
 template <class Real>

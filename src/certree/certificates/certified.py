@@ -36,7 +36,7 @@ class Certified:
         y : array-like of shape (n,), or None
             Their classes.
         delta : float or None
-            Probability with which the promise may fail; None: the estimator's `delta`.
+            Probability with which the promise may fail; None: `delta` of the fit.
         look : int or None
             Which look at rows that come in this is; see `certree.certify`.
         repeats : {"genuine"} or None

@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from certree.arrays import Float64
 from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
-from certree.ensembles.trees import Trees
+from certree.ensembles.trees import Trees, by_row
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
 from certree.explain.explanation import Explanation, scored_classes
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, Link
-from certree.fitted import KeepsParameters, reads_state, replaces_state
+from certree.fitted import KeepsParameters, reads_state, replaces_state, state_of
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
 from certree.rows.training import (
@@ -41,7 +41,7 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 def _has_trees(model: "AdaBoostTreeClassifier") -> bool:
     """Whether the learners are trees of certree."""
-    return model.estimator is None
+    return state_of(model).estimator is None
 
 
 class AdaBoostTreeClassifier(
@@ -384,7 +384,7 @@ class AdaBoostTreeClassifier(
             (their number, if none was given) has the place of its alpha.
         """
         scores = self._scores(X)
-        return scores[0] if len(scores) == 1 else scores.T
+        return scores[0] if len(scores) == 1 else by_row(scores)
 
     @reads_state
     def predict_proba(self, X: ArrayLike) -> Float64:
@@ -409,7 +409,7 @@ class AdaBoostTreeClassifier(
         if self.n_classes_ == 1:
             return np.ones((scores.shape[1], 1))
         both = np.concatenate([-scores, scores]) if len(scores) == 1 else 2 * scores
-        shares: Float64 = softmax(both, axis=0).T
+        shares: Float64 = softmax(by_row(both), axis=1)
         return shares
 
     @reads_state

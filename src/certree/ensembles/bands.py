@@ -29,7 +29,7 @@ from certree.arrays import Float64, array_of
 from certree.certificates.coverage import place_to_cover
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.explain.explanation import Explanation
-from certree.fitted import KeepsParameters, reads_state, replaces_state
+from certree.fitted import KeepsParameters, reads_state, replaces_state, state_of
 from certree.rows.deal import deal
 
 _INSIDE = Interval(Real, 0, 1, closed="neither")
@@ -37,7 +37,8 @@ _INSIDE = Interval(Real, 0, 1, closed="neither")
 
 def _explains(model: "ConformalBandRegressor") -> bool:
     """Whether the quantiles can be explained."""
-    return model.estimator is None or hasattr(model.estimator, "explain")
+    estimator = state_of(model).estimator
+    return estimator is None or hasattr(estimator, "explain")
 
 
 class ConformalBandRegressor(MetaEstimatorMixin, KeepsParameters, RegressorMixin, BaseEstimator):

@@ -27,12 +27,17 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.rounds import Rounds, Settings, started
 from certree.ensembles.stopping import JudgedRounds, best_rounds
-from certree.ensembles.trees import Trees
+from certree.ensembles.trees import Trees, by_row
 from certree.explain.explanation import Explanation, Scale, scored_classes
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, Link
-from certree.fitted import KeepsParameters, reads_state, replaces_state
+from certree.fitted import (
+    KeepsParameters,
+    expect_parameters_of_fit,
+    reads_state,
+    replaces_state,
+)
 from certree.grow.growing import MonotonicCst, Slopes, slopes_of
 from certree.progress import progress
 from certree.rows.copies import copies
@@ -146,8 +151,15 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
         -------
         self : object
             The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            With ``warm_start=True``, if a parameter has changed that made the rounds before.
         """
         before = getattr(self, "trees_", None) if self.warm_start else None
+        if before is not None:
+            expect_parameters_of_fit(self, "max_iter", "warm_start")
         training = _copied(training_rows(self, X, y, sample_weight, reset=before is None))
         loss = self._loss()
         loss.expect_domain(training.y)
@@ -259,7 +271,7 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
         scores = _constant(self.start_, len(rows))
         for number in range(self.n_iter_):
             scores = self.trees_.add(scores, rows, threads(self.n_jobs), number, number + 1)
-            yield scores
+            yield scores.copy()  # may be written to, and the next round goes on from these
 
     @abstractmethod
     def _answers(self, scores: Float64) -> NDArray[Any]:
@@ -433,7 +445,8 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     warm_start : bool, default=False
-        Whether a fit adds rounds, up to `max_iter`, to those of the fit before.
+        Whether a fit adds rounds, up to `max_iter`, to those of the fit before. Of the parameters only
+        `max_iter`, `n_jobs`, `verbose` and `warm_start` may change between them.
     random_state : int, RandomState or None, default=None
         Decides rows and features of the rounds. The model depends neither on the order of the rows
         nor on the number of threads.
@@ -541,7 +554,7 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
             return np.ones((scores.shape[1], 1))
         if self.n_classes_ == 2:
             return np.column_stack([expit(-scores[0]), expit(scores[0])])
-        shares: Float64 = softmax(scores, axis=0).T
+        shares: Float64 = softmax(by_row(scores), axis=1)
         return shares
 
     def _link(self) -> Link:
@@ -568,7 +581,7 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
             Log odds of the second of two classes, or scores whose softmax are the probabilities.
         """
         scores = self._scores(X)
-        return scores[0] if len(scores) == 1 else scores.T
+        return scores[0] if len(scores) == 1 else by_row(scores)
 
     @reads_state
     def predict_proba(self, X: ArrayLike) -> Float64:
@@ -648,7 +661,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     interaction_cst : list of collections of int, or None, default=None
         Groups of features that may act together in a tree.
     warm_start : bool, default=False
-        Whether a fit adds rounds, up to `max_iter`, to those of the fit before.
+        Whether a fit adds rounds, up to `max_iter`, to those of the fit before. Of the parameters only
+        `max_iter`, `n_jobs`, `verbose` and `warm_start` may change between them.
     random_state : int, RandomState or None, default=None
         Decides rows and features of the rounds.
     n_jobs : int or None, default=None

@@ -27,12 +27,17 @@ from certree.ensembles.forest_importances import (
 from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, shares_of, unit_of
 from certree.ensembles.losses import SquaredLoss
-from certree.ensembles.trees import Trees
+from certree.ensembles.trees import Trees, by_row
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula
-from certree.fitted import KeepsParameters, reads_state, replaces_state
+from certree.fitted import (
+    KeepsParameters,
+    expect_parameters_of_fit,
+    reads_state,
+    replaces_state,
+)
 from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower, GrownForest
 from certree.progress import progress
@@ -51,6 +56,9 @@ MaxFeatures = int | float | Literal["sqrt", "log2"] | None
 
 _SHARE = Interval(Real, 0, 1, closed="right")
 _FEATURES = [COUNT, Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt", "log2"}), None]
+
+# What a warm start may change: how many trees there are, and what is made of all of them at its end.
+_OF_ALL_TREES = ("n_estimators", "leaves", "oob_score", "warm_start")
 
 # A progress bar advances by so many trees.
 _AT_A_TIME = 10
@@ -99,7 +107,7 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
         rows = new_rows(self, X)
         start = np.zeros((self.trees_.value.shape[1], len(rows)))
         total = self.trees_.add(start, rows, threads(self.n_jobs))
-        return total.T / len(self.trees_)
+        return by_row(total) / len(self.trees_)
 
     def _rows_of_nodes(self) -> list[Float64] | None:
         """Rows of the fit in the nodes of each tree, if they are kept."""
@@ -322,9 +330,17 @@ class TreeForest(Forest):
         -------
         self : object
             The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            With ``warm_start=True``, if the rows are others, or a parameter has changed that made the
+            trees before.
         """
         self._expect_bags()
         before = getattr(self, "trees_", None) if self.warm_start else None
+        if before is not None:
+            expect_parameters_of_fit(self, *_OF_ALL_TREES)
         training = training_rows(self, X, y, sample_weight, reset=before is None)
         if before is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -633,7 +649,9 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     warm_start : bool, default=False
-        Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before.
+        Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before. Of
+        the parameters only `n_estimators`, `leaves`, `oob_score`, `n_jobs`, `verbose` and `warm_start`
+        may change between them.
     random_state : int, RandomState or None, default=None
         Decides rows and features of the trees.
     n_jobs : int or None, default=None
@@ -786,7 +804,9 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features hold categories; see `PACBayesTreeClassifier`.
     warm_start : bool, default=False
-        Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before.
+        Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before. Of
+        the parameters only `n_estimators`, `leaves`, `oob_score`, `n_jobs`, `verbose` and `warm_start`
+        may change between them.
     random_state : int, RandomState or None, default=None
         Decides rows and features of the trees.
     n_jobs : int or None, default=None

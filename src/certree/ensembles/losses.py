@@ -1,7 +1,7 @@
 """Losses that boosting lowers: where it starts, which way to go, and what scores mean."""
 
 from dataclasses import dataclass
-from math import fsum
+from math import fsum, ldexp
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -59,7 +59,7 @@ class LogLoss(_Likelihood):
 
     def start(self, y: NDArray[Any], weight: Float64 | None) -> Float64:
         """Log odds of the classes, half a row more in each."""
-        counts = np.bincount(y, weight, minlength=2) + 0.5
+        counts = _counts(y, weight, 2) + 0.5
         return np.log(counts[1:] / counts[:1])
 
     def slopes(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
@@ -82,7 +82,7 @@ class SoftmaxLoss(_Likelihood):
 
     def start(self, y: NDArray[Any], weight: Float64 | None) -> Float64:
         """Log shares of the classes, half a row more in each."""
-        counts = np.bincount(y, weight, minlength=self.n_outputs) + 0.5
+        counts = _counts(y, weight, self.n_outputs) + 0.5
         return np.log(counts / counts.sum())
 
     def slopes(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
@@ -120,7 +120,10 @@ class _OfNumbers:
 
     def dispersion(self, y: NDArray[Any], scores: Float64, weight: Float64 | None) -> float:
         """Mean loss: that of the most likely scale."""
-        mean = _rounded(np.average(self.of_rows(y, scores), weights=weight))
+        losses, total = self.of_rows(y, scores), float(len(y))
+        if weight is not None:
+            losses, total = losses * weight, sum_in_any_order(weight)
+        mean = sum_in_any_order(losses) / total
         return mean if mean > 0 else 1.0
 
     def of_rows(self, y: NDArray[Any], scores: Float64) -> Float64:
@@ -164,7 +167,7 @@ class QuantileLoss(_OfNumbers):
     def slopes(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
         """In units of the mean distance, so that Hessians are about 1."""
         distance = np.abs(y - scores)
-        unit = _rounded(distance.mean())
+        unit = sum_in_any_order(distance[0]) / len(y)
         if unit == 0:
             return np.zeros_like(scores), np.ones_like(scores)
         gradient = np.where(y > scores, -self.quantile, 1 - self.quantile)
@@ -178,7 +181,7 @@ class QuantileLoss(_OfNumbers):
 
     def dispersion(self, y: NDArray[Any], scores: Float64, weight: Float64 | None) -> float:
         """The mean loss, times what slopes are multiplied by."""
-        unit = _rounded(np.abs(y - scores).mean())
+        unit = sum_in_any_order(np.abs(y - scores[0])) / len(y)
         return _OfNumbers.dispersion(self, y, scores, weight) * 2 * unit if unit > 0 else 1.0
 
 
@@ -270,15 +273,28 @@ def exact_mean(y: Float64, weight: Float64 | None) -> float:
     return fsum(y * weight) / fsum(weight)
 
 
-def _rounded(mean: np.floating[Any]) -> float:
-    """A mean without the digits that the order of its terms decides."""
-    exponent = np.frexp(mean)[1] - 30
-    return float(np.ldexp(np.rint(np.ldexp(mean, -exponent)), exponent))
+def sum_in_any_order(terms: Float64) -> float:
+    """A sum that is the same to the last bit whatever the order of its terms: one of whole numbers."""
+    largest = np.abs(terms).max(initial=0.0)
+    if largest == 0 or not np.isfinite(largest):
+        return float(largest)
+    # As many digits as all terms together may have without leaving int64.
+    exponent = 62 - len(terms).bit_length() - int(np.frexp(largest)[1])
+    whole = np.ldexp(terms, exponent).astype(np.int64)
+    return ldexp(float(whole.sum()), -exponent)
+
+
+def _counts(y: NDArray[Any], weight: Float64 | None, n_classes: int) -> Float64:
+    """Weight of each class, in whatever order the rows come."""
+    if weight is None:
+        return np.bincount(y, minlength=n_classes).astype(np.float64)
+    return np.array([fsum(weight[y == k]) for k in range(n_classes)])
 
 
 def weighted_quantile(y: Float64, quantile: float, weight: Float64 | None) -> float:
     """The smallest value with so large a share of the weight at or below it."""
-    order = np.argsort(y, kind="stable")
-    total = np.cumsum(np.ones(len(y)) if weight is None else weight[order])
+    weights = np.ones(len(y)) if weight is None else weight
+    order = np.lexsort((weights, y))
+    total = np.cumsum(weights[order])
     place = np.searchsorted(total, quantile * total[-1])
     return float(y[order][min(place, len(y) - 1)])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.arrays import Float64
+from certree.ensembles.losses import sum_in_any_order
 from certree.ensembles.rounds import Rounds
 
 # The loss is taken after so many rounds, then after a factor more each time.
@@ -47,7 +48,7 @@ class JudgedRounds:
         added = self.run.since(first)
         self.scores = added.add(self.scores, self.X, n_threads)
         losses = self.run.loss.of_rows(self.y, self.scores)
-        return float(losses.sum() if self.weight is None else losses @ self.weight)
+        return sum_in_any_order(losses if self.weight is None else losses * self.weight)
 
 
 def best_rounds(

@@ -150,6 +150,15 @@ class Trees(OfColumns):
         return pack_trees(*self._nodes)
 
 
+def by_row(scores: Float64) -> Float64:
+    """Scores (n_outputs, n) row by row, (n, n_outputs): sums over a row are then its own affair.
+
+    NumPy adds along the axis whose numbers lie next to each other in another order than across it, and
+    in a single row all do.
+    """
+    return np.ascontiguousarray(scores.T)
+
+
 def _joined(parts: Sequence[Tree | Trees]) -> tuple[_Nodes, Int64]:
     """The columns of nodes one behind the other, and where the nodes of each part begin."""
 

@@ -349,7 +349,7 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
         ----------
         delta : float or None
             Probability with which any of these promises may fail, apart from that of the fit; None:
-            the estimator's `delta`.
+            `delta` of the fit.
 
         Returns
         -------

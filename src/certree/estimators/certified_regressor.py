@@ -310,9 +310,9 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         X : array-like of shape (n, p)
             Rows.
         coverage : float or None
-            Share of new rows that bands are to hold; None: the estimator's `coverage`.
+            Share of new rows that bands are to hold; None: `coverage` of the fit.
         delta : float or None
-            Probability with which they hold fewer; None: the estimator's `delta`.
+            Probability with which they hold fewer; None: `delta` of the fit.
 
         Returns
         -------
@@ -374,7 +374,7 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
             the prior expects.
         delta : float or None
             Probability with which any of these promises may fail, apart from that of the fit; None:
-            the estimator's `delta`.
+            `delta` of the fit.
 
         Returns
         -------

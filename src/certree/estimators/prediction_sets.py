@@ -46,7 +46,7 @@ class PredictsSets(Certified):
         coverage : float
             Share of new rows, between 0 and 1, whose class their set holds.
         delta : float or None
-            Probability with which the sets hold fewer; None: the estimator's `delta`.
+            Probability with which the sets hold fewer; None: `delta` of the fit.
         per_class : bool
             Whether they hold that share of the rows of every class, of all classes at once. A class of
             too few weighing rows is in every set.

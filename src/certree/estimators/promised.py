@@ -101,7 +101,7 @@ class Promising(Certified):
         random_state : int
             Seed of these draws. To draw again and keep the better promise breaks it.
         delta : float or None
-            Probability with which a family may fail; None: the estimator's `delta`.
+            Probability with which a family may fail; None: `delta` of the fit.
         jointly : bool
             Whether delta is divided by the number of families, which must then be chosen without
             looking, so that all of them hold together.

@@ -70,10 +70,10 @@ def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any
                 "children_right": right,
                 "children_default": np.where(columns.missing_left[first:last], left, right),
                 "features": np.where(left == LEAF, -1, columns.feature[first:last]),
-                "thresholds": columns.threshold[first:last],
+                "thresholds": columns.threshold[first:last].copy(),
                 # What is added to all trees is said by the first.
-                "values": value if trees else value + summed.start,
-                "node_sample_weight": rows[first:last],
+                "values": value.copy() if trees else value + summed.start,
+                "node_sample_weight": rows[first:last].copy(),
             }
         )
     return {"trees": trees}

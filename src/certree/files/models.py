@@ -66,7 +66,7 @@ from certree.files.naive_bayes_form import (
 from certree.files.places import expect_path
 from certree.files.tree_form import entries_of_tree, parts_of_tree, restore_tree, shapes_of_tree
 from certree.files.whole import write_whole
-from certree.fitted import state_of
+from certree.fitted import keep_parameters, state_of
 from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
 from certree.grow.grid import Grid
@@ -184,6 +184,9 @@ OBJECTS: dict[str, type[Any]] = {
 def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool = True) -> None:
     """Write a fitted model to a file, whole or not at all.
 
+    What is written is the fit, with the parameters that it was made with: those that were set after it
+    are not, but for `n_jobs` and `verbose`.
+
     Parameters
     ----------
     model : fitted estimator of certree
@@ -201,8 +204,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool
         is more than numbers, strings, dictionaries of them and objects of `OBJECTS`: a splitter or a
         random generator.
     ValueError
-        If `load` would refuse the file: a class ends in a NUL, which NumPy drops, or a parameter that
-        was set after the fit does not go with it.
+        If `load` would refuse the file, as where a class ends in a NUL, which NumPy drops.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     """
@@ -337,6 +339,7 @@ def _model(
     shapes = form.shapes(model, header)
     expect_names({*classes, *shapes})
     form.restore(model, header, read(shapes))
+    keep_parameters(model)
     return model
 
 

@@ -14,6 +14,7 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_shares
+from certree.fitted import state_of
 from certree.rows.training import names_of_features
 from certree.show.calibration import compared, draw_reliability
 from certree.show.importance import plot_importance
@@ -45,7 +46,7 @@ def about(judged: Judged) -> Section:
     facts = tag("p", tag("b", kind.__name__), ": ", f"{first} {' '.join(_facts(judged))}")
     defaults = {name: each.default for name, each in inspect.signature(kind).parameters.items()}
     lines = []
-    for name, value in model.get_params(deep=False).items():
+    for name, value in state_of(model).get_params(deep=False).items():
         is_default = repr(value) == repr(defaults.get(name))
         words = _shortened(repr(value))
         lines.append((name, words if is_default else tag("b", words), "" if is_default else "set"))
