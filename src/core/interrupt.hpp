@@ -101,19 +101,6 @@ inline std::int64_t turns_at_once(std::int64_t n, std::int64_t steps) {
   return std::max<std::int64_t>(kBulk / steps, 1);
 }
 
-// Calls body(first, end) for the ranges of n turns that are paid for at a time, each beforehand:
-// for a body that must not throw.
-template <class Body>
-void in_ranges(std::integral auto n, std::integral auto steps, const Body& body) {
-  const auto all = static_cast<std::int64_t>(n), each = static_cast<std::int64_t>(steps);
-  const std::int64_t at_once = turns_at_once(all, each);
-  for (std::int64_t first = 0; first < all; first += at_once) {
-    const std::int64_t end = std::min(all, first + at_once);
-    spend_in_bulk((end - first) * each);
-    body(static_cast<std::size_t>(first), static_cast<std::size_t>(end));
-  }
-}
-
 // For steps that nobody knows beforehand, such as those of a search: counted here, paid in bulk.
 class Tally {
  public:

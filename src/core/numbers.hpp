@@ -9,9 +9,8 @@
 // Compiles a function once more for processors with wider registers, and picks when loading. The
 // bits do not depend on it: nothing is contracted, and fma is one rounding everywhere.
 //
-// The function that picks counts as one that never throws, so an exception that leaves such a
-// function ends the process: each is noexcept, allocates nothing, and its caller pays for its
-// steps.
+// The function that picks counts as one that never throws, so that an exception that leaves it ends
+// the process. What is compiled so is noexcept, or is called through Wide.
 #if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
     defined(__GLIBC__)
 #define CERTREE_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -25,6 +24,10 @@
 #endif
 
 namespace certree {
+
+// A pointer through which exceptions pass: volatile, as compilers call what they know directly.
+template <class Function>
+using Wide = Function* volatile;
 
 // Odd and even powers are summed apart: neither sum waits for the other.
 template <std::size_t n>

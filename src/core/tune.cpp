@@ -70,40 +70,24 @@ class Hearing {
   std::size_t n_seen() const { return seen_.size(); }
   std::size_t n_asked() const { return asked_.size(); }
 
-  // About so many steps a node takes.
-  std::size_t steps_each() const {
-    return kLanes * (1 + asked_.size() / std::max<std::size_t>(seen_.size(), 1));
-  }
-
   // visit(first, end) gets the places of the votes of every leaf, in the order of the leaves.
   template <class Visit>
-  void each_leaf(const Visit& visit) const {
-    in_ranges(n_seen(), steps_each(),
-              [&](std::size_t from, std::size_t to) { each_leaf(from, to, visit); });
-  }
-
-  // The same for the leaves among the nodes seen from, ..., to - 1.
-  template <class Visit>
-  CERTREE_INLINE void each_leaf(std::size_t from, std::size_t to, const Visit& visit) const {
-    std::size_t first = begin(from);
-    for (std::size_t s = from; s < to; ++s) {
+  CERTREE_INLINE void each_leaf(const Visit& visit) const {
+    std::size_t first = 1;
+    for (const std::size_t s : turns(seen_.size(), steps())) {
       const Seen& seen = seen_[s];
       if (seen.is_leaf) visit(first, seen.end);
       first = seen.end;
     }
   }
 
-  // Lets the nodes seen from, ..., to - 1 vote, those before them have voted. score: (n_asked,
-  // kLanes) path sums of the votes, for the odds (m, kLanes) of an up pass. reach: (n_seen + 1,
-  // kLanes) scratch.
-  CERTREE_INLINE void vote(std::size_t from, std::size_t to, const double* odds, double* reach,
-                           double* score) const noexcept {
-    if (from == 0) {
-      std::fill_n(reach, kLanes, 1.0);
-      std::fill_n(score, kLanes, 0.0);
-    }
-    std::size_t first = begin(from);
-    for (std::size_t s = from; s < to; ++s) {
+  // score: (n_asked, kLanes) path sums of the votes, for the odds (m, kLanes) of an up pass.
+  // reach: (n_seen + 1, kLanes) scratch.
+  CERTREE_INLINE void vote(const double* odds, double* reach, double* score) const {
+    std::fill_n(reach, kLanes, 1.0);
+    std::fill_n(score, kLanes, 0.0);
+    std::size_t first = 1;
+    for (const std::size_t s : turns(seen_.size(), steps())) {
       const Seen& seen = seen_[s];
       const double* reached = reach + static_cast<std::size_t>(seen.parent + 1) * kLanes;
       const double* odd = odds + static_cast<std::size_t>(seen.node) * kLanes;
@@ -126,10 +110,10 @@ class Hearing {
     }
   }
 
-  // loss: (kLanes,) to which the judging rows of the nodes seen from, ..., to - 1 are added.
-  CERTREE_INLINE void judge(std::size_t from, std::size_t to, const double* score,
-                            double* loss) const noexcept {
-    each_leaf(from, to, [&](std::size_t first, std::size_t end) {
+  // loss: (kLanes,) summed over the judging rows.
+  CERTREE_INLINE void judge(const double* score, double* loss) const {
+    std::fill_n(loss, kLanes, 0.0);
+    each_leaf([&](std::size_t first, std::size_t end) {
       if (kind_ == Loss::log_loss)
         add_log_loss(first, end, score, loss);
       else if (kind_ == Loss::error)
@@ -151,8 +135,7 @@ class Hearing {
   template <class Visit>
   void each_asked(std::int32_t s, const Visit& visit) const {
     if (s == kNone) return;
-    const auto place = static_cast<std::size_t>(s);
-    for (std::size_t a = begin(place); a < seen_[place].end; ++a)
+    for (std::size_t a = begin(s); a < seen_[static_cast<std::size_t>(s)].end; ++a)
       visit(static_cast<std::size_t>(class_[a - 1]), static_cast<std::int32_t>(a));
   }
 
@@ -182,7 +165,14 @@ class Hearing {
     }
   }
 
-  std::size_t begin(std::size_t s) const { return s == 0 ? 1 : seen_[s - 1].end; }
+  // About so many steps a node takes.
+  std::size_t steps() const {
+    return kLanes * (1 + asked_.size() / std::max<std::size_t>(seen_.size(), 1));
+  }
+
+  std::size_t begin(std::int32_t s) const {
+    return s == 0 ? 1 : seen_[static_cast<std::size_t>(s - 1)].end;
+  }
 
   // Shares of a vote sum to 1, so they are not divided by their sum.
   CERTREE_INLINE void add_log_loss(std::size_t first, std::size_t end, const double* score,
@@ -236,19 +226,16 @@ struct Scratch {
         theta(terms.n_terms() * kLanes) {}
 };
 
-CERTREE_WIDE void decide(Scratch& scratch, std::size_t first, std::size_t end, Rule rule) noexcept {
-  scratch.pass.run(first, end, rule, scratch.theta.data(), scratch.odds.get(), nullptr);
+CERTREE_WIDE void vote(Scratch& scratch, const Hearing& hearing, Rule rule) {
+  scratch.pass.run(rule, scratch.theta.data(), scratch.odds.get(), nullptr);
+  hearing.vote(scratch.odds.get(), scratch.reach.get(), scratch.score.get());
 }
+const Wide<decltype(vote)> vote_here = vote;
 
-CERTREE_WIDE void vote(Scratch& scratch, const Hearing& hearing, std::size_t from,
-                       std::size_t to) noexcept {
-  hearing.vote(from, to, scratch.odds.get(), scratch.reach.get(), scratch.score.get());
+CERTREE_WIDE void judge(const Scratch& scratch, const Hearing& hearing, double* loss) {
+  hearing.judge(scratch.score.get(), loss);
 }
-
-CERTREE_WIDE void judge(const Scratch& scratch, const Hearing& hearing, std::size_t from,
-                        std::size_t to, double* loss) noexcept {
-  hearing.judge(from, to, scratch.score.get(), loss);
-}
+const Wide<decltype(judge)> judge_here = judge;
 
 // Lets kLanes laws vote at a time; visit(scratch, first, n) sees the scores of laws first, ...,
 // first + n - 1. It is called from several threads.
@@ -267,10 +254,7 @@ void each_group(const Terms& terms, const Grid& grid, const Hearing& hearing, in
         for (std::size_t f = 0; f < terms.n_terms(); ++f)
           scratch.theta[f * kLanes + static_cast<std::size_t>(i)] = row[f];
       }
-      in_ranges(scratch.pass.n_nodes(), scratch.pass.steps_each(),
-                [&](std::size_t from, std::size_t to) { decide(scratch, from, to, grid.rule); });
-      in_ranges(hearing.n_seen(), hearing.steps_each(),
-                [&](std::size_t from, std::size_t to) { vote(scratch, hearing, from, to); });
+      vote_here(scratch, hearing, grid.rule);
       visit(scratch, static_cast<std::size_t>(first), static_cast<std::size_t>(filled));
     }
   });
@@ -284,11 +268,8 @@ void score_grid(const Terms& terms, const Grid& grid, const Values& values, cons
   const Hearing hearing(terms.tree, values, judging, kind);
   each_group(terms, grid, hearing, n_threads,
              [&](const Scratch& scratch, std::size_t first, std::size_t n) {
-               double losses[kLanes] = {};
-               in_ranges(hearing.n_seen(), hearing.steps_each(),
-                         [&](std::size_t from, std::size_t to) {
-                           judge(scratch, hearing, from, to, losses);
-                         });
+               double losses[kLanes];
+               judge_here(scratch, hearing, losses);
                std::copy_n(losses, n, loss.data() + first);
              });
 }

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 
 from certree.certificates.hold_out import expect_known_labels
 from certree.files import models, tables
-from certree.rows.categories import is_missing
+from certree.rows.columns import is_missing
 
 Model = Any
 

@@ -31,19 +31,13 @@ class UpPass {
     put_leaf(0, 0);  // which is what a root without children needs
   }
 
-  // Nodes to decide on, and how many steps each takes.
-  std::size_t n_nodes() const { return steps_.size(); }
-  std::size_t steps_each() const { return terms_.n_terms() * kLanes; }
-
-  // Decides on nodes first, ..., end - 1 of the pass, which must come one after the other.
   // theta: (n_terms, kLanes). odds: (m, kLanes) exp(-|x|) with the sign of x, see Odds;
   // log_odds: the same for x, may be null. Both are left alone at leaves.
-  CERTREE_INLINE void run(std::size_t first, std::size_t end, Rule rule, const double* theta,
-                          double* odds, double* log_odds) noexcept {
+  CERTREE_INLINE void run(Rule rule, const double* theta, double* odds, double* log_odds) {
     if (rule == Rule::average)
-      run_rule<Rule::average>(first, end, theta, odds, log_odds);
+      run_rule<Rule::average>(theta, odds, log_odds);
     else
-      run_rule<Rule::prune>(first, end, theta, odds, log_odds);
+      run_rule<Rule::prune>(theta, odds, log_odds);
   }
 
   // log beta(root) of a lane: c of the root, and theta . (F + d), whose large terms may cancel in
@@ -57,27 +51,25 @@ class UpPass {
 
  private:
   template <Rule rule>
-  CERTREE_INLINE void run_rule(std::size_t first, std::size_t end, const double* theta,
-                               double* odds, double* log_odds) noexcept {
+  CERTREE_INLINE void run_rule(const double* theta, double* odds, double* log_odds) {
     switch (terms_.n_terms()) {
       case 1:
-        return run_fixed<rule, 1>(first, end, theta, odds, log_odds);
+        return run_fixed<rule, 1>(theta, odds, log_odds);
       case 2:
-        return run_fixed<rule, 2>(first, end, theta, odds, log_odds);
+        return run_fixed<rule, 2>(theta, odds, log_odds);
       case 3:
-        return run_fixed<rule, 3>(first, end, theta, odds, log_odds);
+        return run_fixed<rule, 3>(theta, odds, log_odds);
       default:
-        return run_fixed<rule, 0>(first, end, theta, odds, log_odds);
+        return run_fixed<rule, 0>(theta, odds, log_odds);
     }
   }
 
   // kTerms = 0 stands for a number of terms known at run time only.
   template <Rule rule, std::size_t kTerms>
-  CERTREE_INLINE void run_fixed(std::size_t first, std::size_t end, const double* theta,
-                                double* odds, double* log_odds) noexcept {
+  CERTREE_INLINE void run_fixed(const double* theta, double* odds, double* log_odds) {
     const std::size_t n_terms = kTerms > 0 ? kTerms : terms_.n_terms();
     const double* const gains = terms_.gains.data;
-    for (std::size_t step = first; step < end; ++step) {
+    for (const std::size_t step : turns(steps_.size(), n_terms * kLanes)) {
       const auto v = static_cast<std::size_t>(steps_[step].node);
       const auto slot = static_cast<std::size_t>(steps_[step].slot);
       put_leaves(v, slot);

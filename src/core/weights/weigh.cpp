@@ -5,10 +5,11 @@
 namespace certree {
 namespace {
 
-CERTREE_WIDE void decide(UpPass<1>& pass, std::size_t first, std::size_t end, Rule rule,
-                         const double* theta, double* odds, double* log_odds) noexcept {
-  pass.run(first, end, rule, theta, odds, log_odds);
+CERTREE_WIDE void decide(UpPass<1>& pass, Rule rule, const double* theta, double* odds,
+                         double* log_odds) {
+  pass.run(rule, theta, odds, log_odds);
 }
+const Wide<decltype(decide)> decide_here = decide;
 
 }  // namespace
 
@@ -18,9 +19,7 @@ double weigh(const Terms& terms, std::span<const double> theta, std::span<const 
   for (const std::size_t v : turns(tree.size()))
     if (tree.is_leaf(v)) log_odds[v] = -kInfinity;
   UpPass<1> pass(terms);
-  in_ranges(pass.n_nodes(), pass.steps_each(), [&](std::size_t first, std::size_t end) {
-    decide(pass, first, end, rule, theta.data(), weight.data(), log_odds.data());
-  });
+  decide_here(pass, rule, theta.data(), weight.data(), log_odds.data());
   // Down again: weight holds the odds of a node until it has been reached.
   const auto reached = make_buffer<double>(tree.size());
   reached[0] = 1.0;
