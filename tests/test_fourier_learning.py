@@ -230,6 +230,16 @@ def test_few_characters_are_found_exactly(method, coding):
     assert model.spectrum_.bits.coding == coding
 
 
+@pytest.mark.parametrize("method", SPARSE)
+def test_rows_that_judge_may_all_have_the_same_target(method):
+    X = np.random.default_rng(0).integers(0, 2, (12, 3))
+    found = [
+        FourierRegressor(method, degree=1, random_state=seed).fit(X, X[:, 0]).validation_score_
+        for seed in range(10)
+    ]
+    assert found == pytest.approx([1.0] * 10)
+
+
 def test_trees_propose_larger_sets_than_are_looked_through():
     tree = decided_tree(np.random.default_rng(1), 30, 5)
     model = FourierRegressor(random_state=0).fit(*examples_of(tree, 3000, 1))

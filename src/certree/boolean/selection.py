@@ -55,8 +55,8 @@ class Selected:
     masks : ndarray of uint64, shape (k, W)
     coefficients : ndarray of float64, shape (k,)
     score : float
-        R2 on rows that judged: coefficients for it were fitted on others, but the number of terms was
-        chosen by it. 0 where nothing is clearly better than the mean.
+        R2 on rows that judged, against the mean of the others, by which coefficients were fitted; the
+        number of terms was chosen by it. 0 where nothing is clearly better than that mean.
     """
 
     masks: UInt64
@@ -176,7 +176,8 @@ def _judged_best(
 ) -> tuple[NDArray[np.intp], float]:
     """The choice with the smallest squared error on rows that judge, and its R2 there.
 
-    No columns are chosen, unless some are better by more than two standard errors.
+    R2 is against the mean of the other rows, as rows that judge may all have the same y. No columns are
+    chosen, unless some are better by more than two standard errors.
     """
     best, n_worse = np.zeros(0, dtype=np.intp), 0
     without = least = (judging_y - y.mean()) ** 2
@@ -191,7 +192,7 @@ def _judged_best(
     better = without - least
     if better.mean() <= 2 * better.std() / sqrt(len(better)):
         return best[:0], 0.0
-    return best, 1 - float(least.mean() / judging_y.var())
+    return best, 1 - float(least.mean() / without.mean())
 
 
 def _fitted(table: Float64, y: Float64) -> Float64:
