@@ -24,7 +24,7 @@ _MOST_FEATURES = 100
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def folder() -> tempfile.TemporaryDirectory[str]:
     """Where the files of this process lie, until it ends."""
     return tempfile.TemporaryDirectory(prefix="certree-fuzz-")
 
@@ -52,7 +52,7 @@ def originals() -> tuple[bytes, ...]:
         certree.NaiveBayesClassifier().fit(X, words),
         certree.NaiveBayesClassifier(["normal", "histogram", "categorical"]).fit(X.round(), y),
     ]
-    path = Path(_folder().name) / "whole"
+    path = Path(folder().name) / "whole"
     files = []
     for model in models:
         certree.save(model, path)
@@ -64,7 +64,7 @@ def load_broken(random: Random) -> None:
     """Load a broken file: refused, or a model that answers whatever it is asked."""
     content = random.choice(originals())
     way = random.choice([_cut, _flip, _splice, _packed_anew, _packed_anew, _other_header])
-    path = Path(_folder().name) / "broken"
+    path = Path(folder().name) / "broken"
     path.write_bytes(way(random, content))
     try:
         model = certree.load(path)

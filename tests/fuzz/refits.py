@@ -1,0 +1,173 @@
+"""Cases that fit an estimator twice, to rows that say the same, and compare what is predicted."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from random import Random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+import certree
+from fuzz.functions import Attempt
+from fuzz.relations import Subject, of_rows, same
+from fuzz.tables import Table
+
+# What these learn depends on where rows stand, by which they are dealt or drawn.
+_DEALS = (
+    certree.CertifiedTreeClassifier,
+    certree.CertifiedTreeRegressor,
+    certree.CertifiedForestClassifier,
+)
+# These promise the same bits.
+_SAME_BITS = (
+    certree.TreeForestClassifier,
+    certree.TreeForestRegressor,
+    certree.BoostedTreesClassifier,
+    certree.BoostedTreesRegressor,
+)
+# With these parameters nothing is drawn by what rows hold.
+_FIXED = [
+    certree.PrunedTreeClassifier(price=1e-3),
+    certree.PrunedTreeRegressor(price=1e-3),
+    certree.PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1, prior="leaves"),
+    certree.PACBayesTreeRegressor(lambda_error=1.0, lambda_penalty=0.1, prior="leaves"),
+    certree.HelmboldSchapireTreeClassifier(temperature=1.0),
+    certree.AdaBoostTreeClassifier(n_estimators=3, max_depth=2),
+]
+_FRAMES, _ARRAYS = ("pandas", "polars", "pyarrow"), ("array", "lists", "objects")
+
+
+def _compare(found: Any, X: Any, expected: Any, rows: Any, rounding: float = 0.0) -> None:
+    same(_predicted(found, X), _predicted(expected, rows), rounding)
+
+
+def _predicted(model: Any, X: Any) -> dict[str, list[np.ndarray]]:
+    """What is said of rows, but for the numbers of leaves, and classes, which ties may turn."""
+    said = of_rows(model, X)
+    return {name: said[name] for name in said.keys() - {"apply", "explain", "predict_set"}}
+
+
+def _rounding(model: Any) -> float:
+    return 0.0 if isinstance(model, _SAME_BITS) else 1e-9
+
+
+def another_order(random: Random, subject: Subject) -> None:
+    """The order of the rows does not matter."""
+    model, order = subject.model, np.array(random.sample(range(subject.table.n), subject.table.n))
+    if isinstance(model, _DEALS) or not _is_kept_by_content(model):
+        return
+    weight = _weight(random, subject)
+    first, second = ({} if weight is None else {"sample_weight": w} for w in (weight, weight[order] if weight is not None else None))
+    one = clone(model).fit(subject.X, subject.y, **first)
+    other = clone(model).fit(subject.table.at(order).X, subject.y[order], **second)
+    _compare(other, subject.X, one, subject.X, 1e-9 if weight is not None else _rounding(model))
+
+
+def _is_kept_by_content(model: Any) -> bool:
+    return type(model).__name__ not in (
+        "FourierClassifier",
+        "FourierRegressor",
+        "ConformalBandRegressor",
+    )
+
+
+def _weight(random: Random, subject: Subject) -> np.ndarray | None:
+    if random.random() < 0.5 or not has_fit_parameter(subject.model, "sample_weight"):
+        return None
+    return np.array([random.choice([0.25, 1 / 3, 1.7]) for _ in range(subject.table.n)])
+
+
+def copies_of_rows(random: Random, subject: Subject) -> None:
+    """A row of weight w counts like w copies; of weight zero like none."""
+    model, table = subject.model, subject.table
+    if not has_fit_parameter(model, "sample_weight"):
+        return
+    most = 1 if isinstance(model, _DEALS) else 3  # they count rows, and deal them by their places
+    times = np.array([random.randint(0, most) for _ in range(table.n)])
+    times[0] = 1
+    rows = np.repeat(np.arange(table.n), times)
+    weighed = clone(model).fit(subject.X, subject.y, sample_weight=times)
+    copied = clone(model).fit(table.at(rows).X, subject.y[rows])
+    _compare(copied, subject.X, weighed, subject.X, _rounding(model) if most > 1 else 0.0)
+
+
+def another_container(random: Random, subject: Subject) -> None:
+    """The same values in another container are the same rows."""
+    table = subject.table
+    if any(kind in ("bytes", "levels of numbers") for kind in table.kinds):
+        return
+    others = _FRAMES if table.container in _FRAMES else _ARRAYS if table.is_numeric else ("objects",)
+    X = replace(table, container=random.choice(others)).X
+    other = clone(subject.model).fit(X, subject.y)
+    _compare(other, X, subject.model, subject.X)
+
+
+def another_layout(random: Random, subject: Subject) -> None:
+    """How an array lies in memory does not matter, nor whether numbers of float32 come as float64."""
+    table = subject.table
+    if not table.is_numeric:
+        return
+    wide = np.asarray(replace(table, container="array").X)
+    narrow = _as_float32(wide)
+    wide = wide if narrow is None else narrow.astype(float)
+    expected = clone(subject.model).fit(wide, subject.y)
+    way = random.randrange(4)
+    X = [np.asfortranarray(wide), np.repeat(wide, 2, axis=0)[::2], wide.copy(), wide][way]
+    if way == 2:
+        X.flags.writeable = False
+    elif way == 3 and narrow is not None and not hasattr(expected, "leaf_models_"):
+        X = narrow
+    other = clone(subject.model).fit(X, subject.y)
+    _compare(other, X, expected, wide)
+
+
+def _as_float32(wide: np.ndarray) -> np.ndarray | None:
+    """The same numbers rounded, where none becomes infinite."""
+    numbers = wide.astype(float)
+    largest = np.abs(numbers[~np.isnan(numbers)]).max(initial=0.0)
+    return numbers.astype(np.float32) if largest < 1e38 else None
+
+
+def another_number_of_threads(random: Random, subject: Subject) -> None:
+    """Threads change the time alone."""
+    if "n_jobs" in subject.model.get_params(deep=False):
+        other = clone(subject.model).set_params(n_jobs=random.choice([None, 1, 2, 3]))
+        _compare(other.fit(subject.X, subject.y), subject.X, subject.model, subject.X)
+
+
+def another_unit(random: Random, subject: Subject) -> None:
+    """Columns times powers of two, beside a constant one, cut rows in the same way."""
+    table = subject.table
+    if not table.is_numeric or {"tiny", "huge"} & {*table.kinds}:
+        return
+    model = clone(random.choice(_FIXED))
+    X = np.asarray(replace(table, container="array").X).astype(float)
+    scaled = np.ldexp(X, [random.randint(-30, 30) for _ in range(X.shape[1])])
+    if random.random() < 0.5:
+        scaled = np.column_stack([scaled, np.full(len(X), random.choice([0.0, -3.0, np.nan]))])
+    is_classifier = hasattr(model, "predict_proba")
+    y = table.numbers()[:, 0] % 2 if is_classifier else table.numbers()[:, 0] / 8
+    one, other = clone(model).fit(X, y), clone(model).fit(scaled, y)
+    _compare(other, scaled, one, X)
+
+
+REFITS: list[Callable[[Random, Subject], None]] = [
+    another_order,
+    copies_of_rows,
+    another_container,
+    another_layout,
+    another_number_of_threads,
+    another_unit,
+]
+
+
+def refit(random: Random) -> Iterator[Attempt]:
+    """Fit, and fit again to what says the same."""
+    subject = Subject(random)
+    yield subject.fit
+    if subject.is_fitted:
+        yield partial(random.choice(REFITS), random, subject)
