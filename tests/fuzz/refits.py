@@ -7,20 +7,24 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 import certree
+from certree.boolean import FourierClassifier, FourierRegressor
+from certree.ensembles import ConformalBandRegressor
 from fuzz.functions import Attempt
 from fuzz.relations import Subject, of_rows, same
-from fuzz.tables import Table
 
-# What these learn depends on where rows stand, by which they are dealt or drawn.
-_DEALS = (
+# What these learn depends on where rows stand, by which they are dealt or added up.
+_BY_PLACE = (
     certree.CertifiedTreeClassifier,
     certree.CertifiedTreeRegressor,
     certree.CertifiedForestClassifier,
+    certree.AdaBoostTreeClassifier,
+    ConformalBandRegressor,
+    FourierClassifier,
+    FourierRegressor,
 )
 # These promise the same bits.
 _SAME_BITS = (
@@ -46,39 +50,31 @@ def _compare(found: Any, X: Any, expected: Any, rows: Any, rounding: float = 0.0
 
 
 def _predicted(model: Any, X: Any) -> dict[str, list[np.ndarray]]:
-    """What is said of rows, but for the numbers of leaves, and classes, which ties may turn."""
+    """What is said of rows, but for the numbers of leaves and the parts of explanations."""
     said = of_rows(model, X)
-    return {name: said[name] for name in said.keys() - {"apply", "explain", "predict_set"}}
+    return {name: said[name] for name in said.keys() - {"apply", "explain"}}
 
 
-def _rounding(model: Any) -> float:
-    return 0.0 if isinstance(model, _SAME_BITS) else 1e-9
+def _exact_target(subject: Subject) -> np.ndarray:
+    """A target whose sums are exact: else rounding may decide between two equally good cuts."""
+    if hasattr(subject.model, "classes_"):
+        return subject.y
+    return subject.table.numbers()[:, 0].astype(float)
 
 
 def another_order(random: Random, subject: Subject) -> None:
-    """The order of the rows does not matter."""
-    model, order = subject.model, np.array(random.sample(range(subject.table.n), subject.table.n))
-    if isinstance(model, _DEALS) or not _is_kept_by_content(model):
+    """The order of the rows does not matter, with weights whose sums are exact or without."""
+    model, table = subject.model, subject.table
+    if isinstance(model, _BY_PLACE):
         return
-    weight = _weight(random, subject)
-    first, second = ({} if weight is None else {"sample_weight": w} for w in (weight, weight[order] if weight is not None else None))
-    one = clone(model).fit(subject.X, subject.y, **first)
-    other = clone(model).fit(subject.table.at(order).X, subject.y[order], **second)
-    _compare(other, subject.X, one, subject.X, 1e-9 if weight is not None else _rounding(model))
-
-
-def _is_kept_by_content(model: Any) -> bool:
-    return type(model).__name__ not in (
-        "FourierClassifier",
-        "FourierRegressor",
-        "ConformalBandRegressor",
-    )
-
-
-def _weight(random: Random, subject: Subject) -> np.ndarray | None:
-    if random.random() < 0.5 or not has_fit_parameter(subject.model, "sample_weight"):
-        return None
-    return np.array([random.choice([0.25, 1 / 3, 1.7]) for _ in range(subject.table.n)])
+    order, y = np.array(random.sample(range(table.n), table.n)), _exact_target(subject)
+    given, turned = {}, {}
+    if random.random() < 0.5 and has_fit_parameter(model, "sample_weight"):
+        weight = np.array(random.choices([0.25, 1.0, 1.75], k=table.n))
+        given, turned = {"sample_weight": weight}, {"sample_weight": weight[order]}
+    one = clone(model).fit(subject.X, y, **given)
+    other = clone(model).fit(table.at(order).X, y[order], **turned)
+    _compare(other, subject.X, one, subject.X, 0.0 if isinstance(model, _SAME_BITS) else 1e-9)
 
 
 def copies_of_rows(random: Random, subject: Subject) -> None:
@@ -86,13 +82,15 @@ def copies_of_rows(random: Random, subject: Subject) -> None:
     model, table = subject.model, subject.table
     if not has_fit_parameter(model, "sample_weight"):
         return
-    most = 1 if isinstance(model, _DEALS) else 3  # they count rows, and deal them by their places
-    times = np.array([random.randint(0, most) for _ in range(table.n)])
+    # Some deal or count rows by their places, others multiply weights by numbers that are not whole.
+    is_plain = getattr(model, "class_weight", None) is None and not isinstance(model, _BY_PLACE)
+    times = np.array(random.choices([0, 1, 2, 3] if is_plain else [0, 1], k=table.n))
     times[0] = 1
-    rows = np.repeat(np.arange(table.n), times)
-    weighed = clone(model).fit(subject.X, subject.y, sample_weight=times)
-    copied = clone(model).fit(table.at(rows).X, subject.y[rows])
-    _compare(copied, subject.X, weighed, subject.X, _rounding(model) if most > 1 else 0.0)
+    rows, y = np.repeat(np.arange(table.n), times), _exact_target(subject)
+    weighed = clone(model).fit(subject.X, y, sample_weight=times)
+    copied = clone(model).fit(table.at(rows).X, y[rows])
+    is_same = not is_plain or isinstance(model, _SAME_BITS)
+    _compare(copied, subject.X, weighed, subject.X, 0.0 if is_same else 1e-9)
 
 
 def another_container(random: Random, subject: Subject) -> None:

@@ -150,7 +150,7 @@ def one_row_alone(random: Random, subject: Subject) -> None:
     for row in random.sample(range(subject.table.n), 3):
         alone = of_rows(subject.model, subject.table.at([row]).X)
         expected = {name: [one[[row]] for one in said] for name, said in whole.items()}
-        same(alone, expected, 1e-12)
+        same(alone, expected)
 
 
 def parameters_are_those_of_the_fit(random: Random, subject: Subject) -> None:
