@@ -240,6 +240,18 @@ def test_rows_that_judge_may_all_have_the_same_target(method):
     assert found == pytest.approx([1.0] * 10)
 
 
+@pytest.mark.parametrize("method", SPARSE)
+def test_the_unit_of_the_target_does_not_matter(method):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (60, 4))
+    y = X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=60)
+    plain = FourierRegressor(method, random_state=0).fit(X, y)
+    for unit in (2.0**400, 2.0**-400):
+        model = FourierRegressor(method, random_state=0).fit(X, y * unit)
+        np.testing.assert_array_equal(model.predict(X), plain.predict(X) * unit)
+        assert model.validation_score_ == plain.validation_score_
+
+
 def test_trees_propose_larger_sets_than_are_looked_through():
     tree = decided_tree(np.random.default_rng(1), 30, 5)
     model = FourierRegressor(random_state=0).fit(*examples_of(tree, 3000, 1))

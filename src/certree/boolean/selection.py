@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Literal
 
@@ -151,6 +151,8 @@ def select(
     What is proposed, the path of choices and the coefficients that are judged come from four fifths of
     the rows; the others judge how many terms there are, and then all rows fit these.
     """
+    unit = np.ldexp(1.0, np.frexp(np.abs(examples.y).max())[1] - 1)  # squares of squares are taken
+    examples = replace(examples, y=examples.y / unit)
     judging, fitting = np.split(rng.permutation(len(examples.y)), [len(examples.y) // 5])
     known, judged = examples.at(fitting), examples.at(judging)
     masks = propose(known)
@@ -164,7 +166,7 @@ def select(
     coefficients = _fitted(examples.table(masks[support]), examples.y)
     kept = np.abs(coefficients) > _ROUNDING * np.abs(coefficients).max()
     terms = np.concatenate([np.zeros((1, masks.shape[1]), dtype=np.uint64), masks[support]])
-    return Selected(terms[kept], coefficients[kept], score)
+    return Selected(terms[kept], coefficients[kept] * unit, score)
 
 
 def _judged_best(
