@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import certree
+from fuzz.exports import export
 from fuzz.files import load_broken
 from fuzz.functions import Attempt, call, change_columns
 from fuzz.models import fit_and_ask
@@ -34,6 +35,7 @@ KINDS: dict[str, tuple[Callable[[Random], Iterator[Attempt]], int]] = {
     "files": (once(load_broken), 10),
     "relations": (relate, 3),
     "refits": (refit, 2),
+    "exports": (export, 2),
 }
 # Files of ours, and of scikit-learn.
 _OWN = (str(Path(certree.__file__).parent), str(Path(__file__).parent))

@@ -3,7 +3,7 @@
 import copy
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -37,17 +37,24 @@ _MAY_REFUSE = {"predict_interval", "predict_set", "predict_spread", "explain"}
 class Subject:
     """An estimator, and a table that it is fitted to."""
 
-    def __init__(self, random: Random, kinds: list[str] | None = None, **of_table: Any) -> None:
+    def __init__(
+        self,
+        random: Random,
+        kinds: Sequence[str] = (),
+        *,
+        names: Sequence[str] = (),
+        classes: Sequence[Any] = (),
+    ) -> None:
         estimator = random.choice([*ESTIMATORS, ConformalBandRegressor])
         is_boolean = estimator in (FourierClassifier, FourierRegressor)
-        if kinds is None:
-            kinds = ["booleans"] if is_boolean else [*NUMBERS, *CATEGORIES]
+        if not kinds:
+            kinds = [*NUMBERS, *CATEGORIES]
             kinds += [random.choice([*REFUSED])] * 2 if random.random() < 0.1 else []
-        self.table = drawn_table(random, kinds, **of_table)
+        self.table = drawn_table(random, ["booleans"] if is_boolean else kinds, names)
         self.X = self.table.X
         self.model = drawn_estimator(random, estimator, len(self.table.columns))
-        classes = random.choice(_CLASSES) if is_classifier(self.model) else None
-        self.y = drawn_target(random, self.table, classes)
+        known = (classes or random.choice(_CLASSES)) if is_classifier(self.model) else None
+        self.y = drawn_target(random, self.table, known)
         self.is_fitted = False
 
     def fit(self) -> None:

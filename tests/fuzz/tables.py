@@ -161,12 +161,10 @@ _MADE: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-def drawn_table(
-    random: Random, kinds: Sequence[str], *, names: Sequence[str] = (), n: int | None = None
-) -> Table:
-    """Some columns of some kinds, in a container that holds them."""
+def drawn_table(random: Random, kinds: Sequence[str], names: Sequence[str] = ()) -> Table:
+    """Some columns of some kinds, in a container that holds them; with names in a data frame."""
     rng = np.random.default_rng(random.getrandbits(63))
-    n = random.choice([8, 13, 24, 40]) if n is None else n
+    n = random.choice([8, 13, 24, 40])
     chosen = random.choices(kinds, k=random.choice([1, 2, 3, 4]))
     called = [*names] or [f"column {j}" for j in range(len(chosen))]
     columns = {name: KINDS[kind](rng, n) for name, kind in zip(called, chosen, strict=False)}
