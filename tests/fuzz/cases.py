@@ -13,6 +13,7 @@ import certree
 from fuzz.exports import export
 from fuzz.files import load_broken
 from fuzz.functions import Attempt, call, change_columns
+from fuzz.interrupts import interrupt
 from fuzz.models import fit_and_ask
 from fuzz.refits import refit
 from fuzz.relations import relate
@@ -36,6 +37,7 @@ KINDS: dict[str, tuple[Callable[[Random], Iterator[Attempt]], int]] = {
     "relations": (relate, 3),
     "refits": (refit, 2),
     "exports": (export, 2),
+    "interrupts": (interrupt, 1),
 }
 # Files of ours, and of scikit-learn.
 _OWN = (str(Path(certree.__file__).parent), str(Path(__file__).parent))
