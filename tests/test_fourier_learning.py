@@ -136,6 +136,7 @@ LEARNERS = [
     [
         (lambda _: 1.0, ValueError, "one number for each"),
         (lambda X: X, ValueError, "one number for each"),
+        (lambda _: [[1.0], [2.0, 3.0]], ValueError, "rows have the same length"),
         (lambda X: np.full(len(X), "a"), TypeError, "numbers"),
         (lambda X: np.full(len(X), np.nan), ValueError, "finite"),
         ("f", TypeError, "callable"),

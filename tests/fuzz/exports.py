@@ -36,14 +36,15 @@ _CLASSES: list[list[Any]] = [
 ]
 # Bytes have no form in databases.
 _KINDS = [
-    *("normal", "few", "lacking", "float32", "integers", "int8", "booleans", "constant", "neighbours"),
-    *("words", "words that lack", "levels", "levels that lack", "levels of numbers"),
+    *("normal", "few", "lacking", "float32", "integers", "int8", "booleans", "constant"),
+    *("neighbours", "words", "words that lack", "levels", "levels that lack", "levels of numbers"),
 ]
 
 
 def export(random: Random) -> Iterator[Attempt]:
     """Fit to a table of hostile names, and export in every way."""
-    subject = Subject(random, _KINDS, names=random.sample(_NAMES, 4), classes=random.choice(_CLASSES))
+    names, classes = random.sample(_NAMES, 4), random.choice(_CLASSES)
+    subject = Subject(random, _KINDS, names=names, classes=classes)
     if not isinstance(subject.model, Exports):
         return
     yield subject.fit
@@ -125,7 +126,8 @@ def _in_duckdb(columns: dict[str, list[Any]], table: str, statement: str) -> lis
     given = pa.table({f"c{k}": pa.array(values) for k, values in enumerate(columns.values())})
     connection.register("given", given)
     named = ", ".join(f"c{k} AS {_quoted(name)}" for k, name in enumerate(columns))
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE {_quoted(table)} AS SELECT {named} FROM given")
+    here = f"CREATE OR REPLACE TEMP TABLE {_quoted(table)}"
+    connection.execute(f"{here} AS SELECT {named} FROM given")
     return connection.execute(statement).fetchall()
 
 

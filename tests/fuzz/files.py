@@ -51,6 +51,12 @@ def originals() -> tuple[bytes, ...]:
         certree.CertifiedTreeClassifier(Grid(box)).fit(X, y, classes=[0, 1]),
         certree.NaiveBayesClassifier().fit(X, words),
         certree.NaiveBayesClassifier(["normal", "histogram", "categorical"]).fit(X.round(), y),
+        certree.TreeForestClassifier(3, max_depth=3).fit(named, words),
+        certree.TreeForestRegressor(2, max_depth=3).fit(X, X[:, 0]),
+        certree.CertifiedForestClassifier(3, max_depth=3).fit(X, words),
+        certree.BoostedTreesClassifier(max_iter=2, max_depth=3).fit(named, words),
+        certree.BoostedTreesRegressor("poisson", max_iter=2, max_depth=3).fit(X, X[:, 0] ** 2),
+        certree.AdaBoostTreeClassifier(n_estimators=3).fit(named, words),
     ]
     path = Path(folder().name) / "whole"
     files = []
@@ -98,13 +104,18 @@ def _rows_for(model: Any) -> Any:
 def ask_everything(model: Any, rows: Any) -> None:
     """Do with a model what may be done with one."""
     model.predict(rows)
+    if hasattr(model, "to_dict"):
+        assert json.dumps(model.to_dict())
+        assert model.to_sql("rows")
+        assert model.to_onnx()
     if hasattr(model, "explain"):
         assert str(model.explain(rows))
     if is_classifier(model):
         assert model.predict_proba(rows).shape == (len(rows), len(model.classes_))
+    if hasattr(model, "apply"):
+        model.apply(rows)
     if hasattr(model, "export_text"):
         model.export_text()
-        model.apply(rows)
         assert model.feature_importances_.shape == (model.n_features_in_,)
     if hasattr(model, "predict_spread"):
         model.predict_spread(rows)

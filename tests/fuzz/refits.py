@@ -15,6 +15,7 @@ from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import ConformalBandRegressor
 from fuzz.functions import Attempt
 from fuzz.relations import Subject, of_rows, same
+from fuzz.tables import ARRAYS, FRAMES
 
 # What these learn depends on where rows stand, by which they are dealt or added up.
 _BY_PLACE = (
@@ -42,7 +43,6 @@ _FIXED = [
     certree.HelmboldSchapireTreeClassifier(temperature=1.0),
     certree.AdaBoostTreeClassifier(n_estimators=3, max_depth=2),
 ]
-_FRAMES, _ARRAYS = ("pandas", "polars", "pyarrow"), ("array", "lists", "objects")
 
 
 def _compare(found: Any, X: Any, expected: Any, rows: Any, rounding: float = 0.0) -> None:
@@ -98,8 +98,8 @@ def another_container(random: Random, subject: Subject) -> None:
     table = subject.table
     if any(kind in ("bytes", "levels of numbers") for kind in table.kinds):
         return
-    others = _FRAMES if table.container in _FRAMES else _ARRAYS if table.is_numeric else ("objects",)
-    X = replace(table, container=random.choice(others)).X
+    arrays = ARRAYS if table.is_numeric else ("objects",)
+    X = replace(table, container=random.choice(FRAMES if table.container in FRAMES else arrays)).X
     other = clone(subject.model).fit(X, subject.y)
     _compare(other, X, subject.model, subject.X)
 

@@ -12,7 +12,9 @@ import pyarrow as pa
 
 Draw = Callable[[np.random.Generator, int], Any]
 
-WORDS = ["a", "b", "A", "B", "", "nan", "None", " a", "it's", 'say "x"', "é", "É", "1", "2.0", "TRUE"]
+WORDS = [
+    *("a", "b", "A", "B", "", "nan", "None", " a", "it's", 'say "x"', "é", "É", "1", "2.0", "TRUE"),
+]
 
 
 def _lacking(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -59,17 +61,17 @@ CATEGORIES: dict[str, Draw] = {
     "levels": lambda rng, n: pd.Categorical(_words(rng, n), categories=WORDS),
     "levels that lack": lambda rng, n: pd.Categorical(_lacking(_words(rng, n), rng), WORDS),
     "levels of numbers": lambda rng, n: pd.Categorical(rng.integers(-2, 3, n).astype(float)),
-    "bytes": lambda rng, n: np.array([b"a", b"b", b"\xff"], dtype=object)[rng.integers(0, 3, n)],
+    "bytes": lambda rng, n: rng.choice(np.array([b"a", b"b", b"\xff"], dtype=object), n),
 }
 # What a fit has to refuse, or to keep apart.
 REFUSED: dict[str, Draw] = {
     "infinite": _infinite,
     "integers beyond 2^53": _integers_beyond,
     "dates": lambda rng, n: np.datetime64("2020-01-01", "s") + rng.integers(0, 9, n),
-    "words and numbers": lambda rng, n: np.array(["a", 1, 2.5], dtype=object)[rng.integers(0, 3, n)],
+    "words and numbers": lambda rng, n: rng.choice(np.array(["a", 1, 2.5], dtype=object), n),
 }
 KINDS = NUMBERS | CATEGORIES | REFUSED
-CONTAINERS = ("array", "lists", "objects", "pandas", "polars", "pyarrow")
+ARRAYS, FRAMES = ("array", "lists", "objects"), ("pandas", "polars", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,17 @@ class Table:
     @property
     def refused(self) -> list[str]:
         """Names of the columns that a fit has to refuse."""
-        return [name for name, kind in zip(self.columns, self.kinds, strict=True) if kind in REFUSED]
+        return [name for name, kind in self._kind_of if kind in REFUSED]
 
-    def expect_refused_by_name(self) -> None:
-        pass
+    def expect_said(self, error: Exception) -> None:
+        """Look that a refusal of dates names one of their columns, where columns have names."""
+        dates = [name for name, kind in self._kind_of if kind == "dates"]
+        if self.container in FRAMES and [*dates] == self.refused and dates:
+            assert any(name in str(error) for name in dates), f"of {dates} was said: {error}"
+
+    @property
+    def _kind_of(self) -> list[tuple[str, str]]:
+        return [*zip(self.columns, self.kinds, strict=True)]
 
     def at(self, rows: Any) -> "Table":
         """The same table with other rows, by their numbers."""
@@ -179,7 +188,9 @@ def _containers(kinds: Sequence[str]) -> Sequence[str]:
     if "words and numbers" in kinds:
         return ("lists", "objects", "pandas")
     is_matrix = len({*kinds}) == 1 and kinds[0] not in CATEGORIES
-    return CONTAINERS[0 if is_matrix or all(kind in NUMBERS for kind in kinds) else 1 :]
+    if is_matrix or all(kind in NUMBERS for kind in kinds):
+        return ARRAYS + FRAMES
+    return ("objects", *FRAMES)  # scikit-learn makes text of lists that hold some
 
 
 def drawn_target(random: Random, table: Table, classes: Sequence[Any] | None) -> np.ndarray:
@@ -188,7 +199,7 @@ def drawn_target(random: Random, table: Table, classes: Sequence[Any] | None) ->
     places = table.numbers()
     signal = places[:, 0] + 2 * (places[:, -1] > np.median(places[:, -1]))
     if classes is None:
-        scale = random.choice([1.0, 1.0, 1.0, 1e-100, 1e100])
+        scale = 1.0 if table.refused else random.choice([1.0, 1.0, 1.0, 1e-100, 1e100])
         return (signal + rng.normal(size=table.n)) * scale
     codes = np.where(rng.random(table.n) < 0.1, rng.integers(0, 9, table.n), signal) % len(classes)
     return np.array(classes)[codes.astype(int)]
