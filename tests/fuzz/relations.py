@@ -122,7 +122,7 @@ def _texts(model: Any, X: Any, y: Any) -> dict[str, str]:
     asked: dict[str, Callable[[], Any]] = {
         "explain": lambda: str(model.explain(X)),
         "rules": lambda: str(model.rules(5)),
-        "export_text": model.export_text,
+        "export_text": lambda: str(model.export_text()),
         "to_dict": lambda: json.dumps(model.to_dict()),
         "to_sql": lambda: model.to_sql("rows"),
         "score": lambda: str(model.score(X, y)),
