@@ -360,6 +360,13 @@ def test_boosting_without_a_learner_is_exported():
     expect_exports(model, X)
 
 
+def test_boosting_of_a_tiny_target_keeps_its_start():
+    X = np.arange(30.0)[:, None]
+    model = BoostedTreesRegressor(max_iter=3).fit(X, (5 + X[:, 0]) * 1e-100)
+    _, value = run(model.to_onnx("float64"), X)
+    np.testing.assert_allclose(value, model.predict(X), 1e-12)
+
+
 def test_an_array_without_names_has_columns_x0_x1():
     X, y = load_iris(return_X_y=True)
     model = PACBayesTreeClassifier(random_state=0).fit(X, y)

@@ -136,6 +136,7 @@ LEARNERS = [
     [
         (lambda _: 1.0, ValueError, "one number for each"),
         (lambda X: X, ValueError, "one number for each"),
+        (lambda _: [[1.0], [2.0, 3.0]], ValueError, "rows have the same length"),
         (lambda X: np.full(len(X), "a"), TypeError, "numbers"),
         (lambda X: np.full(len(X), np.nan), ValueError, "finite"),
         ("f", TypeError, "callable"),
@@ -228,6 +229,28 @@ def test_few_characters_are_found_exactly(method, coding):
     np.testing.assert_allclose(model.predict(given), y, atol=1e-10)
     assert model.validation_score_ == pytest.approx(1)
     assert model.spectrum_.bits.coding == coding
+
+
+@pytest.mark.parametrize("method", SPARSE)
+def test_rows_that_judge_may_all_have_the_same_target(method):
+    X = np.random.default_rng(0).integers(0, 2, (12, 3))
+    found = [
+        FourierRegressor(method, degree=1, random_state=seed).fit(X, X[:, 0]).validation_score_
+        for seed in range(10)
+    ]
+    assert found == pytest.approx([1.0] * 10)
+
+
+@pytest.mark.parametrize("method", SPARSE)
+def test_the_unit_of_the_target_does_not_matter(method):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (60, 4))
+    y = X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=60)
+    plain = FourierRegressor(method, random_state=0).fit(X, y)
+    for unit in (2.0**400, 2.0**-400):
+        model = FourierRegressor(method, random_state=0).fit(X, y * unit)
+        np.testing.assert_array_equal(model.predict(X), plain.predict(X) * unit)
+        assert model.validation_score_ == plain.validation_score_
 
 
 def test_trees_propose_larger_sets_than_are_looked_through():

@@ -4,19 +4,21 @@ import inspect
 import os
 import time
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
-from fuzz import cases, functions, world
+from fuzz import cases, functions, relations, world
 from fuzz.__main__ import options_of
 from fuzz.workers import watch
 
 
 @pytest.mark.parametrize("kind", cases.KINDS)
 def test_cases_find_nothing(kind):
-    n_cases = {"functions": 100, "columns": 40, "models": 60, "files": 150}[kind]
-    findings = {k: cases.run(k, [kind]) for k in range(n_cases)}
+    n_cases = {"functions": 100, "columns": 40, "models": 60, "files": 150, "interrupts": 15}
+    findings = {k: cases.run(k, [kind]) for k in range(n_cases.get(kind, 50))}
     assert not {k: text for k, text in findings.items() if text is not None}
 
 
@@ -70,6 +72,54 @@ def warns(random):
 def test_what_is_a_finding(monkeypatch, case, finds):
     monkeypatch.setitem(cases.KINDS, "planted", (cases.once(case), 1))
     assert (cases.run(0, ["planted"]) is not None) == finds
+
+
+# -- relations find what breaks them -----------------------------------------------------------------
+
+
+class Planted(BaseEstimator):
+    """A regressor with a fault."""
+
+    def __init__(self, fault="", factor=1.0):
+        self.fault = fault
+        self.factor = factor
+
+    def fit(self, _, y):
+        self.fault_ = self.fault
+        self.target_ = y if self.fault == "keeps" else y.copy()
+        return self
+
+    def predict(self, X):
+        said = np.full(len(X), self.target_[1])
+        if self.fault_ == "asks parameters":
+            said *= self.factor
+        if self.fault_ == "asks how many":
+            said += len(X)
+        if self.fault_ == "keeps its answer":
+            self.said_ = said = vars(self).get("said_", said)
+        said.flags.writeable = self.fault_ != "read-only"
+        return said
+
+
+@pytest.mark.parametrize(
+    ("fault", "relation"),
+    [
+        ("asks how many", relations.one_row_alone),
+        ("asks parameters", relations.parameters_are_those_of_the_fit),
+        ("read-only", relations.answers_are_their_askers),
+        ("keeps its answer", relations.answers_are_their_askers),
+        ("keeps", relations.rows_are_their_askers),
+    ],
+)
+def test_relations_find_faults(monkeypatch, fault, relation):
+    monkeypatch.setattr(relations, "plausible_parameter", lambda *_: 2.0)
+    monkeypatch.setattr(relations, "save", fails(TypeError("no file")))
+    for planted_fault, finds in (("", False), (fault, True)):
+        subject = relations.Subject(cases.Random(2))
+        subject.model, subject.y = Planted(planted_fault), np.arange(1.0, subject.table.n + 1)
+        subject.fit()
+        with pytest.raises(AssertionError) if finds else nullcontext():
+            relation(cases.Random(0), subject)
 
 
 def planted(number, kinds):

@@ -6,4 +6,9 @@ arguments that belong together (`world.py`), spoils some of them (`hostile.py`) 
 public (`functions.py`, `models.py`, `files.py`). It finds something if that crashes, hangs, warns,
 raises what is no ValueError or TypeError or speaks of internals, or gives another answer than the slow
 twin (`twins.py`).
+
+Other cases fit an estimator to a table of any kinds of values (`tables.py`), and ask the same in two
+ways that must agree: of one fit (`relations.py`), of two to rows that say the same (`refits.py`), of
+the model and an engine that has its export (`exports.py`), and before and after a call that was stopped
+(`interrupts.py`; where the core has no hook, a timer stops it at another place each time).
 """

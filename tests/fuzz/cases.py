@@ -10,9 +10,13 @@ from pathlib import Path
 from random import Random
 
 import certree
+from fuzz.exports import export
 from fuzz.files import load_broken
 from fuzz.functions import Attempt, call, change_columns
+from fuzz.interrupts import interrupt
 from fuzz.models import fit_and_ask
+from fuzz.refits import refit
+from fuzz.relations import relate
 
 
 def once(attempt: Callable[[Random], None]) -> Callable[[Random], Iterator[Attempt]]:
@@ -30,6 +34,10 @@ KINDS: dict[str, tuple[Callable[[Random], Iterator[Attempt]], int]] = {
     "columns": (change_columns, 5),
     "models": (once(fit_and_ask), 5),
     "files": (once(load_broken), 10),
+    "relations": (relate, 3),
+    "refits": (refit, 2),
+    "exports": (export, 2),
+    "interrupts": (interrupt, 1),
 }
 # Files of ours, and of scikit-learn.
 _OWN = (str(Path(certree.__file__).parent), str(Path(__file__).parent))

@@ -24,7 +24,7 @@ _MOST_FEATURES = 100
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def folder() -> tempfile.TemporaryDirectory[str]:
     """Where the files of this process lie, until it ends."""
     return tempfile.TemporaryDirectory(prefix="certree-fuzz-")
 
@@ -51,8 +51,14 @@ def originals() -> tuple[bytes, ...]:
         certree.CertifiedTreeClassifier(Grid(box)).fit(X, y, classes=[0, 1]),
         certree.NaiveBayesClassifier().fit(X, words),
         certree.NaiveBayesClassifier(["normal", "histogram", "categorical"]).fit(X.round(), y),
+        certree.TreeForestClassifier(3, max_depth=3).fit(named, words),
+        certree.TreeForestRegressor(2, max_depth=3).fit(X, X[:, 0]),
+        certree.CertifiedForestClassifier(3, max_depth=3).fit(X, words),
+        certree.BoostedTreesClassifier(max_iter=2, max_depth=3).fit(named, words),
+        certree.BoostedTreesRegressor("poisson", max_iter=2, max_depth=3).fit(X, X[:, 0] ** 2),
+        certree.AdaBoostTreeClassifier(n_estimators=3).fit(named, words),
     ]
-    path = Path(_folder().name) / "whole"
+    path = Path(folder().name) / "whole"
     files = []
     for model in models:
         certree.save(model, path)
@@ -64,7 +70,7 @@ def load_broken(random: Random) -> None:
     """Load a broken file: refused, or a model that answers whatever it is asked."""
     content = random.choice(originals())
     way = random.choice([_cut, _flip, _splice, _packed_anew, _packed_anew, _other_header])
-    path = Path(_folder().name) / "broken"
+    path = Path(folder().name) / "broken"
     path.write_bytes(way(random, content))
     try:
         model = certree.load(path)
@@ -98,13 +104,18 @@ def _rows_for(model: Any) -> Any:
 def ask_everything(model: Any, rows: Any) -> None:
     """Do with a model what may be done with one."""
     model.predict(rows)
+    if hasattr(model, "to_dict"):
+        assert json.dumps(model.to_dict())
+        assert model.to_sql("rows")
+        assert model.to_onnx()
     if hasattr(model, "explain"):
         assert str(model.explain(rows))
     if is_classifier(model):
         assert model.predict_proba(rows).shape == (len(rows), len(model.classes_))
+    if hasattr(model, "apply"):
+        model.apply(rows)
     if hasattr(model, "export_text"):
         model.export_text()
-        model.apply(rows)
         assert model.feature_importances_.shape == (model.n_features_in_,)
     if hasattr(model, "predict_spread"):
         model.predict_spread(rows)

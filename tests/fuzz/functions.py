@@ -7,6 +7,9 @@ from functools import partial
 from random import Random
 from typing import Any
 
+import numpy as np
+
+from certree.certificates import Monitor
 from fuzz.hostile import spoilt, spoilt_column
 from fuzz.twins import TWINS
 from fuzz.world import World, plausible
@@ -33,7 +36,20 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
                 yield name, value
 
 
-FUNCTIONS = dict(public())
+def monitor(bound: float, alpha: float, losses: Any) -> Monitor:
+    """Watch whether a promise holds; how many losses come at a time does not matter."""
+    watched = Monitor(bound, alpha).update(losses)
+    assert str(watched)
+    assert watched._repr_html_()
+    apart = Monitor(bound, alpha)
+    for loss in np.atleast_1d(losses):
+        apart.update(loss)
+    assert (watched.rows, watched.first_alarm) == (apart.rows, apart.first_alarm)
+    np.testing.assert_allclose(watched.log_e_value, apart.log_e_value, 1e-9, 1e-9)
+    return watched
+
+
+FUNCTIONS = dict(public()) | {"monitor": monitor}
 
 
 def call(random: Random) -> Iterator[Attempt]:

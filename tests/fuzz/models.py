@@ -47,14 +47,14 @@ _ASKED = [
 ]
 
 
-def _plausible(random: Random, name: str, parameter: str, world: World) -> Any:
-    """A value for a parameter of an estimator; None leaves its default."""
+def plausible_parameter(random: Random, parameter: str, p: int) -> Any:
+    """A value for a parameter of an estimator of p features; None leaves its default."""
     cut = random.choice([2, 5, 2.5])
     choices: dict[str, list[Any]] = {
         "partition": [
             *("cart", "kd", "dyadic", Cart(min_samples_split=cut), KD("cycle"), Dyadic()),
             *(Cart(splitter="random", max_features=1), Cart(max_leaf_nodes=4), KD(axis="spread")),
-            *(Cart(criterion="gini"), Grid((-np.ones(world.p), np.ones(world.p)))),
+            *(Cart(criterion="gini"), Grid((-np.ones(p), np.ones(p)))),
         ],
         "cv": [2, 3],
         "max_depth": [None, 0, 3, "log"],
@@ -92,7 +92,7 @@ def _plausible(random: Random, name: str, parameter: str, world: World) -> Any:
         "max_terms": [None, 1, 5],
         "n_jobs": [None, 1, 2],
         "random_state": [0, 1],
-        "monotonic_cst": [None, [1] + [0] * (world.p - 1)],
+        "monotonic_cst": [None, [1] + [0] * (p - 1)],
     }
     return random.choice(choices[parameter]) if parameter in choices else None
 
@@ -125,7 +125,7 @@ def _made(random: Random, world: World) -> Any:
     names = [*estimator().get_params(deep=False)]
     parameters = {"cv": 2} if "cv" in names else {}
     for name in random.sample(names, random.randrange(min(5, len(names)))):
-        value = _plausible(random, estimator.__name__, name, world)
+        value = plausible_parameter(random, name, world.p)
         if value is not None:
             parameters[name] = value
     if random.random() < 0.3:

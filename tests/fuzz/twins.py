@@ -7,7 +7,7 @@ import numpy as np
 
 import reference
 from certree import Tree, grow_kd
-from fuzz.world import World
+from fuzz.world import STEADY, World
 
 MOST_NODES = 9  # of a tree whose prunings are enumerated
 
@@ -108,6 +108,14 @@ def _hold_out(world: World, answer: Any, errors: int, n: int, **given: Any) -> N
     assert abs(tail - log_delta) < 1e-6 * max(1.0, -log_delta), (tail, log_delta)
 
 
+def _recovered(world: World, answer: Any, function: Any, n_features: int, **given: Any) -> None:
+    """The polynomial of a function that answers in the same way each time says what it does."""
+    rows = np.array(np.meshgrid(*[[0, 1]] * n_features)).reshape(n_features, -1).T
+    rows = 1 - 2 * rows if given.get("coding") == "-1/+1" else rows
+    if function in STEADY:
+        _close(answer.spectrum.evaluate(rows)[:, 0], function(rows), 1e-6, 1e-6)
+
+
 TWINS = {
     "count": _count,
     "measure": _measure,
@@ -120,4 +128,5 @@ TWINS = {
     "vote": _vote,
     "hold_out": _hold_out,
     "theorem_bound": _theorem_bound,
+    "sparse_transform": _recovered,
 }

@@ -42,6 +42,7 @@ from certree.certificates import (
 from certree.grow import dyadic_grid
 from certree.prunings import cost_complexity_path
 from certree.weights import map_pruning
+from fuzz.hostile import spoilt
 
 
 class World:
@@ -188,6 +189,9 @@ class World:
     def probability(self) -> float:
         return self.random.choice([0.5, 0.05, 1e-3, 1e-300, 0.999999, 5e-324, 1.0])
 
+
+# Functions of two-valued rows whose answers do not change.
+STEADY = (lambda X: X[:, 0] * X[:, -1], lambda X: (X[:, 0] != X[:, -1]) * 0.5)
 
 # What a parameter of this name takes; with the function's name before it where that matters.
 PLAUSIBLE: dict[str, Callable[[World], Any]] = {
@@ -338,7 +342,13 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "coding": lambda w: w.random.choice(["0/1", "-1/+1"]),
     "spectrum.coding": lambda w: w.random.choice(["auto", "thresholds", "0/1"]),
     "mean": lambda w: None,
-    "function": lambda w: lambda X: X[:, 0] * X[:, -1],
+    "function": lambda w: w.random.choice(
+        [
+            *STEADY,
+            lambda X: w.generator.uniform(-1, 1, len(X)),  # noise
+            lambda X: spoilt(w.random, np.ones(len(X))),
+        ]
+    ),
     "budget": lambda w: w.random.choice([None, 5, 300]),
     "sparsify.budget": lambda w: None,
     "error": lambda w: w.temperature(),
@@ -357,6 +367,9 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "low_degree.y": lambda w: w.generator.choice([-1.0, 1.0], w.n),
     "keep": lambda w: w.random.choice(["all", "proven", "practical"]),
     "inverse": lambda w: w.random.random() < 0.5,
+    "bound": lambda w: w.random.choice([0.1, 0.5, w.probability()]),
+    "alpha": World.probability,
+    "losses": lambda w: w.random.choice([w.y > 0, w.generator.random(w.n), 1.0, []]),
     "log_cells": lambda w: w.random.choice([None, 1.0, 30.0]),
 }
 

@@ -153,8 +153,9 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
     spectrum_ : Spectrum
         The polynomial.
     validation_score_ : float
-        R2 on the rows that judged how many terms there are, by coefficients from the others; NaN if
-        none judged. `held_out_error` gives a bound on the error, from rows that had no part in the fit.
+        R2 on the rows that judged how many terms there are, by coefficients from the others and
+        against their mean; NaN if none judged. `held_out_error` gives a bound on the error, from rows
+        that had no part in the fit.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

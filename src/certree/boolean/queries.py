@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64
+from certree.arrays import Float64, array_of
 from certree.boolean.bits import Bits
 from certree.boolean.spectrum import Spectrum
 
@@ -88,7 +88,7 @@ class Queries:
                 f"a budget of {self.budget} queries is too small: {self.n_queries} were made, and "
                 f"{n} more are needed to go on"
             )
-        answers = np.asarray(self._function(self.bits.rows_of(signs)))
+        answers = array_of("what function returns", self._function(self.bits.rows_of(signs)))
         self.n_queries += n
         if answers.dtype.kind not in "biuf":
             raise TypeError(f"function must return numbers, got dtype {answers.dtype}")

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Literal
 
@@ -55,8 +55,8 @@ class Selected:
     masks : ndarray of uint64, shape (k, W)
     coefficients : ndarray of float64, shape (k,)
     score : float
-        R2 on rows that judged: coefficients for it were fitted on others, but the number of terms was
-        chosen by it. 0 where nothing is clearly better than the mean.
+        R2 on rows that judged, against the mean of the others, by which coefficients were fitted; the
+        number of terms was chosen by it. 0 where nothing is clearly better than that mean.
     """
 
     masks: UInt64
@@ -151,6 +151,8 @@ def select(
     What is proposed, the path of choices and the coefficients that are judged come from four fifths of
     the rows; the others judge how many terms there are, and then all rows fit these.
     """
+    unit = np.ldexp(1.0, np.frexp(np.abs(examples.y).max())[1] - 1)  # squares of squares are taken
+    examples = replace(examples, y=examples.y / unit)
     judging, fitting = np.split(rng.permutation(len(examples.y)), [len(examples.y) // 5])
     known, judged = examples.at(fitting), examples.at(judging)
     masks = propose(known)
@@ -164,7 +166,7 @@ def select(
     coefficients = _fitted(examples.table(masks[support]), examples.y)
     kept = np.abs(coefficients) > _ROUNDING * np.abs(coefficients).max()
     terms = np.concatenate([np.zeros((1, masks.shape[1]), dtype=np.uint64), masks[support]])
-    return Selected(terms[kept], coefficients[kept], score)
+    return Selected(terms[kept], coefficients[kept] * unit, score)
 
 
 def _judged_best(
@@ -176,7 +178,8 @@ def _judged_best(
 ) -> tuple[NDArray[np.intp], float]:
     """The choice with the smallest squared error on rows that judge, and its R2 there.
 
-    No columns are chosen, unless some are better by more than two standard errors.
+    R2 is against the mean of the other rows, as rows that judge may all have the same y. No columns are
+    chosen, unless some are better by more than two standard errors.
     """
     best, n_worse = np.zeros(0, dtype=np.intp), 0
     without = least = (judging_y - y.mean()) ** 2
@@ -191,7 +194,7 @@ def _judged_best(
     better = without - least
     if better.mean() <= 2 * better.std() / sqrt(len(better)):
         return best[:0], 0.0
-    return best, 1 - float(least.mean() / judging_y.var())
+    return best, 1 - float(least.mean() / without.mean())
 
 
 def _fitted(table: Float64, y: Float64) -> Float64:

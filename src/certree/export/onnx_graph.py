@@ -288,7 +288,8 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
     if formula.kind == "forest":
         scores = graph.add("Div", total, graph.constant(float(len(formula.trees))))
     else:
-        scores = graph.add("Add", total, graph.constant(formula.start))
+        # onnxruntime leaves out an Add of a constant that is 0 in float32.
+        scores = graph.add("Sum", total, graph.constant(formula.start))
     if formula.classes is None:
         predicted = graph.add("Exp", scores) if formula.link == "exp" else scores
     else:

@@ -1,0 +1,171 @@
+"""Cases that fit an estimator twice, to rows that say the same, and compare what is predicted."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from random import Random
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+import certree
+from certree.boolean import FourierClassifier, FourierRegressor
+from certree.ensembles import ConformalBandRegressor
+from fuzz.functions import Attempt
+from fuzz.relations import Subject, of_rows, same
+from fuzz.tables import ARRAYS, FRAMES
+
+# What these learn depends on where rows stand, by which they are dealt or added up.
+_BY_PLACE = (
+    certree.CertifiedTreeClassifier,
+    certree.CertifiedTreeRegressor,
+    certree.CertifiedForestClassifier,
+    certree.AdaBoostTreeClassifier,
+    ConformalBandRegressor,
+    FourierClassifier,
+    FourierRegressor,
+)
+# These promise the same bits.
+_SAME_BITS = (
+    certree.TreeForestClassifier,
+    certree.TreeForestRegressor,
+    certree.BoostedTreesClassifier,
+    certree.BoostedTreesRegressor,
+)
+# With these parameters nothing is drawn by what rows hold.
+_FIXED = [
+    certree.PrunedTreeClassifier(price=1e-3),
+    certree.PrunedTreeRegressor(price=1e-3),
+    certree.PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1, prior="leaves"),
+    certree.PACBayesTreeRegressor(lambda_error=1.0, lambda_penalty=0.1, prior="leaves"),
+    certree.HelmboldSchapireTreeClassifier(temperature=1.0),
+    certree.AdaBoostTreeClassifier(n_estimators=3, max_depth=2),
+]
+
+
+def _compare(found: Any, X: Any, expected: Any, rows: Any, rounding: float = 0.0) -> None:
+    same(_predicted(found, X), _predicted(expected, rows), rounding)
+
+
+def _predicted(model: Any, X: Any) -> dict[str, list[np.ndarray]]:
+    """What is said of rows, but for the numbers of leaves and the parts of explanations."""
+    said = of_rows(model, X)
+    return {name: said[name] for name in said.keys() - {"apply", "explain"}}
+
+
+def _exact_target(subject: Subject) -> np.ndarray:
+    """A target whose sums are exact: else rounding may decide between two equally good cuts."""
+    if hasattr(subject.model, "classes_"):
+        return subject.y
+    return subject.table.numbers()[:, 0].astype(float)
+
+
+def another_order(random: Random, subject: Subject) -> None:
+    """The order of the rows does not matter, with weights whose sums are exact or without."""
+    model, table = subject.model, subject.table
+    if isinstance(model, _BY_PLACE):
+        return
+    order, y = np.array(random.sample(range(table.n), table.n)), _exact_target(subject)
+    given, turned = {}, {}
+    if random.random() < 0.5 and has_fit_parameter(model, "sample_weight"):
+        weight = np.array(random.choices([0.25, 1.0, 1.75], k=table.n))
+        given, turned = {"sample_weight": weight}, {"sample_weight": weight[order]}
+    one = clone(model).fit(subject.X, y, **given)
+    other = clone(model).fit(table.at(order).X, y[order], **turned)
+    _compare(other, subject.X, one, subject.X, 0.0 if isinstance(model, _SAME_BITS) else 1e-9)
+
+
+def copies_of_rows(random: Random, subject: Subject) -> None:
+    """A row of weight w counts like w copies; of weight zero like none."""
+    model, table = subject.model, subject.table
+    if not has_fit_parameter(model, "sample_weight"):
+        return
+    # Some deal or count rows by their places, others multiply weights by numbers that are not whole.
+    is_plain = getattr(model, "class_weight", None) is None and not isinstance(model, _BY_PLACE)
+    times = np.array(random.choices([0, 1, 2, 3] if is_plain else [0, 1], k=table.n))
+    times[0] = 1
+    rows, y = np.repeat(np.arange(table.n), times), _exact_target(subject)
+    weighed = clone(model).fit(subject.X, y, sample_weight=times)
+    copied = clone(model).fit(table.at(rows).X, y[rows])
+    is_same = not is_plain or isinstance(model, _SAME_BITS)
+    _compare(copied, subject.X, weighed, subject.X, 0.0 if is_same else 1e-9)
+
+
+def another_container(random: Random, subject: Subject) -> None:
+    """The same values in another container are the same rows."""
+    table = subject.table
+    if any(kind in ("bytes", "levels of numbers") for kind in table.kinds):
+        return
+    arrays = ARRAYS if table.is_numeric else ("objects",)
+    X = replace(table, container=random.choice(FRAMES if table.container in FRAMES else arrays)).X
+    other = clone(subject.model).fit(X, subject.y)
+    _compare(other, X, subject.model, subject.X)
+
+
+def another_layout(random: Random, subject: Subject) -> None:
+    """How an array lies in memory does not matter, nor whether numbers of float32 come as float64."""
+    table = subject.table
+    if not table.is_numeric:
+        return
+    wide = np.asarray(replace(table, container="array").X)
+    narrow = _as_float32(wide)
+    wide = wide if narrow is None else narrow.astype(float)
+    expected = clone(subject.model).fit(wide, subject.y)
+    way = random.randrange(4)
+    X = [np.asfortranarray(wide), np.repeat(wide, 2, axis=0)[::2], wide.copy(), wide][way]
+    if way == 2:
+        X.flags.writeable = False
+    elif way == 3 and narrow is not None and not hasattr(expected, "leaf_models_"):
+        X = narrow
+    other = clone(subject.model).fit(X, subject.y)
+    _compare(other, X, expected, wide)
+
+
+def _as_float32(wide: np.ndarray) -> np.ndarray | None:
+    """The same numbers rounded, where none becomes infinite."""
+    numbers = wide.astype(float)
+    largest = np.abs(numbers[~np.isnan(numbers)]).max(initial=0.0)
+    return numbers.astype(np.float32) if largest < 1e38 else None
+
+
+def another_number_of_threads(random: Random, subject: Subject) -> None:
+    """Threads change the time alone."""
+    if "n_jobs" in subject.model.get_params(deep=False):
+        other = clone(subject.model).set_params(n_jobs=random.choice([None, 1, 2, 3]))
+        _compare(other.fit(subject.X, subject.y), subject.X, subject.model, subject.X)
+
+
+def another_unit(random: Random, subject: Subject) -> None:
+    """Columns times powers of two, beside a constant one, cut rows in the same way."""
+    table = subject.table
+    if not table.is_numeric or {"tiny", "huge"} & {*table.kinds}:
+        return
+    model = clone(random.choice(_FIXED))
+    X = np.asarray(replace(table, container="array").X).astype(float)
+    scaled = np.ldexp(X, [random.randint(-30, 30) for _ in range(X.shape[1])])
+    if random.random() < 0.5:
+        scaled = np.column_stack([scaled, np.full(len(X), random.choice([0.0, -3.0, np.nan]))])
+    is_classifier = hasattr(model, "predict_proba")
+    y = table.numbers()[:, 0] % 2 if is_classifier else table.numbers()[:, 0] / 8
+    one, other = clone(model).fit(X, y), clone(model).fit(scaled, y)
+    _compare(other, scaled, one, X)
+
+
+REFITS: list[Callable[[Random, Subject], None]] = [
+    another_order,
+    copies_of_rows,
+    another_container,
+    another_layout,
+    another_number_of_threads,
+    another_unit,
+]
+
+
+def refit(random: Random) -> Iterator[Attempt]:
+    """Fit, and fit again to what says the same."""
+    subject = Subject(random)
+    yield subject.fit
+    if subject.is_fitted:
+        yield partial(random.choice(REFITS), random, subject)

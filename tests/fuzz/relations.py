@@ -1,0 +1,318 @@
+"""Cases that fit an estimator to a table, and ask it the same in two ways that must agree."""
+
+import copy
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+import certree
+from certree import load, save
+from certree.boolean import FourierClassifier, FourierRegressor, spectrum
+from certree.ensembles import ConformalBandRegressor
+from fuzz.files import folder
+from fuzz.functions import Attempt
+from fuzz.hostile import spoilt
+from fuzz.models import ESTIMATORS, plausible_parameter
+from fuzz.tables import CATEGORIES, NUMBERS, REFUSED, drawn_table, drawn_target
+
+_QUICK = {"cv": 2, "max_iter": 3, "n_estimators": 5, "method": "omp", "random_state": 0}
+_CLASSES = [["a", "b"], ["a", "A", "b"], [0, 1], [False, True], [-1.5, 2.0, 1e300], ["only one"]]
+# What may be changed after the fit: it says how to compute, not what.
+_OF_THE_RUN = {"n_jobs", "verbose"}
+
+# Products of matrices, whose sums hang on how many rows there are.
+_ROUND = (
+    certree.NaiveBayesClassifier,
+    certree.DecoratedTreeClassifier,
+    certree.DecoratedTreeRegressor,
+    FourierClassifier,
+    FourierRegressor,
+)
+
+_OF_ROWS = [
+    *("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "apply"),
+    *("decision_function", "predict_spread", "predict_interval", "staged_predict", "explain"),
+    *("staged_predict_proba", "predict_set"),
+]
+_MAY_REFUSE = {"predict_interval", "predict_set", "predict_spread", "explain"}
+
+
+class Subject:
+    """An estimator, and a table that it is fitted to."""
+
+    def __init__(
+        self,
+        random: Random,
+        kinds: Sequence[str] = (),
+        *,
+        names: Sequence[str] = (),
+        classes: Sequence[Any] = (),
+    ) -> None:
+        estimator = random.choice([*ESTIMATORS, ConformalBandRegressor])
+        is_boolean = estimator in (FourierClassifier, FourierRegressor)
+        if not kinds:
+            kinds = [*NUMBERS, *CATEGORIES]
+            kinds += [random.choice([*REFUSED])] * 2 if random.random() < 0.1 else []
+        self.table = drawn_table(random, ["booleans"] if is_boolean else kinds, names)
+        self.X = self.table.X
+        self.model = drawn_estimator(random, estimator, len(self.table.columns))
+        known = (classes or random.choice(_CLASSES)) if is_classifier(self.model) else None
+        self.y = drawn_target(random, self.table, known)
+        self.is_fitted = False
+
+    def fit(self) -> None:
+        """Fit, or look that a column that cannot be learned from is refused."""
+        try:
+            self.model.fit(self.X, self.y)
+        except (ValueError, TypeError) as error:
+            self.table.expect_said(error)
+            raise
+        refused = self.table.refused
+        assert not refused, f"columns {refused} of {self.table.kinds} were taken"
+        self.is_fitted = True
+
+
+def drawn_estimator(random: Random, estimator: Callable[..., Any], p: int) -> Any:
+    """An estimator that fits fast, with a parameter or two of its own."""
+    if estimator is ConformalBandRegressor:
+        inner = certree.BoostedTreesRegressor("quantile", max_iter=2, random_state=0)
+        return estimator(inner, coverage=0.5, calibration_size=0.5, random_state=0)
+    names = [*estimator().get_params(deep=False)]
+    parameters = {name: value for name, value in _QUICK.items() if name in names}
+    for name in random.sample(names, random.choice([0, 1, 2])):
+        value = plausible_parameter(random, name, p)
+        if value is not None:
+            parameters[name] = value
+    return estimator(**parameters)
+
+
+# -- what is asked ---------------------------------------------------------------------------------
+
+
+def of_rows(model: Any, X: Any) -> dict[str, list[np.ndarray]]:
+    """What a model says of rows, each array by rows; a method that refuses says nothing."""
+    said = {}
+    for name in _OF_ROWS:
+        if hasattr(model, name):
+            try:
+                answer = getattr(model, name)(X)
+            except (ValueError, TypeError):
+                if name not in _MAY_REFUSE:
+                    raise
+                continue
+            said[name] = _arrays(answer)
+    return said
+
+
+def _arrays(answer: Any) -> list[np.ndarray]:
+    if hasattr(answer, "contributions"):
+        return [answer.prediction, answer.contributions]
+    return [answer] if isinstance(answer, np.ndarray) else [*answer]
+
+
+def _texts(model: Any, X: Any, y: Any) -> dict[str, str]:
+    """All else that a model says; what it refuses, too."""
+    asked: dict[str, Callable[[], Any]] = {
+        "explain": lambda: str(model.explain(X)),
+        "rules": lambda: str(model.rules(5)),
+        "export_text": lambda: str(model.export_text()),
+        "to_dict": lambda: json.dumps(model.to_dict()),
+        "to_sql": lambda: model.to_sql("rows"),
+        "score": lambda: str(model.score(X, y)),
+        "staged_loss": lambda: str(model.staged_loss(X, y)),
+        "report": lambda: str(model.report()),
+        "promises": lambda: str(model.promises()),
+        "selective_certificates": lambda: str(model.selective_certificates()),
+        "certify_set": lambda: str(model.certify_set()),
+        "certify_interval": lambda: str(model.certify_interval()),
+        "feature_importances_": lambda: str(model.feature_importances_),
+    }
+    said = {}
+    for name, ask in asked.items():
+        if hasattr(model, name):
+            try:
+                said[name] = ask()
+            except (ValueError, TypeError) as error:
+                said[name] = repr(error)
+    return said
+
+
+def same(found: Any, expected: Any, rounding: float = 0.0) -> None:
+    """The same answers, bit by bit or up to rounding; classes and leaves are told apart by numbers."""
+    assert found.keys() == expected.keys(), f"{[*found]} instead of {[*expected]}"
+    for name, answer in expected.items():
+        if isinstance(answer, str):
+            assert found[name] == answer, f"{name}: {found[name]} instead of {answer}"
+            continue
+        for a, b in zip(found[name], answer, strict=True):
+            if not rounding or a.dtype.kind != "f":
+                np.testing.assert_array_equal(a, b, err_msg=name)
+            else:
+                scale = np.abs(b[np.isfinite(b)]).max(initial=0.0)
+                np.testing.assert_allclose(a, b, rounding, rounding * scale, err_msg=name)
+
+
+# -- of one fit ------------------------------------------------------------------------------------
+
+
+def one_row_alone(random: Random, subject: Subject) -> None:
+    """A row is told the same alone and in its table."""
+    whole = of_rows(subject.model, subject.X)
+    rounding = 1e-9 if isinstance(subject.model, _ROUND) else 0.0
+    for row in random.sample(range(subject.table.n), 3):
+        alone = of_rows(subject.model, subject.table.at([row]).X)
+        expected = {name: [one[[row]] for one in said] for name, said in whole.items()}
+        same(alone, expected, rounding)
+
+
+def parameters_are_those_of_the_fit(random: Random, subject: Subject) -> None:
+    """What is set after the fit changes nothing, nor what is saved."""
+    model, X, y = subject.model, subject.X, subject.y
+    before, texts = of_rows(model, X), _texts(model, X, y)
+    others = {
+        name: plausible_parameter(random, name, len(subject.table.columns))
+        for name in model.get_params(deep=False)
+        if name not in _OF_THE_RUN
+    }
+    others = {name: value for name, value in others.items() if value is not None}
+    plausible = copy.copy(model).set_params(**others)
+    fixed = _OF_THE_RUN | ({"estimator"} if isinstance(model, ConformalBandRegressor) else set())
+    hostile = random.choice(
+        sorted(model.get_params(deep=False).keys() - fixed)
+    )  # its tags are asked
+    changed = copy.copy(plausible).set_params(**{hostile: spoilt(random, others.get(hostile))})
+    same(of_rows(changed, X), before)
+    same(_texts(changed, X, y), texts)
+    _same_through_a_file(plausible, X, before)
+
+
+def _same_through_a_file(model: Any, X: Any, expected: dict[str, list[np.ndarray]]) -> None:
+    path = Path(folder().name) / "kept"
+    try:
+        save(model, path)
+    except (ValueError, TypeError):  # it says what cannot be saved, or does not go together
+        return
+    same(of_rows(load(path), X), expected)
+
+
+def another_loss_is_no_warm_start(random: Random, subject: Subject) -> None:
+    """Rounds of another loss are refused, and leave the model as it was."""
+    model = copy.copy(subject.model)
+    if "loss" not in model.get_params() or not hasattr(model, "warm_start"):
+        return
+    before = of_rows(model, subject.X)
+    others = {"squared_error", "absolute_error", "huber"} - {model.loss}
+    model.set_params(loss=random.choice(sorted(others)), warm_start=True, max_iter=5)
+    try:
+        model.fit(subject.X, subject.y)
+    except ValueError:
+        same(of_rows(model, subject.X), before)
+    else:
+        raise AssertionError("rounds of another loss were added")
+
+
+def answers_are_their_askers(random: Random, subject: Subject) -> None:
+    """Arrays that methods return may be written to, which changes no later answer."""
+    model, X = subject.model, subject.X
+    before = copy.deepcopy(of_rows(model, X))
+    for name, said in of_rows(model, X).items():
+        for array in said if name != "explain" else ():
+            assert array.flags.writeable, f"{name} cannot be written to"
+            assert array.flags.c_contiguous, f"{name} is not contiguous"
+            array[...] = np.zeros((), array.dtype)
+    same(of_rows(model, X), before)
+
+
+def rows_are_their_askers(random: Random, subject: Subject) -> None:
+    """What was fitted to may be written to, which changes no answer."""
+    model, X = clone(subject.model), subject.table.X
+    y = subject.y.copy()
+    model.fit(X, y)
+    rows = subject.table.at(np.arange(subject.table.n)).X
+    before = copy.deepcopy(of_rows(model, rows))
+    y[...] = y[::-1].copy()
+    if isinstance(X, np.ndarray):
+        X[...] = X[::-1].copy()
+    same(of_rows(model, rows), before)
+
+
+def foreign_classes_are_not_certified(random: Random, subject: Subject) -> None:
+    """Labels of which the model knows none are refused: all rows would be errors."""
+    model = subject.model
+    if not hasattr(model, "certify") or not is_classifier(model):
+        return
+    foreign = np.arange(subject.table.n) % 2
+    foreign = foreign if model.classes_.dtype.kind == "U" else np.array(["a", "b"])[foreign]
+    try:
+        model.certify(subject.X, foreign, repeats="genuine")
+    except (ValueError, TypeError):
+        return
+    raise AssertionError("labels of another type were certified")
+
+
+def polynomials_decide_alike(random: Random, subject: Subject) -> None:
+    """The spectrum of a model gives the scores of its rows."""
+    model, table = subject.model, subject.table
+    whole = not any("lack" in kind for kind in table.kinds)
+    if (
+        hasattr(model, "to_dict")
+        and hasattr(model, "decision_function")
+        and whole
+        and table.is_numeric
+    ):
+        rows = np.asarray(replace(table, container="array").X).astype(float)
+        found = spectrum(model, coding="thresholds").evaluate(rows)
+        expected = np.reshape(model.decision_function(subject.X), (table.n, -1))
+        np.testing.assert_allclose(found, expected, 1e-9, 1e-9)
+
+
+def batches_are_learned_or_warned_of(random: Random, subject: Subject) -> None:
+    """Categories that the first batch lacks are learned, or there is a word about them."""
+    if not isinstance(subject.model, certree.NaiveBayesClassifier):
+        return
+    names = np.array(["a"] * 20 + ["b"] * 20, dtype=object)[:, None]
+    y = np.arange(40) // 20
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = clone(subject.model).set_params(densities="auto", priors=None, class_weight=None)
+        for batch in (slice(0, 20), slice(20, 40)):
+            model.partial_fit(names[batch], y[batch], classes=[0, 1])
+    known = model.categories_ is not None and "b" in model.categories_.names[0]
+    assert known or said, "a category was left out in silence"
+
+
+RELATIONS: list[Callable[[Random, Subject], None]] = [
+    one_row_alone,
+    parameters_are_those_of_the_fit,
+    another_loss_is_no_warm_start,
+    answers_are_their_askers,
+    rows_are_their_askers,
+    foreign_classes_are_not_certified,
+    polynomials_decide_alike,
+    batches_are_learned_or_warned_of,
+]
+
+
+def relate(random: Random) -> Iterator[Attempt]:
+    """Fit, and look at two relations."""
+    subject = Subject(random)
+    yield subject.fit
+    if subject.is_fitted:
+        for relation in random.sample(RELATIONS, 2):
+            yield partial(_hold, relation, random, subject)
+
+
+def _hold(relation: Callable[[Random, Subject], None], random: Random, subject: Subject) -> None:
+    """Look at a relation; rows that were learned from are not refused."""
+    try:
+        relation(random, subject)
+    except (ValueError, TypeError) as error:
+        raise AssertionError(f"what was fitted cannot be asked: {error}") from error
