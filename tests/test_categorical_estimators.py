@@ -1,5 +1,7 @@
 """Categories, constraints and the switches of greedy growth, through the estimators."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -89,6 +91,19 @@ def test_unseen_categories_go_where_missing_values_go(estimator):
     other = frame.assign(city=pd.Categorical(["Graz"] * len(frame)))
     missing = frame.assign(city=pd.Categorical([None] * len(frame), categories=CITIES))
     np.testing.assert_array_equal(model.predict(other), model.predict(missing))
+
+
+@every_estimator
+def test_rows_with_categories_are_refused_as_those_of_numbers_are(estimator):
+    frame, signal = mixed(60)
+    for other, words in (
+        (frame.assign(size=np.inf), "Input X contains infinity"),
+        (frame[:0], "Found array with 0 sample"),
+    ):
+        for X in (other, other[["size"]]):
+            model = estimator(random_state=0).fit(frame[X.columns], target(estimator, signal))
+            with pytest.raises(ValueError, match=re.escape(words)):
+                model.predict(X)
 
 
 @every_estimator

@@ -68,7 +68,7 @@ REFUSED: dict[str, Draw] = {
     "infinite": _infinite,
     "integers beyond 2^53": _integers_beyond,
     "dates": lambda rng, n: np.datetime64("2020-01-01", "s") + rng.integers(0, 9, n),
-    "words and numbers": lambda rng, n: rng.choice(np.array(["a", 1, 2.5], dtype=object), n),
+    "words and numbers": lambda rng, n: rng.permutation(np.array(["a", 1, 2.5] * n, object)[:n]),
 }
 KINDS = NUMBERS | CATEGORIES | REFUSED
 ARRAYS, FRAMES = ("array", "lists", "objects"), ("pandas", "polars", "pyarrow")

@@ -351,7 +351,8 @@ def _matrix(model: Any, X: Any, reset: bool) -> NDArray[Any]:
             raise
         return plain(rows)
     validate_data(model, X, reset=reset, skip_check_array=True)
-    return check_array(model.categories_.encode(X), estimator=model, **_NUMBERS)
+    coded = model.categories_.encode(X)
+    return check_array(coded, estimator=model, input_name="X", **_NUMBERS)
 
 
 def _coded(
@@ -412,13 +413,13 @@ def _expect_class_weights(class_weight: dict[Any, Any]) -> None:
 
 def new_rows(model: Any, X: Any) -> NDArray[Any]:
     """Check rows to predict against what a fitted model knows; categories become codes."""
-    return _encoded(model, _expected(model, X))
+    return _matrix(model, _expected(model, X), reset=False)
 
 
 def rows_and_values(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Do the same, and give beside the rows their values as they were given, or preprocessed."""
     table = _expected(model, X)
-    return _encoded(model, table), given_values(table)
+    return _matrix(model, table, reset=False), given_values(table)
 
 
 def names_of_features(model: Any) -> list[str]:
@@ -435,13 +436,6 @@ def _expected(model: Any, X: Any) -> Any:
     if getattr(model, "preprocessor_", None) is not None:
         return model.preprocessor_.transform(X)
     return X
-
-
-def _encoded(model: Any, X: Any) -> NDArray[Any]:
-    if model.categories_ is None:
-        return _matrix(model, X, reset=False)
-    validate_data(model, X, reset=False, skip_check_array=True)
-    return np.asarray(model.categories_.encode(X))
 
 
 def known_classes(model: Any, name: str, y: Any) -> NDArray[np.intp]:
