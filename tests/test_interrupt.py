@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 
@@ -205,10 +206,10 @@ def test_looks_do_not_depend_on_what_was_called_before(sizes):
 # -- an interrupt at any look
 
 
-def looks_of(loop, size, steps):
-    """How often a loop looks, over all calls that it makes."""
+def looks_of(call, steps):
+    """How often all that a call asks of the core looks."""
     _core.interrupt_at(2**50, steps)
-    loop(size)
+    call()
     return 2**50 - _core.interrupt_at(0)
 
 
@@ -218,7 +219,7 @@ def interrupt_everywhere(names, n_jobs, n_rows, n_moments):
     n_interrupts = 0
     for name in names:
         before = pickle.dumps(LOOPS[name](size))
-        n_looks = looks_of(LOOPS[name], size, steps)
+        n_looks = looks_of(partial(LOOPS[name], size), steps)
         for look in np.unique(np.linspace(1, n_looks, n_moments).astype(int)).tolist():
             _core.interrupt_at(look, steps)
             try:

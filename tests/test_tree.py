@@ -23,6 +23,7 @@ from certree.prunings.paths import PruningPath
 from certree.prunings.scott_nowak import FragmentPrunings
 from certree.tune import Mixture
 from certree.votes import Ballots
+from certree.weights import average
 from certree.weights.family import ChainStops, Family
 from strategies import trees
 
@@ -329,6 +330,9 @@ def test_whole_numbers_that_float64_does_not_hold_are_refused():
     assert tree.apply([[0, 2**60], [2**53, -(2**53)]]).shape == (2,)
     with pytest.raises(ValueError, match=f"sample_weight holds {far}, which float64 does not hold"):
         row_weights([1, far], 2)
+    for one in (far, np.array(far)):
+        with pytest.raises(ValueError, match=f"log_split holds {far}, which float64 does not hold"):
+            average(tree, np.zeros(tree.n_nodes), one)
 
 
 def test_large_finite_values_are_no_infinities():

@@ -137,7 +137,7 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
         return given
     converted = np.ascontiguousarray(given, dtype=dtype)
     if dtype == "float64" and given.dtype.kind == "i" and has_far_numbers(converted):
-        expect_exact(name, given, converted)
+        expect_exact(name, np.atleast_1d(given), converted)
     return np.ndarray(given.shape, dtype, buffer=converted.tobytes())
 
 

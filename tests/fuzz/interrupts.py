@@ -1,7 +1,7 @@
 """Cases that stop a call at some moment: it ends by KeyboardInterrupt, and changes nothing.
 
-Where the core has `interrupt_at`, its looks are stopped one after the other; elsewhere, and in Python's
-own lines, a timer strikes. Whatever ends the interpreter is reported by the process that watches.
+A look of the core is stopped, or a timer strikes, also between the lines of Python. Whatever ends the
+interpreter is reported by the process that watches.
 """
 
 import copy
@@ -21,19 +21,15 @@ from certree import _core
 from fuzz.functions import Attempt
 from fuzz.models import ESTIMATORS
 from fuzz.relations import drawn_estimator, of_rows, same
-from test_interrupt import LOOPS, Laws
+from test_interrupt import LOOPS, Laws, looks_of
 
-_HAS_HOOK = hasattr(_core, "interrupt_at")
-# A call of the core asks for signals every 50 milliseconds, so that timers need long calls.
-_ROWS = 20_000 if _HAS_HOOK else 200_000
-# Nobody counts the looks of all doors that a fit goes through: the first ones are stopped.
-_FEW_LOOKS = 20
-_DOORS = 0.3 if _HAS_HOOK else 0.05
+# Steps between looks: small tables have none of the usual ones.
+_STEPS = (1, 100, 10_000)
 
 
 @cache
-def _laws() -> Laws:
-    return Laws(_ROWS)
+def _laws(n_jobs: int) -> Laws:
+    return Laws(20_000, n_jobs)
 
 
 @contextmanager
@@ -53,23 +49,24 @@ def _stopped_after(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def _stopped_at(look: int) -> Iterator[None]:
+def _stopped_at(look: int, steps: int) -> Iterator[None]:
     """Raise KeyboardInterrupt at one of the looks of the core from now on."""
-    _core.interrupt_at(look)
+    _core.interrupt_at(look, steps)
     try:
         yield
     finally:
         _core.interrupt_at(0)
 
 
-def _stop(random: Random, call: Callable[[], Any], seconds: float, looks: int) -> None:
-    """Call, and stop it at a look or after some time, unless it ends before."""
-    hooked = _HAS_HOOK and looks and random.random() < 0.7
-    stopping = (
-        _stopped_at(random.randint(1, looks))
-        if hooked
-        else _stopped_after(max(random.random() * seconds, 1e-5))
-    )
+def _stop(random: Random, call: Callable[[], Any], again: Callable[[], Any] | None = None) -> None:
+    """Call, and stop it at a look or at some moment; `again` does the same, which is not stopped."""
+    steps, began = random.choice(_STEPS), time.perf_counter()
+    looks = looks_of(again or call, steps)
+    seconds = time.perf_counter() - began
+    if looks and random.random() < 0.7:
+        stopping = _stopped_at(random.randint(1, looks), steps)
+    else:
+        stopping = _stopped_after(max(random.random() * seconds, 1e-5))
     with suppress(KeyboardInterrupt), stopping:
         call()
 
@@ -77,16 +74,14 @@ def _stop(random: Random, call: Callable[[], Any], seconds: float, looks: int) -
 def interrupt(random: Random) -> Iterator[Attempt]:
     """Stop a door of the core, a fit, or a prediction."""
     if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
-        yield partial(_a_door if random.random() < _DOORS else _a_fit, random)
+        yield partial(_a_door if random.random() < 0.3 else _a_fit, random)
 
 
 def _a_door(random: Random) -> None:
     """A stopped call of the core leaves its arguments; the next one answers as ever."""
-    laws, door = _laws(), LOOPS[random.choice([*LOOPS])]
-    began = time.perf_counter()
+    laws, door = _laws(random.choice([1, 2])), LOOPS[random.choice([*LOOPS])]
     expected = door(laws)
-    seconds = time.perf_counter() - began
-    _stop(random, partial(door, laws), seconds, _core.looks())
+    _stop(random, partial(door, laws))
     _expect_alike(door(laws), expected)
 
 
@@ -110,11 +105,11 @@ def _a_fit(random: Random) -> None:
     y = (X[:, 0] + rng.normal(size=n) > 0).astype(int if is_classifier(model) else float)
     model.fit(X[: n // 2], y[: n // 2])  # whatever is imported late is imported now
     first, before = dict(vars(model)), of_rows(model, X)
-    began = time.perf_counter()
     expected = of_rows(copy.copy(model).fit(X, y), X)
-    seconds = time.perf_counter() - began
-    asked = partial(of_rows, model, X) if random.random() < 0.3 else partial(model.fit, X, y)
-    _stop(random, asked, seconds, _FEW_LOOKS)
+    if random.random() < 0.3:
+        _stop(random, partial(of_rows, model, X))
+    else:
+        _stop(random, partial(model.fit, X, y), partial(copy.copy(model).fit, X, y))
     is_as_before = all(vars(model).get(name) is value for name, value in first.items())
     same(of_rows(model, X), before if is_as_before else expected)
     assert vars(model).keys() == first.keys(), "a stopped call has left something"
