@@ -132,6 +132,10 @@ def test_scores_that_do_not_go_together_are_refused(changed, message):
         ((10, 0.9, 0.0), "delta must lie between 0 and 1"),
         ((10, 0.9, 1.5), "delta must lie between 0 and 1"),
         ((-1, 0.9, 0.5), "n must be a number of rows"),
+        (
+            (2**64 - 1, 0.05, 0.5),
+            r"n must be a number of rows, at most 2\*\*53, got 18446744073709551615",
+        ),
     ],
 )
 def test_numbers_out_of_range_are_refused(given, message):

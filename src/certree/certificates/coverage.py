@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import LARGEST, Float64, Int64, OfColumns, column
+from certree.arrays import FARTHEST, Float64, Int64, OfColumns, column
 from certree.certificates.bounds import order_place, rows_to_cover
 from certree.certificates.certificate import Certificate, certificate_of
 from certree.signatures import checked
@@ -56,8 +56,8 @@ def place_to_cover(n: int, coverage: float, delta: float | None) -> int:
     >>> place_to_cover(100, 0.9, 0.05), place_to_cover(100, 0.9, None), place_to_cover(28, 0.9, 0.05)
     (96, 91, 29)
     """
-    if not 0 <= n <= LARGEST:
-        raise ValueError(f"n must be a number of rows, got {n!r}")
+    if not 0 <= n <= FARTHEST:
+        raise ValueError(f"n must be a number of rows, at most 2**53, got {n!r}")
     expect_coverage(coverage)
     if delta is None:
         return math.ceil((int(n) + 1) * coverage * (1 - 1e-12))
