@@ -352,6 +352,15 @@ def test_row_order_and_copies_do_not_matter(X_y, seed):
     assert_same_tree(a, b)
 
 
+def test_of_equally_good_cuts_copies_make_the_one_that_weights_make():
+    # {5, 5, 6} | {7, 7} and {5, 5} | {6, 7, 7} are equally good: rounding decides, and so does the
+    # value that distances are taken from.
+    y, weight = np.array([12.0, 5.0, 6.0, 7.0, 9.0]), np.array([3, 2, 1, 2, 3])
+    X = np.arange(5.0)[:, None]
+    weighed = grow_cart(X, y, sample_weight=weight)
+    assert_same_tree(weighed, grow_cart(np.repeat(X, weight, 0), np.repeat(y, weight)))
+
+
 @pytest.mark.threads
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_threads_do_not_change_a_bit(criterion):

@@ -41,6 +41,19 @@ def test_default_estimators_pass_the_checks_of_scikit_learn(estimator, check):
 
 
 @every_estimator
+@every_partition
+def test_weights_are_copies_where_cells_hold_one_target(estimator, partition):
+    # No sum of theirs is exact: what is rounded must not pass for the noise that laws are measured by.
+    X, y = np.arange(6.0)[:, None], np.array([0.1, 0.3, 0.7, 0.9, 1.1, 1.3])
+    model = estimator(partition, random_state=0)
+    for copies in (10, 14):
+        weighted = clone(model).fit(X, y, np.full(6, copies))
+        repeated = clone(model).fit(np.repeat(X, copies, 0), np.repeat(y, copies))
+        assert weighted.stats_.unit == pytest.approx(repeated.stats_.unit, rel=1e-12)
+        np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9)
+
+
+@every_estimator
 @pytest.mark.parametrize("partition", ["kd", "dyadic", DecisionTreeRegressor()], ids=str)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_other_partitions_pass_the_checks_of_scikit_learn(estimator, partition):

@@ -106,6 +106,31 @@ def test_moments_are_the_literal_ones(growing, measured, weighted, far):
     np.testing.assert_allclose(stats.loss, sse / stats.unit, rtol=1e-9, atol=1e-7)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equal_targets_have_no_noise(weighted):
+    # Ten times 0.1 sum to less than 1.
+    X = np.repeat([[0.0], [1.0], [2.0]], 10, axis=0)
+    y = np.repeat([0.1, 0.7, -0.3], 10)
+    weight = np.tile([0.0, 0.2, 1.4, 2.2, 2.6], 6) if weighted else None
+    stats = measure(grow_cart(X, y), X, y, weight)
+    leaf = stats.rows < stats.rows[0] / 2
+    np.testing.assert_array_equal(np.sort(stats.mean[leaf]), [-0.3, 0.1, 0.7])
+    np.testing.assert_array_equal(stats.sse[leaf], 0.0)
+    assert stats.unit == stats.sse[0] / stats.rows[0]
+    for value in (0.1, -0.0):
+        alone = measure(dyadic_grid([0.0], [1.0], 0), X, np.full(30, value), weight)
+        assert (alone.mean[0], alone.sse[0], alone.unit) == (value, 0.0, 1.0)
+        assert not np.signbit(alone.mean[0]) or value < 0
+
+
+def test_a_row_of_weight_zero_is_no_other_target():
+    X = np.zeros((11, 1))
+    y, weight = np.append(np.full(10, 0.1), 5.0), np.append(np.ones(10), 0.0)
+    for order in (slice(None), slice(None, None, -1)):
+        stats = measure(dyadic_grid([0.0], [1.0], 0), X, y[order], weight[order])
+        assert (stats.mean[0], stats.sse[0]) == (0.1, 0.0)
+
+
 def test_the_noise_variance_is_that_within_small_cells():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(4000, 1))

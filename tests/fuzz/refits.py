@@ -83,7 +83,12 @@ def copies_of_rows(random: Random, subject: Subject) -> None:
     if not has_fit_parameter(model, "sample_weight"):
         return
     # Some deal or count rows by their places, others multiply weights by numbers that are not whole.
-    is_plain = getattr(model, "class_weight", None) is None and not isinstance(model, _BY_PLACE)
+    # The depth of a box comes from the number of rows, as weights may follow classes.
+    is_plain = (
+        getattr(model, "class_weight", None) is None
+        and not isinstance(model, _BY_PLACE)
+        and not isinstance(getattr(model, "partition", None), certree.Grid)
+    )
     times = np.array(random.choices([0, 1, 2, 3] if is_plain else [0, 1], k=table.n))
     times[0] = 1
     rows, y = np.repeat(np.arange(table.n), times), _exact_target(subject)

@@ -109,7 +109,7 @@ class Cart(BaseEstimator):
         if rows.y is None:
             raise ValueError("y must hold classes or numbers, got None")
         p = rows.X.shape[1]
-        response = self._response(rows.y)
+        response = self._response(rows.y, rows.weight)
         if rows.slopes is not None:
             _expect_slopes_fit(rows, 0 if response["y"] is None else int(rows.y.max()) + 1)
             if response["y"] is not None:
@@ -137,7 +137,7 @@ class Cart(BaseEstimator):
         )
         return Tree.of(columns, p)
 
-    def _response(self, y: NDArray[Any]) -> dict[str, Any]:
+    def _response(self, y: NDArray[Any], weight: Float64 | None) -> dict[str, Any]:
         """Classes or a target, as the core takes them."""
         numeric = y.dtype == np.float64
         criterion = self.criterion or ("squared" if numeric else "entropy")
@@ -150,7 +150,7 @@ class Cart(BaseEstimator):
             # In a unit of its own, a power of two: squares of small or large numbers get lost.
             target = y.astype(np.float64)
             scale = int(np.frexp(np.abs(target).max())[1])
-            target = _centred(np.ldexp(target, -scale))
+            target = _centred(np.ldexp(target, -scale), weight)
             return {
                 "y": None,
                 "target": target,
@@ -303,10 +303,12 @@ def _key(random_state: int | RandomState | None) -> int:
     )
 
 
-def _centred(target: Float64) -> Float64:
+def _centred(target: Float64, weight: Float64 | None) -> Float64:
     """Distances from the value next to the mean: squares of sums lose the digits of a far mean.
 
-    From a value, and not from the mean itself, so that distances of whole numbers stay whole.
+    From a value, and not from the mean itself, so that distances of whole numbers stay whole. The mean
+    is that of copies: of cuts that are equally good, rounding of the distances may choose another.
     """
-    middle = target[np.lexsort((target, np.abs(target - target.mean())))[0]]
+    mean = np.average(target, weights=weight)
+    middle = target[np.lexsort((target, np.abs(target - mean)))[0]]
     return target - middle

@@ -20,12 +20,23 @@ void count(Shape tree, const RoutedRows& rows, std::span<const std::int32_t> y,
 void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
              std::span<double> total, std::span<double> mean, std::span<double> squares) {
   for (const auto column : {total, mean, squares}) fill(column, 0.0);
+  // The mean of equal targets is what they are, else the rounding of a sum would pass for noise.
+  const std::span<double> only = squares;  // the one target of a leaf, NaN if there are several
+  constexpr double kSeveral = std::numeric_limits<double>::quiet_NaN();
   for (const std::size_t i : turns(rows.size())) {
-    total[rows.leaf_of(i)] += rows.weight_of(i);
-    mean[rows.leaf_of(i)] += rows.weight_of(i) * target[i];
+    const std::size_t leaf = rows.leaf_of(i);
+    const double weight = rows.weight_of(i);
+    if (weight == 0.0) continue;
+    if (total[leaf] == 0.0)
+      only[leaf] = target[i];
+    else if (only[leaf] != target[i])
+      only[leaf] = kSeveral;
+    total[leaf] += weight;
+    mean[leaf] += weight * target[i];
   }
   for (const std::size_t v : turns(tree.size()))
-    if (total[v] > 0.0) mean[v] /= total[v];
+    if (total[v] > 0.0) mean[v] = std::isnan(only[v]) ? mean[v] / total[v] : only[v] + 0.0;
+  fill(squares, 0.0);
   for (const std::size_t i : turns(rows.size())) {
     const double distance = target[i] - mean[rows.leaf_of(i)];
     squares[rows.leaf_of(i)] += rows.weight_of(i) * distance * distance;
