@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.utils._param_validation import InvalidParameterError
 
 import certree
 from certree import load, save
@@ -72,6 +73,8 @@ class Subject:
         """Fit, or look that a column that cannot be learned from is refused."""
         try:
             self.model.fit(self.X, self.y)
+        except InvalidParameterError:
+            raise  # columns have not been looked at
         except (ValueError, TypeError) as error:
             self.table.expect_said(error)
             raise
