@@ -78,7 +78,8 @@ TREES = [name for name in MODELS if name not in ("naive Bayes", "decorated")]
 def fitted(name):
     model, y = MODELS[name]
     rows = X.drop(columns=NASTY) if name == "dyadic" else X
-    rows = rows.fillna(0.0) if name in ("dyadic", "decorated") else rows
+    if name in ("dyadic", "decorated"):
+        rows = rows.fillna(dict.fromkeys(rows.select_dtypes("number"), 0.0))
     return model.fit(rows[FIT], y[FIT]), rows[NEW], y[NEW]
 
 

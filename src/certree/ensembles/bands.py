@@ -14,7 +14,7 @@ from sklearn.base import (
     _fit_context,
     clone,
 )
-from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
+from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
@@ -30,6 +30,7 @@ from certree.certificates.coverage import place_to_cover
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.explain.explanation import Explanation
 from certree.fitted import KeepsParameters, reads_state, replaces_state, state_of
+from certree.rows.columns import rows_at
 from certree.rows.deal import deal
 
 _INSIDE = Interval(Real, 0, 1, closed="neither")
@@ -148,12 +149,12 @@ class ConformalBandRegressor(MetaEstimatorMixin, KeepsParameters, RegressorMixin
         rows, numbers = self._checked(X, y)
         random = check_random_state(self.random_state)
         sides = deal(len(numbers), 1 - self.calibration_size, random)
-        grow = _safe_indexing(rows, sides.grow), numbers[sides.grow]
+        grow = rows_at(rows, sides.grow), numbers[sides.grow]
         outside = (1 - self.coverage) / 2
         self.estimators_ = [
             self._quantile(q, random).fit(*grow) for q in (outside, 0.5, 1 - outside)
         ]
-        low, high = self._quantiles(_safe_indexing(rows, sides.weigh))
+        low, high = self._quantiles(rows_at(rows, sides.weigh))
         truth = numbers[sides.weigh]
         beyond = np.sort(np.maximum(low - truth, truth - high))
         self.n_calibration_ = len(beyond)

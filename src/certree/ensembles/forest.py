@@ -413,11 +413,12 @@ class TreeForest(Forest):
         parts = [] if before is None or self._kept is None else [(before, self._kept)]
         first = len(parts[0][0]) if parts else 0
         importances = self._importances if parts else np.zeros(rows.X.shape[1])
-        step = _AT_A_TIME if self.verbose else max(self.n_estimators - first, 1)
-        starts = range(first, self.n_estimators, step)
+        last = int(self.n_estimators)
+        step = _AT_A_TIME if self.verbose else max(last - first, 1)
+        starts = range(first, last, step)
         with progress(self.verbose > 0, len(starts), type(self).__name__) as advance:
             for start in starts:
-                n_trees = min(step, self.n_estimators - start)
+                n_trees = min(step, last - start)
                 forest = self._grow_trees(grower, rows, start, n_trees)
                 sums = self._sums(forest)
                 importances = impurity_importances(forest, sums, importances)

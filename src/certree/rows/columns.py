@@ -10,6 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 from certree.arrays import FARTHEST, Float64, expect_exact, has_far_numbers
 
@@ -71,6 +72,12 @@ def frame_of(X: Any) -> nw.DataFrame[Any] | None:
     except nw.exceptions.DuplicateError as error:
         raise ValueError(f"the names of features must differ: {error}") from error
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def rows_at(X: Any, indices: NDArray[Any]) -> Any:
+    """Rows of a table or an array, by their numbers; scikit-learn 1.6 takes none of Arrow's tables."""
+    frame = frame_of(X)
+    return _safe_indexing(X, indices) if frame is None else frame[indices].to_native()
 
 
 def given_values(X: Any) -> NDArray[Any]:

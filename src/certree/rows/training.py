@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import (
-    _safe_indexing,
     check_consistent_length,
     check_random_state,
     compute_sample_weight,
@@ -43,7 +42,7 @@ from certree.arrays import (
     plain,
 )
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
-from certree.rows.columns import expect_exact_numbers, expect_no_times, given_values
+from certree.rows.columns import expect_exact_numbers, expect_no_times, given_values, rows_at
 from certree.rows.deal import Sides, checked_groups, deal
 from certree.rows.folds import Fold, Indices, content_folds, group_folds
 from certree.rows.hashes import distinct, row_hashes
@@ -233,7 +232,7 @@ def training_rows(
         indices = np.flatnonzero(weight > 0)
         if not len(indices):
             raise ValueError("sample_weight must be positive for at least one row")
-        there = [None if one is None else _safe_indexing(one, indices) for one in there]
+        there = [None if one is None else rows_at(one, indices) for one in there]
     X, target, weight, groups = there
     sides = Sides.all_grow(len(target))
     if grow_size is not None:
@@ -324,7 +323,7 @@ def _expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
 def _growing(X: Any, sides: Sides) -> Any:
     """The rows that grow; all, if none do."""
     both = len(sides.grow) and len(sides.weigh)
-    return _safe_indexing(X, sides.grow) if both else X
+    return rows_at(X, sides.grow) if both else X
 
 
 def _preprocessed(model: Any, X: Any, target: NDArray[Any], sides: Sides) -> Any:

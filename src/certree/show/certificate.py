@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 
 from certree.arrays import Float64
 from certree.certificates.certificate import Certificate
 from certree.certificates.certified import Certified
 from certree.explain.words import rounded_up
+from certree.rows.columns import rows_at
 from certree.show.style import BLUE, GREEN, ORANGE, Figure, axes_of, styled
 from certree.show.words import percent
 from certree.signatures import checked
@@ -74,10 +75,10 @@ def plot_certificate(
         raise ValueError(
             f"sizes must hold numbers of rows in {_FEWEST} .. {most}, got {given.tolist()}"
         )
-    X_test, y_test = _safe_indexing(X, order[most:]), classes[order[most:]]
+    X_test, y_test = rows_at(X, order[most:]), classes[order[most:]]
     bounds, errors = np.empty((2, len(used)))
     for i, n in enumerate(used):
-        fitted = clone(model).fit(_safe_indexing(X, order[:n]), classes[order[:n]])
+        fitted = clone(model).fit(rows_at(X, order[:n]), classes[order[:n]])
         bounds[i] = fitted.certificate_.bound
         errors[i] = np.mean(fitted.predict(X_test) != y_test)
     return _drawn(used, bounds, errors, len(y_test), model.delta, axes_of(ax))

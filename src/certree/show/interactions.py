@@ -11,7 +11,7 @@ from certree.show.words import counted, cut, percent
 from certree.signatures import checked
 
 # Pairs of no variance, and those of most: the colour of their bars.
-_PAIRS = ("#F4F4F4", ORANGE)
+_PAIRS = ["#F4F4F4", ORANGE]
 _CELL, _LETTERS = 0.42, 20  # inches of a cell, letters of a name beside it
 
 

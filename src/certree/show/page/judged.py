@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64
@@ -17,6 +17,7 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.naive_bayes import NaiveBayesClassifier
+from certree.rows.columns import rows_at
 from certree.rows.hashes import n_known
 from certree.rows.training import new_rows
 from certree.show.words import percent, to_four_digits
@@ -102,7 +103,7 @@ class Judged:
 
     def rows(self, indices: Sequence[int] | NDArray[np.intp]) -> Any:
         """Some of the rows as they were given."""
-        return _safe_indexing(self.X, np.asarray(indices))
+        return rows_at(self.X, np.asarray(indices))
 
     def some(self, most: int) -> NDArray[np.intp]:
         """Indices of at most so many rows, drawn at random, in their order."""
