@@ -238,6 +238,7 @@ def test_values_sum_to_what_models_say(model, kind):
     "model",
     [
         PACBayesTreeClassifier(random_state=0),
+        PACBayesTreeRegressor(random_state=0),
         TreeForestClassifier(20, random_state=0),
         TreeForestRegressor(20, max_depth=6, random_state=0),
         BoostedTreesRegressor(**BOOSTED),
