@@ -532,6 +532,8 @@ def test_fewer_terms_need_one_measure():
         sparsify_as_proven(f, 0.0, 4)
     assert isinstance(sparsify(f, error=0), Sparsified)
     assert sparsify(f, error=0).promised_terms == np.inf
+    huge = spectrum_of_values([1e300, -1e300, 1e300, 1e300])
+    assert sparsify_as_proven(huge, 64.0, 4).squared_error == np.inf  # squares beyond float64
 
 
 def test_empirical_bernstein_is_the_formula():

@@ -146,7 +146,7 @@ def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Spa
 
 def proven_degree(n_leaves: int, epsilon: float) -> int:
     """Degree at which a tree of so many leaves is within epsilon, by the theorem."""
-    return max(ceil(log2(n_leaves) - log2(epsilon)), 0)
+    return ceil(max(log2(n_leaves) - log2(epsilon), 0.0))  # an infinite epsilon needs none
 
 
 def _kept(spectrum: Spectrum, kept: Any, n_leaves: int | None) -> Sparsified:
