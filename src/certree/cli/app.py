@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any
 from warnings import catch_warnings, filterwarnings
@@ -46,6 +46,10 @@ def command(panel: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         return function
 
     return add
+
+
+# An option that names a file to write, which nobody has to be able to read.
+file_to_write = partial(typer.Option, readable=False)
 
 
 @contextmanager

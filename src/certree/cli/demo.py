@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 from certree.certificates import Certificate
-from certree.cli.app import MODELS, Quiet, command, say
+from certree.cli.app import MODELS, Quiet, command, file_to_write, say
 from certree.estimators import CertifiedTreeClassifier, PACBayesTreeClassifier
 from certree.experiments.side_by_side import TEST_SIZE, Compared, side_by_side
 from certree.files.places import expect_writable
@@ -29,9 +29,7 @@ HEAD = ("as it comes", "error", "log loss", "calibration", "fit")
 def demo(
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", readable=False, help="Page to write, one HTML file."
-        ),
+        file_to_write("--output", "-o", metavar="FILE", help="Page to write, one HTML file."),
     ] = Path("demo.html"),
     repeats: Annotated[int, typer.Option(min=1, metavar="N", help="Splits of the rows.")] = 10,
     quiet: Quiet = False,

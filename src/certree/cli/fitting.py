@@ -15,7 +15,7 @@ import typer
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from certree.cli.app import MODELS, Jobs, Quiet, command, say
+from certree.cli.app import MODELS, Jobs, Quiet, command, file_to_write, say
 from certree.cli.rows import RowsFile, Target
 from certree.ensembles import (
     BoostedTreesClassifier,
@@ -93,11 +93,10 @@ def fit(
     target: Target,
     output: Annotated[
         Path | None,
-        typer.Option(
+        file_to_write(
             *("--output", "-o"),
             metavar="MODEL",
             help="Model file to write.",
-            readable=False,
             show_default="FILE.certree",
         ),
     ] = None,

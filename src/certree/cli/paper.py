@@ -10,7 +10,7 @@ import typer
 from rich.console import Console, RenderableType
 
 from certree import show
-from certree.cli.app import PAPER, Jobs, Quiet, command, draw_to, expect_to_draw
+from certree.cli.app import PAPER, Jobs, Quiet, command, draw_to, expect_to_draw, file_to_write
 from certree.experiments import figure2 as figure2_experiment
 from certree.experiments import printed
 from certree.experiments import rates as rates_experiment
@@ -29,12 +29,8 @@ Partitions = Annotated[
     list[str] | None, typer.Option(help=f"Some of {', '.join(PARTITIONS)}; repeat or use commas.")
 ]
 Repeats = Annotated[int, typer.Option(min=1, help="Repetitions, each with rows of its own.")]
-Json = Annotated[
-    Path | None, typer.Option("--json", readable=False, help="Write everything to this file.")
-]
-Plot = Annotated[
-    Path | None, typer.Option(readable=False, help="Draw to this file (.png, .svg, .pdf).")
-]
+Json = Annotated[Path | None, file_to_write("--json", help="Write everything to this file.")]
+Plot = Annotated[Path | None, file_to_write(help="Draw to this file (.png, .svg, .pdf).")]
 
 
 def _split(values: list[str] | None, default: tuple[str, ...]) -> list[str]:

@@ -15,7 +15,7 @@ import typer
 from numpy.typing import NDArray
 
 from certree import show
-from certree.cli.app import ANSWERS, command, draw_to, expect_to_draw, say
+from certree.cli.app import ANSWERS, command, draw_to, expect_to_draw, file_to_write, say
 from certree.cli.rows import ModelFile, RowsFile, Target, read_judged_rows, read_rows
 from certree.explain import interaction_shares, shapley_values
 from certree.files import models, tables
@@ -40,15 +40,14 @@ def explain(
     row: Annotated[int, typer.Option(min=0, help="Which row is explained, counted from 0.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option(
+        file_to_write(
             "--output",
             "-o",
-            readable=False,
             help="Table of the contributions to all rows to write.",
         ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(readable=False, help="Draw to this file (.png, .svg, .pdf).")
+        Path | None, file_to_write(help="Draw to this file (.png, .svg, .pdf).")
     ] = None,
     shapley: Annotated[
         bool, typer.Option("--shapley", help="Shapley values, against 100 rows of the table.")
@@ -123,7 +122,7 @@ def report(
     file: RowsFile,
     target: Target,
     output: Annotated[
-        Path, typer.Option("--output", "-o", readable=False, help="Page to write, one HTML file.")
+        Path, file_to_write("--output", "-o", help="Page to write, one HTML file.")
     ] = Path("report.html"),
 ) -> None:
     """Write a page about a model and how it does on the rows of a table."""
@@ -165,9 +164,7 @@ def plot(
     target: OptionalTarget = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", readable=False, help="Picture to write.", show_default="WHAT.png"
-        ),
+        file_to_write("--output", "-o", help="Picture to write.", show_default="WHAT.png"),
     ] = None,
 ) -> None:
     """Draw a model: its tree, importances, calibration, certificate or loss."""
@@ -215,10 +212,9 @@ def export(
     model_file: ModelFile,
     output: Annotated[
         Path,
-        typer.Option(
+        file_to_write(
             *("--output", "-o"),
             metavar="FILE",
-            readable=False,
             help=f"{', '.join(_FORMATS)}: the last holds an estimator of scikit-learn.",
         ),
     ],

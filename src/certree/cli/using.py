@@ -10,7 +10,7 @@ import typer
 from sklearn.base import is_classifier
 
 from certree.certificates import certify as certify_rows
-from certree.cli.app import MODELS, Delta, command, say
+from certree.cli.app import MODELS, Delta, command, file_to_write, say
 from certree.cli.rows import ModelFile, RowsFile, Target, read_judged_rows, read_rows
 from certree.estimators.tree_vote import TreeVoteEstimator, TreeVoteRegressor
 from certree.files import models, tables
@@ -26,10 +26,9 @@ _FEATURES, _LEAVES = 12, 8
 
 Output = Annotated[
     Path | None,
-    typer.Option(
+    file_to_write(
         "--output",
         "-o",
-        readable=False,
         help="Table to write: .csv, .csv.gz, .tsv, .parquet; else CSV is printed.",
     ),
 ]
@@ -65,7 +64,7 @@ def evaluate(
     file: RowsFile,
     target: Target,
     json_file: Annotated[
-        Path | None, typer.Option("--json", readable=False, help="Write the scores to this file.")
+        Path | None, file_to_write("--json", help="Write the scores to this file.")
     ] = None,
 ) -> None:
     """Score a model on the rows of a table, with 95 % intervals."""

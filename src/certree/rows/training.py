@@ -309,7 +309,7 @@ def _expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
     numbers = given
     if (
         given.dtype.kind in "iuO"
-    ):  # of objects, numbers of Python, or what pandas makes of missing ones
+    ):  # objects: numbers of Python, or what pandas makes of missing ones
         try:
             numbers = given.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
