@@ -440,6 +440,17 @@ def test_a_warm_start_refuses_parameters_that_the_fit_was_not_made_with(kind):
     model.set_params(warm_start=False, learning_rate=0.3).fit(X, y)
 
 
+def test_a_warm_start_knows_groups_of_features_that_are_arrays():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    groups = [np.array([0, 1]), np.array([2])]
+    model = BoostedTreesRegressor(max_iter=2, interaction_cst=groups, warm_start=True)
+    model.fit(X, X[:, 0])
+    same = [np.array([0, 1]), np.array([2])]
+    assert model.set_params(max_iter=4, interaction_cst=same).fit(X, X[:, 0]).n_iter_ == 4
+    with pytest.raises(ValueError, match="made with interaction_cst="):
+        model.set_params(interaction_cst=[np.array([0, 2]), np.array([1])]).fit(X, X[:, 0])
+
+
 def test_a_warm_start_takes_rows_like_those_before():
     X, y = noisy()
     model = BoostedTreesClassifier(max_iter=5, random_state=0, warm_start=True).fit(X, y)

@@ -85,6 +85,8 @@ def _are_same(one: Any, other: Any) -> bool:
         return all(_are_same(parts[0][name], parts[1][name]) for name in parts[0])
     if hasattr(one, "__array__") or hasattr(other, "__array__"):
         return np.array_equal(one, other)
+    if isinstance(one, list | tuple) and type(one) is type(other) and len(one) == len(other):
+        return all(map(_are_same, one, other))
     return bool(one == other)
 
 
