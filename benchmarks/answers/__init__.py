@@ -1,0 +1,1 @@
+"""Answers of the library as hashes: `python -m benchmarks.answers`."""

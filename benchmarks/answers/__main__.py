@@ -1,0 +1,139 @@
+"""What the library answers, as hashes: `python -m benchmarks.answers [recorded.csv]`.
+
+Fits models of every estimator, with every option that answers may hang on, and runs every stage by
+itself, on small tables. Each part of an answer (the tree, its statistics, the weights of
+its nodes, the vote, predictions, certificates) becomes one hash, whose first 16 hex digits make one
+line of a table: case, part, hash. Floating-point numbers count to the last bit, and arrays with
+their dtype and shape.
+
+Without an argument the table is written, with one hash for each case unless `--parts` is given. With
+the file of a recorded table the two are compared: the cases that differ are printed, and the exit
+status is 1 if there are any that were not meant to.
+
+Answers depend on the machine and on the versions of NumPy, SciPy and scikit-learn: record both
+tables in the same place.
+"""
+
+import argparse
+import csv
+import hashlib
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from benchmarks.answers.ensembles import ENSEMBLES
+from benchmarks.answers.guarantees import CERTIFICATES
+from benchmarks.answers.hashes import Case, digest
+from benchmarks.answers.outside import OUTSIDE
+from benchmarks.answers.single_trees import SINGLE_TREES
+from benchmarks.answers.stages import STAGES
+
+RECORD = Path(__file__).parents[1] / "results" / "answers.csv"
+
+Line = tuple[str, str, str]
+
+# Names of cases, or how they begin, that differ from the record on purpose.
+MEANT_TO_CHANGE: tuple[str, ...] = ()
+
+CASES: Mapping[str, Case] = {
+    **{
+        f"{group}: {name}": case
+        for models in (SINGLE_TREES, ENSEMBLES, OUTSIDE)
+        for group, cases in models.items()
+        for name, case in cases.items()
+    },
+    **STAGES,
+    **CERTIFICATES,
+}
+
+
+# -- running and comparing -------------------------------------------------------------------------
+
+
+def lines(names: list[str]) -> Iterator[Line]:
+    """Run cases; a line for each of their parts."""
+    for name in names:
+        try:
+            parts = CASES[name]()
+        except Exception as error:  # noqa: BLE001 -- the other cases are wanted all the same
+            yield name, "raised", f"{type(error).__name__}: {error}"
+            continue
+        for part, value in parts.items():
+            yield name, part, digest(*value) if isinstance(value, list | tuple) else digest(value)
+
+
+Found = dict[tuple[str, str], str]
+
+
+def read(path: Path) -> Found:
+    """A recorded table; the part is "whole" where there is one hash for each case."""
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    return {(row[0], row[1] if len(row) == 3 else "whole"): row[-1] for row in rows}
+
+
+def whole(found: Found) -> Found:
+    """One hash for each case."""
+    texts: dict[str, str] = {}
+    for (case, part), value in found.items():
+        texts[case] = texts.get(case, "") + f"{part} {value}\n"
+    return {
+        (case, "whole"): hashlib.sha256(text.encode()).hexdigest()[:16]
+        for case, text in texts.items()
+    }
+
+
+def write(path: Path, found: Found) -> None:
+    """Record a table."""
+    of_cases = {part for _, part in found} == {"whole"}
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("case", "hash") if of_cases else ("case", "part", "hash"))
+        writer.writerows(
+            (case, *(() if of_cases else (part,)), value) for (case, part), value in found.items()
+        )
+
+
+def differing(old: Found, new: Found) -> dict[str, str]:
+    """The cases that differ, and in which parts."""
+    found: dict[str, list[str]] = {}
+    for case, part in old | new:
+        before, after = old.get((case, part)), new.get((case, part))
+        if part == "raised" and after is not None:
+            found.setdefault(case, []).append(after)
+        elif before != after:
+            how = " (new)" if before is None else " (gone)" if after is None else ""
+            found.setdefault(case, []).append(part + how)
+    return {case: ", ".join(parts) for case, parts in found.items()}
+
+
+def main() -> None:
+    """Record the answers, or compare them with a record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("recorded", nargs="?", type=Path, help="the table to compare with")
+    parser.add_argument("--write", type=Path, default=RECORD, help="where the table goes")
+    parser.add_argument("--only", default="", help="run the cases whose names hold this text")
+    parser.add_argument("--parts", action="store_true", help="write a hash for each part")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    names = [name for name in CASES if arguments.only in name]
+    found = {(case, part): value for case, part, value in lines(names)}
+    if arguments.recorded is None:
+        write(arguments.write, found if arguments.parts else whole(found))
+        raised = [f"{case}: {value}" for (case, part), value in found.items() if part == "raised"]
+        print(f"{len(names)} cases, {len(found)} lines: {arguments.write}", *raised, sep="\n")
+        sys.exit(bool(raised))
+    recorded = {key: value for key, value in read(arguments.recorded).items() if key[0] in names}
+    of_cases = {part for _, part in recorded} == {"whole"}
+    changed = differing(recorded, whole(found) if of_cases else found)
+    for case, parts in changed.items():
+        note = " [meant to change]" if case.startswith(MEANT_TO_CHANGE) else ""
+        print(f"{case}{note}: {parts}")
+    unexpected = [case for case in changed if not case.startswith(MEANT_TO_CHANGE)]
+    print(f"{len(names)} cases, {len(changed)} differ, {len(unexpected)} of them unexpectedly")
+    sys.exit(bool(unexpected))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,400 @@
+"""Models of many trees: boosting, forests, AdaBoost, certified forests, and intervals."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+
+from benchmarks.answers.hashes import Case, Parts, numbers, trees_parts
+from benchmarks.answers.single_trees import BY_NAME, RISING, fitted, model_parts
+from benchmarks.answers.tables import Table, row_weights, table
+from certree import (
+    AdaBoostTreeClassifier,
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    CertifiedForestClassifier,
+    CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
+)
+from certree.ensembles import ConformalBandRegressor
+
+# What else models are asked: each attribute or answer, if a model has it.
+ATTRIBUTES = {
+    "start": "start_",
+    "rounds": "n_iter_",
+    "thresholds": "thresholds_",
+    "importances": "feature_importances_",
+    "validation": "validation_score_",
+    "out of bag": "oob_decision_function_",
+    "numbers out of bag": "oob_prediction_",
+    "score out of bag": "oob_score_",
+    "votes of learners": "estimator_weights_",
+    "errors of learners": "estimator_errors_",
+    "bounds of learners": "error_bounds_",
+    "training errors": "training_errors_",
+    "rows": "row_hashes_",
+}
+ANSWERS: Mapping[str, tuple[str, Callable[[Table], tuple[Any, ...]]]] = {
+    "scores": ("decision_function", lambda data: (data.new,)),
+    "leaves": ("apply", lambda data: (data.new,)),
+    "staged": ("staged_predict", lambda data: (data.new,)),
+    "staged probabilities": ("staged_predict_proba", lambda data: (data.new,)),
+    "staged losses": ("staged_loss", lambda data: (data.new, data.truth)),
+    "margins": ("margins", lambda data: (data.new, data.truth)),
+    "proximity": ("proximity", lambda data: (data.new, [[0, 1], [1, 1]])),
+}
+
+
+def ensemble_parts(model: Any, data: Table) -> Parts:
+    """All parts of a fitted model of many trees."""
+    parts = model_parts(model, data)
+    if getattr(model, "trees_", None) is not None:
+        parts |= trees_parts(model.trees_)
+    for part, name in ATTRIBUTES.items():
+        if hasattr(model, name):
+            values = getattr(model, name)
+            parts[part] = [-1 if one is None else one for one in np.atleast_1d(values)]
+    for part, (name, arguments) in ANSWERS.items():
+        if hasattr(model, name):
+            found = getattr(model, name)(*arguments(data))
+            parts[part] = list(found) if part.startswith("staged ") or part == "staged" else found
+    if hasattr(model, "explain"):
+        explained = model.explain(data.new)
+        parts["explained"] = (explained.base, explained.contributions)
+    return parts
+
+
+def fits(
+    estimator: Callable[..., Any], cases: Mapping[str, tuple[str, Mapping[str, Any]]]
+) -> dict[str, Case]:
+    """The cases of one estimator; see `single_trees.fits`."""
+
+    def of(name: str, params: Mapping[str, Any]) -> Case:
+        return lambda: ensemble_parts(fitted(name, estimator, **params), table(name))
+
+    return {case: of(name, params) for case, (name, params) in cases.items()}
+
+
+# -- boosting --------------------------------------------------------------------------------------
+
+FEW = {"max_iter": 8}
+# Options that classes and numbers share, for a table of four features.
+STEPS: Mapping[str, Mapping[str, Any]] = {
+    "learning rate": {"learning_rate": 0.4},
+    "4 leaves": {"max_leaf_nodes": 4},
+    "any leaves": {"max_leaf_nodes": None},
+    "depth 2": {"max_depth": 2},
+    "40 rows": {"min_samples_leaf": 40},
+    "no l2": {"l2_regularization": 0.0},
+    "half of the features": {"max_features": 0.5},
+    "4 thresholds": {"max_thresholds": 4},
+    "every threshold": {"max_thresholds": None},
+    "half grow": {"grow_size": 0.5},
+    "all grow": {"grow_size": 1.0},
+    "whole trees": {"prunings": "none"},
+    "whole trees, all grow": {"prunings": "none", "grow_size": 1.0},
+    "interactions": {"interaction_cst": [[0, 1], [2]]},
+    "two threads": {"n_jobs": 2},
+}
+WEIGHTS = ("any", "eighths", "whole", "zero")
+CODED = {"categorical_features": [0, 1]}
+
+BOOSTED = {
+    **{
+        name: (name, FEW)
+        for name in (
+            *("normal", "three", "missing", "whole", "single", "frame", "cancer", "digits"),
+            *("tiny", "one class", "constant"),
+        )
+    },
+    **{name: ("normal", {**FEW, **switches}) for name, switches in STEPS.items()},
+    **{f"weights, {kind}": ("normal", {**FEW, "weight": kind}) for kind in WEIGHTS},
+    "weights of three": ("three", {**FEW, "weight": "any"}),
+    "coded": ("coded", {**FEW, **CODED}),
+    "coded, weights": ("coded", {**FEW, **CODED, "weight": "any"}),
+    "frame, one name": ("frame", {**FEW, "categorical_features": ["colour", "place"]}),
+    "balanced": ("three", {**FEW, "class_weight": "balanced"}),
+    "class weights": ("normal", {**FEW, "class_weight": {0: 1.0, 1: 2.5}}),
+    "monotonic": ("normal", {**FEW, "monotonic_cst": RISING}),
+    "monotonic by name": ("frame", {**FEW, "monotonic_cst": BY_NAME}),
+    "rounds chosen": ("normal", {"max_leaf_nodes": 8}),
+    "rounds chosen, three": ("iris", {"max_leaf_nodes": 4, "max_thresholds": 4}),
+}
+BOOSTED_NUMBERS = {
+    **{name: ("wave", {**FEW, **switches}) for name, switches in STEPS.items()},
+    **{f"weights, {kind}": ("wave", {**FEW, "weight": kind}) for kind in WEIGHTS},
+    **{
+        f"{loss}{weight and ', weights'}": (name, {**FEW, "loss": loss, "weight": weight})
+        for loss, name in (
+            ("squared_error", "wave"),
+            ("absolute_error", "wave"),
+            ("huber", "diabetes"),
+            ("quantile", "wave"),
+            ("poisson", "counts"),
+            ("gamma", "positive"),
+        )
+        for weight in ("", "any")
+    },
+    "quantile .9": ("diabetes", {**FEW, "loss": "quantile", "quantile": 0.9}),
+    "rough": ("rough wave", {**FEW, "categorical_features": [3]}),
+    "coded counts": ("counts", {**FEW, "loss": "poisson", "categorical_features": [3]}),
+    "monotonic": ("wave", {**FEW, "monotonic_cst": [0, 1, 0]}),
+    "monotonic medians": ("wave", {**FEW, "monotonic_cst": [0, 1, 0], "loss": "absolute_error"}),
+    "rounds chosen": ("wave", {"max_leaf_nodes": 8}),
+}
+
+
+def warmly(
+    estimator: Callable[..., Any], name: str, rounds: str, weight: str = "", **params: Any
+) -> Case:
+    """A model that went on where it had stopped, twice."""
+
+    def run() -> Parts:
+        data = table(name)
+        extra = {"sample_weight": row_weights(weight, len(data.y))} if weight else {}
+        model = estimator(**params, warm_start=True, random_state=0)
+        for number in (3, 4, 9):
+            model.set_params(**{rounds: number}).fit(data.X, data.y, **extra)
+        return ensemble_parts(model, data)
+
+    return run
+
+
+def evaluated(estimator: Callable[..., Any], name: str, **params: Any) -> Case:
+    """A model whose rounds were judged by other rows."""
+
+    def run() -> Parts:
+        data = table(name)
+        model = estimator(**FEW, **params, random_state=0)
+        model.fit(data.X, data.y, X_val=data.new, y_val=data.truth)
+        return {"validation": model.validation_score_, "predictions": model.predict(data.new)}
+
+    return run
+
+
+# -- forests, AdaBoost -----------------------------------------------------------------------------
+
+TREES = {"n_estimators": 7}
+# Options that classes and numbers share.
+GROWTH: Mapping[str, Mapping[str, Any]] = {
+    **{
+        f"{kind} leaves": {"leaves": kind, "oob_score": True, "n_estimators": 20}
+        for kind in ("plain", "refilled", "shrunk", "honest")
+    },
+    "scored out of bag": {"oob_score": True, "n_estimators": 20},
+    "depth 3": {"max_depth": 3},
+    "10 rows to split": {"min_samples_split": 10},
+    "a share of the rows to split": {"min_samples_split": 0.1},
+    "5 rows in leaves": {"min_samples_leaf": 5},
+    "a share of the rows in leaves": {"min_samples_leaf": 0.05},
+    "every feature": {"max_features": None},
+    "2 features": {"max_features": 2},
+    "log of the features": {"max_features": "log2"},
+    "2 features a tree": {"max_features_per_tree": 2},
+    "least decrease": {"min_impurity_decrease": 0.01},
+    "extra trees": {"splitter": "random", "bootstrap": False},
+    "random cuts": {"splitter": "random"},
+    "no bags": {"bootstrap": False},
+    "60 rows": {"max_samples": 60},
+    "half of the rows": {"max_samples": 0.5},
+    "two threads": {"n_jobs": 2},
+}
+FOREST = {
+    **{
+        name: (name, TREES)
+        for name in (
+            *("normal", "three", "missing", "whole", "single", "frame", "cancer", "digits"),
+            *("tiny", "one class", "constant"),
+        )
+    },
+    **{name: ("three", {**TREES, **switches}) for name, switches in GROWTH.items()},
+    **{f"weights, {kind}": ("normal", {**TREES, "weight": kind}) for kind in WEIGHTS},
+    "entropy": ("three", {**TREES, "criterion": "entropy"}),
+    "entropy of two": ("normal", {**TREES, "criterion": "log_loss"}),
+    "coded": ("coded", {**TREES, **CODED}),
+    "coded, random cuts": ("coded", {**TREES, **CODED, "splitter": "random"}),
+    "coded, weights": ("coded", {**TREES, **CODED, "weight": "any"}),
+    "balanced": ("three", {**TREES, "class_weight": "balanced"}),
+    "class weights": ("normal", {**TREES, "class_weight": {0: 1.0, 1: 2.5}}),
+}
+FOREST_NUMBERS = {
+    **{name: (name, TREES) for name in ("wave", "diabetes", "counts")},
+    **{name: ("wave", {**TREES, **switches}) for name, switches in GROWTH.items()},
+    **{f"weights, {kind}": ("wave", {**TREES, "weight": kind}) for kind in WEIGHTS},
+    "rough": ("rough wave", {**TREES, "categorical_features": [3]}),
+    "rough, random cuts": (
+        "rough wave",
+        {**TREES, "categorical_features": [3], "splitter": "random"},
+    ),
+}
+
+
+def bag_importances(estimator: Callable[..., Any], name: str, **params: Any) -> Case:
+    """How much rows out of bags lose by shuffled values."""
+
+    def run() -> Parts:
+        data, model = table(name), fitted(name, estimator, **TREES, **params)
+        return {"importances": model.out_of_bag_importances(data.X, data.y)}
+
+    return run
+
+
+ADABOOST = {
+    **{
+        name: (name, {"n_estimators": 10})
+        for name in ("normal", "three", "missing", "whole", "frame", "cancer", "tiny", "one class")
+    },
+    **{
+        f"weights, {kind}": ("normal", {"n_estimators": 10, "weight": kind})
+        for kind in ("any", "whole", "zero")
+    },
+    "depth 2": ("normal", {"n_estimators": 10, "max_depth": 2}),
+    "depth 3 of three": ("three", {"n_estimators": 10, "max_depth": 3}),
+    "sure": ("cancer", {"n_estimators": 10, "max_depth": 12}),
+    "slow": ("normal", {"n_estimators": 10, "learning_rate": 0.5}),
+    "coded": ("coded", {"n_estimators": 10, "max_depth": 2, **CODED}),
+    "two threads": ("normal", {"n_estimators": 10, "n_jobs": 2}),
+    "scikit-learn": (
+        "three",
+        {"n_estimators": 10, "estimator": DecisionTreeClassifier(max_depth=2)},
+    ),
+    "naive Bayes": ("normal", {"n_estimators": 5, "estimator": GaussianNB()}),
+}
+CERTIFIED_FOREST = {
+    **{
+        name: (name, {"n_estimators": 10})
+        for name in ("normal", "three", "missing", "whole", "frame", "cancer", "one class")
+    },
+    **{
+        f"weights, {kind}": ("normal", {"n_estimators": 10, "weight": kind})
+        for kind in ("any", "zero")
+    },
+    "half grow": ("normal", {"n_estimators": 10, "max_samples": 0.5}),
+    "delta": ("three", {"n_estimators": 10, "delta": 0.001}),
+    "entropy": ("normal", {"n_estimators": 10, "criterion": "entropy"}),
+    "random cuts": ("normal", {"n_estimators": 10, "splitter": "random"}),
+    "depth 3": ("cancer", {"n_estimators": 10, "max_depth": 3}),
+    "coded": ("coded", {"n_estimators": 10, **CODED}),
+    "two threads": ("normal", {"n_estimators": 10, "n_jobs": 2}),
+}
+
+
+# -- intervals and sets ----------------------------------------------------------------------------
+
+CERTIFIED_NUMBERS = {
+    **{name: (name, {}) for name in ("wave", "diabetes", "counts")},
+    "one width": ("diabetes", {"widths": "one"}),
+    "widths of leaves": ("diabetes", {"widths": "leaf"}),
+    "coverage": ("diabetes", {"coverage": 0.8, "delta": 0.1}),
+    "kd": ("wave", {"partition": "kd"}),
+    "rough": ("rough wave", {"categorical_features": [3]}),
+    "weights": ("wave", {"weight": "any"}),
+    "groups": ("wave", {"groups": True}),
+    "half grow": ("diabetes", {"grow_size": 0.5}),
+    "monotonic": ("wave", {"monotonic_cst": [0, 1, 0]}),
+}
+
+
+def intervals(name: str, params: Mapping[str, Any]) -> Case:
+    """A certified regressor with its intervals."""
+
+    def run() -> Parts:
+        data, model = table(name), fitted(name, CertifiedTreeRegressor, **params)
+        parts = ensemble_parts(model, data)
+        if not params.get("groups"):
+            parts["intervals"] = model.predict_interval(data.new)
+            parts["narrower"] = model.predict_interval(data.new, 0.6, 0.2)
+            promised = [one for one in model.certify_interval() if one is not None]
+            parts["promised"] = [numbers(one) for one in promised]
+        parts["by new rows"] = numbers(model.certify_pruning(whole_tree(model)))
+        return parts
+
+    return run
+
+
+def whole_tree(model: Any) -> Any:
+    """The likeliest pruning of a model."""
+    from certree.weights import map_pruning
+
+    return map_pruning(model.tree_, model.weights_)
+
+
+def conformal(name: str, **params: Any) -> Case:
+    """Intervals around quantiles."""
+
+    def run() -> Parts:
+        data = table(name)
+        quantiles = BoostedTreesRegressor("quantile", **FEW)
+        model = ConformalBandRegressor(quantiles, random_state=0, **params).fit(data.X, data.y)
+        explained = model.explain(data.new)
+        return {
+            "medians": model.predict(data.new),
+            "intervals": model.predict_interval(data.new),
+            "margin": (model.margin_, model.n_calibration_),
+            "explained": (explained.base, explained.contributions),
+        }
+
+    return run
+
+
+def sets(name: str, **params: Any) -> Case:
+    """What a certified classifier guarantees beside its error."""
+
+    def run() -> Parts:
+        data, model = table(name), fitted(name, CertifiedTreeClassifier, **params)
+        parts: Parts = {}
+        for kind in (False, True):
+            parts[f"sets, {kind}"] = model.predict_set(data.new, 0.8, 0.1, per_class=kind)
+            promised = model.certify_set(0.8, 0.1, per_class=kind)
+            parts[f"promised, {kind}"] = [numbers(one) for one in promised if one is not None]
+        for family, found in model.promises(groups=np.arange(len(data.y)) % 3).items():
+            parts[family] = [[str(key), *map(str, numbers(one))] for key, one in found.items()]
+        weighed = model.promises("error", weights=row_weights("any", len(data.y)), max_weight=3.0)
+        parts["elsewhere"] = [numbers(one) for one in weighed["error"].values()]
+        return parts
+
+    return run
+
+
+ENSEMBLES: Mapping[str, dict[str, Case]] = {
+    "boosting": {
+        **fits(BoostedTreesClassifier, BOOSTED),
+        "further rounds": warmly(BoostedTreesClassifier, "normal", "max_iter"),
+        "further rounds of three": warmly(BoostedTreesClassifier, "three", "max_iter", "any"),
+        "evaluated": evaluated(BoostedTreesClassifier, "three"),
+    },
+    "boosting regressor": {
+        **fits(BoostedTreesRegressor, BOOSTED_NUMBERS),
+        "further rounds": warmly(BoostedTreesRegressor, "wave", "max_iter"),
+        "further rounds, poisson": warmly(
+            BoostedTreesRegressor, "counts", "max_iter", loss="poisson"
+        ),
+        "evaluated": evaluated(BoostedTreesRegressor, "wave", loss="huber"),
+    },
+    "forest": {
+        **fits(TreeForestClassifier, FOREST),
+        "further trees": warmly(TreeForestClassifier, "three", "n_estimators", oob_score=True),
+        "further trees, weights": warmly(TreeForestClassifier, "normal", "n_estimators", "any"),
+        "shuffled": bag_importances(TreeForestClassifier, "three"),
+    },
+    "forest regressor": {
+        **fits(TreeForestRegressor, FOREST_NUMBERS),
+        "further trees": warmly(TreeForestRegressor, "wave", "n_estimators"),
+        "shuffled": bag_importances(TreeForestRegressor, "rough wave"),
+    },
+    "adaboost": fits(AdaBoostTreeClassifier, ADABOOST),
+    "certified forest": fits(CertifiedForestClassifier, CERTIFIED_FOREST),
+    "certified regressor": {
+        case: intervals(name, params) for case, (name, params) in CERTIFIED_NUMBERS.items()
+    },
+    "conformal": {
+        "on average": conformal("wave"),
+        "for one fit": conformal("diabetes", delta=0.1, coverage=0.8),
+        "missing": conformal("rough wave", calibration_size=0.4),
+    },
+    "sets": {name: sets(name) for name in ("normal", "cancer", "three", "frame")},
+}

@@ -1,0 +1,345 @@
+"""Certificates by every method, and what they are computed from."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeClassifier
+
+from benchmarks.answers.hashes import (
+    Case,
+    Parts,
+    certificate_parts,
+    numbers,
+    selective_parts,
+    weights_parts,
+)
+from benchmarks.answers.single_trees import CORNERS
+from benchmarks.answers.stages import TREES
+from benchmarks.answers.tables import table
+from certree import (
+    NodeStats,
+    NodeWeights,
+    Voting,
+    certificates,
+    certify,
+    grow_cart,
+    prunings,
+    vote,
+)
+from certree.grow import dyadic_grid
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """Rows that weigh a tree, a prior and a law over its prunings."""
+
+    held: Any
+    pruning: NodeWeights
+    prior: Any
+    law: NodeWeights
+
+
+@cache
+def held(name: str, groups: bool = False) -> Held:
+    """One third of the rows grows, the others weigh."""
+    data = table(name)
+    place, K = np.arange(len(data.y)), int(data.y.max()) + 1
+    grow_rows, weigh = place[: len(place) // 3], place[len(place) // 3 :]
+    tree = grow_cart(data.X[grow_rows], data.y[grow_rows], criterion="entropy")
+    parts = place // 4 if groups else None
+    found = certificates.held_out(
+        tree, data.X, data.y, K, grow=grow_rows, weigh=weigh, groups=parts
+    )
+    pruning = prunings.cost_complexity(tree, found.grown, 1.0)
+    prior = certificates.mix_priors(
+        certificates.trust_labels(certificates.branching_prior(tree, K), found.grown),
+        certificates.count_prior(tree, found.grown),
+        certificates.doubted_prior(tree, found.grown, pruning),
+    )
+    law = certificates.gibbs_posterior(tree, found.stats, prior.laws[0], 0.5, 0.01)
+    return Held(found, pruning, prior, law)
+
+
+def of_law(method: str) -> Callable[[Held], Any]:
+    """Certify a law, or its majority vote."""
+    return lambda one: certificates.certify_law(
+        one.held, one.law, one.prior, 0.05, 0.5, method=method
+    )
+
+
+def label_of(one: Held) -> NDArray[Any]:
+    """The vote's label of every node."""
+    label: NDArray[Any] = vote(one.held.tree, one.held.stats, one.law, "majority").label
+    return label
+
+
+def answers_of(one: Held) -> Any:
+    """Certify a vote that abstains in some cells."""
+    label = np.where(np.arange(one.held.tree.n_nodes) % 5 == 0, one.held.n_classes, label_of(one))
+    prior = certificates.allow_abstention(one.prior, 0.2)
+    return certificates.occam_answers(one.held, label, prior)
+
+
+METHODS: Mapping[str, Callable[[Held], Any]] = {
+    "hold_out": lambda _: certificates.hold_out(17, 240, 0.05, 0.5),
+    "hold_out_best": lambda _: certificates.hold_out_best([30, 17, 22], 240),
+    "hold_out_mean": lambda one: certificates.hold_out_mean(0.07, 240, grouped=one.held.grouped),
+    "occam_vote": lambda one: certificates.occam_vote(one.held, label_of(one), one.prior, 0.01),
+    "occam_mean": lambda one: certificates.occam_mean(one.held, label_of(one), one.prior),
+    "occam_answers": answers_of,
+    "occam_pruning": lambda one: certificates.occam_pruning(one.held, one.pruning, one.prior),
+    "single_draw": lambda one: (
+        certificates.single_draw(one.held, one.law, one.prior, rng=9).certificate
+    ),
+    "gibbs_kl": of_law("gibbs_kl"),
+    "gibbs_lambda": of_law("gibbs_lambda"),
+    "vote_first_order": of_law("vote_first_order"),
+    "vote_first_order_range": of_law("vote_first_order_range"),
+    "vote_tandem": of_law("vote_tandem"),
+    "vote_either_wrong": of_law("vote_either_wrong"),
+    "vote_tuples": of_law("vote_tuples"),
+    "vote_c_bound": of_law("vote_c_bound"),
+    "vote_disagreement": of_law("vote_disagreement"),
+}
+WHOLE_ERRORS = ("hold_out", "hold_out_best", "occam_vote", "occam_answers", "occam_pruning")
+
+
+def method_case(method: str, name: str, groups: bool = False) -> Case:
+    """The certificate of one method of the table of methods."""
+
+    def run() -> Parts:
+        return certificate_parts(METHODS[method](held(name, groups)))
+
+    return run
+
+
+def tightest_parts() -> Parts:
+    """The best of several certificates."""
+    one = held("normal")
+    several = [METHODS[name](one) for name in ("gibbs_kl", "hold_out")]
+    return certificate_parts(certificates.tightest(*several))
+
+
+def prior_parts(name: str) -> Case:
+    """Priors, and the masses and divergences that they give."""
+
+    def run() -> Parts:
+        one = held(name)
+        tree, K, grown_stats = one.held.tree, one.held.n_classes, one.held.grown
+        made = {
+            "branching": certificates.branching_prior(tree, K, 0.3),
+            "size": certificates.size_prior(tree, K),
+            "count": certificates.count_prior(tree, grown_stats, 5.0, 0.8),
+            "centred": certificates.centred_prior(tree, grown_stats, one.pruning, 0.05),
+            "doubted": certificates.doubted_prior(tree, grown_stats, one.pruning),
+            "mixed": one.prior,
+        }
+        return {
+            prior_name: (
+                *(law.weight for law in prior.laws),
+                prior.log_label,
+                prior.log_share,
+                prior.log_mass(label_of(one)),
+                prior.log_mass_of_pruning(one.pruning),
+                prior.divergence(one.law),
+            )
+            for prior_name, prior in made.items()
+        }
+
+    return run
+
+
+def divergence_parts(name: str) -> Case:
+    """Divergences between laws and the mass of a labelling."""
+
+    def run() -> Parts:
+        one = held(name)
+        tree, prior = one.held.tree, one.prior.laws[1]
+        return {
+            "kl": certificates.kl_divergence(tree, one.law, prior),
+            "kl of a pruning": certificates.kl_divergence(tree, one.pruning, prior),
+            "renyi": [certificates.renyi_divergence(tree, one.law, prior, a) for a in (0.5, 2.0)],
+            "mass": certificates.log_prior_mass(tree, prior, one.prior.log_label[0], label_of(one)),
+        }
+
+    return run
+
+
+def moment_parts(name: str) -> Case:
+    """Moments of the vote and of sums over leaves."""
+
+    def run() -> Parts:
+        one = held(name)
+        tree, stats = one.held.tree, one.held.stats
+        ballot = vote(tree, stats, one.law, "majority")
+        least = certificates.wrong_range(tree, ballot)
+        tuples = [(1, 1), (2, 1), (2, 2), (5, 3)]
+        value = stats.errors + 1.0
+        return {
+            "wrong mass": certificates.wrong_mass(ballot),
+            "tuples": [certificates.tuple_risk(tree, stats, ballot, *kind) for kind in tuples],
+            "one wrong": certificates.one_wrong(tree, stats, ballot),
+            "disagreement": certificates.disagreement(tree, stats, ballot),
+            "margins": certificates.margin_moments(tree, stats, ballot),
+            "range": (least.right, least.wrong),
+            "leaf mean": certificates.leaf_mean(tree, one.law, value),
+            "leaf variance": certificates.leaf_variance(tree, one.law, value),
+        }
+
+    return run
+
+
+def selective_case(name: str) -> Case:
+    """Certificates of votes that abstain."""
+
+    def run() -> Parts:
+        one = held(name)
+        ballot = vote(one.held.tree, one.held.stats, one.law, Voting("mean", 0.1))
+        return selective_parts(certificates.selective_certificates(one.held, ballot, one.prior))
+
+    return run
+
+
+def labelled_parts() -> Parts:
+    """A law over labelled prunings of a grid that no row has grown."""
+    data, tree = table("plane"), TREES["grid"]()
+    every = np.arange(len(data.y))
+    found = certificates.held_out(tree, data.X, data.y, 2, grow=[], weigh=every)
+    prior = certificates.branching_prior(tree, 2)
+    law = certificates.labelled_posterior(tree, found.stats, prior, 0.8)
+    certificate = certificates.certify_law(found, law, prior, 0.05, 1.0, method="gibbs_kl")
+    return {**weights_parts(law.weights), "share": law.share, **certificate_parts(certificate)}
+
+
+def oracle_parts() -> Parts:
+    """What is promised before any row is seen."""
+    one = held("three")
+    counts = one.held.stats.counts / one.held.stats.n[0]
+    population = NodeStats(counts, one.held.grown.label)
+    prior = certificates.branching_prior(one.held.tree, 3).laws[0]
+    parts: Parts = {}
+    for lam in (None, 0.5):
+        bound = certificates.chernoff_oracle_bound(
+            one.held.tree, population, prior, 5000, 0.1, 0.05, lambda_error=lam
+        )
+        parts[f"oracle, {lam}"] = (
+            *(bound.excess, bound.gibbs_excess, bound.lambda_error, bound.risk, bound.complexity),
+            bound.pruning.weight,
+        )
+        theorem = certificates.theorem_bound(
+            one.held.tree, population, 10**6, 0.1, 0.05, lambda_error=lam
+        )
+        parts[f"theorem, {lam}"] = (
+            *(theorem.excess, theorem.gibbs_excess, theorem.risk, theorem.penalty),
+            theorem.pruning.weight,
+        )
+    parts["excess"] = [certificates.oracle_excess(excess, 3) for excess in (0.0, 0.01, 0.2)]
+    parts["rate"] = [certificates.hoelder_rate(n, 0.7, 3) for n in (10, 1000)]
+    return parts
+
+
+def excess_parts() -> Parts:
+    """How much more than the Bayes risk a law errs, by nodes whose deviations are bounded."""
+    one = held("normal")
+    tree, stats = one.held.tree, one.held.stats
+    penalty = certificates.deviation_penalty(tree, stats, 0.1)
+    prior = certificates.size_prior(tree, 2).laws[0]
+    law = certificates.excess_posterior(tree, stats, prior, penalty, 0.5)
+    bound = certificates.gibbs_excess_bound(tree, stats, law, prior, penalty, 3.0, 0.5)
+    population = NodeStats(stats.counts / stats.n[0], stats.label)
+    limit = certificates.deviation_limit(tree, population, 1000)
+    return {**weights_parts(law), "penalty": penalty, "limit": limit, "bound": bound}
+
+
+def box_parts() -> Parts:
+    """Certificates of prunings of a box that was fixed before any row was seen."""
+    data = table("plane")
+    fixed = certificates.fixed_box(dyadic_grid(*CORNERS, 6), data.X, data.y, CORNERS)
+    lowest = certificates.lowest_fixed_box(fixed)
+    certificate = certificates.certify_fixed_box(fixed, lowest, 0.1)
+    return {"lowest": lowest.weight, **certificate_parts(certificate)}
+
+
+def sampled_trees() -> Parts:
+    """Trees of anybody, each judged by the rows that it has not seen."""
+    data, rng = table("cancer"), np.random.default_rng(11)
+    wrong = np.zeros((6, len(data.y)))
+    judged = rng.random(wrong.shape) < 0.5
+    for row, out in zip(wrong, judged, strict=True):
+        model = DecisionTreeClassifier(random_state=0).fit(data.X[~out], data.y[~out])
+        row[out] = model.predict(data.X[out]) != data.y[out]
+    weight = np.arange(1.0, 7.0) / 21
+    return {
+        method: numbers(
+            certificates.certify_ensemble(wrong, judged, weight, method=method, complexity=0.5)
+        )
+        for method in ("ensemble_first_order", "ensemble_tandem", "ensemble_either_wrong")
+    }
+
+
+def watched() -> Parts:
+    """Losses that come one after the other, and what they say of a bound."""
+    monitor = certificates.Monitor(0.1)
+    for losses in np.array_split(np.random.default_rng(12).random(400) < 0.2, 4):
+        monitor.update(losses)
+    return {"evidence": (monitor.log_e_value, monitor.mean_loss, monitor.first_alarm or -1)}
+
+
+def guaranteed_elsewhere() -> Parts:
+    """What is guaranteed of a classifier of anybody, family by family."""
+    data = table("three")
+    model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(data.X, data.y)
+    groups = np.arange(len(data.truth)) % 2
+    found = certificates.promises(model, data.new, data.truth, groups=groups)
+    return {
+        **{
+            family: [[str(key), *map(str, numbers(one))] for key, one in several.items()]
+            for family, several in found.items()
+        },
+        "mixed": numbers(found.mix([0.5, 0.3, 0.2])),
+    }
+
+
+def certified_elsewhere() -> Parts:
+    """The certificate of a classifier of anybody, by new rows."""
+    data = table("cancer")
+    model = DecisionTreeClassifier(random_state=0).fit(data.X, data.y)
+    return certificate_parts(certify(model, data.new, data.truth, 0.1))
+
+
+CERTIFICATES: Mapping[str, Case] = {
+    **{f"certificate: {method}": method_case(method, "normal") for method in METHODS},
+    **{
+        f"certificate: {method}, three": method_case(method, "three")
+        for method in METHODS
+        if method != "vote_disagreement"
+    },
+    **{
+        f"certificate: {method}, groups": method_case(method, "normal", groups=True)
+        for method in METHODS
+        if method not in WHOLE_ERRORS
+    },
+    "certificate: tightest": tightest_parts,
+    "certificate: of anybody": certified_elsewhere,
+    "certificate: box": box_parts,
+    "certificate: trees of anybody": sampled_trees,
+    "certificate: excess": excess_parts,
+    "guarantees: of anybody": guaranteed_elsewhere,
+    "guarantees: watched": watched,
+    "certificate: labelled": labelled_parts,
+    "certificate: oracle": oracle_parts,
+    **{
+        f"{kind}: {name}": make(name)
+        for kind, make in (
+            ("priors", prior_parts),
+            ("divergences", divergence_parts),
+            ("moments", moment_parts),
+            ("selective", selective_case),
+        )
+        for name in ("normal", "three")
+    },
+}

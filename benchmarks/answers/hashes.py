@@ -1,0 +1,82 @@
+"""Hashes of what stages and models are made of."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from certree import NodeStats, NodeWeights, Tree
+
+Parts = dict[str, Any]
+Case = Callable[[], Parts]
+
+
+def digest(*values: Any) -> str:
+    """First 16 hex digits of the SHA-256 of some arrays, numbers or texts."""
+    sha = hashlib.sha256()
+    for value in values:
+        array = np.asarray(value)
+        if array.dtype.kind == "f":
+            array = np.where(np.isnan(array), np.nan, array + 0.0).astype(array.dtype)
+        texts = array.dtype.kind in "OUST"
+        kind = "text" if texts else array.dtype.str
+        sha.update(f"{kind} {array.shape} ".encode())
+        sha.update(repr(array.tolist()).encode() if texts else array.tobytes())
+    return sha.hexdigest()[:16]
+
+
+def tree_parts(tree: Tree) -> Parts:
+    """The columns of a tree."""
+    columns = ("feature", "threshold", "left", "chain", "missing_left")
+    sets = (tree.category_start, tree.categories)
+    optimal = str(tree.optimal_splits)
+    return {"tree": (*(getattr(tree, name) for name in columns), *sets), "optimal splits": optimal}
+
+
+def trees_parts(trees: Any) -> Parts:
+    """The columns of many trees, and what their nodes say."""
+    columns = ("feature", "threshold", "left", "missing_left", "category_start", "categories")
+    return {
+        "trees": (*(getattr(trees, name) for name in columns), trees.root),
+        "values": trees.value,
+    }
+
+
+def weights_parts(law: NodeWeights) -> Parts:
+    """The columns of a law over prunings."""
+    chains = (law.log_evidence, law.chain_entropy, law.chain_mode)
+    return {"weight": law.weight, "log odds": law.log_odds, "evidence and chains": chains}
+
+
+def stats_columns(stats: Any) -> tuple[Any, ...]:
+    """The columns of class counts, or of the moments of a number."""
+    if isinstance(stats, NodeStats):
+        return stats.counts, stats.label
+    return stats.rows, stats.mean, stats.sse, stats.unit
+
+
+def numbers(certificate: Any) -> tuple[Any, ...]:
+    """The numbers of a certificate."""
+    names = ("bound", "risk", "n", "complexity", "delta", "share")
+    return tuple(getattr(certificate, name) for name in names)
+
+
+def certificate_parts(certificate: Any) -> Parts:
+    """A certificate with what follows from it."""
+    shown = certificate.parts
+    needed = [certificate.rows_needed(target) or -1 for target in (0.02, 0.1, 0.3, 0.5)]
+    return {
+        "certificate": (*numbers(certificate), *certificate.observed),
+        "method": certificate.method,
+        "parts of the bound": (shown.observed, shown.complexity, shown.confidence),
+        "rows needed": needed,
+    }
+
+
+def selective_parts(found: Any) -> Parts:
+    """Margins, coverages and certificates of votes that abstain."""
+    return {
+        "margins": [(one.margin, one.coverage) for one in found],
+        "selective": [numbers(one.certificate) for one in found],
+    }

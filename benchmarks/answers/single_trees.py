@@ -1,0 +1,529 @@
+"""Models of one tree, with every partition, rule, prior, vote and search."""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from benchmarks.answers.hashes import (
+    Case,
+    Parts,
+    certificate_parts,
+    numbers,
+    selective_parts,
+    stats_columns,
+    tree_parts,
+    weights_parts,
+)
+from benchmarks.answers.tables import Table, row_weights, table
+from certree import (
+    KD,
+    Cart,
+    CertifiedTreeClassifier,
+    DecoratedTreeClassifier,
+    DecoratedTreeRegressor,
+    Dyadic,
+    Grid,
+    HelmboldSchapireTreeClassifier,
+    NaiveBayesClassifier,
+    PACBayesLaws,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+    Voting,
+    load,
+    prunings,
+    save,
+    weights,
+)
+
+
+def fits(
+    estimator: Callable[..., Any], cases: Mapping[str, tuple[str, Mapping[str, Any]]]
+) -> dict[str, Case]:
+    """The cases of one estimator: each has a table, and parameters as `fitted` takes them."""
+
+    def of(name: str, params: Mapping[str, Any]) -> Case:
+        return lambda: model_parts(fitted(name, estimator, **params), table(name))
+
+    return {case: of(name, params) for case, (name, params) in cases.items()}
+
+
+def fitted(
+    name: str,
+    kind: Callable[..., Any],
+    /,
+    *,
+    weight: str = "",
+    groups: bool = False,
+    **params: Any,
+) -> Any:
+    """Fit a model to a table; its random state is 0."""
+    data = table(name)
+    model = kind(**params)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    extra: dict[str, Any] = {}
+    if weight:
+        extra["sample_weight"] = row_weights(weight, len(data.y))
+    if groups:
+        extra["groups"] = np.arange(len(data.y)) // 3
+    if kind is CertifiedTreeClassifier and isinstance(params.get("partition"), Grid):
+        extra["classes"] = np.unique(data.y)
+    return model.fit(data.X, data.y, **extra)
+
+
+def model_parts(model: Any, data: Table) -> Parts:
+    """All parts of a fitted model."""
+    parts: Parts = {"predictions": model.predict(data.new), "training": model.predict(data.X)}
+    if hasattr(model, "predict_proba"):
+        parts["probabilities"] = model.predict_proba(data.new)
+    if hasattr(model, "classes_"):
+        parts["classes"] = model.classes_
+    if hasattr(model, "tree_"):
+        parts |= tree_model_parts(model, data)
+    if hasattr(model, "predict_spread") and not hasattr(model, "models_"):
+        parts["spread"] = model.predict_spread(data.new)
+    if getattr(model, "certificate_", None) is not None:
+        parts |= certificate_parts(model.certificate_)
+        for i, certificate in enumerate(model.certificates_):
+            parts[f"certificates {i}"] = (certificate.method, *numbers(certificate))
+    if hasattr(model, "power_"):
+        parts["joint"] = (model.predict_joint_log_proba(data.new), model.power_)
+    return parts
+
+
+def tree_model_parts(model: Any, data: Table) -> Parts:
+    """The stages of a model and what it says about itself."""
+    path = model.path(data.new[:1])
+    # The names of the temperatures are not part of the answer.
+    temperatures = [np.atleast_1d(value) for value in model.temperatures_.values()]
+    return {
+        **tree_parts(model.tree_),
+        **weights_parts(model.weights_),
+        "stats": stats_columns(model.stats_),
+        "vote": model.vote_.score,
+        "temperatures": temperatures and np.concatenate(temperatures),
+        "shares": model.shares_,
+        "leaves": model.apply(data.new),
+        "importances": model.feature_importances_,
+        "explained": [(cell.node, cell.depth, cell.rows, cell.share) for cell in path],
+        "sizes": (model.get_depth(), model.get_n_leaves(), model.weights_.expected_leaves),
+    }
+
+
+def fitted_in_parts() -> Parts:
+    """Naive Bayes that learns the rows in three parts."""
+    data = table("missing")
+    model = NaiveBayesClassifier(densities="normal")
+    for part in np.array_split(np.arange(len(data.y)), 3):
+        model.partial_fit(data.X[part], data.y[part], classes=[0, 1])
+    return model_parts(model, data)
+
+
+def read_again() -> Parts:
+    """A certified model that went through a file."""
+    model = fitted("frame", CertifiedTreeClassifier)
+    with tempfile.TemporaryDirectory() as folder:
+        save(model, Path(folder) / "model")
+        return model_parts(load(Path(folder) / "model"), table("frame"))
+
+
+def after_certified(name: str, **params: Any) -> Case:
+    """What a certified model promises when it is asked again."""
+
+    def run() -> Parts:
+        model, data = fitted(name, CertifiedTreeClassifier, **params), table(name)
+        parts = selective_parts(model.selective_certificates())
+        label, answered = model.predict_selective(data.new, 0.3)
+        parts["answered"] = (label, answered)
+        parts["by new rows"] = numbers(model.certify(data.new, data.truth))
+        if not isinstance(params.get("partition"), Grid):
+            likeliest = weights.map_pruning(model.tree_, model.weights_)
+            parts["pruning"] = numbers(model.certify_pruning(likeliest))
+            drawn = model.draw_pruning(random_state=3)
+            parts["drawn"] = (drawn.pruning.weight, *numbers(drawn.certificate))
+        return parts
+
+    return run
+
+
+CORNERS = [[0.0, 0.0], [1.0, 1.0]]
+FOLDS = KFold(4, shuffle=True, random_state=1)
+LISTED_FOLDS = [(np.arange(100), np.arange(100, 160)), (np.arange(60, 160), np.arange(60))]
+RISING = [1, 0, -1, 0]
+BY_NAME = {"u": 1, "v": -1}
+
+PARTITIONS: Mapping[str, Any] = {
+    "cart": "cart",
+    "kd": "kd",
+    "dyadic": "dyadic",
+    "kd, axes in turn": KD("cycle"),
+    "kd, 10 rows": KD(min_samples_split=10),
+    "kd, impure": KD(stop_when_pure=False),
+    "dyadic, 10 rows": Dyadic(min_samples_split=10),
+    "dyadic, impure": Dyadic(min_samples_split=5, stop_when_pure=False),
+    "gini": Cart("gini"),
+    "misclassification": Cart("misclassification"),
+    "random cuts": Cart(splitter="random"),
+    "20 leaves": Cart(max_leaf_nodes=20),
+    "10 rows": Cart(min_samples_split=10),
+    "2 features": Cart(max_features=2),
+    "half of the features": Cart(max_features=0.5),
+    "root of the features": Cart(max_features="sqrt"),
+    "log of the features": Cart(max_features="log2"),
+    "random cuts of 3 features": Cart(splitter="random", max_features=3, max_leaf_nodes=40),
+    "scikit-learn": DecisionTreeClassifier(max_depth=6),
+}
+
+PLAIN = {
+    **{name: ("normal", {"partition": partition}) for name, partition in PARTITIONS.items()},
+    **{
+        name: (name, {})
+        for name in ("iris", "cultivars", "cancer", "digits", "three", "single", "missing", "whole")
+    },
+    **{name: (name, {}) for name in ("frame", "tiny", "one class", "constant")},
+    "leaves": ("cancer", {"prior": "leaves"}),
+    "branching": ("cancer", {"prior": "branching"}),
+    "majority": ("three", {"vote": "majority"}),
+    "majority by error": ("three", {"vote": "majority", "scoring": "error"}),
+    "smoothing 1/2": ("three", {"vote": Voting("mean", smoothing=0.5)}),
+    "smoothing 0": ("three", {"vote": Voting("mean", smoothing=0.0)}),
+    "mixture": ("normal", {"search": "mixture", "prior": "leaves"}),
+    "mixture, penalty given": ("normal", {"lambda_penalty": 0.25}),
+    "joint": ("normal", {"search": "joint"}),
+    "error first": ("normal", {"search": "error-first"}),
+    "by error": ("normal", {"scoring": "error"}),
+    "error given": ("normal", {"lambda_error": 0.5, "search": "joint"}),
+    "both given": ("normal", {"lambda_error": 0.5, "lambda_penalty": 0.125}),
+    "least decrease": (
+        "normal",
+        {
+            "partition": Cart(min_impurity_decrease=1 / 128),
+            "lambda_error": 0.5,
+            "lambda_penalty": 0.0,
+        },
+    ),
+    "least decrease, weights": (
+        "normal",
+        {
+            "partition": Cart(min_impurity_decrease=1 / 64),
+            "lambda_error": 0.5,
+            "lambda_penalty": 0.0,
+            "weight": "eighths",
+        },
+    ),
+    "depth 0": ("normal", {"max_depth": 0}),
+    "depth 3": ("normal", {"max_depth": 3}),
+    "kd, depth 5": ("normal", {"partition": "kd", "max_depth": 5}),
+    "dyadic, log depth": ("normal", {"partition": "dyadic", "max_depth": "log"}),
+    "balanced": ("three", {"class_weight": "balanced"}),
+    "class weights": ("iris", {"class_weight": {0: 1.0, 1: 2.5, 2: 0.5}}),
+    "weights": ("normal", {"weight": "any"}),
+    "kd, weights": ("normal", {"weight": "any", "partition": "kd"}),
+    "dyadic, weights": ("normal", {"weight": "any", "partition": "dyadic"}),
+    "eighths": ("whole", {"weight": "eighths"}),
+    "whole weights": ("whole", {"weight": "whole"}),
+    "balanced, weights": ("three", {"class_weight": "balanced", "weight": "any"}),
+    "scikit-learn, weights": (
+        "normal",
+        {"partition": DecisionTreeClassifier(min_samples_leaf=3), "weight": "any"},
+    ),
+    "kd, missing": ("missing", {"partition": "kd"}),
+    "dyadic, missing": ("missing", {"partition": "dyadic"}),
+    "missing, weights": ("missing", {"weight": "any"}),
+    "kd, frame": ("frame", {"partition": "kd"}),
+    "frame, weights": ("frame", {"weight": "any"}),
+    "frame, one name": ("frame", {"categorical_features": ["colour", "place"]}),
+    "coded by number": ("coded", {"categorical_features": [0, 1]}),
+    "coded by mask": ("coded", {"categorical_features": [True, True, False, False]}),
+    "coded as numbers": ("coded", {"categorical_features": None}),
+    "monotonic": ("normal", {"monotonic_cst": RISING}),
+    "monotonic by name": ("frame", {"monotonic_cst": BY_NAME}),
+    "monotonic majority": ("normal", {"monotonic_cst": RISING, "vote": "majority"}),
+    "monotonic 20 leaves": (
+        "normal",
+        {"monotonic_cst": RISING, "partition": Cart(max_leaf_nodes=20)},
+    ),
+    "five folds": ("normal", {"cv": 5}),
+    "folds of a splitter": ("normal", {"cv": FOLDS}),
+    "folds of a list": ("normal", {"cv": LISTED_FOLDS}),
+    "two threads": ("normal", {"n_jobs": 2}),
+}
+
+CERTIFIED = {
+    **{
+        name: (name, {})
+        for name in ("iris", "cancer", "digits", "three", "missing", "whole", "frame", "one class")
+    },
+    "kd": ("normal", {"partition": "kd"}),
+    "dyadic": ("normal", {"partition": "dyadic"}),
+    "kd, axes in turn": ("normal", {"partition": KD("cycle", min_samples_split=4)}),
+    "scikit-learn": ("normal", {"partition": DecisionTreeClassifier(max_depth=6)}),
+    "half grow": ("cancer", {"grow_size": 0.5}),
+    "delta": ("cancer", {"delta": 0.001}),
+    "the vote": ("normal", {"deploy": "vote"}),
+    "the vote of three": ("three", {"deploy": "vote"}),
+    "majority": ("cancer", {"vote": "majority", "deploy": "vote"}),
+    "majority of three": ("three", {"vote": "majority", "deploy": "vote"}),
+    "smoothing 1": ("three", {"vote": Voting("mean", smoothing=1.0), "deploy": "vote"}),
+    "cv": ("cancer", {"laws": "cv", "deploy": "vote"}),
+    "cv, branching": ("normal", {"laws": PACBayesLaws(prior="branching"), "deploy": "vote"}),
+    "cv, error given": ("normal", {"laws": PACBayesLaws(lambda_error=0.5), "deploy": "vote"}),
+    "cv, both given": (
+        "normal",
+        {"laws": PACBayesLaws(lambda_error=1.0, lambda_penalty=0.5), "deploy": "vote"},
+    ),
+    "cv, by error": ("normal", {"laws": PACBayesLaws(scoring="error"), "deploy": "vote"}),
+    "cv, error first": (
+        "normal",
+        {"laws": PACBayesLaws(search="error-first"), "deploy": "vote", "vote": "majority"},
+    ),
+    "groups": ("normal", {"groups": True}),
+    "groups, majority": ("normal", {"groups": True, "vote": "majority", "deploy": "vote"}),
+    "groups, weights": ("normal", {"groups": True, "weight": "any"}),
+    "weights": ("normal", {"weight": "any", "deploy": "vote"}),
+    "whole weights": ("whole", {"weight": "whole"}),
+    "balanced": ("three", {"class_weight": "balanced", "deploy": "vote"}),
+    "balanced, majority": ("cancer", {"class_weight": "balanced", "vote": "majority"}),
+    "weights, cv": ("normal", {"weight": "any", "laws": "cv", "deploy": "vote"}),
+    "standardised": ("cancer", {"preprocessor": StandardScaler(), "partition": "kd"}),
+    "components": ("cancer", {"preprocessor": PCA(4, random_state=0)}),
+    "coded": ("coded", {"categorical_features": [0, 1], "deploy": "vote"}),
+    "monotonic": ("normal", {"monotonic_cst": RISING, "deploy": "vote"}),
+    "random cuts": ("cancer", {"partition": Cart(splitter="random", max_features="sqrt")}),
+    "12 leaves": ("cancer", {"partition": Cart("gini", max_leaf_nodes=12)}),
+    "depth 3": ("cancer", {"max_depth": 3}),
+    "five folds": ("cancer", {"cv": 5}),
+    "box": ("plane", {"partition": Grid(CORNERS)}),
+    "box, depth 6": ("plane", {"partition": Grid(CORNERS), "max_depth": 6, "delta": 0.01}),
+}
+
+DYADIC_RULES = {
+    "square-root": prunings.SquareRoot,
+    "spatially-adaptive": prunings.SpatiallyAdaptive,
+    "polynomial": prunings.Polynomial,
+}
+EVERY_RULE = ("cost-complexity", "depth", "sibling-merge", *DYADIC_RULES)
+CLASS_RULES = (*EVERY_RULE, "pessimistic", "description-length")
+
+
+def pruned(name: str, every_rule: tuple[str, ...]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Prunings by every rule, of greedy and dyadic trees, with a price that is given or chosen."""
+    paper = Dyadic(resolution="paper")
+    return {
+        **{rule: (name, {"rule": rule}) for rule in every_rule},
+        **{f"{rule}, price 1/2": (name, {"rule": rule, "price": 0.5}) for rule in every_rule},
+        **{f"{rule}, dyadic": (name, {"rule": rule, "partition": "dyadic"}) for rule in every_rule},
+        **{f"{rule}, paper": (name, {"rule": rule, "partition": paper}) for rule in DYADIC_RULES},
+        **{
+            f"{rule}, paper, empty leaves, price 1/64": (
+                name,
+                {"rule": make(count_empty=True), "partition": paper, "price": 1 / 64},
+            )
+            for rule, make in DYADIC_RULES.items()
+        },
+        **{
+            f"{rule}, empty leaves": (
+                name,
+                {"rule": make(count_empty=True), "partition": Dyadic(min_samples_split=4)},
+            )
+            for rule, make in DYADIC_RULES.items()
+        },
+        "polynomial, smoothness 3": (
+            name,
+            {"rule": prunings.Polynomial(smoothness=3), "partition": "dyadic"},
+        ),
+    }
+
+
+PRUNED = {
+    **pruned("plane", CLASS_RULES),
+    **{f"{rule}, cancer": ("cancer", {"rule": rule}) for rule in CLASS_RULES},
+    **{name: (name, {}) for name in ("iris", "digits", "missing", "whole", "frame", "tiny")},
+    **{
+        f"{rule}, paper, line": ("line", {"rule": rule, "partition": Dyadic(resolution="paper")})
+        for rule in DYADIC_RULES
+    },
+    "polynomial, smoothness 3, paper, line": (
+        "line",
+        {"rule": prunings.Polynomial(smoothness=3), "partition": Dyadic(resolution="paper")},
+    ),
+    "as objects, cost": ("three", {"rule": prunings.CostComplexity()}),
+    "as objects, depth": ("three", {"rule": prunings.DepthPenalised()}),
+    "as objects, merges": ("three", {"rule": prunings.SiblingMerge()}),
+    "as objects, pessimistic": ("three", {"rule": prunings.Pessimistic()}),
+    "as objects, description": ("three", {"rule": prunings.DescriptionLength()}),
+    "log loss": ("three", {"scoring": "log_loss"}),
+    "merges, log loss": ("three", {"scoring": "log_loss", "rule": "sibling-merge"}),
+    "kd": ("normal", {"partition": "kd"}),
+    "kd, depth rule": ("normal", {"partition": KD("cycle"), "rule": "depth"}),
+    "scikit-learn": ("normal", {"partition": DecisionTreeClassifier(max_depth=8)}),
+    "30 leaves": ("normal", {"partition": Cart("gini", max_leaf_nodes=30)}),
+    "least decrease": (
+        "normal",
+        {"partition": Cart(min_impurity_decrease=1 / 128), "price": 1.0},
+    ),
+    "weights": ("normal", {"weight": "any"}),
+    "weights, paper": (
+        "plane",
+        {"weight": "any", "rule": "square-root", "partition": Dyadic(resolution="paper")},
+    ),
+    "balanced": ("three", {"class_weight": "balanced"}),
+    "monotonic": ("normal", {"monotonic_cst": RISING}),
+    "three folds": ("normal", {"cv": 3, "max_depth": 6}),
+}
+
+PRUNED_NUMBERS = {
+    **pruned("wave", EVERY_RULE),
+    "diabetes": ("diabetes", {}),
+    "rough": ("rough wave", {"categorical_features": [3]}),
+    "weights": ("wave", {"weight": "any"}),
+    "kd": ("wave", {"partition": "kd", "rule": "sibling-merge"}),
+    "scikit-learn": ("wave", {"partition": DecisionTreeRegressor(max_depth=7)}),
+    "monotonic": ("wave", {"monotonic_cst": [0, 1, 0]}),
+    "25 leaves": ("diabetes", {"partition": Cart(max_leaf_nodes=25)}),
+}
+
+HELMBOLD_SCHAPIRE = {
+    **{name: (name, {}) for name in ("cancer", "normal", "missing", "frame", "whole")},
+    "temperature given": ("normal", {"temperature": 0.7}),
+    "smoothing 2": ("normal", {"smoothing": 2.0}),
+    "log loss": ("normal", {"scoring": "log_loss"}),
+    "kd": ("normal", {"partition": "kd", "cv": 3}),
+    "dyadic": ("normal", {"partition": Dyadic(min_samples_split=4)}),
+    "weights": ("normal", {"weight": "any"}),
+    "balanced": ("normal", {"class_weight": "balanced"}),
+    "monotonic": ("normal", {"monotonic_cst": RISING}),
+    "random cuts": ("normal", {"partition": Cart(splitter="random"), "max_depth": 7}),
+}
+
+NUMBERS = {
+    **{name: (name, {}) for name in ("diabetes", "wave")},
+    "any prior": ("diabetes", {"prior": None}),
+    "branching": ("diabetes", {"prior": "branching"}),
+    "smoothing 0": ("diabetes", {"smoothing": 0.0}),
+    "both free": ("diabetes", {"lambda_penalty": None}),
+    "error first": ("diabetes", {"lambda_penalty": None, "search": "error-first"}),
+    "both given": ("diabetes", {"lambda_error": 0.4, "lambda_penalty": 0.1}),
+    "kd": ("wave", {"partition": "kd"}),
+    "kd, axes in turn": ("wave", {"partition": KD("cycle", min_samples_split=6)}),
+    "dyadic": ("wave", {"partition": "dyadic"}),
+    "scikit-learn": ("wave", {"partition": DecisionTreeRegressor(min_samples_leaf=4)}),
+    "weights": ("wave", {"weight": "any"}),
+    "whole weights": ("wave", {"weight": "whole", "partition": "kd"}),
+    "monotonic": ("wave", {"monotonic_cst": [0, 1, 0]}),
+    "rough": ("rough wave", {"categorical_features": [3]}),
+    "rough, kd": ("rough wave", {"partition": "kd"}),
+    "25 leaves": ("diabetes", {"partition": Cart(max_leaf_nodes=25)}),
+    "random cuts": ("diabetes", {"partition": Cart(splitter="random", max_features="sqrt")}),
+    "least decrease": (
+        "diabetes",
+        {"partition": Cart(min_impurity_decrease=16.0), "lambda_error": 0.25},
+    ),
+    "three folds": ("diabetes", {"cv": 3, "max_depth": 5}),
+}
+
+SMALL = {"max_depth": 3, "random_state": 0}
+# Whole weights, as fractional ones would make it matter how rows are counted for 51 of them.
+DECORATED = {
+    "normal": ("normal", SMALL),
+    "defaults": ("three", {}),
+    "cancer": ("cancer", SMALL),
+    "polynomial": ("normal", {**SMALL, "rule": "polynomial"}),
+    "polynomial, price given": ("normal", {**SMALL, "rule": "polynomial", "price": 0.001}),
+    "polynomial, smoothness 3": (
+        "normal",
+        {**SMALL, "rule": prunings.Polynomial(smoothness=3), "price": 0.0005},
+    ),
+    "log loss": ("normal", {**SMALL, "scoring": "log_loss"}),
+    "naive Bayes": ("normal", {**SMALL, "leaf_estimator": GaussianNB()}),
+    "naive Bayes, polynomial": (
+        "three",
+        {**SMALL, "leaf_estimator": GaussianNB(), "rule": "polynomial"},
+    ),
+    "ours, missing": (
+        "missing",
+        {**SMALL, "leaf_estimator": NaiveBayesClassifier(), "scale": False},
+    ),
+    "cart": ("normal", {**SMALL, "partition": "cart"}),
+    "8 leaves": ("normal", {"partition": Cart("gini", max_leaf_nodes=8, min_samples_split=51)}),
+    "dyadic": ("normal", {**SMALL, "partition": "dyadic"}),
+    "axes in turn": ("normal", {**SMALL, "partition": KD("cycle", min_samples_split=101)}),
+    "many rows": ("normal", {**SMALL, "min_model_rows": 120, "scale": False}),
+    "weights": ("normal", {**SMALL, "weight": "whole"}),
+    "weights, polynomial": ("normal", {**SMALL, "weight": "whole", "rule": "polynomial"}),
+    "balanced": ("normal", {**SMALL, "class_weight": "balanced"}),
+    "coded": (
+        "coded",
+        {
+            **SMALL,
+            "leaf_estimator": NaiveBayesClassifier(),
+            "scale": False,
+            "categorical_features": [0, 1],
+            "partition": "cart",
+        },
+    ),
+}
+DECORATED_NUMBERS = {
+    "wave": ("wave", SMALL),
+    "diabetes": ("diabetes", {}),
+    "cart": ("wave", {**SMALL, "partition": Cart(min_samples_split=81)}),
+    "straight lines": ("wave", {**SMALL, "leaf_estimator": LinearRegression(), "scale": False}),
+    "weights": ("wave", {**SMALL, "weight": "whole", "cv": 4}),
+    "dyadic": ("wave", {**SMALL, "partition": "dyadic", "min_model_rows": 90}),
+}
+
+NAIVE_BAYES = {
+    **{name: (name, {}) for name in ("iris", "cancer", "missing", "frame", "whole")},
+    "normal densities": ("cultivars", {"densities": "normal"}),
+    "histograms": ("cultivars", {"densities": "histogram", "bins": 7}),
+    "histograms by rule": ("cultivars", {"densities": "histogram", "bins": "fd", "alpha": 0.5}),
+    "of categories": ("whole", {"densities": "categorical"}),
+    "of each": ("coded", {"densities": ["categorical", "categorical", "normal", "histogram"]}),
+    "coded": ("coded", {"categorical_features": [0, 1]}),
+    "weights": ("missing", {"weight": "any"}),
+    "balanced": ("frame", {"class_weight": "balanced"}),
+    "priors": ("iris", {"priors": [0.2, 0.3, 0.5]}),
+    "power 1/2": ("cancer", {"power": 0.5}),
+}
+
+# Rows of weight zero of a certified fit are treated otherwise than in the first record, on purpose.
+ZERO_WEIGHTS = {
+    "plain": ("whole", {"weight": "zero"}),
+    "plain, kd": ("whole", {"weight": "zero", "partition": "kd"}),
+    "plain, cv listed": ("whole", {"weight": "zero", "cv": LISTED_FOLDS}),
+}
+ZERO_WEIGHTS_SPLIT = {
+    "split": ("whole", {"weight": "zero"}),
+    "split, the vote": ("whole", {"weight": "zero", "deploy": "vote"}),
+}
+
+SINGLE_TREES: Mapping[str, dict[str, Case]] = {
+    "pac-bayes": fits(PACBayesTreeClassifier, PLAIN),
+    "pac-bayes regressor": fits(PACBayesTreeRegressor, NUMBERS),
+    "certified": fits(CertifiedTreeClassifier, CERTIFIED),
+    "pruned": fits(PrunedTreeClassifier, PRUNED),
+    "pruned regressor": fits(PrunedTreeRegressor, PRUNED_NUMBERS),
+    "helmbold-schapire": fits(HelmboldSchapireTreeClassifier, HELMBOLD_SCHAPIRE),
+    "decorated": fits(DecoratedTreeClassifier, DECORATED),
+    "decorated regressor": fits(DecoratedTreeRegressor, DECORATED_NUMBERS),
+    "naive Bayes": {**fits(NaiveBayesClassifier, NAIVE_BAYES), "in parts": fitted_in_parts},
+    "certified again": {
+        "cancer": after_certified("cancer"),
+        "three, the vote": after_certified("three", deploy="vote"),
+        "box": after_certified("plane", partition=Grid(CORNERS)),
+        "from a file": read_again,
+    },
+    "zero-weight": fits(PACBayesTreeClassifier, ZERO_WEIGHTS),
+    "zero-weight certified": fits(CertifiedTreeClassifier, ZERO_WEIGHTS_SPLIT),
+}

@@ -1,0 +1,320 @@
+"""The stages by themselves: growers, statistics, laws, prunings, votes, folds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier
+
+from benchmarks.answers.hashes import Case, Parts, stats_columns, tree_parts, weights_parts
+from benchmarks.answers.single_trees import CORNERS, RISING
+from benchmarks.answers.tables import row_weights, table
+from certree import (
+    NodeStats,
+    NodeWeights,
+    Tree,
+    Voting,
+    count,
+    grow,
+    grow_cart,
+    grow_dyadic,
+    grow_kd,
+    measure,
+    pac_bayes,
+    prunings,
+    rows,
+    vote,
+    votes,
+    weights,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grown:
+    """A tree with the statistics of its rows, and a law over its prunings."""
+
+    tree: Tree
+    stats: Any
+    law: NodeWeights
+
+
+@cache
+def grown(name: str, partition: str = "cart") -> Grown:
+    """Grow a tree, count or measure its rows and weigh its prunings."""
+    data = table(name)
+    tree = TREES[f"{partition}, {name}"]()
+    if data.y.dtype.kind == "f":
+        stats = measure(tree, data.X, data.y)
+    else:
+        stats = count(tree, data.X, data.y, int(data.y.max()) + 1)
+    return Grown(tree, stats, pac_bayes(tree, stats, 0.5, 0.1))
+
+
+def growing(name: str, grower: Callable[..., Tree], weight: str = "", **switches: Any) -> Any:
+    """How a tree grows from a table."""
+
+    def run() -> Tree:
+        data = table(name)
+        if weight:
+            switches["sample_weight"] = row_weights(weight, len(data.y))
+        return grower(data.X, data.y, **switches)
+
+    return run
+
+
+GREEDY = {
+    "gini": {},
+    "entropy": {"criterion": "entropy"},
+    "misclassification": {"criterion": "misclassification"},
+    "random cuts": {"splitter": "random", "random_state": 3},
+    "2 features": {"max_features": 2, "random_state": 4},
+    "15 leaves": {"max_leaf_nodes": 15},
+    "least decrease": {"min_impurity_decrease": 1 / 128},
+    "least decrease, weights": {"min_impurity_decrease": 1 / 128, "weight": "eighths"},
+    "12 rows": {"min_samples_split": 12},
+    "depth 4": {"max_depth": 4},
+    "log depth": {"max_depth": "log"},
+    "monotonic": {"monotonic_cst": RISING},
+    "weights": {"weight": "any"},
+    "two threads": {"n_jobs": 2},
+}
+MEDIANS = {
+    "in turn": {"axis": "cycle"},
+    "by spread": {"axis": "spread"},
+    "impure": {"axis": "spread", "stop_when_pure": False},
+    "12 rows": {"axis": "cycle", "min_samples_split": 12, "max_depth": 6},
+    "weights": {"axis": "spread", "weight": "any"},
+}
+MIDPOINTS = {
+    "plain": {},
+    "impure": {"stop_when_pure": False, "min_samples_split": 3},
+    "log depth": {"max_depth": "log"},
+    "paper": {"resolution": "paper"},
+    "paper, exponent 1/2": {"resolution": "paper", "exponent": 0.5},
+    "weights": {"weight": "any", "min_samples_split": 2},
+}
+TREES: Mapping[str, Callable[[], Tree]] = {
+    **{
+        f"cart, {name}": growing("normal", grow_cart, **{"criterion": "gini", **switches})
+        for name, switches in GREEDY.items()
+    },
+    **{
+        f"cart, {name}": growing(name, grow_cart, criterion="entropy")
+        for name in ("normal", "three", "single", "missing", "plane")
+    },
+    "cart, wave": growing("wave", grow_cart, criterion="squared"),
+    "cart, rough wave": growing(
+        "rough wave", grow_cart, criterion="squared", categorical_features=[3]
+    ),
+    "cart, coded": growing("coded", grow_cart, criterion="gini", categorical_features=[0, 1]),
+    "cart, coded at random": growing(
+        "coded",
+        grow_cart,
+        criterion="gini",
+        categorical_features=[0, 1],
+        splitter="random",
+        random_state=5,
+    ),
+    **{f"kd, {name}": growing("normal", grow_kd, **switches) for name, switches in MEDIANS.items()},
+    "kd, missing": growing("missing", grow_kd, axis="spread"),
+    "kd, three": growing("three", grow_kd, axis="spread"),
+    **{f"dyadic, {name}": growing("plane", grow_dyadic, **s) for name, s in MIDPOINTS.items()},
+    "dyadic, missing": growing("missing", grow_dyadic),
+    "dyadic, plane": growing("plane", grow_dyadic),
+    "dyadic, single": growing("single", grow_dyadic),
+    "grid": lambda: grow.dyadic_grid(*CORNERS, 7),
+    "scikit-learn": lambda: grow.from_sklearn(
+        DecisionTreeClassifier(random_state=0).fit(table("three").X, table("three").y)
+    ),
+    "scikit-learn, missing": lambda: grow.from_sklearn(
+        DecisionTreeClassifier(random_state=0).fit(table("missing").X, table("missing").y)
+    ),
+}
+
+
+def grown_parts(make: Callable[[], Tree]) -> Case:
+    """The parts of a tree."""
+    return lambda: tree_parts(make())
+
+
+def resolutions() -> Parts:
+    """Resolutions of dyadic trees."""
+    found = [
+        grow.dyadic_resolution(n, p, exponent)
+        for n in (1000, 10**6)
+        for p in (1, 2, 3)
+        for exponent in (None, 0.5, 1 / 4)
+    ]
+    return {"resolutions": found}
+
+
+def counted() -> Parts:
+    """Statistics of classes, with weights and labels that are given."""
+    data, tree = table("three"), grown("three").tree
+    weighted = count(tree, data.X, data.y, 3, sample_weight=row_weights("any", len(data.y)))
+    labelled = count(tree, data.new, data.truth, 4, label=np.arange(tree.n_nodes) % 3)
+    return {
+        "plain": (*stats_columns(grown("three").stats), grown("three").stats.errors),
+        "weighted": (*stats_columns(weighted), weighted.impurity, weighted.errors),
+        "labelled": (*stats_columns(labelled), labelled.errors),
+    }
+
+
+def measured() -> Parts:
+    """Statistics of numbers, with weights and a unit that is given."""
+    data, tree = table("wave"), grown("wave").tree
+    weighted = measure(tree, data.X, data.y, sample_weight=row_weights("any", len(data.y)))
+    own_unit = measure(tree, data.new, data.truth, unit=0.25)
+    return {
+        "plain": stats_columns(grown("wave").stats),
+        "weighted": (*stats_columns(weighted), weighted.loss),
+        "own unit": (*stats_columns(own_unit), own_unit.loss),
+    }
+
+
+LAWS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
+    "leaves": lambda tree, stats: pac_bayes(tree, stats, 0.7, 0.2, "leaves"),
+    "branching": lambda tree, stats: pac_bayes(tree, stats, 0.7, 0.2, "branching"),
+    "branching, 0.9": lambda tree, stats: pac_bayes(tree, stats, 2.0, 0.0, "branching", 0.9),
+    "own costs": lambda tree, stats: weights.average(tree, -0.1 * stats.loss, -0.3),
+    "no cost of errors": lambda tree, stats: pac_bayes(tree, stats, 0.0, 0.0),
+}
+CLASS_LAWS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
+    "theorem": lambda tree, stats: weights.theorem_posterior(tree, stats, 0.5, 0.05),
+    "Helmbold and Schapire": lambda tree, stats: weights.helmbold_schapire(tree, stats, 0.7),
+}
+PRUNINGS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
+    "own costs": lambda tree, stats: prunings.prune(tree, stats.loss + 1.5),
+    "cost-complexity": lambda tree, stats: prunings.cost_complexity(tree, stats, 0.8),
+    "depth": lambda tree, stats: prunings.depth_penalised(tree, stats, 0.05),
+    "square root": lambda tree, stats: prunings.square_root_penalised(tree, stats, 0.02),
+    "square root, empty leaves": lambda tree, stats: prunings.square_root_penalised(
+        tree, stats, 0.01, count_empty=True
+    ),
+    "spatially adaptive": lambda tree, stats: prunings.spatially_adaptive(tree, stats, 0.02),
+    "spatially adaptive, cells": lambda tree, stats: prunings.spatially_adaptive(
+        tree, stats, 0.01, log_cells=9.0, count_empty=True
+    ),
+    "polynomial": lambda tree, stats: prunings.polynomial_penalised(tree, stats, 2, 0.02),
+    "polynomial, own costs": lambda tree, stats: prunings.polynomial_penalised(
+        tree, stats, 3, 0.005, log_cells=7.0, count_empty=True, cost=0.9 * stats.loss
+    ),
+}
+CLASS_PRUNINGS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
+    "pessimistic": prunings.pessimistic,
+    "pessimistic, 0.1": lambda tree, stats: prunings.pessimistic(tree, stats, 0.5, confidence=0.1),
+    "description": prunings.minimum_description_length,
+    "description, free splits": lambda tree, stats: prunings.minimum_description_length(
+        tree, stats, 1.5, free_splits=True
+    ),
+    "reduced error": lambda tree, stats: prunings.reduced_error(
+        tree, stats, NodeStats(np.roll(stats.counts, 1, axis=1), stats.label)
+    ),
+}
+
+
+def law_parts(name: str, partition: str, make: Callable[[Tree, Any], NodeWeights]) -> Case:
+    """A law or a pruning, and what is asked of it."""
+
+    def run() -> Parts:
+        tree, stats = grown(name, partition).tree, grown(name, partition).stats
+        law = make(tree, stats)
+        likeliest = weights.map_pruning(tree, law)
+        parts = weights_parts(law)
+        parts["likeliest"] = (likeliest.weight, likeliest.log_odds)
+        parts["drawn"] = weights.sample_pruning(tree, law, 11).weight
+        parts["reached"] = weights.reached(tree, law)
+        parts["entropy"] = (weights.entropy(tree, law), law.expected_leaves)
+        if isinstance(stats, NodeStats):
+            parts["Gibbs risk"] = weights.gibbs_risk(stats, law)
+        return parts
+
+    return run
+
+
+def path_parts(name: str, partition: str, cost: str | None) -> Case:
+    """The paths of cost-complexity and of merges."""
+
+    def run() -> Parts:
+        stage = grown(name, partition)
+        parts: Parts = {}
+        for empty in (False, True):
+            path = prunings.cost_complexity_path(stage.tree, stage.stats, cost, count_empty=empty)
+            middle = path.pruning(len(path.prices) // 2)
+            parts[f"path, {empty}"] = (path.prices, path.critical, middle.weight)
+        merges = prunings.sibling_merge_path(stage.tree, stage.stats, cost)
+        after = merges.after(len(merges.rises) // 2).weight
+        parts["merges"] = (merges.prices, merges.critical, merges.order, merges.rises, after)
+        return parts
+
+    return run
+
+
+def vote_parts(name: str, slopes: list[int] | None = None) -> Case:
+    """Votes of a law by labels and by frequencies, or means and their spread."""
+
+    def run() -> Parts:
+        stage = grown(name)
+        args = (stage.tree, stage.stats, stage.law)
+        along = None if slopes is None else np.array(slopes, dtype=np.int8)
+        means = {s: vote(*args, Voting("mean", s, along)) for s in (0.0, 0.1, 2.0)}
+        parts: Parts = {f"mean, {s}": ballot.score for s, ballot in means.items()}
+        if isinstance(stage.stats, NodeStats):
+            majority = vote(*args, Voting("majority", slopes=along))
+            parts["majority"] = (majority.score, majority.label)
+        else:
+            spread = votes.spread(*args, Voting("mean", 2.0, along))
+            parts["spread"] = (spread.between, spread.within)
+        return parts
+
+    return run
+
+
+def folded() -> Parts:
+    """Folds by content."""
+    parts: Parts = {}
+    for name, weight in (("three", ""), ("whole", ""), ("whole", "whole"), ("wave", "any")):
+        data, rng = table(name), np.random.RandomState(5)
+        y = data.y if data.y.dtype.kind == "f" else data.y.astype(np.int32)
+        w = row_weights(weight, len(y)) if weight else None
+        dealt = rows.content_folds(data.X, y, 3, rng, w)
+        parts[f"{name} {weight}"] = [side for fold in dealt for side in (fold.grow, fold.judge)]
+    return parts
+
+
+ON_PLANE = ("plane", "dyadic")
+STAGES: Mapping[str, Case] = {
+    **{f"grow: {name}": grown_parts(make) for name, make in TREES.items()},
+    "grow: resolutions": resolutions,
+    "stats: count": counted,
+    "stats: measure": measured,
+    **{
+        f"{kind}: {case}, {name}, {partition}": law_parts(name, partition, make)
+        for kind, made in (("law", LAWS), ("pruning", PRUNINGS))
+        for case, make in made.items()
+        for name, partition in (("three", "cart"), ON_PLANE, ("wave", "cart"))
+    },
+    **{
+        f"{kind}: {case}, {name}, {partition}": law_parts(name, partition, make)
+        for kind, made in (("law", CLASS_LAWS), ("pruning", CLASS_PRUNINGS))
+        for case, make in made.items()
+        for name, partition in (("normal", "cart"), ON_PLANE)
+    },
+    **{
+        f"path: {cost}, {name}, {partition}": path_parts(name, partition, cost)
+        for cost, name, partition in (
+            (None, "three", "cart"),
+            ("error", *ON_PLANE),
+            ("gini", "three", "cart"),
+            ("entropy", *ON_PLANE),
+            (None, "wave", "cart"),
+            ("squared", "wave", "cart"),
+        )
+    },
+    **{f"vote: {name}": vote_parts(name) for name in ("normal", "three", "wave", "coded")},
+    "vote: normal, monotonic": vote_parts("normal", RISING),
+    "vote: wave, monotonic": vote_parts("wave", [0, 1, 0]),
+    "rows: folds": folded,
+}
