@@ -110,7 +110,8 @@ def moments(tree, X, y, weight=None):
     table = []
     for v in range(len(inside)):
         u = next((u for u in reversed(path(tree, v)) if rows[u] > 0), None)
-        mean = 0.0 if u is None else np.average(y[inside[u]], weights=weight[inside[u]])
+        # Shares first, as weighed numbers may be too large.
+        mean = 0.0 if u is None else (y[inside[u]] * (weight[inside[u]] / rows[u])).sum()
         table.append((rows[v], mean, (weight[inside[v]] * (y[inside[v]] - mean) ** 2).sum()))
     return np.array(table).T
 

@@ -77,7 +77,8 @@ class Subject:
         except InvalidParameterError:
             raise  # columns have not been looked at
         except (ValueError, TypeError) as error:
-            self.table.expect_said(error)
+            given = getattr(self.model, "categorical_features", None)
+            self.table.expect_said(error, isinstance(given, str))
             raise
         refused = self.table.refused
         assert not refused, f"columns {refused} of {self.table.kinds} were taken"

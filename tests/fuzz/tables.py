@@ -95,11 +95,16 @@ class Table:
         """Names of the columns that a fit has to refuse."""
         return [name for name, kind in self._kind_of if kind in REFUSED]
 
-    def expect_said(self, error: Exception) -> None:
-        """Look that a refusal of dates names one of their columns, where columns have names."""
+    def expect_said(self, error: Exception, takes_categories: bool) -> None:
+        """Look that a refusal of dates names one of their columns, where columns have names.
+
+        Who takes no categories may as well name one of those, and bytes are none in all containers.
+        """
         dates = [name for name, kind in self._kind_of if kind == "dates"]
-        if self.container in FRAMES and [*dates] == self.refused and dates:
-            assert any(name in str(error) for name in dates), f"of {dates} was said: {error}"
+        if self.container in FRAMES and dates and dates == self.refused:
+            others = ("bytes",) if takes_categories else (*CATEGORIES,)
+            names = [name for name, kind in self._kind_of if kind in ("dates", *others)]
+            assert any(name in str(error) for name in names), f"of {dates} was said: {error}"
 
     @property
     def _kind_of(self) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr
 
-from certree.arrays import Float64, OfColumns, array_of, nonnegative
+from certree.arrays import Float64, OfColumns, array_of, column, nonnegative
 from certree.certificates.certificate import Certificate, certificate_of
 from certree.signatures import checked
 
@@ -208,8 +208,8 @@ def _tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
 def _weights(weight: ArrayLike | None, n_voters: int) -> Float64:
     if weight is None:
         return np.full(n_voters, 1 / n_voters)
-    given = np.asarray(array_of("weight", weight), dtype=np.float64)
-    if given.shape != (n_voters,) or not (given >= 0).all() or abs(given.sum() - 1) > _ROUNDING:
+    given = column("weight", weight, "float64", (n_voters,))
+    if not ((given >= 0) & (given <= 1 + _ROUNDING)).all() or abs(given.sum() - 1) > _ROUNDING:
         raise ValueError(f"weight must hold {n_voters} numbers >= 0 that sum to 1, got {weight!r}")
     return given
 
