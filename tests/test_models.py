@@ -787,6 +787,15 @@ ENSEMBLES = {
 }
 
 
+def test_classes_whose_letters_are_none_are_refused(tmp_path):
+    path, y = tmp_path / "model.certree", np.array(["no", "yes"] * 20)
+    certree.save(PrunedTreeClassifier(cv=2).fit(np.arange(40.0)[:, None], y), path)
+    classes = arrays_of(path)["classes"].copy()
+    classes.view(np.uint32)[-1] |= 1 << 30
+    rewrite(path, {"classes": classes})
+    refuses(path, "it holds text that is none")
+
+
 @pytest.fixture(params=ENSEMBLES)
 def of_trees(request, tmp_path):
     """A file of trees that compare categories."""

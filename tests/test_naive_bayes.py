@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -297,9 +298,12 @@ def test_the_density_that_predicts_better_is_chosen():
 )
 def test_densities_are_given_by_place_or_by_name(densities):
     frame, y = mixed()
-    model = NaiveBayesClassifier(densities, bins=7).fit(frame, y)
-    assert kinds(model) == ["histogram", "categorical", "normal"]
-    assert len(model.densities_[0].edges) == 8
+    for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        model = NaiveBayesClassifier(densities, bins=7).fit(table, y)
+        assert kinds(model) == ["histogram", "categorical", "normal"]
+        assert len(model.densities_[0].edges) == 8
+        with pytest.raises(ValueError, match="feature 'city' holds categories: its density must"):
+            NaiveBayesClassifier(["normal"] * 3).fit(table, y)
 
 
 def test_the_library_of_the_table_does_not_matter():

@@ -517,6 +517,9 @@ def test_rows_bound_the_error():
     ]:
         with pytest.raises(ValueError, match=message):
             held_out_error(kept.spectrum, X, truth, **wrong)
+    large = replace(kept.spectrum, coefficients=np.full_like(kept.spectrum.coefficients, 1e308))
+    with pytest.raises(ValueError, match="coefficients must sum up to numbers of float64"):
+        held_out_error(large, X, truth)
     with pytest.raises(ValueError, match="3000 rows, but values has 2"):
         held_out_error(kept.spectrum, X, truth[:2])
     with pytest.raises(ValueError, match="at least 2 rows"):

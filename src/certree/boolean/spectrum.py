@@ -223,16 +223,21 @@ class Spectrum(OfColumns):
         TypeError
             If X is not numeric.
         ValueError
-            If X has another number of features, a missing value, or values that `bits` has not.
+            If X has another number of features, a missing value, or values that `bits` has not; if a
+            value is beyond float64.
         """
         rows, n_threads = np.atleast_1d(array_of("X", X)), threads(n_jobs)
         width = max(_BLOCK // max(len(self), len(self.bits)), 1)
-        parts = [
-            self.characters(self.bits.signs(rows[first : first + width]), n_threads).T
-            @ self.coefficients
-            for first in range(0, max(len(rows), 1), width)
-        ]
-        return np.concatenate(parts)
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = [
+                self.characters(self.bits.signs(rows[first : first + width]), n_threads).T
+                @ self.coefficients
+                for first in range(0, max(len(rows), 1), width)
+            ]
+        values = np.concatenate(parts)
+        if not np.isfinite(values).all():
+            raise ValueError("coefficients must sum up to numbers of float64, and here some do not")
+        return values
 
     def characters(self, signs: Float64, n_threads: int = 1) -> Float64:
         """Give the character of each term (k, n) at rows whose signs (n_bits, n) are given."""

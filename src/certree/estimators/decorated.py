@@ -163,7 +163,8 @@ class DecoratedTree(TreeVoteEstimator):
     def _leaf_model(self) -> Any:
         model = self._default_leaf() if self.leaf_estimator is None else self.leaf_estimator
         expected = "classifier" if is_classifier(self) else "regressor"
-        if not (is_classifier if is_classifier(self) else is_regressor)(model):
+        is_one = is_classifier if is_classifier(self) else is_regressor
+        if not hasattr(model, "__sklearn_tags__") or not is_one(model):
             raise ValueError(f"leaf_estimator must be a {expected}, got {model!r}")
         return make_pipeline(StandardScaler(), clone(model)) if self.scale else clone(model)
 

@@ -8,6 +8,7 @@ import io
 import os
 import stat
 import struct
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -207,4 +208,7 @@ def _read(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[
     content = stream.read(prod(shape) * dtype.itemsize + 1)
     if len(content) != prod(shape) * dtype.itemsize:
         raise ValueError("an array ends early")
+    # NumPy makes letters of any numbers, and Python takes those that are none for corrupt memory.
+    if dtype.kind == "U" and (np.frombuffer(content, "<u4") > sys.maxunicode).any():
+        raise ValueError("it holds text that is none")
     return np.frombuffer(content, dtype).reshape(shape)

@@ -27,6 +27,7 @@ from certree.naive_bayes.densities import (
 )
 from certree.naive_bayes.powers import JudgedPowers, losses_of, relative
 from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
+from certree.rows.columns import frame_of
 from certree.rows.training import (
     names_of_features,
     new_rows,
@@ -290,9 +291,10 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         categories = categories_of(X, self.categorical_features)
         if isinstance(self.densities, str) and self.densities == "auto":
             return categories
-        names = getattr(X, "columns", None)
-        n_features = check_array(X, dtype=None, ensure_all_finite=False).shape[1]
-        choices = choices_of(self.densities, n_features, None if names is None else list(names))
+        frame = frame_of(X)
+        names = None if frame is None else frame.columns
+        given = check_array(X, dtype=None, ensure_all_finite=False) if frame is None else frame
+        choices = choices_of(self.densities, given.shape[1], names)
         asked = np.array([choice == "categorical" for choice in choices])
         held = np.zeros_like(asked) if categories is None else categories.mask
         for j in np.flatnonzero(held):
