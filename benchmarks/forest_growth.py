@@ -30,8 +30,8 @@ from sklearn.ensemble import (
 from benchmarks.cart import TEST_ROWS, drawn
 from benchmarks.defaults import REGRESSION, tables
 from benchmarks.timing import Row, report
-from certree.ensembles import Trees
 from certree.grow import Bins, ForestGrower
+from certree.tree import Trees
 
 TABLES = (
     "adult", "letter", "satimage", "magic04", "credit_default", "electricity", "bank_marketing",
@@ -62,12 +62,12 @@ def fitted(X: np.ndarray, y: np.ndarray, n_trees: int, options: dict[str, Any]) 
     p = X.shape[1]
     if y.dtype.kind == "f":
         forest = ForestGrower(bins, **options).grow_numbers(y, n_trees)
-        return Trees(*forest[:7], forest.means()[:, None], p)
+        return forest.trees().saying(forest.means()[:, None])
     n_classes = int(y.max()) + 1
     grower = ForestGrower(bins, max_features=max(1, int(np.sqrt(p))), **options)
     forest = grower.grow_classes(y, n_classes, n_trees)
     table = forest.class_weights(n_classes)
-    return Trees(*forest[:7], table / table.sum(axis=1, keepdims=True), p)
+    return forest.trees().saying(table / table.sum(axis=1, keepdims=True))
 
 
 def ours(parts: Parts, n_trees: int, **options: Any) -> tuple[float, float]:

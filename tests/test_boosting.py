@@ -18,7 +18,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from certree import BoostedTreesClassifier, BoostedTreesRegressor, Tree, _core, load, save
-from certree.ensembles import Trees
 from certree.ensembles.losses import (
     GammaLoss,
     HuberLoss,
@@ -33,6 +32,7 @@ from certree.ensembles.losses import (
 from certree.ensembles.rounds import Rounds
 from certree.ensembles.stopping import best_rounds
 from certree.grow import Bins, CountedGrower
+from certree.tree import Trees
 from strategies import trees
 
 SHORT = {"max_iter": 12, "random_state": 0}
@@ -137,7 +137,8 @@ def test_rows_are_parted_and_moved_as_numpy_does(n, n_outputs, seed):
 def test_trees_say_together_what_they_say_one_by_one(several, seed, data):
     random = np.random.default_rng(seed)
     values = [random.normal(size=(tree.n_nodes, 2)) for tree in several]
-    together = Trees.of(several, values, 3, 2)
+    saying = [tree.saying(value) for tree, value in zip(several, values, strict=True)]
+    together = Trees.joined(saying, 3, 2)
     n = data.draw(st.sampled_from([1, 7, 100]))
     X = random.integers(-3, 5, (n, 3)).astype(data.draw(st.sampled_from([np.float32, np.float64])))
     X[random.random(X.shape) < 0.2] = np.nan
@@ -148,15 +149,17 @@ def test_trees_say_together_what_they_say_one_by_one(several, seed, data):
     np.testing.assert_array_equal(together.add(start, X, 2), expected)
     half = together.add(start, X, 1, 0, len(several) // 2)
     np.testing.assert_array_equal(together.add(half, X, 1, len(several) // 2), expected)
-    base, parts = together.contributions(X, 1)
-    sums = start + base[:, None] + parts.sum(axis=2).T
+    base = together.value[together.root].sum(axis=0)
+    sums = start + base[:, None] + together.contributions(X, 1).sum(axis=2).T
     np.testing.assert_allclose(sums, expected, atol=1e-12)
-    joined = Trees.of(several[:1], values[:1], 3, 2).plus(Trees.of(several[1:], values[1:], 3, 2))
+    parts = [Trees.joined(part, 3, 2) for part in (saying[:1], saying[1:])]
+    joined = Trees.joined(parts, 3, 2)
     for number, (tree, value) in enumerate(zip(several, values, strict=True)):
         for found in (together, joined):
-            one, own = found.tree(number)
+            one = found[number]
             np.testing.assert_array_equal(one.apply(X), tree.apply(X))
-            np.testing.assert_array_equal(own, value)
+            np.testing.assert_array_equal(one.value, value)
+            np.testing.assert_array_equal(one.chain, tree.chain)
     again = pickle.loads(pickle.dumps(joined))
     np.testing.assert_array_equal(again.add(start, X, 1), expected)
 
@@ -194,7 +197,7 @@ def test_many_walks_compare_sets_as_one_does(n, missing_left):
     leaf = [reference.apply(tree, row[None])[0] for row in X]
     np.testing.assert_array_equal(tree.apply(X), leaf)
     value = np.arange(7.0)[:, None]
-    found = Trees.of([tree], [value], 2, 1).add(np.zeros((1, n)), X, 1)
+    found = tree.saying(value).add(np.zeros((1, n)), X, 1)
     np.testing.assert_array_equal(found[0], value[leaf, 0])
 
 
@@ -649,7 +652,7 @@ def test_features_that_may_not_act_together_do_not():
         max_iter=30, interaction_cst=[[0], [1], [2, 3, 4]], random_state=0
     ).fit(X, y)
     for number in range(30):
-        tree, _ = model.trees_.tree(number)
+        tree = model.trees_[number]
         for leaf in np.flatnonzero(tree.is_leaf):
             above = {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
             assert above <= {0} or above <= {1} or above <= {2, 3, 4}
@@ -792,6 +795,7 @@ def test_columns_that_are_no_trees_are_refused(changes, message):
         "feature": [2, 0, 0],
         "threshold": [0.5, 0.0, 0.0],
         "left": [1, -1, -1],
+        "chain": None,
         "missing_left": np.zeros(3, dtype=bool),
         "category_start": [0, 0, 0, 0],
         "categories": np.zeros(0, dtype=np.int32),

@@ -139,24 +139,26 @@ def test_a_tree_knows_nothing_of_the_rows_that_judge_it():
             np.testing.assert_array_equal(
                 getattr(after.trees[number], field), getattr(before.trees[number], field)
             )
-        grown, label = before.stats[number][0], after.stats[number][0].label
-        np.testing.assert_array_equal(label, grown.label)
+        labels = (
+            np.split(one.stats[0].label, one.trees.root[1:])[number] for one in (before, after)
+        )
+        np.testing.assert_array_equal(*labels)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_laws_vote_and_are_judged_as_a_walk_through_all_rows_says(n_classes):
     X, y = noisy(60, n_classes)
     trees = sampled(X, y, max_depth=3)
-    for laws, nats in trees.laws():
-        shares = trees.shares(laws)
+    for law, nats in trees.laws():
+        shares = trees.shares(law)
         wrong = np.zeros(trees.judged.shape)
-        for number, (tree, law) in enumerate(zip(trees.trees, laws, strict=True)):
-            label, parent = trees.stats[number][0].label, tree.parent
+        for number, (tree, first) in enumerate(zip(trees.trees, trees.trees.root, strict=True)):
+            label, weight = trees.stats[0].label[first:], law.weight[first:]
             for i, leaf in enumerate(tree.apply(X)):
                 node = int(leaf)
                 while node >= 0:
-                    wrong[number, i] += law.weight[node] * (label[node] != y[i])
-                    node = int(parent[node])
+                    wrong[number, i] += weight[node] * (label[node] != y[i])
+                    node = int(tree.parent[node])
         found = trees.overlaps(shares)
         one, both, either = reference.ensemble_risks(wrong, trees.judged, np.full(6, 1 / 6))
         weight = np.full(6, 1 / 6)
@@ -218,9 +220,9 @@ def test_weights_grow_and_label_and_certify_nothing():
     X, y = noisy()
     weight = np.where(y == 1, 0.5, 20.0)
     trees = sampled(X, y, weight)
-    for (grown, others), out in zip(trees.stats, trees.judged, strict=True):
-        assert grown.n[0] == pytest.approx(weight[~out].sum())
-        assert others.n[0] == pytest.approx(weight[out].sum())
+    grown, others = (stats.n[trees.trees.root] for stats in trees.stats)
+    np.testing.assert_allclose(grown, [weight[~out].sum() for out in trees.judged])
+    np.testing.assert_allclose(others, [weight[out].sum() for out in trees.judged])
     model = CertifiedForestClassifier(**SHORT, max_depth=2)
     plain, weighted = (model.fit(X, y, given).predict(X).mean() for given in (None, weight))
     assert weighted < plain / 2

@@ -228,7 +228,9 @@ def formulas(draw):
     value = value / value.sum(axis=1, keepdims=True)
     tree = replace(tree, missing_both=both)
     classes = np.array(["no", "yes"])
-    return Formula([(tree, value)], [rows], "tree", "identity", np.zeros(2), classes, None, None)
+    return Formula(
+        [tree.saying(value)], [rows], "tree", "identity", np.zeros(2), classes, None, None
+    )
 
 
 CELLS = st.one_of(st.integers(-3, 6).map(float), st.just(float("nan")))
@@ -237,9 +239,9 @@ CELLS = st.one_of(st.integers(-3, 6).map(float), st.just(float("nan")))
 @given(formulas(), hnp.arrays(np.float64, (6, 3), elements=CELLS), st.sampled_from(["32", "64"]))
 @settings(max_examples=40)
 def test_graphs_of_onnx_send_rows_as_the_twin_does(formula, X, bits):
-    (tree, value), rows = formula.trees[0], formula.rows[0]
+    tree, rows = formula.trees[0], formula.rows[0]
     parts = [parts_of_row(tree, rows, x) for x in X]
-    expected = [sum(part * value[leaf] for leaf, part in one) for one in parts]
+    expected = [sum(part * tree.value[leaf] for leaf, part in one) for one in parts]
     label, found = run(onnx_model(formula, f"float{bits}"), X.astype(f"float{bits}"))
     np.testing.assert_allclose(found, expected, 0, 1e-6 if bits == "32" else 1e-15)
     clear = np.abs(np.diff(expected)[:, 0]) > 1e-6

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from certree import TreeForestClassifier, TreeForestRegressor, _core, load, save
-from certree.ensembles import Leaves, Trees
+from certree.ensembles import Leaves
 from certree.ensembles.forest_rows import ForestRows, whole_weights
 from certree.ensembles.leaves import LeafRows
 from certree.grow import Bins, ForestGrower
@@ -54,7 +54,7 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
         table = forest.class_weights(n_classes)
         sums = np.column_stack([table.sum(axis=1), table[:, 1:] if n_classes == 2 else table])
     width = sums.shape[1] - 1
-    trees = Trees(*forest[:7], np.zeros((len(sums), width)), 3)
+    trees = forest.trees(width)
     leaf = trees.out_of_bag(X, grower.drawing, 1)
     rows = LeafRows(trees, leaf, np.ascontiguousarray(sums), y.astype(float), weight, width, 1)
     draws = np.array([grower.draws(number) for number in range(n_trees)])
@@ -74,7 +74,7 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
 )
 def test_rows_are_judged_with_their_own_labels_taken_out(seed, k, filled_by, shrinkage, weighted):
     X, y, weight, forest, rows, draws = grown(seed, n_classes=k, weighted=weighted)
-    trees = [forest.tree(number) for number in range(len(draws))]
+    trees = [*forest.trees()]
     found, n_trees = rows.said(Leaves(filled_by, shrinkage), len(y))
     expected, count = reference.judged_out_of_bag(
         trees, X, y, weight, draws, filled_by, shrinkage * weight.mean(), rows.n_outputs
@@ -97,7 +97,7 @@ def test_leaves_say_the_means_of_those_that_fill_them(seed, k, filled_by, shrink
     value = rows.values(Leaves(filled_by, shrinkage))
     assert (value[rows.trees.left >= 0] == 0).all()
     for number, count in enumerate(draws):
-        tree, first = forest.tree(number), forest.root[number]
+        tree, first = forest.trees()[number], forest.root[number]
         leaf_of = tree.apply(X)
         inside = count * weight * (filled_by != "out_of_bag")
         outside = (count == 0) * weight * (filled_by != "in_bag")
@@ -122,7 +122,7 @@ def test_rows_out_of_bags_are_found():
     X, _, _, forest, rows, draws = grown(5)
     leaf = rows.trees.leaves(X, 1)
     for number, count in enumerate(draws):
-        alone = forest.root[number] + forest.tree(number).apply(X)
+        alone = forest.root[number] + forest.trees()[number].apply(X)
         np.testing.assert_array_equal(leaf[number], alone)
         np.testing.assert_array_equal(rows.leaf[number], np.where(count == 0, ~alone, 0))
 
@@ -210,7 +210,7 @@ def test_out_of_bag_predictions_are_those_of_the_twin(leaves, weighted):
     rows = ForestRows.of(training_rows(clone(model), X, y, weight))
     grower = model._grower(rows)
     draws = np.array([grower.draws(number) for number in range(6)])
-    trees = [model.trees_.tree(number)[0] for number in range(6)]
+    trees = [*model.trees_]
     filled_by, shrinkage, power = model.leaves_
     units = rows.weights()
     total, n_trees = reference.judged_out_of_bag(
@@ -436,7 +436,7 @@ def test_leaves_of_rows_are_numbered_in_their_trees():
     leaf = model.apply(X)
     assert leaf.shape == (150, 8)
     for number in range(8):
-        tree, _ = model.trees_.tree(number)
+        tree = model.trees_[number]
         np.testing.assert_array_equal(leaf[:, number], tree.apply(X))
 
 
@@ -479,7 +479,7 @@ def test_extra_trees_draw_their_cuts():
 def test_numbers_of_features_are_those_of_scikit_learn(given, expected):
     X, y = noisy(60, p=10)
     model = TreeForestClassifier(**SHORT, max_features_per_tree=given).fit(X, y)
-    used = [np.unique(tree.feature[tree.left >= 0]) for tree, _ in map(model.trees_.tree, range(8))]
+    used = [np.unique(tree.feature[tree.left >= 0]) for tree in model.trees_]
     assert max(map(len, used)) <= expected
     assert len(TreeForestRegressor(**SHORT, max_features=given).fit(X, y).trees_) == 8
 

@@ -19,9 +19,9 @@ from certree import (
     TreeForestClassifier,
     TreeForestRegressor,
 )
-from certree.ensembles.trees import Trees
 from certree.explain import Interactions, interaction_shares
 from certree.explain.summed import SummedTrees
+from certree.tree import Trees
 from strategies import sums, trees
 
 
@@ -45,11 +45,9 @@ def models(draw, sets=True):
             elements=st.one_of(st.integers(-1, 3).map(float), st.just(float("nan"))),
         )
     )
-    parts = [tree for tree, _, _ in made]
-    joined = Trees.of(parts, [value for _, value, _ in made], p, n_outputs)
-    flags = np.concatenate([tree.missing_both for tree in parts])
+    joined = Trees.joined([tree.saying(value) for tree, value, _ in made], p, n_outputs)
     rows = np.concatenate([own for _, _, own in made])
-    summed = SummedTrees(joined, joined.root, joined.value, np.ones(n_outputs), rows, flags, dict)
+    summed = SummedTrees(joined, np.ones(n_outputs), rows, dict)
     return made, summed, X
 
 

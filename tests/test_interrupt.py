@@ -26,7 +26,6 @@ from certree import (
     grow_dyadic,
     grow_kd,
 )
-from certree.ensembles import Trees
 from certree.explain import interaction_shares, shapley_values
 from certree.grow import Bins, CountedGrower, ForestGrower
 from certree.grow.growing import GrowingRows
@@ -70,7 +69,7 @@ class Laws:
         self.counted = CountedGrower(Bins.of(self.X), max_leaves=8, n_jobs=n_jobs)
         self.forest = ForestGrower(self.counted.bins, max_features=2, n_jobs=n_jobs)
         self.steps = np.ones(n)
-        self.trees = Trees.of([self.tree], [self.ones[:, None]], self.X.shape[1], 1)
+        self.trees = self.tree.saying(self.ones[:, None])
         priors = (np.zeros((1, len(self.left))), np.zeros((1, len(self.left))))
         self.priors = (*priors, np.zeros((1, len(self.left), 2)))
         model = PACBayesTreeRegressor(

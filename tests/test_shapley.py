@@ -30,10 +30,10 @@ from certree import (
     TreeForestClassifier,
     TreeForestRegressor,
 )
-from certree.ensembles.trees import Trees
 from certree.explain import banzhaf_values, shap_trees, shapley_values
 from certree.explain.shapley import halves, legendre, values_by
 from certree.explain.summed import SummedTrees
+from certree.tree import Trees
 from strategies import sums, trees
 
 BOOSTED = {"max_iter": 8, "random_state": 0}
@@ -62,14 +62,10 @@ def games(draw, most_features=6, n_trees=3, lacking=True):
 
 
 def summed(made):
-    parts = [tree for tree, _, _ in made]
-    joined = Trees.of(
-        parts, [value for _, value, _ in made], parts[0].n_features, made[0][1].shape[1]
-    )
+    p, n_outputs = made[0][0].n_features, made[0][1].shape[1]
+    joined = Trees.joined([tree.saying(value) for tree, value, _ in made], p, n_outputs)
     rows = np.concatenate([own for _, _, own in made])
-    both = np.concatenate([tree.missing_both for tree in parts])
-    start = np.zeros(joined.value.shape[1])
-    return SummedTrees(joined, joined.root, joined.value, start, rows, both, dict)
+    return SummedTrees(joined, np.zeros(n_outputs), rows, dict)
 
 
 def expected(made, x, background):

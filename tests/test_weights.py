@@ -8,7 +8,9 @@ from hypothesis.extra import numpy as hnp
 
 import certree
 import reference
-from certree import NodeStats, Tree
+from certree import NodeStats, Tree, Voting, vote, weights
+from certree.certificates import kl_divergence
+from certree.tree import Trees
 from certree.weights import node_weights
 from certree.weights.pac_bayes import pac_bayes_family
 from strategies import temperatures, trees, trees_and_stats
@@ -337,3 +339,44 @@ def test_numbers_have_no_log_loss():
     moments = certree.TargetStats(np.ones(3), np.zeros(3), np.zeros(3))
     with pytest.raises(ValueError, match='a numeric target takes loss="error", got "log_loss"'):
         certree.pac_bayes(tree, moments, 1.0, 0.0, loss="log_loss")
+
+
+@given(
+    st.lists(trees_and_stats(n_classes=3), min_size=1, max_size=4),
+    temperatures(10.0),
+    temperatures(10.0),
+)
+def test_laws_of_many_trees_are_those_of_each(made, lam1, lam2):
+    stats = NodeStats(
+        np.concatenate([one.counts for _, one in made]),
+        np.concatenate([one.label for _, one in made]),
+    )
+    trees = Trees.joined([tree for tree, _ in made], 3, 0)
+    family = pac_bayes_family(trees, stats)
+    law = family.at(lam1, lam2)
+    each = [certree.pac_bayes(tree, one, lam1, lam2) for tree, one in made]
+    for name in ("weight", "log_odds", "chain_entropy", "chain_mode"):
+        expected = np.concatenate([getattr(one, name) for one in each])
+        np.testing.assert_array_equal(getattr(law, name), expected)
+    evidence = sum(one.log_evidence for one in each)
+    assert law.log_evidence == pytest.approx(evidence, rel=1e-12, abs=1e-9)
+    below = np.concatenate(
+        [weights.reached(tree, one) for (tree, _), one in zip(made, each, strict=True)]
+    )
+    np.testing.assert_array_equal(weights.reached(trees, law), below)
+    for kind in ("majority", "mean"):
+        voting = Voting(kind, smoothing=0.5 if kind == "mean" else 0.0)
+        votes = [
+            vote(tree, one, own, voting).score for (tree, one), own in zip(made, each, strict=True)
+        ]
+        cast = voting.ballots(trees, stats).cast(trees, law)
+        np.testing.assert_array_equal(cast.score, np.concatenate(votes))
+    other = family.at(lam1 / 2, 0.0)
+    apart = sum(
+        kl_divergence(tree, own, certree.pac_bayes(tree, one, lam1 / 2, 0.0))
+        for (tree, one), own in zip(made, each, strict=True)
+    )
+    assert kl_divergence(trees, law, other) == pytest.approx(apart, rel=1e-9, abs=1e-12)
+    if len(made) > 1:
+        with pytest.raises(TypeError, match="tree must be a Tree"):
+            certree.pac_bayes(trees, stats, lam1, lam2)

@@ -166,6 +166,15 @@ def _expect_dtype(name: str, given: NDArray[Any], dtype: str) -> None:
         raise TypeError(f"{name} must convert to {dtype} without loss, got dtype {given.dtype}")
 
 
+def by_row(scores: Float64) -> Float64:
+    """Scores (n_outputs, n) row by row, (n, n_outputs): sums over a row are then its own affair.
+
+    NumPy adds along the axis whose numbers lie next to each other in another order than across it, and
+    in a single row all do.
+    """
+    return np.ascontiguousarray(scores.T)
+
+
 def has_far_numbers(numbers: NDArray[Any]) -> bool:
     """Whether some number is so far from 0 that it may have been another whole number before."""
     highest = np.fmax.reduce(numbers, axis=None, initial=0.0)

@@ -1,15 +1,27 @@
 """T0 as columns: which cell a row lies in."""
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from functools import cached_property
 from multiprocessing import current_process
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs, parallel_config
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import apply, attribute, blend, depths, mark_lacking
+from certree._core import (
+    add_trees,
+    apply,
+    attribute,
+    blend,
+    depths,
+    find_leaves,
+    find_out_of_bag,
+    mark_lacking,
+    pack_trees,
+)
 from certree.arrays import Float64, Int32, Int64, OfColumns, column, matrix
 from certree.signatures import checked, expect_settings
 
@@ -21,15 +33,27 @@ _LONGEST_CHAIN = 2**24
 # n_features. `category_start` is empty where no node compares categories.
 Columns = tuple[Int32, Float64, Int32, Int32, NDArray[np.uint8], Int64, Int32, bool | None]
 
+# Columns that need not be given, of m nodes.
+_DEFAULTS: dict[str, Callable[[int], NDArray[Any]]] = {
+    "chain": lambda m: np.ones(m, dtype=np.int32),
+    "missing_left": lambda m: np.zeros(m, dtype=bool),
+    "category_start": lambda m: np.zeros(m + 1, dtype=np.int64),
+    "categories": lambda _: np.zeros(0, dtype=np.int32),
+    "missing_both": lambda m: np.zeros(m, dtype=bool),
+    "root": lambda _: np.zeros(1, dtype=np.int64),
+    "value": lambda m: np.zeros((m, 0)),
+}
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tree(OfColumns):
-    """A binary tree of nested cells, stored as one column per property of a node.
 
-    The root is node 0, children come after their parents, siblings are adjacent. A row goes to the
-    left child if ``x[feature] <= threshold`` and to the right one otherwise; NaN goes where
-    `missing_left` says. A node with a set of categories compares no threshold: the categories of
-    its set go to the side opposite to `missing_left`, all other values go where NaN goes.
+@dataclass(frozen=True, eq=False)
+class Trees(OfColumns):
+    """Binary trees of nested cells, stored as one column per property of a node.
+
+    The trees stand one after the other. The root of each is its first node, children come after their
+    parents, siblings are adjacent. A row goes to the left child if ``x[feature] <= threshold`` and to
+    the right one otherwise; NaN goes where `missing_left` says. A node with a set of categories
+    compares no threshold: the categories of its set go to the side opposite to `missing_left`, all
+    other values go where NaN goes.
 
     Parameters
     ----------
@@ -38,9 +62,10 @@ class Tree(OfColumns):
     threshold : array-like of float, shape (m,)
         Threshold that a node compares with; 0 at leaves.
     left : array-like of int, shape (m,)
-        Left child, or -1 at leaves. The right child is ``left + 1``.
-    chain : array-like of int, shape (m,)
-        Number of nested cells with the same rows that a node stands for.
+        Left child, numbered among the nodes of all trees, or -1 at leaves. The right child is
+        ``left + 1``.
+    chain : array-like of int, shape (m,), or None
+        Number of nested cells with the same rows that a node stands for; None: one each.
     n_features : int
         Number of features of the rows.
     missing_left : array-like of bool, shape (m,), or None
@@ -56,13 +81,18 @@ class Tree(OfColumns):
         None for trees that were not grown by maximising something, or where it is not known.
     missing_both : array-like of bool, shape (m,), or None
         Whether `blend` sends a row with NaN both ways; None: nowhere.
+    root : array-like of int, shape (T,), or None
+        First node of each tree; None: there is one tree.
+    value : array-like of float, shape (m, n_outputs), or None
+        What a tree adds to scores at each leaf. At other nodes the part of it that is known there:
+        what a child has more is due to the feature that its parent compares. None: nothing.
 
     Raises
     ------
     TypeError
         If a column's dtype does not convert without loss.
     ValueError
-        If the columns are not those of a tree.
+        If the columns are not those of trees.
     """
 
     feature: Int32
@@ -75,72 +105,189 @@ class Tree(OfColumns):
     categories: Int32 = None  # type: ignore[assignment] # the same
     optimal_splits: bool | None = None
     missing_both: NDArray[np.bool_] = None  # type: ignore[assignment] # set in __post_init__
+    root: Int64 = None  # type: ignore[assignment] # the same
+    value: Float64 = None  # type: ignore[assignment] # the same
 
     def __post_init__(self) -> None:
         left: Int32 = column("left", self.left, "int32", (None,))
         m = len(left)
-        if m == 0:
-            raise ValueError("a tree has at least one node, got none")
-        # What is not given is the same for all nodes: NaN goes right, and no node compares categories.
-        for name, dtype, length, default in (
-            ("left", "int32", m, None),
-            ("feature", "int32", m, None),
-            ("threshold", "float64", m, None),
-            ("chain", "int32", m, None),
-            ("missing_left", "bool", m, np.zeros(m, dtype=bool)),
-            ("missing_both", "bool", m, np.zeros(m, dtype=bool)),
-            ("category_start", "int64", m + 1, np.zeros(m + 1, dtype=np.int64)),
-            ("categories", "int32", None, np.zeros(0, dtype=np.int32)),
+        for name, dtype, shape in (
+            ("left", "int32", (m,)),
+            ("feature", "int32", (m,)),
+            ("threshold", "float64", (m,)),
+            ("chain", "int32", (m,)),
+            ("missing_left", "bool", (m,)),
+            ("missing_both", "bool", (m,)),
+            ("category_start", "int64", (m + 1,)),
+            ("categories", "int32", (None,)),
+            ("root", "int64", (None,)),
+            ("value", "float64", (m, None)),
         ):
-            given: Any = default if getattr(self, name) is None else getattr(self, name)
-            object.__setattr__(self, name, column(name, given, dtype, (length,)))
+            given = getattr(self, name)
+            given = _DEFAULTS[name](m) if given is None and name in _DEFAULTS else given
+            object.__setattr__(self, name, column(name, given, dtype, shape))
         expect_settings(self)
         object.__setattr__(self, "n_features", int(self.n_features))
         most = np.iinfo(np.int32).max
         if not 1 <= self.n_features <= most:
             raise ValueError(f"n_features must lie in 1 .. {most}, got {self.n_features}")
-        expect_trees(self, np.zeros(1, dtype=np.int64))
-        if self.chain.min() < 1 or self.chain.max() > _LONGEST_CHAIN:
+        _expect_trees(self)
+        if m and (self.chain.min() < 1 or self.chain.max() > _LONGEST_CHAIN):
             raise ValueError(f"chain must be at least 1 and at most {_LONGEST_CHAIN}")
         if self.optimal_splits not in (True, False, None):
             raise ValueError(
                 f"optimal_splits must be True, False or None, got {self.optimal_splits!r}"
             )
+        if not np.isfinite(self.value).all():
+            raise ValueError("value must be finite")
 
     @classmethod
-    def of(cls, columns: Columns, p: int) -> "Tree":
-        """Make a tree of the columns that a grower of the core returns, which are not checked again."""
-        feature, threshold, left, chain, missing_left, category_start, categories, optimal = columns
-        m = len(left)
-        if not len(category_start):
-            category_start = np.frombuffer(bytes(8 * (m + 1)), dtype=np.int64)
-        neither = np.frombuffer(bytes(m), dtype=np.bool_)
-        goes_left = missing_left.view(np.bool_)
-        nodes = feature, threshold, left, chain
-        values = *nodes, p, goes_left, category_start, categories, optimal, neither
-        tree = object.__new__(cls)
-        for field, value in zip(fields(cls), values, strict=True):
-            object.__setattr__(tree, field.name, value)
-        return tree
+    def known(cls, left: Int32, n_features: int, **columns: Any) -> Self:
+        """Make trees of columns that are known to be right, and are not checked again.
 
-    def category_set(self, node: int) -> Int32:
-        """Categories that a node compares, ascending; empty if it compares its threshold."""
-        return self.categories[self.category_start[node] : self.category_start[node + 1]]
+        They come from the growers of the core, or are parts of other trees. What is not given is as
+        for the constructor.
+        """
+        known = {"optimal_splits": None, **columns, "left": left, "n_features": n_features}
+        trees = object.__new__(cls)
+        for field in fields(cls):
+            value = known[field.name] if field.name in known else _DEFAULTS[field.name](len(left))
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(trees, field.name, value)
+        return trees
 
-    def restricted(self, kept: NDArray[np.intp], is_leaf: NDArray[np.bool_]) -> "Tree":
-        """Cut the tree down to some of its nodes.
+    @staticmethod
+    def joined(parts: Sequence["Trees"], n_features: int, n_outputs: int) -> "Trees":
+        """Put trees one after the other; those of each part add `n_outputs` numbers."""
+
+        def of_all(name: str, dtype: str, shape: tuple[int, ...] = (0,)) -> NDArray[Any]:
+            return np.concatenate([np.zeros(shape, dtype), *(getattr(one, name) for one in parts)])
+
+        sizes = np.array([one.n_nodes for one in parts], dtype=np.int64)
+        begin = np.cumsum(sizes) - sizes
+        sets = np.append(0, np.cumsum([len(one.categories) for one in parts])).astype(np.int64)
+        starts = [one.category_start[:-1] + n for one, n in zip(parts, sets, strict=False)]
+        left = of_all("left", "int32")
+        return Trees.known(
+            np.where(left == LEAF, LEAF, left + np.repeat(begin, sizes)).astype(np.int32),
+            n_features,
+            feature=of_all("feature", "int32"),
+            threshold=of_all("threshold", "float64"),
+            chain=of_all("chain", "int32"),
+            missing_left=of_all("missing_left", "bool"),
+            category_start=np.concatenate([*starts, sets[-1:]]),
+            categories=of_all("categories", "int32"),
+            missing_both=of_all("missing_both", "bool"),
+            root=np.concatenate(
+                [sets[:0], *(one.root + n for one, n in zip(parts, begin, strict=True))]
+            ),
+            value=of_all("value", "float64", (0, n_outputs)),
+        )
+
+    def __len__(self) -> int:
+        return len(self.root)
+
+    def __getitem__(self, number: int) -> "Tree":
+        """One of the trees."""
+        number = range(len(self))[number]
+        first, last = [*self.root, self.n_nodes][number : number + 2]
+        start, left = self.category_start[first : last + 1], self.left[first:last]
+        names = ("feature", "threshold", "chain", "missing_left", "missing_both", "value")
+        return Tree.known(
+            np.where(left == LEAF, LEAF, left - first).astype(np.int32),
+            self.n_features,
+            category_start=start - start[0],
+            categories=self.categories[start[0] : start[-1]],
+            optimal_splits=self.optimal_splits,
+            **{name: getattr(self, name)[first:last] for name in names},
+        )
+
+    def __iter__(self) -> Iterator["Tree"]:
+        return map(self.__getitem__, range(len(self)))
+
+    def _with(self, **columns: Any) -> Self:
+        """The same trees with some columns that are known to be right."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return self.known(**{**own, **columns})
+
+    def saying(self, value: Float64) -> Self:
+        """The same trees, with other values of their nodes, (m, n_outputs)."""
+        return self._with(value=np.ascontiguousarray(value))
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, m."""
+        return len(self.left)
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Whether each node is a leaf, (m,)."""
+        return self.left == LEAF
+
+    @property
+    def splits(self) -> tuple[Int32, Float64, Int32, NDArray[np.uint8], Int64, Int32]:
+        """The columns by which rows are sent on, as the core takes them."""
+        sides = self.missing_left.view(np.uint8)
+        return self.feature, self.threshold, self.left, sides, self.category_start, self.categories
+
+    @cached_property
+    def packed(self) -> tuple[NDArray[np.uint64], Int64, Int32, Int64]:
+        """The same in one piece of memory a node, the sets, and the roots, for many walks."""
+        return pack_trees(*self.splits), self.category_start, self.categories, self.root
+
+    def leaves(self, X: NDArray[Any], n_threads: int) -> Int32:
+        """Leaf of each checked row in each tree, numbered among all nodes, (T, n)."""
+        return find_leaves(*self.packed, X, n_threads)
+
+    def out_of_bag(self, X: NDArray[Any], drawing: tuple[str, int, int], n_threads: int) -> Int32:
+        """Complements of leaves (T, n) of rows that were not drawn for a tree; 0 for others.
+
+        Rows come in the order in which they were drawn; see `ForestGrower.drawing`.
+        """
+        return find_out_of_bag(*self.packed, X, drawing, n_threads)
+
+    def add(
+        self,
+        scores: Float64,
+        X: NDArray[Any],
+        n_threads: int,
+        first: int = 0,
+        last: int | None = None,
+    ) -> Float64:
+        """Scores (n_outputs, n) of rows, with what trees first .. last - 1 say added in turn."""
+        packed, starts, categories, root = self.packed
+        last = len(self) if last is None else last
+        return add_trees(
+            packed, starts, categories, root, self.value, first, last, X, scores, n_threads
+        )
+
+    def contributions(
+        self, X: NDArray[np.floating], n_threads: int, rows: Float64 | None = None
+    ) -> Float64:
+        """What each feature changes of the values along the paths from the roots, (n, K, p).
+
+        Rows that lack values go as `blend` says, by the rows (m,) of the nodes, if they are given.
+        """
+        both = None if rows is None else self.missing_both.view(np.uint8)
+        attributed: Any = attribute  # whose overloads mypy does not tell apart behind a star
+        part: Float64 = attributed(*self.splits, self.root, self.value, X, both, rows, n_threads)
+        return part.reshape(len(X), self.value.shape[1], self.n_features)
+
+    def restricted(self, kept: NDArray[np.intp], is_leaf: NDArray[np.bool_]) -> Self:
+        """Cut trees down to some of their nodes.
 
         Parameters
         ----------
         kept : ndarray of int
-            The nodes that stay, ascending: the root and, of every node that stays, both children or
+            The nodes that stay, ascending: the roots and, of every node that stays, both children or
             none.
         is_leaf : ndarray of bool, shape (len(kept),)
             Which of them are leaves then. What is left of their chains is one cell.
 
         Returns
         -------
-        Tree
+        Tree or Trees
         """
         number = np.zeros(self.n_nodes, dtype=np.int32)
         number[kept] = np.arange(len(kept), dtype=np.int32)
@@ -148,23 +295,66 @@ class Tree(OfColumns):
         sizes = np.where(inner, np.diff(self.category_start)[kept], 0)
         stays = np.zeros(self.n_nodes, dtype=bool)
         stays[kept[inner]] = True
-        return Tree(
-            np.where(inner, self.feature[kept], 0),
-            np.where(inner, self.threshold[kept], 0.0),
-            np.where(inner, number[self.left[kept]], np.int32(LEAF)),
-            np.where(inner, self.chain[kept], 1),
-            self.n_features,
-            inner & self.missing_left[kept],
-            np.concatenate([[0], np.cumsum(sizes)]),
-            self.categories[np.repeat(stays, np.diff(self.category_start))],
-            self.optimal_splits,
-            inner & self.missing_both[kept],
+        return self._with(
+            feature=np.where(inner, self.feature[kept], np.int32(0)),
+            threshold=np.where(inner, self.threshold[kept], 0.0),
+            left=np.where(inner, number[self.left[kept]], np.int32(LEAF)),
+            chain=np.where(inner, self.chain[kept], np.int32(1)),
+            missing_left=inner & self.missing_left[kept],
+            category_start=np.concatenate([[0], np.cumsum(sizes)]),
+            categories=self.categories[np.repeat(stays, np.diff(self.category_start))],
+            missing_both=inner & self.missing_both[kept],
+            root=number[self.root].astype(np.int64),
+            value=self.value[kept],
         )
 
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes, m."""
-        return len(self.left)
+
+class Tree(Trees):
+    """One binary tree of nested cells, stored as one column per property of a node; see `Trees`.
+
+    The root is node 0.
+
+    Parameters
+    ----------
+    feature, threshold, left, chain, n_features, missing_left, category_start, categories, \
+optimal_splits, missing_both, root, value
+        As for `Trees`.
+
+    Raises
+    ------
+    TypeError
+        If a column's dtype does not convert without loss.
+    ValueError
+        If the columns are not those of a tree.
+    """
+
+    def __post_init__(self) -> None:
+        if len(column("left", self.left, "int32", (None,))) == 0:
+            raise ValueError("a tree has at least one node, got none")
+        super().__post_init__()
+        if len(self.root) != 1:
+            raise ValueError(f"a tree has one root, got {len(self.root)}")
+
+    @classmethod
+    def of(cls, columns: Columns, p: int) -> "Tree":
+        """Make a tree of the columns that a grower of the core returns, which are not checked again."""
+        feature, threshold, left, chain, missing_left, category_start, categories, optimal = columns
+        sets = {"category_start": category_start} if len(category_start) else {}
+        return cls.known(
+            left,
+            p,
+            feature=feature,
+            threshold=threshold,
+            chain=chain,
+            missing_left=missing_left.view(np.bool_),
+            categories=categories,
+            optimal_splits=optimal,
+            **sets,
+        )
+
+    def category_set(self, node: int) -> Int32:
+        """Categories that a node compares, ascending; empty if it compares its threshold."""
+        return self.categories[self.category_start[node] : self.category_start[node + 1]]
 
     @property
     def n_leaves(self) -> int:
@@ -175,11 +365,6 @@ class Tree(OfColumns):
     def n_cells(self) -> int:
         """Number of cells, those inside chains included."""
         return int(self.chain.sum(dtype=np.int64))
-
-    @property
-    def is_leaf(self) -> NDArray[np.bool_]:
-        """Whether each node is a leaf, (m,)."""
-        return self.left == LEAF
 
     @property
     def parent(self) -> Int32:
@@ -230,18 +415,12 @@ class Tree(OfColumns):
 
     def route(self, X: NDArray[np.floating], n_threads: int) -> Int32:
         """Do what `apply` does, for rows that have been checked."""
-        return apply(*self._splits, X, n_threads)
-
-    @property
-    def _splits(self) -> tuple[Int32, Float64, Int32, NDArray[np.uint8], Int64, Int32]:
-        """The columns by which rows are sent on, as the core takes them."""
-        sides = self.missing_left.view(np.uint8)
-        return self.feature, self.threshold, self.left, sides, self.category_start, self.categories
+        return apply(*self.splits, X, n_threads)
 
     def knowing_missing(self, X: NDArray[np.floating]) -> "Tree":
         """Send rows both ways where they lack a value that none of these rows lacks there."""
-        lacks = mark_lacking(*self._splits, X[lacking_rows(X)]).view(np.bool_)
-        return replace(self, missing_both=~lacks & ~self.is_leaf)
+        lacks = mark_lacking(*self.splits, X[lacking_rows(X)]).view(np.bool_)
+        return self._with(missing_both=~lacks & ~self.is_leaf)
 
     def blend(
         self, X: NDArray[np.floating], rows: Float64, score: Float64, n_threads: int
@@ -251,53 +430,12 @@ class Tree(OfColumns):
         Where `missing_both` says so, a row that lacks the value goes both ways, with the shares that
         the children have of these rows, (m,). Otherwise it goes where `missing_left` says.
         """
-        return blend(*self._splits, X, self.missing_both.view(np.uint8), rows, score, n_threads)
-
-    def contributions(
-        self, X: NDArray[np.floating], rows: Float64, value: Float64, n_threads: int
-    ) -> Float64:
-        """What each feature changes of the values (m, K) along the paths from the root, (n, K, p).
-
-        Rows that lack values go as `blend` says, by the rows (m,) of the nodes.
-        """
-        root, both = np.zeros(1, dtype=np.int64), self.missing_both.view(np.uint8)
-        part = attribute(*self._splits, root, value, X, both, rows, n_threads)
-        return part.reshape(len(X), value.shape[1], self.n_features)
+        return blend(*self.splits, X, self.missing_both.view(np.uint8), rows, score, n_threads)
 
 
-class _Nodes(Protocol):
-    """Columns of the nodes of trees, of the types and lengths that `Tree` says."""
-
-    @property
-    def feature(self) -> Int32: ...
-    @property
-    def threshold(self) -> Float64: ...
-    @property
-    def left(self) -> Int32: ...
-    @property
-    def category_start(self) -> Int64: ...
-    @property
-    def categories(self) -> Int32: ...
-    @property
-    def n_features(self) -> int: ...
-
-
-def expect_trees(nodes: _Nodes, root: Int64) -> None:
-    """Check that columns are those of trees that stand one after the other.
-
-    Parameters
-    ----------
-    nodes : Tree or Trees
-        Has the columns, whose children are numbered among all nodes.
-    root : ndarray of int64, shape (T,)
-        First node of each tree.
-
-    Raises
-    ------
-    ValueError
-        If they are not.
-    """
-    left, m = nodes.left, len(nodes.left)
+def _expect_trees(nodes: Trees) -> None:
+    """Check that columns are those of trees that stand one after the other."""
+    left, root, m = nodes.left, nodes.root, nodes.n_nodes
     sizes = np.diff(np.append(root, m))
     if (len(root) and root[0] != 0) or (sizes < 1).any() or (m and not len(root)):
         raise ValueError("root must ascend from 0, and every tree have a node")
@@ -318,7 +456,7 @@ def expect_trees(nodes: _Nodes, root: Int64) -> None:
     _expect_sets(nodes)
 
 
-def _expect_sets(nodes: _Nodes) -> None:
+def _expect_sets(nodes: Trees) -> None:
     """Check the sets of categories."""
     start, categories = nodes.category_start, nodes.categories
     sizes = np.diff(start)

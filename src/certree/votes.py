@@ -14,7 +14,7 @@ from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import expect_nodes
 from certree.stats.sparse import Entries
-from certree.tree import Tree
+from certree.tree import Tree, Trees
 from certree.weights.node_weights import NodeWeights, reached
 
 __all__ = ["Spread", "Vote", "Voting", "spread", "vote"]
@@ -48,7 +48,7 @@ class Vote(OfColumns):
             raise ValueError("score must be finite numbers, one column at least")
         object.__setattr__(self, "score", score)
 
-    def of(self, tree: Tree) -> Self:
+    def of(self, tree: Trees) -> Self:
         """Check that the votes belong to a tree of this size, and return them."""
         if len(self.score) != tree.n_nodes:
             raise ValueError(
@@ -93,7 +93,7 @@ class Ballots(OfColumns):
         assert self.label is not None
         return np.eye(self.n_values)[self.label[nodes]]
 
-    def cast(self, tree: Tree, weights: NodeWeights) -> Vote:
+    def cast(self, tree: Trees, weights: NodeWeights) -> Vote:
         """Let all prunings vote with these ballots, each with its weight."""
         weight = weights.of(tree).weight
         return Vote(push_down(tree.left, weight, self.label, self.values, self.n_values))
@@ -127,7 +127,7 @@ class SparseBallots(OfColumns):
         """The counts and what smooths them otherwise, as the core takes them."""
         return None if self.kind == "majority" else (self.stats.table, self.smoothing)
 
-    def cast(self, tree: Tree, weights: NodeWeights) -> "DeferredVote":
+    def cast(self, tree: Trees, weights: NodeWeights) -> "DeferredVote":
         """Let all prunings vote with these ballots, each with its weight."""
         return DeferredVote(tree, weights.of(tree).weight, self)
 
@@ -146,14 +146,14 @@ class DeferredVote(OfColumns):
         What its nodes vote for.
     """
 
-    tree: Tree
+    tree: Trees
     weight: Float64
     ballots: SparseBallots
 
     def __post_init__(self) -> None:
         self._check("float64", (self.tree.n_nodes,), "weight")
 
-    def of(self, tree: Tree) -> Self:
+    def of(self, tree: Trees) -> Self:
         """Check that the votes belong to a tree of this size, and return them."""
         expect_nodes(len(self.weight), tree)
         return self
@@ -228,12 +228,12 @@ class Voting:
         object.__setattr__(self, "slopes", np.array(slopes, dtype=np.int8, order="C"))
 
     @overload
-    def ballots(self, tree: Tree, stats: SparseNodeStats) -> SparseBallots: ...
+    def ballots(self, tree: Trees, stats: SparseNodeStats) -> SparseBallots: ...
     @overload
-    def ballots(self, tree: Tree, stats: NodeStats | TargetStats) -> Ballots: ...
+    def ballots(self, tree: Trees, stats: NodeStats | TargetStats) -> Ballots: ...
     @overload
-    def ballots(self, tree: Tree, stats: Stats) -> Ballots | SparseBallots: ...
-    def ballots(self, tree: Tree, stats: Stats) -> Ballots | SparseBallots:
+    def ballots(self, tree: Trees, stats: Stats) -> Ballots | SparseBallots: ...
+    def ballots(self, tree: Trees, stats: Stats) -> Ballots | SparseBallots:
         """Say what every node votes for."""
         if isinstance(stats, SparseNodeStats):
             if self.slopes is not None:
@@ -250,7 +250,7 @@ class Voting:
             label = plain.averages(tree, stats).argmax(axis=1).astype(np.int32)
         return Ballots(label, None, stats.n_classes)
 
-    def averages(self, tree: Tree, stats: Stats) -> Float64:
+    def averages(self, tree: Trees, stats: Stats) -> Float64:
         """Means, or shares of classes, that rise or fall along features in every pruning."""
         values = stats.of(tree).averages(tree, self.smoothing)
         if self.slopes is None:
@@ -309,7 +309,7 @@ def vote(
 
 
 def stopped_outcomes(
-    tree: Tree,
+    tree: Trees,
     weights: NodeWeights,
     ballot: Vote | DeferredVote,
     ballots: Ballots | SparseBallots,

@@ -146,8 +146,9 @@ template void mark_lacking(const TreeView&, Table<const float>, std::span<std::u
 template void mark_lacking(const TreeView&, Table<const double>, std::span<std::uint8_t>);
 
 void depths(Shape tree, std::span<const std::int32_t> chain, std::span<std::int64_t> depth) {
-  depth[0] = 0;
+  Roots roots(tree);
   for (const std::size_t v : turns(tree.size())) {
+    if (roots.has(v)) depth[v] = 0;
     if (tree.is_leaf(v)) continue;
     const std::size_t l = tree.left(v);
     depth[l] = depth[l + 1] = depth[v] + chain[v];

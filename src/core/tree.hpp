@@ -10,9 +10,10 @@
 // opposite to missing_left[v], all other values go where NaN goes. The set of node v is, ascending,
 // categories[category_start[v]], ..., categories[category_start[v + 1] - 1]; an empty one means
 // that the node compares with its threshold.
-// The root is node 0, children come after their parents and siblings are adjacent. So a loop from
-// m - 1 down to 0 sees children before parents, a loop from 0 up sees parents before children, and
-// no pass needs recursion, a stack or parent pointers.
+// Trees stand one after the other. The root of each is its first node, children come after their
+// parents and siblings are adjacent. So a loop from m - 1 down to 0 sees children before parents, a
+// loop from 0 up sees parents before children, and no pass needs recursion, a stack or parent
+// pointers.
 #pragma once
 
 #include "interrupt.hpp"
@@ -28,6 +29,23 @@ struct Shape {
   std::size_t size() const { return children.size(); }
   bool is_leaf(std::size_t v) const { return children[v] == kLeaf; }
   std::size_t left(std::size_t v) const { return static_cast<std::size_t>(children[v]); }
+};
+
+// Tells roots apart in a loop over all nodes from 0 up: a tree ends with the last child in it.
+class Roots {
+ public:
+  explicit Roots(Shape tree) : tree_(tree) {}
+
+  // Has to be asked of every node.
+  bool has(std::size_t v) {
+    const bool is_root = v >= end_;
+    end_ = std::max(end_, tree_.is_leaf(v) ? v + 1 : tree_.left(v) + 2);
+    return is_root;
+  }
+
+ private:
+  Shape tree_;
+  std::size_t end_ = 0;
 };
 
 // What a row that walks down a tree has to know of it.

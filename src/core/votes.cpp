@@ -7,10 +7,11 @@ void push_down(Shape tree, std::span<const double> weight, const Values& values,
                Table<double> score) {
   const std::int64_t n_classes = score.width;
   const double* const frequency = values.frequency.data;
-  std::fill_n(score.data, n_classes, 0.0);
+  Roots roots(tree);
   for (const std::size_t v : turns(tree.size(), n_classes)) {
     const double own = weight[v];
     double* row = score.row(v);  // holds what comes from above
+    if (roots.has(v)) std::fill_n(row, n_classes, 0.0);
     if (frequency) {
       const double* value = frequency + static_cast<std::int64_t>(v) * n_classes;
       for (std::int64_t k = 0; k < n_classes; ++k) row[k] += own * value[k];
@@ -42,36 +43,42 @@ void push_down_to(Shape tree, std::span<const double> weight, std::span<const do
   struct Slot {
     std::vector<double> value, sum;
   };
-  std::vector<Waiting> stack{{0, 0}};
+  std::vector<Waiting> stack;
   std::vector<Slot> slots(1);
-  slots[0].value.assign(static_cast<std::size_t>(n_classes), 1.0 / static_cast<double>(n_classes));
-  slots[0].sum.assign(static_cast<std::size_t>(n_classes), 0.0);
   NodeValues values_at(values);
-  while (!stack.empty()) {
-    const auto [v, at] = stack.back();
-    stack.pop_back();
-    if (below[v] == 0) continue;
-    spend(3 * n_classes);
-    double* const value = slots[at].value.data();
-    double* const sum = slots[at].sum.data();
-    values_at.see(v);
-    values_at.replace(value);
-    for (std::int64_t k = 0; k < n_classes; ++k) sum[k] += weight[v] * value[k];
-    const auto found = std::ranges::lower_bound(nodes, static_cast<std::int32_t>(v));
-    if (found != nodes.end() && *found == static_cast<std::int32_t>(v)) {
-      double* const own = score.row(found - nodes.begin());
-      const double more = rest.empty() ? 0.0 : rest[v];
-      for (std::int64_t k = 0; k < n_classes; ++k) own[k] = sum[k] + more * value[k];
+  Roots roots(tree);
+  for (const std::size_t root : turns(tree.size())) {
+    if (!roots.has(root) || below[root] == 0) continue;
+    slots[0].value.assign(static_cast<std::size_t>(n_classes),
+                          1.0 / static_cast<double>(n_classes));
+    slots[0].sum.assign(static_cast<std::size_t>(n_classes), 0.0);
+    stack.push_back({root, 0});
+    while (!stack.empty()) {
+      const auto [v, at] = stack.back();
+      stack.pop_back();
+      if (below[v] == 0) continue;
+      spend(3 * n_classes);
+      double* const value = slots[at].value.data();
+      double* const sum = slots[at].sum.data();
+      values_at.see(v);
+      values_at.replace(value);
+      for (std::int64_t k = 0; k < n_classes; ++k) sum[k] += weight[v] * value[k];
+      const auto found = std::ranges::lower_bound(nodes, static_cast<std::int32_t>(v));
+      if (found != nodes.end() && *found == static_cast<std::int32_t>(v)) {
+        double* const own = score.row(found - nodes.begin());
+        const double more = rest.empty() ? 0.0 : rest[v];
+        for (std::int64_t k = 0; k < n_classes; ++k) own[k] = sum[k] + more * value[k];
+      }
+      if (tree.is_leaf(v)) continue;
+      const std::size_t left = tree.left(v);
+      const bool more_left = below[left] >= below[left + 1];
+      const std::size_t few = left + more_left, many = left + !more_left;
+      stack.push_back({many, at});
+      if (below[few] == 0) continue;
+      if (slots.size() == at + 1) slots.emplace_back();
+      slots[at + 1] = slots[at];
+      stack.push_back({few, at + 1});
     }
-    if (tree.is_leaf(v)) continue;
-    const std::size_t left = tree.left(v);
-    const bool more_left = below[left] >= below[left + 1];
-    const std::size_t few = left + more_left, many = left + !more_left;
-    stack.push_back({many, at});
-    if (below[few] == 0) continue;
-    if (slots.size() == at + 1) slots.emplace_back();
-    slots[at + 1] = slots[at];
-    stack.push_back({few, at + 1});
   }
 }
 
@@ -83,8 +90,9 @@ void make_monotone(Shape tree, std::span<const std::int32_t> feature,
   };
   std::ranges::copy(value, moved.begin());
   const auto bounds = make_buffer<Bounds>(tree.size());
-  bounds[0] = {-kInfinity, kInfinity};
+  Roots roots(tree);
   for (const std::size_t v : turns(tree.size())) {
+    if (roots.has(v)) bounds[v] = {-kInfinity, kInfinity};
     if (tree.is_leaf(v)) continue;
     const Bounds own = bounds[v];
     const std::int8_t sign = slope[static_cast<std::size_t>(feature[v])];

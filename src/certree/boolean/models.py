@@ -1,7 +1,6 @@
 """The exact spectrum of what trees compute."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from reprlib import repr as shortened
 from typing import Any, Literal
 
@@ -23,13 +22,12 @@ from certree.boolean.bits import VALUES, Bits, Coding
 from certree.boolean.spectrum import Spectrum, means_of
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
-from certree.ensembles.trees import Trees
 from certree.explain.summed import SummedTrees, summable, summed_trees
 from certree.export.exports import Exports
 from certree.fitted import state_of
 from certree.grow.sklearn_tree import from_sklearn, numbers_from_sklearn
 from certree.signatures import checked
-from certree.tree import LEAF, Tree, threads
+from certree.tree import LEAF, Tree, Trees, threads
 
 # More terms than this, half a gigabyte, are a slip of the hand.
 _MOST_TERMS = 1 << 25
@@ -123,7 +121,7 @@ def added_trees(model: Any) -> tuple[Trees, Float64]:
     if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Tree):
         tree, given = model
         value: Float64 = column("values", given, "float64", (tree.n_nodes, None))
-        return _without_start([tree], [value])
+        return _without_start([tree.saying(value)])
     if isinstance(model, (BoostedTrees, AdaBoostTreeClassifier)) and hasattr(
         model, "_summed_trees"
     ):
@@ -142,38 +140,35 @@ def added_trees(model: Any) -> tuple[Trees, Float64]:
     )
 
 
-def _without_start(trees: Sequence[Tree], values: Sequence[Float64]) -> tuple[Trees, Float64]:
-    width = values[0].shape[1]
-    return Trees.of(trees, values, trees[0].n_features, width), np.zeros(width)
+def _without_start(trees: Sequence[Tree]) -> tuple[Trees, Float64]:
+    width = trees[0].value.shape[1]
+    return Trees.joined(trees, trees[0].n_features, width), np.zeros(width)
 
 
 def _of_formula(model: Any) -> tuple[Trees, Float64]:
     if hasattr(model, "leaf_estimator"):
         raise TypeError(f"leaves must predict values, not by models of their own, got {model!r}")
     formula = model._formula()
-    trees = [tree for tree, _ in formula.trees]
-    values = [value for _, value in formula.trees]
-    if formula.link == "shares" and formula.says_second:
-        values = [np.hstack([1.0 - value, value]) for value in values]
-    share = 1 / len(trees) if formula.kind == "forest" else 1.0
-    added = [
-        np.where(tree.is_leaf[:, None], share * value, 0.0)
-        for tree, value in zip(trees, values, strict=True)
-    ]
-    return _without_start(trees, added)
+    share = 1 / len(formula.trees) if formula.kind == "forest" else 1.0
+    trees = []
+    for tree in formula.trees:
+        value = tree.value
+        if formula.link == "shares" and formula.says_second:
+            value = np.hstack([1.0 - value, value])
+        trees.append(tree.saying(np.where(tree.is_leaf[:, None], share * value, 0.0)))
+    return _without_start(trees)
 
 
 def _of_scores(summed: SummedTrees) -> tuple[Trees, Float64]:
     """Raw scores, which a formula of one class does not say."""
-    trees: Trees = summed.columns
-    said = np.where((trees.left == LEAF)[:, None], summed.value, 0.0)
-    return replace(trees, value=said), summed.start
+    trees = summed.trees
+    return trees.saying(np.where(trees.is_leaf[:, None], trees.value, 0.0)), summed.start
 
 
 def _of_sklearn(estimators: Sequence[Any]) -> tuple[Trees, Float64]:
     if estimators[0].n_outputs_ > 1:
         raise ValueError("trees must predict one target, got several")
-    values = []
+    trees = []
     for one in estimators:
         source = one.tree_
         value = np.zeros((source.node_count, source.value.shape[2]))
@@ -182,8 +177,8 @@ def _of_sklearn(estimators: Sequence[Any]) -> tuple[Trees, Float64]:
         if is_classifier(one):
             said = said / said.sum(axis=1, keepdims=True)
         value[numbers_from_sklearn(source)[is_leaf]] = said / len(estimators)
-        values.append(value)
-    return _without_start([from_sklearn(one) for one in estimators], values)
+        trees.append(from_sklearn(one).saying(value))
+    return _without_start(trees)
 
 
 # -- bits ------------------------------------------------------------------------------------------

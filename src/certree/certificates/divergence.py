@@ -11,7 +11,7 @@ from scipy.special import expit
 from certree._core import log_masses, weigh
 from certree.arrays import LARGEST, Float64, codes, column
 from certree.signatures import checked
-from certree.tree import Tree
+from certree.tree import Tree, Trees
 from certree.weights.node_weights import NodeWeights, reached
 
 
@@ -38,7 +38,7 @@ def log_sum(tree: Tree, log_stop: Float64, log_split: Float64) -> float:
 
 
 @checked
-def kl_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights) -> float:
+def kl_divergence(tree: Trees, law: NodeWeights, prior: NodeWeights) -> float:
     """Divergence of a law over prunings from another one (nats), O(m).
 
     By the chain rule: the sum over nodes of the probability of reaching it times the divergence of
@@ -46,8 +46,8 @@ def kl_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights) -> float:
 
     Parameters
     ----------
-    tree : Tree
-        The tree.
+    tree : Tree or Trees
+        The tree; of several trees, whose prunings are independent, the divergences add up.
     law, prior : NodeWeights
         The law, and the one that it is compared with.
 

@@ -13,7 +13,7 @@ from certree.arrays import Float64, Int32, OfColumns, class_number, codes, colum
 from certree.certificates.divergence import kl_divergence
 from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats
-from certree.tree import Tree
+from certree.tree import Tree, Trees
 from certree.weights.family import ChainStops, Family
 from certree.weights.node_weights import NodeWeights, reached
 from certree.weights.pac_bayes import branching
@@ -155,7 +155,7 @@ def _law(tree: Tree, stops: ChainStops) -> NodeWeights:
     return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).at()
 
 
-def independent_decisions(tree: Tree, log_odds: Float64) -> NodeWeights:
+def independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
     """The law whose nodes are split independently with these log odds; leaves never are."""
     odds = np.where(tree.is_leaf, -np.inf, log_odds)
     undecided = NodeWeights(np.zeros(tree.n_nodes), odds, 0.0, *2 * [np.zeros(tree.n_nodes)])
@@ -240,10 +240,15 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
     """
     if not 0 < rows < np.inf:
         raise ValueError(f"rows must be a finite number > 0, got {rows!r}")
+    law = decisions_by_rows(tree, grown, rows)
+    return _trusting(tree, (law,), grown, np.array([float(trust)]))
+
+
+def decisions_by_rows(tree: Trees, grown: NodeStats, rows: float) -> NodeWeights:
+    """The law of `count_prior`."""
     with np.errstate(divide="ignore", over="ignore"):
         log_odds = np.log(grown.of(tree).n / float(rows))
-    law = independent_decisions(tree, log_odds)
-    return _trusting(tree, (law,), grown, np.array([float(trust)]))
+    return independent_decisions(tree, log_odds)
 
 
 @checked
@@ -483,7 +488,7 @@ def _one_source(first: NodeStats | None, second: NodeStats | None) -> NodeStats 
     return first if second is None else second
 
 
-def gibbs_family(tree: Tree, stats: NodeStats, prior: NodeWeights) -> Family:
+def gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Family:
     """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
     gains, root = stats.of(tree).terms(tree, 2, False)
     stops = ChainStops(*prior.of(tree).log_decisions, prior.chain_entropy, prior.chain_mode)

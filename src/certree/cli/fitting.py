@@ -23,7 +23,6 @@ from certree.ensembles import (
     CertifiedForestClassifier,
     TreeForestClassifier,
     TreeForestRegressor,
-    Trees,
 )
 from certree.estimators import (
     CertifiedTreeClassifier,
@@ -39,6 +38,7 @@ from certree.files.places import expect_writable
 from certree.naive_bayes import NaiveBayesClassifier
 from certree.show.page.judged import Judged
 from certree.show.page.scores import scores_of
+from certree.tree import Trees
 
 # A target of so many numbers is seldom a class, and scikit-learn's regressors are what others mean.
 _MOST_NUMBERED_CLASSES = 20

@@ -6,7 +6,6 @@ from certree.ensembles.boosting import BoostedTreesClassifier, BoostedTreesRegre
 from certree.ensembles.certified import CertifiedForestClassifier
 from certree.ensembles.forest import TreeForestClassifier, TreeForestRegressor
 from certree.ensembles.leaves import Leaves
-from certree.ensembles.trees import Trees
 
 __all__ = [
     "AdaBoostTreeClassifier",
@@ -17,5 +16,4 @@ __all__ = [
     "Leaves",
     "TreeForestClassifier",
     "TreeForestRegressor",
-    "Trees",
 ]

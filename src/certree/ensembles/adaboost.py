@@ -13,9 +13,8 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from certree.arrays import Float64
+from certree.arrays import Float64, by_row
 from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
-from certree.ensembles.trees import Trees, by_row
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
 from certree.explain.explanation import Explanation, scored_classes
 from certree.explain.summed import SummedTrees
@@ -33,7 +32,7 @@ from certree.rows.training import (
     training_rows,
 )
 from certree.signatures import COUNT, ROUNDS
-from certree.tree import threads
+from certree.tree import Trees, threads
 
 # What is added to a score is not 0, however small all weights are.
 _SMALLEST = float(np.finfo(np.float64).tiny)
@@ -252,12 +251,11 @@ class AdaBoostTreeClassifier(
 
     def _packed(self, first: int = 0) -> Trees:
         """The trees from a number on, with what their nodes say."""
-        trees = [one.tree for one in self.estimators_[first:]]
-        values = [
-            scores_of(one.says, vote, self.n_classes_).T
+        trees = [
+            one.tree.saying(scores_of(one.says, vote, self.n_classes_).T)
             for one, vote in zip(self.estimators_[first:], self._votes[first:], strict=True)
         ]
-        return Trees.of(trees, values, self.n_features_in_, self._n_outputs)
+        return Trees.joined(trees, self.n_features_in_, self._n_outputs)
 
     # -- prediction --------------------------------------------------------------------------------
 
@@ -318,8 +316,8 @@ class AdaBoostTreeClassifier(
         """
         rows, values = rows_and_values(self, X)
         trees = self._packed(self._first)
-        base, added = trees.contributions(rows, threads(self.n_jobs))
-        parts = self._parts(self.start_ + base, added)
+        base = self.start_ + trees.value[trees.root].sum(axis=0)
+        parts = self._parts(base, trees.contributions(rows, threads(self.n_jobs)))
         return Explanation(feature_names=names_of_features(self), values=values, **parts)
 
     def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
@@ -332,8 +330,7 @@ class AdaBoostTreeClassifier(
     def _summed_trees(self) -> SummedTrees:
         """The trees that have a say, which keep no rows of their nodes."""
         check_is_fitted(self)
-        trees = self._packed(self._first)
-        return SummedTrees(trees, trees.root, trees.value, self.start_, None, None, self._parts)
+        return SummedTrees(self._packed(self._first), self.start_, None, self._parts)
 
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -453,7 +450,8 @@ class AdaBoostTreeClassifier(
         if self.trees_ is None:
             raise ValueError(f"exports take trees of certree, got estimator={self.estimator!r}")
         # Half of the log odds, and half of log probabilities.
-        trees = [(tree, 2 * value) for tree, value in self.trees_.parts(self._first)]
+        trees = self._packed(self._first)
+        trees = trees.saying(2 * trees.value)
         link: Link = "logistic" if self.n_classes_ <= 2 else "softmax"
         return self._formula_of(trees, "boosted", link, start=2 * self.start_)
 

@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from certree.arrays import Float64
+from certree.arrays import Float64, by_row
 from certree.ensembles.losses import (
     GammaLoss,
     HuberLoss,
@@ -27,7 +27,6 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.rounds import Rounds, Settings, started
 from certree.ensembles.stopping import JudgedRounds, best_rounds
-from certree.ensembles.trees import Trees, by_row
 from certree.explain.explanation import Explanation, Scale, scored_classes
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
@@ -51,7 +50,7 @@ from certree.rows.training import (
     training_rows,
 )
 from certree.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
-from certree.tree import threads
+from certree.tree import Trees, threads
 
 # Below so many rows four folds choose the number of rounds, below so many one of them does: it is
 # known well enough then, and others cost time. Beyond, more rounds than needed do little harm.
@@ -182,7 +181,7 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
                 advance()
         self.start_, self.n_iter_ = start, n_rounds
         self._importances = run.importances(None if before is None else self._importances)
-        self.trees_ = run.since(0) if before is None else before.plus(run.since(0))
+        self.trees_ = run.trees_after(before)
         self._judge(X_val, y_val)
         return self
 
@@ -315,7 +314,7 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
 
     def _formula(self) -> Formula:
         check_is_fitted(self)
-        return self._formula_of(self.trees_.parts(), "boosted", self._link(), start=self.start_)
+        return self._formula_of(self.trees_, "boosted", self._link(), start=self.start_)
 
     # -- inspection --------------------------------------------------------------------------------
 
@@ -366,8 +365,8 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
             prediction.
         """
         rows, values = rows_and_values(self, X)
-        base, added = self.trees_.contributions(rows, threads(self.n_jobs))
-        parts = self._parts(self.start_ + base, added)
+        base = self.start_ + self.trees_.value[self.trees_.root].sum(axis=0)
+        parts = self._parts(base, self.trees_.contributions(rows, threads(self.n_jobs)))
         return Explanation(feature_names=names_of_features(self), values=values, **parts)
 
     def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
@@ -379,8 +378,7 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
     def _summed_trees(self) -> SummedTrees:
         """The trees, which keep no rows of their nodes."""
         check_is_fitted(self)
-        trees = self.trees_
-        return SummedTrees(trees, trees.root, trees.value, self.start_, None, None, self._parts)
+        return SummedTrees(self.trees_, self.start_, None, self._parts)
 
     @property
     @reads_state

@@ -18,10 +18,9 @@ from certree.certificates.certificate import Certificate
 from certree.certificates.certified import Certified
 from certree.certificates.divergence import kl_divergence
 from certree.certificates.ensemble import OF_ENSEMBLES, OF_PAIRS, Overlaps, blocks, shared_rows
-from certree.certificates.priors import count_prior, gibbs_family
+from certree.certificates.priors import decisions_by_rows, gibbs_family
 from certree.ensembles.forest import ForestClassifier, MaxFeatures
 from certree.ensembles.forest_rows import whole_weights
-from certree.ensembles.trees import Trees
 from certree.fitted import replaces_state
 from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower
@@ -31,9 +30,9 @@ from certree.rows.training import Training, other_class, training_rows
 from certree.signatures import ROUNDS
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
-from certree.tree import Tree, threads
+from certree.tree import Tree, Trees, threads
 from certree.votes import Voting, stopped_outcomes
-from certree.weights.node_weights import NodeWeights
+from certree.weights.node_weights import NodeWeights, pruning_of
 
 # Shares of the rows that grow a tree. Few are best where labels are noisy and rows out of both samples
 # of a pair many; many where trees are the better the more rows they have.
@@ -52,7 +51,7 @@ class SampledTrees:
 
     Parameters
     ----------
-    trees : tuple of Tree
+    trees : Trees
         The trees.
     training : Training
         All rows.
@@ -64,22 +63,16 @@ class SampledTrees:
         Number of threads.
     """
 
-    trees: tuple[Tree, ...]
+    trees: Trees
     training: Training
     samples: tuple[Indices, ...]
     n_classes: int
     n_threads: int
 
     @cached_property
-    def joined(self) -> Trees:
-        """The trees as one set of columns, which say nothing."""
-        nothing = [np.zeros((tree.n_nodes, 0)) for tree in self.trees]
-        return Trees.of(self.trees, nothing, self.training.X.shape[1], 0)
-
-    @cached_property
     def leaf(self) -> Int32:
         """Leaf of each row in each tree, numbered among all nodes, (T, n)."""
-        return self.joined.leaves(self.training.X, self.n_threads)
+        return self.trees.leaves(self.training.X, self.n_threads)
 
     @cached_property
     def judged(self) -> NDArray[np.bool_]:
@@ -90,43 +83,37 @@ class SampledTrees:
         return out
 
     @cached_property
-    def stats(self) -> tuple[tuple[NodeStats, NodeStats], ...]:
+    def stats(self) -> tuple[NodeStats, NodeStats]:
         """Counts of the rows that grew each tree and label it, and of the others, which weigh it."""
         y, weight = self.training.y, self.training.weight
-        both = []
-        for number, (tree, judged) in enumerate(zip(self.trees, self.judged, strict=True)):
-            leaf = self.leaf[number] - int(self.joined.root[number])
-            grown, others = (
-                counted(tree, leaf[rows], y[rows], _part(weight, rows), self.n_classes)
-                for rows in (~judged, judged)
+        grown, others = (
+            counted(
+                self.trees,
+                self.leaf[rows],
+                np.broadcast_to(y, rows.shape)[rows],
+                None if weight is None else np.broadcast_to(weight, rows.shape)[rows],
+                self.n_classes,
             )
-            both.append((grown, replace(others, label=grown.label)))
-        return tuple(both)
+            for rows in (~self.judged, self.judged)
+        )
+        return grown, replace(others, label=grown.label)
 
-    def laws(self) -> Iterator[tuple[list[NodeWeights], float]]:
-        """The trees as they are, and laws over their prunings, with their divergences (nats)."""
-        yield [_whole(tree) for tree in self.trees], -_LOG_SHARE
-        priors = [
-            count_prior(tree, grown, _PRIOR_ROWS).laws[0]
-            for tree, (grown, _) in zip(self.trees, self.stats, strict=True)
-        ]
-        families = [
-            gibbs_family(tree, others, prior)
-            for tree, (_, others), prior in zip(self.trees, self.stats, priors, strict=True)
-        ]
+    def laws(self) -> Iterator[tuple[NodeWeights, float]]:
+        """The trees as they are, and laws over their prunings, with their mean divergence (nats)."""
+        trees, (grown, others) = self.trees, self.stats
+        yield pruning_of(trees, ~trees.is_leaf), -_LOG_SHARE
+        prior = decisions_by_rows(trees, grown, _PRIOR_ROWS)
+        family = gibbs_family(trees, others, prior)
         for value in _PATH:
-            laws = [family.at(value, 0.0) for family in families]
-            nats = map(kl_divergence, self.trees, laws, priors)
-            yield laws, float(np.mean(list(nats))) - _LOG_SHARE
+            law = family.at(value, 0.0)
+            yield law, kl_divergence(trees, law, prior) / len(trees) - _LOG_SHARE
 
-    def shares(self, laws: list[NodeWeights]) -> Float64:
+    def shares(self, law: NodeWeights) -> Float64:
         """Share of each class in the vote of each tree, as if what comes so far stopped there."""
-        shares = []
-        for tree, (grown, _), law in zip(self.trees, self.stats, laws, strict=True):
-            ballots = Voting("majority").ballots(tree, grown)
-            every = np.arange(tree.n_nodes)
-            shares.append(stopped_outcomes(tree, law, ballots.cast(tree, law), ballots, every))
-        return np.concatenate(shares)
+        ballots = Voting("majority").ballots(self.trees, self.stats[0])
+        every = np.arange(self.trees.n_nodes)
+        vote = ballots.cast(self.trees, law)
+        return stopped_outcomes(self.trees, law, vote, ballots, every)
 
     def overlaps(self, shares: Float64) -> Overlaps:
         """What rows out of samples say of trees that vote so."""
@@ -150,20 +137,6 @@ class SampledTrees:
             said[out] += shares[leaf[out]]
         known = self.judged.any(axis=0)
         return float(np.mean(said.argmax(axis=1)[known] != self.training.y[known]))
-
-
-def _part(weight: Float64 | None, rows: NDArray[Any]) -> Float64 | None:
-    """The weights of some rows, if there are any."""
-    return None if weight is None else weight[rows]
-
-
-def _whole(tree: Tree) -> NodeWeights:
-    """The law that prunes nothing."""
-    nothing = np.zeros(tree.n_nodes)
-    leaf = tree.is_leaf
-    return NodeWeights(
-        leaf.astype(np.float64), np.where(leaf, -np.inf, np.inf), 0.0, nothing, nothing
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -348,8 +321,8 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         """Forests of samples of each size, voting by each law."""
         for size in sizes:
             sampled = self._sampled(training, float(size), random_state)
-            for laws, complexity in sampled.laws():
-                shares = sampled.shares(laws)
+            for law, complexity in sampled.laws():
+                shares = sampled.shares(law)
                 yield _Candidate(sampled, shares, sampled.overlaps(shares), complexity)
             advance()
 
@@ -371,13 +344,14 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
             delayed(self._tree)(training, sample, seed, growth) for sample, seed in drawn
         )
         samples = tuple(sample for sample, _ in drawn)
-        return SampledTrees(tuple(trees), training, samples, other_class(self), n_threads)
+        joined = Trees.joined(trees, p, 0)
+        return SampledTrees(joined, training, samples, other_class(self), n_threads)
 
     def _tree(self, training: Training, sample: Indices, seed: int, growth: dict[str, Any]) -> Tree:
         """Grow one tree, of which no other row may decide anything, the edges of bins included."""
         mask = None if self.categories_ is None else self.categories_.mask
         bins = Bins.of(training.X[sample], mask, fine_ends=True)
-        weight = _part(training.weight, sample)
+        weight = None if training.weight is None else training.weight[sample]
         criterion: Any = "gini" if self.criterion == "gini" else "entropy"
         return (
             ForestGrower(bins, bootstrap=False, seed=seed, **growth)
@@ -388,14 +362,14 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
                 criterion=criterion,
                 sample_weight=None if weight is None else whole_weights(weight),
             )
-            .tree(0)
+            .trees()[0]
         )
 
     def _deploy(self, best: _Candidate, share: float) -> None:
         """Set the fitted attributes."""
-        trees, shares = best.sampled.joined, best.shares
+        trees, shares = best.sampled.trees, best.shares
         said = shares if self._n_outputs > 1 else shares[:, 1:2]
-        self.trees_ = replace(trees, value=np.ascontiguousarray(said))
+        self.trees_ = trees.saying(said)
         self.certificates_ = best.certificates(self.delta, share, best.sampled.risk(shares))
         self.certificate_ = min(self.certificates_, key=lambda one: one.bound)
 

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
 from math import ceil, log2, sqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -18,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from certree._core import average_leaves
-from certree.arrays import Float64, Int64
+from certree.arrays import Float64, Int64, by_row
 from certree.ensembles.forest_importances import (
     impurity_importances,
     permutation_importances,
@@ -27,7 +26,6 @@ from certree.ensembles.forest_importances import (
 from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, shares_of, unit_of
 from certree.ensembles.losses import SquaredLoss
-from certree.ensembles.trees import Trees, by_row
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
@@ -49,7 +47,7 @@ from certree.rows.training import (
     training_rows,
 )
 from certree.signatures import COUNT, NONNEGATIVE
-from certree.tree import threads
+from certree.tree import Trees, threads
 
 LeavesName = Literal["auto", "plain", "refilled", "shrunk", "honest"]
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
@@ -109,8 +107,8 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
         total = self.trees_.add(start, rows, threads(self.n_jobs))
         return by_row(total) / len(self.trees_)
 
-    def _rows_of_nodes(self) -> list[Float64] | None:
-        """Rows of the fit in the nodes of each tree, if they are kept."""
+    def _rows_of_nodes(self) -> Float64 | None:
+        """Rows of the fit in the nodes of all trees, if they are kept."""
         return None
 
     @reads_state
@@ -181,20 +179,19 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
             Contributions to the number, or to the averaged probabilities before their power.
         """
         rows, values = rows_and_values(self, X)
-        base, added = self.trees_.contributions(rows, threads(self.n_jobs))
-        parts = self._explained(base / len(self.trees_), added / len(self.trees_))
+        trees = self.trees_
+        base = trees.value[trees.root].sum(axis=0)
+        added = trees.contributions(rows, threads(self.n_jobs))
+        parts = self._explained(base / len(trees), added / len(trees))
         return Explanation(feature_names=names_of_features(self), values=values, **parts)
 
     @reads_state
     def _summed_trees(self) -> SummedTrees:
         """The trees, each with its share of their mean."""
         check_is_fitted(self)
-        trees = self.trees_
-        value = trees.value / len(trees)
-        start = np.zeros(value.shape[1])
-        rows = self._rows_of_nodes()
-        of_all = None if rows is None else np.concatenate(rows)
-        return SummedTrees(trees, trees.root, value, start, of_all, None, self._explained)
+        trees = self.trees_.saying(self.trees_.value / len(self.trees_))
+        start = np.zeros(trees.value.shape[1])
+        return SummedTrees(trees, start, self._rows_of_nodes(), self._explained)
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -219,8 +216,8 @@ class ForestClassifier(ClassifierMixin, Forest):
 
     def _formula(self) -> Formula:
         check_is_fitted(self)
-        parts, rows = self.trees_.parts(), self._rows_of_nodes()
-        return self._formula_of(parts, "forest", "shares", rows=rows, power=self._power)
+        rows = self._rows_of_nodes()
+        return self._formula_of(self.trees_, "forest", "shares", rows=rows, power=self._power)
 
     def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
         return parts_of_classes(base, added, self.classes_)
@@ -422,13 +419,10 @@ class TreeForest(Forest):
                 forest = self._grow_trees(grower, rows, start, n_trees)
                 sums = self._sums(forest)
                 importances = impurity_importances(forest, sums, importances)
-                nothing = np.zeros((len(sums), self._n_outputs))
-                parts.append((Trees(*forest[:7], nothing, forest.n_features), sums))
+                parts.append((forest.trees(self._n_outputs), sums))
                 advance()
         self._importances = importances
-        trees = parts[0][0]
-        for further, _ in parts[1:]:
-            trees = trees.plus(further)
+        trees = Trees.joined([one for one, _ in parts], rows.X.shape[1], self._n_outputs)
         return trees, np.concatenate([sums for _, sums in parts])
 
     def _leaf_rows(
@@ -467,7 +461,7 @@ class TreeForest(Forest):
         else:
             drawn = leaves.shrinkage * unit_of(rows.weight)
             value = said_by(trees, sums, drawn, threads(self.n_jobs))
-        self._set_trees(replace(trees, value=self._rounded(value)), sums[:, 0])
+        self._set_trees(trees.saying(self._rounded(value)), sums[:, 0])
         self.leaves_ = leaves
         self._kept = sums if self.warm_start else None
 
@@ -475,10 +469,10 @@ class TreeForest(Forest):
         """Set trees whose leaves have values; other nodes get the means below, by rows (M,)."""
         # As files hold them.
         self._rows = rows.astype(np.float32).astype(np.float64)
-        self.trees_ = replace(trees, value=average_leaves(trees.left, self._rows, trees.value))
+        self.trees_ = trees.saying(average_leaves(trees.left, self._rows, trees.value))
 
-    def _rows_of_nodes(self) -> list[Float64] | None:
-        return np.split(self._rows, self.trees_.root[1:])
+    def _rows_of_nodes(self) -> Float64:
+        return self._rows
 
     _judged_name: ClassVar[str]
     _classes: ClassVar[bool]
@@ -886,8 +880,8 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
 
     def _formula(self) -> Formula:
         check_is_fitted(self)
-        parts, rows = self.trees_.parts(), self._rows_of_nodes()
-        return self._formula_of(parts, "forest", "identity", rows=rows)
+        rows = self._rows_of_nodes()
+        return self._formula_of(self.trees_, "forest", "identity", rows=rows)
 
     @reads_state
     def predict(self, X: ArrayLike) -> Float64:

@@ -6,8 +6,8 @@ from certree._core import draw_rows, sum_leaves
 from certree.arrays import Float64, Int32
 from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import LeafRows, Leaves, loss_of
-from certree.ensembles.trees import Trees
 from certree.grow.forest import GrownForest
+from certree.tree import Trees
 
 
 def impurity_importances(forest: GrownForest, sums: Float64, before: Float64) -> Float64:
@@ -77,8 +77,7 @@ def sums_in_bags(
     """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_outputs)."""
     root, y = np.zeros(1, dtype=np.int64), rows.y.astype(np.float64)
     sums = [np.zeros((0, 1 + n_outputs))]
-    for number in range(len(trees)):
-        tree, _ = trees.tree(number)
+    for number, tree in enumerate(trees):
         weight = draw_rows(len(y), drawing, number) * rows.weights()
         leaf = ~tree.route(rows.X, 1)[None]
         sums.append(sum_leaves(tree.left, root, leaf, y, weight, n_outputs, 1))

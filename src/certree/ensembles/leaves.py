@@ -13,7 +13,7 @@ import numpy as np
 
 from certree._core import judge_leaves, shrink_leaves, sum_leaves
 from certree.arrays import Float64, Int32
-from certree.ensembles.trees import Trees
+from certree.tree import Trees
 
 FilledBy = Literal["in_bag", "all", "out_of_bag"]
 FILLED_BY: tuple[FilledBy, ...] = get_args(FilledBy)

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from certree._core import add_steps, part_rows, round_steps
 from certree.arrays import Float64, UInt64
 from certree.ensembles.losses import Loss
-from certree.ensembles.trees import Trees
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
 from certree.grow.growing import Slopes
 from certree.rows.hashes import content_keys
-from certree.tree import LEAF, Tree
+from certree.tree import LEAF, Tree, Trees
 
 # Stop probabilities of the branching priors that a round mixes.
 STOPS = (0.02, 0.1, 0.5)
@@ -77,7 +76,6 @@ class Rounds:
     keys: UInt64
     scores: Float64
     trees: list[Tree] = field(default_factory=list)
-    values: list[Float64] = field(default_factory=list)
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node
 
     def advance(self, number: int) -> None:
@@ -112,15 +110,17 @@ class Rounds:
         )
         value = self.settings.learning_rate * steps
         self.scores = add_steps(leaf, value, self.scores)
-        self.trees.append(tree)
-        self.values.append(value)
+        self.trees.append(tree.saying(value))
         self.rows.append(sums[:, 2])
 
     def since(self, first: int) -> Trees:
         """The trees from one on."""
-        part = slice(first, None)
-        p, n_outputs = self.grower.bins.n_features, len(self.scores)
-        return Trees.of(self.trees[part], self.values[part], p, n_outputs)
+        return Trees.joined(self.trees[first:], self.grower.bins.n_features, len(self.scores))
+
+    def trees_after(self, before: Trees | None) -> Trees:
+        """All trees, behind those of rounds before."""
+        parts = [*([] if before is None else [before]), *self.trees]
+        return Trees.joined(parts, self.grower.bins.n_features, len(self.scores))
 
     def importances(self, before: Float64 | None = None) -> Float64:
         """How far the cuts by each feature move rows, squared, (p,), with those of rounds before."""

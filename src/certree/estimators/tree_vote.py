@@ -395,15 +395,8 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         said = self._scored(self.vote_.outcomes(leaves))
         value = np.zeros((tree.n_nodes, said.shape[1]))
         value[leaves] = said
-        return SummedTrees(
-            tree,
-            np.zeros(1, dtype=np.int64),
-            value,
-            np.zeros(said.shape[1]),
-            self.stats_.n,
-            tree.missing_both,
-            self._explained,
-        )
+        start = np.zeros(said.shape[1])
+        return SummedTrees(tree.saying(value), start, self.stats_.n, self._explained)
 
     def _scored(self, outcomes: Float64) -> Float64:
         """Outcomes of the vote, (k, K), that tell all of them."""
@@ -503,8 +496,9 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
                 "fit the estimator behind it in a Pipeline"
             )
         rows = self.stats_.n.astype(np.float64)
-        tree = self.tree_, self._leaf_values()
-        return self._formula_of([tree], "tree", "identity", rows=[rows])
+        return self._formula_of(
+            self.tree_.saying(self._leaf_values()), "tree", "identity", rows=rows
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()

@@ -60,7 +60,7 @@ def contributions(
     if len(nodes) < tree.n_nodes:
         has_children = np.isin(tree.left[nodes], nodes)
         tree, rows = tree.restricted(nodes, ~has_children), rows[nodes]
-    return said[0], tree.contributions(X, rows, said, n_threads)
+    return said[0], tree.saying(said).contributions(X, n_threads, rows)
 
 
 def _passed(tree: Tree, X: NDArray[Any], n_threads: int) -> NDArray[np.intp]:

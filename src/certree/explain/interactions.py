@@ -21,7 +21,7 @@ from certree.extras import needed
 from certree.notebook import html_table
 from certree.rows.training import names_of_features, new_rows
 from certree.signatures import checked
-from certree.tree import LEAF, threads
+from certree.tree import threads
 
 # Leaves are compared pair by pair if they are no more; that takes the square of their number.
 LEAVES = 1000
@@ -213,15 +213,15 @@ def shares_of(
     random_state: int = 0,
 ) -> Interactions:
     """The same of trees and checked rows."""
-    if np.abs(summed.value).max(initial=0.0) > _LARGEST:
+    trees = summed.trees
+    if np.abs(trees.value).max(initial=0.0) > _LARGEST:
         raise ValueError(f"leaves must say at most {_LARGEST:g}: the squares of more are infinite")
     cells = cells_of(summed, X, max_bins)
-    few = int((summed.columns.left == LEAF).sum()) <= LEAVES
+    few = int(trees.is_leaf.sum()) <= LEAVES
     draws = cells.drawn(0 if few else n_draws, np.random.default_rng(random_state))
-    value = np.ascontiguousarray(summed.value)
     dividing: Any = interactions  # mypy does not count what stands behind a star
     single, first, second, paired, fitted, total = dividing(
-        *summed.nodes, summed.root, value, *summed.branches(X), *cells, draws, few, n_threads
+        *trees.splits, trees.root, trees.value, *summed.branches(X), *cells, draws, few, n_threads
     )
     higher, error = max(total - float(single.sum() + paired.sum()), 0.0), 0.0
     if not few:
@@ -263,14 +263,13 @@ class Cells(NamedTuple):
 
 def cells_of(summed: SummedTrees, X: NDArray[Any], max_bins: int | None) -> Cells:
     """The values of features between which no node tells a difference, or bins of them."""
-    columns, p = summed.columns, X.shape[1]
-    inner = columns.left != LEAF
-    has_set = np.diff(columns.category_start) > 0
+    trees, p = summed.trees, X.shape[1]
+    has_set = np.diff(trees.category_start) > 0
     found = []
     for j in range(p):
-        here = inner & (columns.feature == j)
+        here = ~trees.is_leaf & (trees.feature == j)
         is_set = bool((here & has_set).any())
-        cuts = None if is_set else np.unique(columns.threshold[here])
+        cuts = None if is_set else np.unique(trees.threshold[here])
         found.append(_cells_of_one(X[:, j].astype(np.float64), cuts, max_bins))
     most = max(len(value) for value, _ in found)
     cells = Cells(np.full((most, p), np.nan), np.zeros((most, p)))

@@ -50,30 +50,28 @@ def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any
     """
     model = summable(model)
     summed = summed_trees(model)
-    columns = summed.columns
-    if len(columns.categories):
+    if len(summed.trees.categories):
         raise ValueError(
             "trees compare sets of categories, but those of shap compare numbers alone"
         )
-    if not len(summed.root):
+    if not len(summed.trees):
         raise ValueError("the model has no trees, but shap takes one at least")
     others = None if background is None else new_rows(model, background)
     rows = cover_of(summed, others, threads(model.n_jobs))
     trees: list[dict[str, Any]] = []
-    for first, last in np.column_stack([summed.root, [*summed.root[1:], len(columns.left)]]):
-        left = np.where(columns.left[first:last] == LEAF, LEAF, columns.left[first:last] - first)
-        right = np.where(left == LEAF, LEAF, left + 1)
-        value = summed.value[first:last]
+    for tree, own in zip(summed.trees, np.split(rows, summed.trees.root[1:]), strict=True):
+        left, is_leaf = tree.left.copy(), tree.is_leaf
+        right = np.where(is_leaf, LEAF, left + 1)
         trees.append(
             {
                 "children_left": left,
                 "children_right": right,
-                "children_default": np.where(columns.missing_left[first:last], left, right),
-                "features": np.where(left == LEAF, -1, columns.feature[first:last]),
-                "thresholds": columns.threshold[first:last].copy(),
+                "children_default": np.where(tree.missing_left, left, right),
+                "features": np.where(is_leaf, -1, tree.feature),
+                "thresholds": tree.threshold.copy(),
                 # What is added to all trees is said by the first.
-                "values": value.copy() if trees else value + summed.start,
-                "node_sample_weight": rows[first:last].copy(),
+                "values": tree.value.copy() if trees else tree.value + summed.start,
+                "node_sample_weight": own.copy(),
             }
         )
     return {"trees": trees}

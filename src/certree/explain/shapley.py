@@ -201,7 +201,7 @@ def _values(
     both, rows = summed.branches(X) if background is None else summed.branches(X, background)
     cover = summed.rows if background is None else rows
     valued: Any = values_of_features  # whose overloads mypy does not tell apart behind a star
-    value, points = np.ascontiguousarray(summed.value), mixture(min(summed.depth, X.shape[1]))
+    trees, points = summed.trees, mixture(min(summed.depth, X.shape[1]))
     games = X, background, both, cover
-    added: Float64 = valued(*summed.nodes, summed.root, value, *games, *points, n_threads)
+    added: Float64 = valued(*trees.splits, trees.root, trees.value, *games, *points, n_threads)
     return added.reshape(len(X), summed.n_outputs, X.shape[1])

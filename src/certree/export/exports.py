@@ -12,7 +12,7 @@ from certree.export.onnx_graph import onnx_model
 from certree.export.plain_dict import plain_dict
 from certree.export.sql import sql_statement
 from certree.fitted import reads_state
-from certree.tree import Tree
+from certree.tree import Trees
 
 
 class Exports:
@@ -24,11 +24,11 @@ class Exports:
 
     def _formula_of(
         self,
-        trees: Sequence[tuple[Tree, Float64]],
+        added: Trees,
         kind: Kind,
         link: Link,
         *,
-        rows: Sequence[Float64] | None = None,
+        rows: Float64 | None = None,
         start: Float64 | None = None,
         power: float = 1.0,
     ) -> Formula:
@@ -37,17 +37,17 @@ class Exports:
         classes = getattr(model, "classes_", None)
         names = getattr(model, "feature_names_in_", None)
         if classes is not None and len(classes) == 1:
-            only, _ = constant_tree(model.n_features_in_, 1)
-            trees, kind, link = [(only, np.ones((1, 1)))], "tree", "identity"
+            only = np.ones((1, 1))
+            added, kind, link = constant_tree(model.n_features_in_, only), "tree", "identity"
             rows, start = None, None
-        elif not trees:  # the start is all that is said
-            trees = [constant_tree(model.n_features_in_, 1 if start is None else len(start))]
+        elif not len(added):  # the start is all that is said
+            added = constant_tree(model.n_features_in_, np.zeros((1, added.value.shape[1])))
         return Formula(
-            trees,
-            rows,
+            (*added,),
+            None if rows is None else np.split(rows, added.root[1:]),
             kind,
             link,
-            np.zeros(trees[0][1].shape[1]) if start is None else start,
+            np.zeros(added.value.shape[1]) if start is None else start,
             classes,
             None if names is None else [str(name) for name in names],
             model.categories_,

@@ -21,8 +21,8 @@ class Formula:
 
     Parameters
     ----------
-    trees : sequence of (Tree, ndarray of shape (m, n_outputs))
-        Trees, one at least, with the values of their nodes; only those of leaves count.
+    trees : sequence of Tree
+        Trees, one at least; of the values of their nodes only those of leaves count.
     rows : sequence of ndarray of shape (m,), or None
         Training rows in the nodes of each tree; None where a model does not know them.
     kind : {"tree", "forest", "boosted"}
@@ -43,7 +43,7 @@ class Formula:
         Categories of the features; None if all are numbers.
     """
 
-    trees: Sequence[tuple[Tree, Float64]]
+    trees: Sequence[Tree]
     rows: Sequence[Float64] | None
     kind: Kind
     link: Link
@@ -56,7 +56,7 @@ class Formula:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return self.trees[0][0].n_features
+        return self.trees[0].n_features
 
     @property
     def n_outputs(self) -> int:
@@ -86,11 +86,11 @@ class Formula:
     @property
     def sends_both_ways(self) -> bool:
         """Whether rows that lack a value may go both ways."""
-        return any(tree.missing_both.any() for tree, _ in self.trees)
+        return any(tree.missing_both.any() for tree in self.trees)
 
     def missing_shares(self, number: int) -> Float64:
         """Share of a row that lacks the value which goes to the left of each node of a tree, (m,)."""
-        tree, _ = self.trees[number]
+        tree = self.trees[number]
         share = tree.missing_left.astype(np.float64)
         both = np.flatnonzero(tree.missing_both)
         if len(both) and self.rows is not None:
@@ -105,7 +105,7 @@ class Formula:
 
     def goes_left(self, number: int, node: int) -> NDArray[np.bool_] | None:
         """Whether each category goes to the left of a node; None where the feature has numbers."""
-        tree, _ = self.trees[number]
+        tree = self.trees[number]
         names = self.categories_of(int(tree.feature[node]))
         if names is None:
             return None
@@ -129,10 +129,10 @@ def expect_utf8(text: str) -> None:
         raise ValueError(f"names and classes must be text of UTF-8, got {text!r}") from None
 
 
-def constant_tree(n_features: int, n_outputs: int) -> tuple[Tree, Float64]:
-    """A tree of a single leaf that adds nothing."""
-    leaf, one = np.full(1, LEAF, dtype=np.int32), np.ones(1, dtype=np.int32)
-    return Tree(one - 1, np.zeros(1), leaf, one, n_features), np.zeros((1, n_outputs))
+def constant_tree(n_features: int, value: Float64) -> Tree:
+    """A tree of a single leaf, which says (1, n_outputs)."""
+    leaf, zero = np.full(1, LEAF, dtype=np.int32), np.zeros(1)
+    return Tree.known(leaf, n_features, feature=leaf + 1, threshold=zero, value=value)
 
 
 def shares_with_labels(score: Float64, label: NDArray[np.integer]) -> Float64:

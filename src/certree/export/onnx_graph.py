@@ -175,7 +175,7 @@ def write(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None
 
 def _leaf_numbers(graph: Graph, formula: Formula, rows: str) -> str:
     """Write what numbers the leaf of each row in each tree, (n, T) int64."""
-    n_leaves = sum(tree.n_leaves for tree, _ in formula.trees)
+    n_leaves = sum(tree.n_leaves for tree in formula.trees)
     if graph.dtype == np.float32 and n_leaves > 2**24:
         raise ValueError(
             f"float32 numbers 2**24 leaves, and there are {n_leaves}: take dtype=float64"
@@ -185,7 +185,7 @@ def _leaf_numbers(graph: Graph, formula: Formula, rows: str) -> str:
         if graph.ml_opset >= 5
         else (tree_ensemble_regressor, "TreeEnsembleRegressor")
     )
-    attributes = written([tree for tree, _ in formula.trees], graph.dtype)
+    attributes = written(formula.trees, graph.dtype)
     (number,) = graph.add_many(op, [rows], [graph.name()], domain="ai.onnx.ml", **attributes)
     return graph.cast(number, np.int64)
 
@@ -260,8 +260,8 @@ def _columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str, NDArray[
 
 def _leaf_values(graph: Graph, formula: Formula) -> NDArray[Any]:
     """What the leaves of a single tree say, in the dtype of the graph, (L, K)."""
-    tree, value = formula.trees[0]
-    exact = value[tree.is_leaf]
+    tree = formula.trees[0]
+    exact = tree.value[tree.is_leaf]
     values = exact.astype(graph.dtype)
     return values if formula.classes is None else with_labels(values, exact.argmax(axis=1))
 
@@ -279,7 +279,7 @@ def _write_tree(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -
 def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
     """Write many trees: sums of what leaves say, and the link."""
     numbers = _leaf_numbers(graph, formula, rows)
-    table = np.concatenate([value[tree.is_leaf] for tree, value in formula.trees])
+    table = np.concatenate([tree.value[tree.is_leaf] for tree in formula.trees])
     narrow = table.astype(np.float32)
     said = graph.add(
         "Gather", graph.constant(narrow if (narrow == table).all() else table), numbers
@@ -331,7 +331,7 @@ def _write_blend(graph: Graph, formula: Formula, rows: str, outputs: list[str]) 
     and each turn of the loop sends all of them on, until they are at leaves, which send them to
     themselves.
     """
-    tree, _ = formula.trees[0]
+    tree = formula.trees[0]
     n = graph.add("Gather", graph.add("Shape", rows), graph.constant(0))
     row = graph.add("Range", graph.constant(0), n, graph.constant(1))
     node = graph.add("Mul", row, graph.constant(0))
@@ -362,7 +362,7 @@ def _column(graph: Graph, vector: str) -> str:
 
 def _turn(graph: Graph, formula: Formula, rows: str) -> Any:
     """The body of the loop: arrivals at nodes become arrivals at their children."""
-    tree, _ = formula.trees[0]
+    tree = formula.trees[0]
     turn, goes_on, row, node, part = (
         f"{graph.prefix}_{name}" for name in ("turn", "goes_on", "row", "node", "part")
     )

@@ -33,13 +33,13 @@ def _listed(names: Any) -> list[Any] | None:
 
 
 def _nodes(formula: Formula, number: int) -> list[dict[str, Any]]:
-    tree, value = formula.trees[number]
+    tree = formula.trees[number]
     share, both = formula.missing_shares(number), tree.missing_both
     nodes: list[dict[str, Any]] = []
     for node in range(tree.n_nodes):
         left = int(tree.left[node])
         if left == LEAF:
-            nodes.append({"value": value[node].tolist()})
+            nodes.append({"value": tree.value[node].tolist()})
             continue
         inner: dict[str, Any] = {"feature": int(tree.feature[node])}
         goes_left = formula.goes_left(number, node)

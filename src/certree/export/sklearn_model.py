@@ -67,10 +67,10 @@ class _Nodes:
     @classmethod
     def of(cls, formula: Formula, number: int) -> "_Nodes":
         """One of the trees of a formula."""
-        given, value = formula.trees[number]
+        given = formula.trees[number]
         sizes = [len(formula.categories_of(j) or ()) for j in range(formula.n_features)]
         tree, origin, part = chained(given, sizes)
-        value = value[origin]
+        value = given.value[origin]
         if formula.says_second and formula.link == "shares":
             value = np.column_stack([1 - value, value])
         rows = np.ones(tree.n_nodes)

@@ -186,7 +186,7 @@ class _Selects:
 
 def _features_read(formula: Formula) -> list[int]:
     """Features that some node compares."""
-    compared = [tree.feature[~tree.is_leaf] for tree, _ in formula.trees]
+    compared = [tree.feature[~tree.is_leaf] for tree in formula.trees]
     features: list[int] = np.unique(np.concatenate(compared)).tolist()
     return features
 
@@ -274,7 +274,7 @@ class _Said(NamedTuple):
 
 def _tree(formula: Formula, number: int, values: dict[int, str], k: int) -> str:
     """What a tree says, output k: for rows that may go both ways it is a sum over all leaves."""
-    tree, _ = formula.trees[number]
+    tree = formula.trees[number]
     plain = _expression(formula, number, values, k, both_ways=False)
     features = np.unique(tree.feature[tree.missing_both])
     if not len(features):
@@ -288,13 +288,13 @@ def _expression(
     formula: Formula, number: int, values: dict[int, str], k: int, *, both_ways: bool
 ) -> _Said:
     """What a tree says, from the leaves up; the child that is nested deeper comes last."""
-    tree, value = formula.trees[number]
+    tree = formula.trees[number]
     share = formula.missing_shares(number)
     said: dict[int, _Said] = {}
     for node in range(tree.n_nodes - 1, -1, -1):
         left = int(tree.left[node])
         if left == LEAF:
-            said[node] = _Said("", _literal(float(value[node, k])), 0)
+            said[node] = _Said("", _literal(float(tree.value[node, k])), 0)
             continue
         x, conditions = values[int(tree.feature[node])], _conditions(formula, number, node, values)
         first, last = sorted((left, left + 1), key=lambda child: said[child].nesting)
@@ -324,7 +324,7 @@ def _conditions(
     formula: Formula, number: int, node: int, values: dict[int, str]
 ) -> tuple[str, str]:
     """When rows that have the value go to the left, and when to the right."""
-    tree, _ = formula.trees[number]
+    tree = formula.trees[number]
     value, members = values[int(tree.feature[node])], tree.category_set(node).tolist()
     if not members:
         threshold = _literal(float(tree.threshold[node]))

@@ -62,18 +62,18 @@ def restore_adaboost(
     model.start_ = arrays["start"]
     trees = trees_of_arrays(model, arrays)
     model.estimators_ = [
-        WeakTree(*_with_classes(*trees.tree(number)), importances)
-        for number, importances in enumerate(arrays["importances"])
+        WeakTree(tree, _classes(tree.value), importances)
+        for tree, importances in zip(trees, arrays["importances"], strict=True)
     ]
     model._set_votes(np.abs(trees.value[trees.root]).max(axis=1, initial=0.0))
     if model.trees_ is None or not np.array_equal(model.trees_.value, trees.value):
         raise ValueError("every node of a tree must vote by its tree's weight for one class")
 
 
-def _with_classes(tree: Any, value: NDArray[np.float64]) -> tuple[Any, NDArray[np.intp]]:
-    """A tree, and the class that each of its nodes votes for."""
+def _classes(value: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The class that each node of a tree votes for."""
     says = value[:, 0] > 0 if value.shape[1] == 1 else value.argmax(axis=1)
-    return tree, says.astype(np.intp)
+    return says.astype(np.intp)
 
 
 def _expect_rounds(arrays: _Arrays) -> None:

@@ -8,10 +8,9 @@ from sklearn.base import is_classifier
 
 from certree.ensembles.forest import TreeForest
 from certree.ensembles.leaves import FILLED_BY, Leaves
-from certree.ensembles.trees import Trees
 from certree.files.archive import Shapes
 from certree.files.trees_form import expect_known_categories
-from certree.tree import LEAF
+from certree.tree import LEAF, Trees
 
 _Arrays = dict[str, NDArray[Any]]
 
@@ -130,12 +129,13 @@ def _trees(model: TreeForest, part: _Arrays) -> Trees:
         spread("feature"),
         spread("threshold"),
         left.astype(np.int32),
+        np.ones(m, dtype=np.int32),
+        model.n_features_in_,
         spread("missing_left"),
         np.concatenate([[0], np.cumsum(sizes)]),
         part["categories"],
-        part["root"],
-        value,
-        model.n_features_in_,
+        root=part["root"],
+        value=value,
     )
     expect_known_categories(model, trees)
     return trees

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.ensembles.trees import Trees
 from certree.files.archive import Shapes
-from certree.tree import Tree
+from certree.tree import Trees
 
 _Arrays = dict[str, NDArray[Any]]
 
@@ -39,13 +38,14 @@ def arrays_of_trees(trees: Trees) -> _Arrays:
 
 def trees_of_arrays(model: Any, arrays: _Arrays) -> Trees:
     """Check the columns and put them together; number of features and categories are set."""
-    columns = {name: arrays[f"trees.{name}"] for name in _NAMES}
-    trees = Trees(**columns, n_features=model.n_features_in_)
+    columns: dict[str, Any] = {name: arrays[f"trees.{name}"] for name in _NAMES}
+    chain = np.ones(len(columns["left"]), dtype=np.int32)
+    trees = Trees(**columns, chain=chain, n_features=model.n_features_in_)
     expect_known_categories(model, trees)
     return trees
 
 
-def expect_known_categories(model: Any, nodes: Tree | Trees) -> None:
+def expect_known_categories(model: Any, nodes: Trees) -> None:
     """Sets of trees hold categories that the features of a model have."""
     if not len(nodes.categories):
         return

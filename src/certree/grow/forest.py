@@ -22,7 +22,7 @@ from certree.arrays import (
 )
 from certree.grow.bins import Bins, UInt8
 from certree.grow.growing import DEEPEST
-from certree.tree import Tree, threads
+from certree.tree import Trees, threads
 
 _LARGEST = 2**31 - 1
 # Whole numbers up to here are added up exactly, with bits to spare for a numeric target.
@@ -32,7 +32,7 @@ _MOST_WEIGHT = 2**50
 class GrownForest(NamedTuple):
     """Trees whose nodes stand one after the other, and what their rows sum up to.
 
-    The first seven are columns of `certree.ensembles.Trees`.
+    The first seven are columns of `certree.tree.Trees`.
 
     Attributes
     ----------
@@ -63,20 +63,18 @@ class GrownForest(NamedTuple):
     total: Float64
     n_features: int
 
-    def tree(self, number: int) -> Tree:
-        """One of the trees, counted from 0."""
-        number = range(len(self.root))[number]
-        first, last = [*self.root, len(self.feature)][number : number + 2]
-        start, left = self.category_start[first : last + 1], self.left[first:last]
-        return Tree(
-            self.feature[first:last],
-            self.threshold[first:last],
-            np.where(left < 0, left, left - first).astype(np.int32),
-            np.ones(last - first, dtype=np.int32),
+    def trees(self, n_outputs: int = 0) -> Trees:
+        """The trees, whose nodes say so many numbers, all 0."""
+        return Trees.known(
+            self.left,
             self.n_features,
-            self.missing_left[first:last],
-            start - start[0],
-            self.categories[start[0] : start[-1]],
+            feature=self.feature,
+            threshold=self.threshold,
+            missing_left=self.missing_left,
+            category_start=self.category_start,
+            categories=self.categories,
+            root=self.root,
+            value=np.zeros((len(self.left), n_outputs)),
         )
 
     def class_weights(self, n_classes: int) -> Float64:

@@ -147,15 +147,15 @@ def _of_ensemble(model: Any, number: int, X: ArrayLike | None) -> Cells:
         raise ValueError(f"number must be one of {len(model.trees_)} trees, got {number!r}")
     if X is None:
         raise ValueError("an ensemble keeps no rows: give X, whose rows are counted in the cells")
-    tree, value = model.trees_.tree(number)
+    tree = model.trees_[number]
     outputs, scale = None, _scale(model)
     if is_classifier(model):
         # One score of two classes is for the second.
-        outputs = tuple(model.classes_.tolist()[-value.shape[1] :])
+        outputs = tuple(model.classes_.tolist()[-tree.value.shape[1] :])
     rows = _counted(model, tree, X)
     sets = None if model.categories_ is None else model.categories_.names
     all_splits = pruning_of(tree, ~tree.is_leaf)
-    mean = _means(tree, rows, value)
+    mean = _means(tree, rows, tree.value)
     explainer = Explainer(tree, rows, all_splits, names_of_features(model), mean.__getitem__, sets)
     return Cells(explainer, mean, outputs, scale)
 

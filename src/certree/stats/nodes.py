@@ -22,7 +22,7 @@ from certree.arrays import (
     row_weights,
 )
 from certree.signatures import checked
-from certree.tree import Tree
+from certree.tree import Tree, Trees
 
 __all__ = ["NodeStats", "Stats", "count"]
 
@@ -46,13 +46,13 @@ class Stats(Protocol):
     def table(self) -> Any:
         """What judges a vote, as the core takes it: a table of one row per node, or its entries."""
 
-    def of(self, tree: Tree) -> Self:
+    def of(self, tree: Trees) -> Self:
         """Check that the statistics belong to a tree of this size, and return them."""
 
-    def terms(self, tree: Tree, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
+    def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Loss, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
 
-    def averages(self, tree: Tree, smoothing: float) -> Float64:
+    def averages(self, tree: Trees, smoothing: float) -> Float64:
         """What each node predicts: shares of the classes (m, K), or a mean (m, 1)."""
 
     def at(self, nodes: NDArray[np.intp]) -> Self:
@@ -140,19 +140,20 @@ class NodeStats(OfColumns):
         """The counts, (m, K)."""
         return self.counts
 
-    def of(self, tree: Tree) -> Self:
+    def of(self, tree: Trees) -> Self:
         """Check that the statistics belong to a tree of this size, and return them."""
         expect_nodes(len(self.label), tree)
         return self
 
-    def terms(self, tree: Tree, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
+    def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Errors, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
         gains = error_gains(tree.left, self.counts, self.label, n_terms, empty_leaves)
-        n = self.counts[0].sum()
-        root = [n - self.counts[0, self.label[0]], np.sqrt(n), float(empty_leaves or n > 0)]
-        return gains, np.array(root[:n_terms])
+        n = self.counts[tree.root].sum(axis=1)
+        wrong = n - self.counts[tree.root, self.label[tree.root]]
+        terms = [wrong, np.sqrt(n), (n > 0) | empty_leaves]
+        return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
-    def averages(self, tree: Tree, smoothing: float) -> Float64:
+    def averages(self, tree: Trees, smoothing: float) -> Float64:
         """Shares of the classes in each node, (m, K), smoothed as `vote` says."""
         return frequencies(tree.left, self.counts, smoothing)
 
@@ -161,7 +162,7 @@ class NodeStats(OfColumns):
         return NodeStats(self.counts[nodes], self.label[nodes])
 
 
-def expect_nodes(n_nodes: int, tree: Tree) -> None:
+def expect_nodes(n_nodes: int, tree: Trees) -> None:
     """Check that statistics of so many nodes belong to a tree of this size."""
     if n_nodes != tree.n_nodes:
         raise ValueError(f"stats has {n_nodes} nodes, but the tree has {tree.n_nodes} nodes")
@@ -222,7 +223,9 @@ def count(
     return stats
 
 
-def counted(tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, n_classes: int) -> NodeStats:
+def counted(
+    tree: Trees, leaf: Int32, y: Int32, weight: Float64 | None, n_classes: int
+) -> NodeStats:
     """Do what `count` does, for rows that have been checked and routed to their leaves."""
     counts = core_count(tree.left, leaf, y, weight, n_classes)
     return NodeStats(counts, majority(tree.left, counts))

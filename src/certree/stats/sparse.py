@@ -11,7 +11,7 @@ from scipy.special import entr
 from certree._core import count_entries, error_gains, majority
 from certree.arrays import MOST_ROWS, Float64, Int32, Int64, OfColumns, class_number, codes
 from certree.stats.nodes import NodeStats, expect_nodes
-from certree.tree import Tree
+from certree.tree import Tree, Trees
 
 __all__ = ["SparseNodeStats"]
 
@@ -135,19 +135,19 @@ class SparseNodeStats(OfColumns):
         """The entries as the core takes them."""
         return self.begin, self.classes, self.weight, self.n_classes
 
-    def of(self, tree: Tree) -> Self:
+    def of(self, tree: Trees) -> Self:
         """Check that the statistics belong to a tree of this size, and return them."""
         expect_nodes(len(self.label), tree)
         return self
 
-    def terms(self, tree: Tree, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
+    def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Errors, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
         gains = error_gains(tree.left, self.table, self.label, n_terms, empty_leaves)
         n = self.weight[: self.begin[1]].sum()
         wrong = self.weight[: self.begin[1]][self.classes[: self.begin[1]] != self.label[0]].sum()
         return gains, np.array([wrong, np.sqrt(n), float(empty_leaves or n > 0)][:n_terms])
 
-    def averages(self, tree: Tree, smoothing: float) -> Float64:
+    def averages(self, tree: Trees, smoothing: float) -> Float64:
         """Shares of the classes in each node as a table, (m, K); see `counts`."""
         return self.dense().averages(tree, smoothing)
 

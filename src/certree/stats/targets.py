@@ -10,7 +10,7 @@ from certree._core import moments, smoothed_means, squared_gains
 from certree.arrays import MOST_ROWS, Float64, Int32, OfColumns, column, matrix, row_weights
 from certree.signatures import checked, expect_settings
 from certree.stats.nodes import expect_nodes
-from certree.tree import Tree
+from certree.tree import Tree, Trees
 
 __all__ = ["TargetStats", "measure", "noise_variance"]
 
@@ -81,19 +81,19 @@ class TargetStats(OfColumns):
         """Rows, mean and sum of squares, (m, 3)."""
         return np.column_stack([self.rows, self.mean, self.sse])
 
-    def of(self, tree: Tree) -> Self:
+    def of(self, tree: Trees) -> Self:
         """Check that the statistics belong to a tree of this size, and return them."""
         expect_nodes(len(self.rows), tree)
         return self
 
-    def terms(self, tree: Tree, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
+    def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Loss, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
         gains = squared_gains(tree.left, self.rows, self.mean, self.unit, n_terms, empty_leaves)
-        n = self.rows[0]
-        root = [self.sse[0] / self.unit, np.sqrt(n), float(empty_leaves or n > 0)]
-        return gains, np.array(root[:n_terms])
+        n, sse = self.rows[tree.root], self.sse[tree.root]
+        terms = [sse / self.unit, np.sqrt(n), (n > 0) | empty_leaves]
+        return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
-    def averages(self, tree: Tree, smoothing: float) -> Float64:
+    def averages(self, tree: Trees, smoothing: float) -> Float64:
         """Mean of each node, (m, 1), smoothed as `vote` says."""
         # Powers of two change no digit, and sums of large targets of heavy rows would overflow.
         heaviest = max(self.rows.max(initial=0.0), float(smoothing))

@@ -18,7 +18,7 @@ from certree._core import judged_votes, score_grid, weigh
 from certree.arrays import LARGEST, Float64, Int32, Int64, OfColumns, array_of, column
 from certree.signatures import checked
 from certree.stats import NodeStats, SparseNodeStats, Stats
-from certree.tree import LEAF, Tree
+from certree.tree import LEAF, Tree, Trees
 from certree.weights.node_weights import NodeWeights
 
 Scoring = Literal["error", "log_loss", "squared"]
@@ -68,12 +68,12 @@ class Family(OfColumns):
 
     Parameters
     ----------
-    tree : Tree
-        The tree.
+    tree : Tree or Trees
+        The tree, or several: a law over prunings of all of them.
     gains : ndarray of float64, shape (m, f)
         ``F(left) + F(right) - F(v)``; 0 at leaves.
     root : ndarray of float64, shape (f,)
-        F of the root.
+        F of the root, or the sum over all roots.
     fixed : ndarray of float64, shape (f - t,)
         The part of theta that no temperature sets.
     stops : ChainStops
@@ -82,7 +82,7 @@ class Family(OfColumns):
         Whether to take the best pruning instead of averaging over all.
     """
 
-    tree: Tree
+    tree: Trees
     gains: Float64
     root: Float64
     fixed: Float64
@@ -205,7 +205,7 @@ class ChainStops(OfColumns):
 
 
 def chain_stops(
-    tree: Tree, log_split: float | Float64 = 0.0, log_stop: float = 0.0, free_end: bool = False
+    tree: Trees, log_split: float | Float64 = 0.0, log_stop: float = 0.0, free_end: bool = False
 ) -> ChainStops:
     """Sum up the stops inside the chains of a tree."""
     m = tree.n_nodes
@@ -246,7 +246,7 @@ def _stops_of(
     return largest + log_sum, entropy, np.maximum.reduceat(shares, first)
 
 
-def gains_of(tree: Tree, values: Float64) -> Float64:
+def gains_of(tree: Trees, values: Float64) -> Float64:
     """``values(left) + values(right) - values(v)`` for every node, 0 at leaves: (m,) -> (m,)."""
     gains = np.zeros(tree.n_nodes)
     inner = np.flatnonzero(tree.left != LEAF)

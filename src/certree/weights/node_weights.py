@@ -12,7 +12,7 @@ from certree._core import likeliest, reach
 from certree.arrays import LARGEST, Float64, OfColumns, column
 from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats
-from certree.tree import Tree
+from certree.tree import Tree, Trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class NodeWeights(OfColumns):
             if not (np.abs(getattr(self, name)) <= LARGEST).all():
                 raise ValueError(f"{name} must be finite, and at most {LARGEST:g} in size")
 
-    def of(self, tree: Tree) -> "NodeWeights":
+    def of(self, tree: Trees) -> "NodeWeights":
         """Check that the weights belong to a tree of this size, and return them."""
         if len(self.weight) != tree.n_nodes:
             raise ValueError(
@@ -83,7 +83,7 @@ class NodeWeights(OfColumns):
 
 
 @checked
-def reached(tree: Tree, weights: NodeWeights) -> Float64:
+def reached(tree: Trees, weights: NodeWeights) -> Float64:
     """Probability that each node is in the pruning, as a leaf or above one: (m,)."""
     return reach(tree.left, weights.of(tree).log_odds)
 
@@ -117,7 +117,7 @@ def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
     return float(weights.weight @ stats.errors) / rows
 
 
-def pruning_of(tree: Tree, splits: NDArray[np.bool_]) -> NodeWeights:
+def pruning_of(tree: Trees, splits: NDArray[np.bool_]) -> NodeWeights:
     """The one pruning that splits a reached node where `splits` says so."""
     log_odds = np.where(splits & ~tree.is_leaf, np.inf, -np.inf)
     weight = reach(tree.left, log_odds) * (log_odds < 0)

@@ -190,8 +190,9 @@ void fragment_pruning(Shape tree, const FragmentPenalty& penalty, std::span<Divi
   weakest_links(tree, penalty.gains, bends, choose, {critical.get(), m});
   // Where the fragment has ended above, the price that prunes from there on; where not, below 0.
   const auto price = make_buffer<double>(m);
-  price[0] = -1.0;
+  Roots roots(tree);
   for (const std::size_t v : turns(m)) {
+    if (roots.has(v)) price[v] = -1.0;
     const bool ended = price[v] >= 0.0;
     const Division by_price = critical[v] > price[v] ? Division::pruning : Division::none;
     division[v] = ended ? by_price : choices[v].division;

@@ -58,8 +58,9 @@ void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
 }
 
 void majority(Shape tree, const Counts& counts, std::span<std::int32_t> label) {
-  label[0] = 0;
+  Roots roots(tree);
   for (const std::size_t v : turns(tree.size(), counts.width())) {
+    if (roots.has(v)) label[v] = 0;
     double largest = 0.0;
     counts.each(v, [&](std::int64_t k, double weight) {
       if (weight <= largest) return;

@@ -6,12 +6,14 @@ namespace certree {
 namespace {
 
 // value: (m, width) averages over the rows of a node and `smoothing` more like its parent's;
-// rows_of(v) and total(v, k) sum over its own rows. The root's row of value holds its parent's.
-template <class RowsOf, class Total>
+// rows_of(v) and total(v, k) sum over its own rows; above_root(v) stands for a root's parent.
+template <class RowsOf, class Total, class AboveRoot>
 void smooth(Shape tree, double smoothing, const RowsOf& rows_of, const Total& total,
-            Table<double> value) {
+            const AboveRoot& above_root, Table<double> value) {
+  Roots roots(tree);
   for (const std::size_t v : turns(tree.size(), value.width)) {
     double* own = value.row(v);  // holds the parent's
+    if (roots.has(v)) std::fill_n(own, value.width, above_root(v));
     const double n = rows_of(v) + smoothing;
     if (n > 0.0)
       for (std::int64_t k = 0; k < value.width; ++k)
@@ -28,21 +30,21 @@ void smooth(Shape tree, double smoothing, const RowsOf& rows_of, const Total& to
 void frequencies(Shape tree, Table<const double> counts, double smoothing,
                  Table<double> frequency) {
   const std::int64_t n_classes = counts.width;
-  std::fill_n(frequency.data, n_classes, 1.0 / static_cast<double>(n_classes));
   const auto rows_of = [&](std::size_t v) {
     return std::accumulate(counts.row(v), counts.row(v) + n_classes, 0.0);
   };
   const auto total = [&](std::size_t v, std::int64_t k) { return counts.row(v)[k]; };
-  smooth(tree, smoothing, rows_of, total, frequency);
+  const auto uniform = [&](std::size_t) { return 1.0 / static_cast<double>(n_classes); };
+  smooth(tree, smoothing, rows_of, total, uniform, frequency);
 }
 
 void smoothed_means(Shape tree, std::span<const double> rows, std::span<const double> mean,
                     double smoothing, std::span<double> value) {
-  value[0] = mean[0];
   const auto rows_of = [&](std::size_t v) { return rows[v]; };
   const auto total = [&](std::size_t v, std::int64_t) { return rows[v] * mean[v]; };
   const auto m = static_cast<std::int64_t>(tree.size());
-  smooth(tree, smoothing, rows_of, total, {value.data(), m, 1});
+  const auto own_mean = [&](std::size_t v) { return mean[v]; };
+  smooth(tree, smoothing, rows_of, total, own_mean, {value.data(), m, 1});
 }
 
 }  // namespace certree

@@ -28,7 +28,9 @@ class UpPass {
         n_slots_(line_up()),
         rest_(make_buffer<double>(n_slots_, kLanes)),
         total_(make_buffer<double>(n_slots_, terms.n_terms(), kLanes)) {
-    put_leaf(0, 0);  // which is what a root without children needs
+    for (const Step& root : roots_)
+      if (terms.tree.is_leaf(static_cast<std::size_t>(root.node)))
+        put_leaf(static_cast<std::size_t>(root.node), static_cast<std::size_t>(root.slot));
   }
 
   // theta: (n_terms, kLanes). odds: (m, kLanes) exp(-|x|) with the sign of x, see Odds;
@@ -41,11 +43,18 @@ class UpPass {
   }
 
   // log beta(root) of a lane: c of the root, and theta . (F + d), whose large terms may cancel in
-  // F + d.
+  // F + d. Of several trees the sums over their roots; `root` holds that of F.
   double evidence(const double* theta, const double* root, std::size_t lane) const {
-    double sum = rest_[lane];
+    const auto of_roots = [&](const Buffer<double>& values, std::size_t width, std::size_t f) {
+      double sum = 0.0;
+      for (const Step& one : roots_)
+        sum += values[(static_cast<std::size_t>(one.slot) * width + f) * kLanes + lane];
+      return sum;
+    };
+    double sum = of_roots(rest_, 1, 0);
     for (std::size_t f = terms_.n_terms(); f-- > 0;)
-      sum = std::fma(theta[f * kLanes + lane], root[f] + total_[f * kLanes + lane], sum);
+      sum =
+          std::fma(theta[f * kLanes + lane], root[f] + of_roots(total_, terms_.n_terms(), f), sum);
     return sum;
   }
 
@@ -145,9 +154,14 @@ class UpPass {
       n_inner[v] = tree.is_leaf(v) ? 0 : 1 + n_inner[tree.left(v)] + n_inner[tree.left(v) + 1];
     const auto slot = make_buffer<std::int32_t>(m);
     std::int32_t* const end = n_inner.get();  // of the steps below a node that has been reached
-    std::int32_t last = 0;
-    slot[0] = 0;
+    std::int32_t last = -1, n_steps = 0;
+    Roots roots(tree);
     for (const std::size_t v : turns(m)) {
+      if (roots.has(v)) {  // what its tree leaves in its slot stays there
+        end[v] = n_steps += n_inner[v];
+        slot[v] = ++last;
+        roots_.push_back({static_cast<std::int32_t>(v), slot[v]});
+      }
       if (tree.is_leaf(v)) continue;
       const std::size_t l = tree.left(v), second = n_inner[l] < n_inner[l + 1] ? l : l + 1;
       const std::size_t first = 2 * l + 1 - second;
@@ -159,16 +173,18 @@ class UpPass {
       slot[second] = slot[v] + 1;
       last = std::max(last, slot[second]);
     }
+    steps_.resize(static_cast<std::size_t>(n_steps));
     return last + 1;
   }
 
-  // A node that T0 splits, and the slot of what is known of it.
+  // A node, and the slot of what is known of it.
   struct Step {
     std::int32_t node, slot;
   };
 
   const Terms& terms_;
-  std::vector<Step> steps_;  // children first
+  std::vector<Step> steps_;  // at the nodes that have children, these first
+  std::vector<Step> roots_;
   std::int32_t n_slots_;
   Buffer<double> rest_;   // (n_slots, kLanes) c
   Buffer<double> total_;  // (n_slots, n_terms, kLanes) d

@@ -22,8 +22,9 @@ double weigh(const Terms& terms, std::span<const double> theta, std::span<const 
   decide_here(pass, rule, theta.data(), weight.data(), log_odds.data());
   // Down again: weight holds the odds of a node until it has been reached.
   const auto reached = make_buffer<double>(tree.size());
-  reached[0] = 1.0;
+  Roots roots(tree);
   for (const std::size_t v : turns(tree.size())) {
+    if (roots.has(v)) reached[v] = 1.0;
     if (tree.is_leaf(v)) {
       weight[v] = reached[v];
       continue;
@@ -37,8 +38,9 @@ double weigh(const Terms& terms, std::span<const double> theta, std::span<const 
 }
 
 void reach(Shape tree, std::span<const double> log_odds, std::span<double> reached) {
-  reached[0] = 1.0;
+  Roots roots(tree);
   for (const std::size_t v : turns(tree.size())) {
+    if (roots.has(v)) reached[v] = 1.0;
     if (tree.is_leaf(v)) continue;
     const std::size_t l = tree.left(v);
     reached[l] = reached[l + 1] = reached[v] / (1.0 + std::exp(-log_odds[v]));

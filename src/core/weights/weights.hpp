@@ -33,8 +33,9 @@ enum class Rule { average, prune };
 
 // weight:   (m,) probability that the node is a leaf of the pruning; 0 or 1 for Rule::prune
 // log_odds: (m,) log odds that a reached node is split; -inf at leaves
-// theta: (n_terms,). root: (n_terms,) F of the root.
-// Returns log beta(root); 0 for Rule::prune, -inf when no pruning has positive weight.
+// theta: (n_terms,). root: (n_terms,) F of the root, or of all roots together.
+// Returns log beta(root), of several trees that of all of them: their sum. 0 for Rule::prune, -inf
+// when no pruning has positive weight.
 double weigh(const Terms& terms, std::span<const double> theta, std::span<const double> root,
              Rule rule, std::span<double> weight, std::span<double> log_odds);
 
