@@ -14,7 +14,9 @@ import numpy as np
 from benchmarks.timing import RESULTS
 from certree import count, vote
 from certree.arrays import Float64
-from certree.experiments.protocol import (
+from certree.files.tables import DATA_VARIABLE, load
+from certree.grow.growing import GrowingRows
+from certree.paper.protocol import (
     CONTESTANTS,
     EXPANDED,
     PAPER_SETS,
@@ -24,8 +26,6 @@ from certree.experiments.protocol import (
     draw,
     judge,
 )
-from certree.files.tables import DATA_VARIABLE, load
-from certree.grow.growing import GrowingRows
 from certree.rows.folds import content_folds
 from certree.stats.nodes import counted
 from certree.tune import Objective, both_sides, tune

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 import certree
 import certree.boolean
-import certree.experiments
+import certree.paper
 import certree.show
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import TreeForest
@@ -44,8 +44,8 @@ ROOMS = [
     "naive_bayes",
     "boolean",
     "files",
-    "experiments",
     "show",
+    "paper",
     "cli",
     "__main__",
 ]
@@ -159,7 +159,7 @@ def test_a_switch_of_growth_is_named_in_few_files():
     partitions = (certree.Cart, certree.KD, certree.Dyadic, certree.Grid)
     homes = {Path(inspect.getfile(one)): switches_of(one) for one in partitions}
     # Experiments and the command line are callers.
-    inner = [path for name, path in MODULES.items() if not name.startswith(("experiments", "cli"))]
+    inner = [path for name, path in MODULES.items() if not name.startswith(("paper", "cli"))]
     sources = {path: code_of(path.read_text()) for path in inner}
     for switch in set().union(*homes.values()) - EVERYDAY:
         named = {path for path, text in sources.items() if re.search(rf"\b{switch}\b", text)}

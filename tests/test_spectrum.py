@@ -43,7 +43,7 @@ from certree.boolean import (
     walsh_hadamard,
 )
 from certree.boolean.sets import low_degree_sets, packed, unpacked
-from certree.certificates.bounds import empirical_bernstein
+from certree.certificates.inequalities.bounds import empirical_bernstein
 from strategies import bit_trees, decided_tree, trees, trees_and_stats
 
 N = 5

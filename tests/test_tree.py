@@ -15,7 +15,8 @@ from hypothesis.extra import numpy as hnp
 import reference
 from certree import NodeStats, NodeWeights, TargetStats, Tree, Vote, grow_kd
 from certree.arrays import column, row_weights
-from certree.certificates import LabelledWeights, branching_prior
+from certree.certificates import branching_prior
+from certree.certificates.posteriors import LabelledWeights
 from certree.naive_bayes.densities import CategoricalTable, Histogram, Moments, Normal
 from certree.naive_bayes.powers import POWERS, JudgedPowers
 from certree.prunings import cost_complexity_path, sibling_merge_path

@@ -21,7 +21,7 @@ from certree.boolean.queries import Queries, Recovered, drawn_signs, expect_prob
 from certree.boolean.sets import packed
 from certree.boolean.spectrum import Spectrum
 from certree.boolean.transform import MOST_BITS, spectrum_of_values
-from certree.certificates.bounds import binomial_upper
+from certree.certificates.inequalities.bounds import binomial_upper
 from certree.signatures import checked
 
 _MATRICES = 3

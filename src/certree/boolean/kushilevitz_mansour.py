@@ -22,7 +22,7 @@ from certree.boolean.bits import Bits, TwoValued
 from certree.boolean.queries import Queries, Recovered, drawn_signs, expect_probability
 from certree.boolean.sets import packed
 from certree.boolean.spectrum import Spectrum
-from certree.certificates.bounds import empirical_bernstein
+from certree.certificates.inequalities.bounds import empirical_bernstein
 from certree.signatures import checked
 
 # Each z comes with so many y, and is drawn so many times at first.

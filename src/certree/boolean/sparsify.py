@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from certree.arrays import LARGEST, Float64, array_of, column
 from certree.boolean.spectrum import Spectrum
-from certree.certificates.bounds import empirical_bernstein
+from certree.certificates.inequalities.bounds import empirical_bernstein
 from certree.signatures import checked
 
 # Range of values whose differences still have squares that float64 can square.

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 )
 
 from certree.arrays import Float64, array_of
-from certree.certificates.coverage import place_to_cover
+from certree.certificates.parts.coverage import place_to_cover
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.explain.explanation import Explanation
 from certree.fitted import KeepsParameters, reads_state, replaces_state, state_of

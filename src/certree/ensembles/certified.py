@@ -15,10 +15,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from certree.arrays import Float64, Int32
 from certree.certificates.certificate import Certificate
-from certree.certificates.certified import Certified
-from certree.certificates.divergence import kl_divergence
-from certree.certificates.ensemble import OF_ENSEMBLES, OF_PAIRS, Overlaps, blocks, shared_rows
-from certree.certificates.priors import count_prior, gibbs_family
+from certree.certificates.hold_out import Certified
+from certree.certificates.inequalities.laws import kl_divergence
+from certree.certificates.majority import OF_ENSEMBLES, OF_PAIRS, Overlaps, blocks, shared_rows
+from certree.certificates.posteriors import gibbs_family
+from certree.certificates.priors import count_prior
 from certree.ensembles.forest import ForestClassifier, MaxFeatures
 from certree.ensembles.forest_rows import whole_weights
 from certree.ensembles.trees import Trees

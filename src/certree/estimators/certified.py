@@ -16,16 +16,24 @@ from sklearn.utils.validation import check_is_fitted
 from certree.arrays import nonnegative
 from certree.certificates.certificate import Certificate
 from certree.certificates.election import (
+    PILOT,
+    CurvePoint,
     Deploy,
     Deployed,
     Election,
     LabelledElection,
     elect,
     elect_labelled,
+    share_to_grow,
 )
-from certree.certificates.grow_size import PILOT, CurvePoint, share_to_grow
-from certree.certificates.occam import Drawn, occam_pruning, single_draw
-from certree.certificates.selective import Selective, margins, selective_certificates
+from certree.certificates.occam import (
+    Drawn,
+    Selective,
+    margins,
+    occam_pruning,
+    selective_certificates,
+    single_draw,
+)
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
 from certree.estimators.prediction_sets import PredictsSets
@@ -250,7 +258,7 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
     def _stopped(
         self, dealt: Callable[[float], Training], random_state: np.random.RandomState
     ) -> Training:
-        """Reveal rows to the tree until it is time to stop; see `certificates.grow_size`."""
+        """Reveal rows to the tree until it is time to stop; see `certificates.election`."""
         if not isinstance(self.grow_size, str):
             self.grow_size_ = float(self.grow_size)
             return dealt(self.grow_size_)

@@ -8,10 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree.arrays import Float64, Int32
 from certree.certificates.certificate import Certificate
-from certree.certificates.certified import Certified
-from certree.certificates.coverage import Scores
 from certree.certificates.election import Election
-from certree.certificates.prediction_sets import class_scores, scores_of_truth
+from certree.certificates.hold_out import Certified
+from certree.certificates.parts.coverage import Scores, class_scores, scores_of_truth
 from certree.fitted import reads_state
 
 

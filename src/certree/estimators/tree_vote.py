@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64, Int32
-from certree.certificates.family import Family
+from certree.certificates.parts.families import CertificateFamily
 from certree.explain.contributions import contributions
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.explain.path import ExplainedCell, Explainer
@@ -465,7 +465,7 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         explainer, certified = self._explainer(), self._certified_cells()
         return rules_of(explainer, self.vote_, self._told, max_leaves, certified)
 
-    def _certified_cells(self) -> Family | None:
+    def _certified_cells(self) -> CertificateFamily | None:
         """Certificates of all nodes of the tree; None: no rows certify them."""
         return None
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from certree.arrays import Float64
-from certree.certificates.family import Family
+from certree.certificates.parts.families import CertificateFamily
 from certree.explain.path import Branch, Explainer
 from certree.explain.words import (
     number_in_words,
@@ -192,7 +192,7 @@ def rules_of(
     ballot: Vote | DeferredVote,
     told: Told,
     max_leaves: int,
-    certified: Family | None = None,
+    certified: CertificateFamily | None = None,
 ) -> Rules:
     """The rules of the part of a tree that matters most to the vote, with certificates of its nodes."""
     branches = _in_order(explainer.shown(max_leaves))

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from certree._core import push_down
 from certree.arrays import codes
-from certree.certificates.bands import Bands
-from certree.certificates.coverage import Scores
+from certree.certificates.parts.coverage import Bands, Scores
 from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.certified_regressor import CertifiedTreeRegressor
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator

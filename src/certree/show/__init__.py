@@ -2,7 +2,6 @@
 
 from certree.show.calibration import plot_calibration
 from certree.show.certificate import plot_certificate
-from certree.show.curves import plot_figure2, plot_rates, plot_table2
 from certree.show.importance import plot_importance
 from certree.show.interactions import plot_interactions
 from certree.show.loss import plot_loss
@@ -14,8 +13,7 @@ from certree.show.waterfall import plot_explanation
 
 # fmt: off
 __all__ = [
-    "plot_adaboost", "plot_calibration", "plot_certificate", "plot_explanation", "plot_figure2",
-    "plot_importance", "plot_interactions", "plot_loss", "plot_rates", "plot_selective",
-    "plot_table2", "plot_tree", "report",
+    "plot_adaboost", "plot_calibration", "plot_certificate", "plot_explanation",
+    "plot_importance", "plot_interactions", "plot_loss", "plot_selective", "plot_tree", "report",
 ]
 # fmt: on

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64
-from certree.certificates.family import Family
+from certree.certificates.parts.families import CertificateFamily
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
@@ -40,7 +40,7 @@ class Cells:
         The classes; None: what is predicted is a number.
     scale : {"probability", "raw score", "target"}
         What is predicted: shares of classes, a step of scores, or numbers in units of the target.
-    certified : Family or None
+    certified : CertificateFamily or None
         Certificates of all nodes, which hold at once; None: no rows certify them.
     """
 
@@ -48,7 +48,7 @@ class Cells:
     said: Float64
     outputs: tuple[Hashable, ...] | None
     scale: Scale
-    certified: Family | None = None
+    certified: CertificateFamily | None = None
 
     @property
     def tree(self) -> Tree:

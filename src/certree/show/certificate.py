@@ -9,7 +9,7 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 
 from certree.arrays import Float64
 from certree.certificates.certificate import Certificate
-from certree.certificates.certified import Certified
+from certree.certificates.hold_out import Certified
 from certree.explain.words import rounded_up
 from certree.rows.columns import rows_at
 from certree.show.style import BLUE, GREEN, ORANGE, Figure, axes_of, styled

@@ -117,6 +117,13 @@ def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
     return float(weights.weight @ stats.errors) / rows
 
 
+def one_pruning(tree: Tree, pruning: NodeWeights) -> NodeWeights:
+    """Check that a law always picks the same pruning of a tree, and return it."""
+    if not np.isin(pruning.of(tree).weight, (0, 1)).all():
+        raise ValueError("pruning must have weights 0 and 1")
+    return pruning
+
+
 def pruning_of(tree: Tree, splits: NDArray[np.bool_]) -> NodeWeights:
     """The one pruning that splits a reached node where `splits` says so."""
     log_odds = np.where(splits & ~tree.is_leaf, np.inf, -np.inf)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from certree.certificates import Certificate
-from certree.certificates.family import Family
+from certree.certificates.parts.families import CertificateFamily
 from certree.estimators.promised import Promising
 from certree.explain.words import rounded_up
 from certree.show.certificate import draw_by_rows
@@ -65,9 +65,9 @@ def _by_rows(promised: Certificate) -> Html:
     return tag("p", words) + picture(draw_by_rows(promised), words)
 
 
-def _of_rules(model: Any) -> Family:
+def _of_rules(model: Any) -> CertificateFamily:
     """Certificates of the cells of rules, those with the most certifying rows first."""
-    cells: Family = model._certified_cells()
+    cells: CertificateFamily = model._certified_cells()
     named = {
         rule.node: replace(cells.parts[rule.node], name=f"{rule.condition}: {rule.prediction}")
         for rule in model.rules(_RULES)
@@ -76,6 +76,6 @@ def _of_rules(model: Any) -> Family:
     return replace(cells, parts={node: named[node] for node in order})
 
 
-def _table(summary: str, family: Family) -> Html:
+def _table(summary: str, family: CertificateFamily) -> Html:
     head, lines = family.table()
     return folded(summary, table(head, lines, family.title))

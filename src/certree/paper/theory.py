@@ -8,10 +8,11 @@ import math
 import numpy as np
 
 from certree.arrays import Float64
-from certree.certificates import bounds
 from certree.certificates.certificate import log_chance
-from certree.certificates.divergence import kl_divergence
-from certree.certificates.excess import (
+from certree.certificates.inequalities import bounds
+from certree.certificates.inequalities.laws import kl_divergence
+from certree.certificates.priors import size_prior
+from certree.paper.excess import (
     OracleBound,
     best_excess,
     best_temperature,
@@ -20,7 +21,6 @@ from certree.certificates.excess import (
     least_costly,
     oracle_excess,
 )
-from certree.certificates.priors import size_prior
 from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import Tree

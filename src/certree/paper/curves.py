@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from certree.experiments.figure2 import Curve
-from certree.experiments.protocol import PRUNING
-from certree.experiments.rates import Rate, shrinking
-from certree.experiments.table2 import Line
 from certree.extras import needed
+from certree.paper.figure2 import Curve
+from certree.paper.protocol import PRUNING
+from certree.paper.rates import Rate, shrinking
+from certree.paper.table2 import Line
 from certree.show.style import (
     BLACK,
     BLUE,

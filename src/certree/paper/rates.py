@@ -22,8 +22,8 @@ from threadpoolctl import threadpool_limits
 from certree.arrays import Float64, Int32
 from certree.estimators.decorated import DecoratedTreeClassifier
 from certree.estimators.pruned import PrunedTreeClassifier
-from certree.experiments.table2 import Mean, mean_of
 from certree.grow.dyadic import Dyadic, dyadic_resolution
+from certree.paper.table2 import Mean, mean_of
 from certree.progress import progress
 from certree.prunings.rule import PruningRule
 from certree.prunings.scott_nowak import SpatiallyAdaptive, SquareRoot

@@ -1,9 +1,9 @@
 """Bounds on a risk, numbers in and number out.
 
 All hold with probability at least ``1 - delta`` over the draw of n independent rows. `log_delta` is
-the natural logarithm of delta, as the share of delta that one hypothesis of many has may be far below
-the smallest double. `complexity` is in nats: minus the log of the prior mass of one hypothesis, or the
-divergence of the law over hypotheses from the prior.
+the natural logarithm of delta, as the share of delta that one hypothesis of many has may be far
+below the smallest double. `complexity` is in nats: minus the log of the prior mass of one
+hypothesis, or the divergence of the law over hypotheses from the prior.
 """
 
 import math
@@ -688,19 +688,29 @@ class Inequality:
         The bound, of ``(*observed, n, complexity, log_delta)``.
     limit : callable
         What it tends to, of the same observed numbers.
+    whole_errors : bool
+        Whether it needs losses of 0 and 1, and so refuses groups of rows.
+    difference : bool
+        Whether it bounds a difference of two errors, which no rows have by themselves.
     """
 
     bound: Callable[..., float]
     limit: Callable[..., float]
+    whole_errors: bool = False
+    difference: bool = False
 
 
 INEQUALITIES: dict[str, Inequality] = {
-    "occam": Inequality(occam, lambda risk: risk),
+    "occam": Inequality(occam, lambda risk: risk, whole_errors=True),
     "occam_mean": Inequality(occam_mean, lambda risk: risk),
-    "occam_leaf": Inequality(occam_leaf, lambda risk, _: risk),
-    "occam_gap": Inequality(occam_gap, lambda risk, other, _: max(risk - other, 0.0)),
+    "occam_leaf": Inequality(occam_leaf, lambda risk, _: risk, whole_errors=True),
+    "occam_gap": Inequality(
+        occam_gap, lambda risk, other, _: max(risk - other, 0.0), whole_errors=True, difference=True
+    ),
     "occam_mix": Inequality(
-        occam_mix, lambda *observed: sum(new * risk for new, risk, _ in _by_three(observed))
+        occam_mix,
+        lambda *observed: sum(new * risk for new, risk, _ in _by_three(observed)),
+        whole_errors=True,
     ),
     "single_draw": Inequality(single_draw, lambda risk: risk),
     "pac_bayes_kl": Inequality(pac_bayes_kl, lambda risk: risk),
@@ -716,6 +726,6 @@ INEQUALITIES: dict[str, Inequality] = {
         tuples, lambda share, n_draws, n_wrong, _: share / at_least_wrong(0.5, n_draws, n_wrong)
     ),
     "c_bound": Inequality(c_bound, chebyshev_cantelli),
-    "root_fragment": Inequality(root_fragment, lambda risk, *_: risk),
+    "root_fragment": Inequality(root_fragment, lambda risk, *_: risk, whole_errors=True),
     "disagreement": Inequality(disagreement, lambda risk, differing, _: 4 * risk - 2 * differing),
 }

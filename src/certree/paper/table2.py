@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.experiments.protocol import (
+from certree.paper.protocol import (
     CONTESTANTS,
     EXPANDED,
     GIBBS,

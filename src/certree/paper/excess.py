@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.arrays import LARGEST, Float64
-from certree.certificates import bounds
 from certree.certificates.certificate import log_chance
-from certree.certificates.divergence import kl_divergence
+from certree.certificates.inequalities import bounds
+from certree.certificates.inequalities.laws import kl_divergence
 from certree.prunings.penalties import finite_cost
 from certree.signatures import checked
 from certree.stats import NodeStats

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from certree.experiments.protocol import FIRST_ROWS, draw
 from certree.files.tables import Table
+from certree.paper.protocol import FIRST_ROWS, draw
 
 # Features, classes and training rows, as printed.
 PAPER = {

@@ -1,21 +1,147 @@
-"""Families of promises by the same rows: each by itself, or all of them together."""
+"""Families of promises: one for each part of the rows, all of which hold at once."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import nlargest
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.arrays import Float64, column
-from certree.certificates.answers import Answers, Kinds, kinds_of, parts_of_kinds, parts_of_pairs
-from certree.certificates.certificate import Certificate
-from certree.certificates.family import Family, Part, Terms
+from certree.certificates.certificate import Certificate, certificate_of
 from certree.certificates.hold_out import outcomes, repeated
-from certree.certificates.regions import Routed, cell_parts, leaf_parts
+from certree.certificates.methods import METHODS, inequality_of
+from certree.certificates.parts.answers import (
+    Answers,
+    Kinds,
+    Part,
+    Routed,
+    cell_parts,
+    kinds_of,
+    leaf_parts,
+    parts_of_kinds,
+    parts_of_pairs,
+)
 from certree.certificates.shift import Shift, kept_by_weights, shift_nearby
+from certree.notebook import html_table
 from certree.rows.deal import checked_groups
-from certree.signatures import checked
+from certree.signatures import checked, expect_settings
+
+# What the parts are, and what is promised of them beside the error.
+_WORDS = {
+    "every_leaf": ("leaf", ""),
+    "every_cell": ("cell", ""),
+    "every_class": ("class", "recall"),
+    "every_prediction": ("predicted class", "precision"),
+    "every_group": ("group", ""),
+    "every_gap": ("gap of groups", ""),
+}
+# Of a longer family those parts are shown that have the most rows.
+_MOST_LINES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What all promises of one request share; the fields are those of `Certificate`."""
+
+    delta: float
+    share: float
+    grouped: bool = False
+    repeats: int | None = 0
+    shift: Shift | None = None
+
+    def __post_init__(self) -> None:
+        expect_settings(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CertificateFamily(Mapping[Any, Certificate]):
+    """Promises on parts of the rows, all of which hold at once: a mapping of parts to certificates.
+
+    Parameters
+    ----------
+    method : str
+        Row of `METHODS`.
+    parts : dict
+        What was observed of each part. Keys are classes, groups, pairs of groups or numbers of nodes.
+    terms : Terms
+        What all certificates share.
+    """
+
+    method: str
+    parts: Mapping[Any, Part]
+    terms: Terms
+
+    def __getitem__(self, key: Any) -> Certificate:
+        part, terms = self.parts[key], self.terms
+        observed = inequality_of(self.method).limit(*part.observed)
+        return certificate_of(
+            self.method,
+            part.observed,
+            part.n,
+            part.complexity,
+            terms.delta,
+            terms.share,
+            risk=min(observed, 1.0),  # sums of shares are right to a few units of rounding
+            grouped=terms.grouped,
+            part=part.name,
+            shift=terms.shift,
+            repeats=terms.repeats,
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    @property
+    def worst(self) -> Certificate:
+        """The certificate with the highest bound: no part is worse, and no mix of the parts."""
+        return max(self.values(), key=lambda certificate: certificate.bound)
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Head and lines: each part with its rows, its observed error and its bound, in words."""
+        shown = set(nlargest(_MOST_LINES, self.parts, key=lambda key: self.parts[key].n))
+        first, also = _WORDS.get(self.method, ("", ""))
+        head = [first, "rows", "observed error", "error at most"]
+        lines = []
+        for key in self.parts:
+            if key in shown:
+                one = self[key]
+                bound = math.ceil(1000 * one.bound - 1e-9) / 1000
+                observed = f"{one.risk:.3f}" if one.n else ""
+                lines.append([one.part or "all rows", f"{one.n:,}", observed, f"{bound:.3f}"])
+                if also:
+                    lines[-1].append(f"{1 - bound:.3f}")
+        return [*head, f"{also} at least"] if also else head, lines
+
+    @property
+    def title(self) -> str:
+        """The sentence above the table: what holds at once, and with which probability."""
+        sure = 100 * (1 - self.terms.delta * self.terms.share)
+        subject = METHODS[self.method].subject
+        left = len(self) - _MOST_LINES
+        most = f" (the {_MOST_LINES} with the most rows)" if left > 0 else ""
+        source = f", for {self.terms.shift.source}," if self.terms.shift is not None else ""
+        return f"With probability at least {sure:.10g} %, {subject}{source} is at most{most}:"
+
+    def __str__(self) -> str:
+        """A title, and a line for each part."""
+        head, lines = self.table()
+        columns = list(zip(head, *lines, strict=True))
+        widths = [max(map(len, column)) for column in columns]
+        written = [
+            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+            for line in (head, *lines)
+        ]
+        return "\n".join([self.title, *written])
+
+    def _repr_html_(self) -> str:
+        return html_table(self.title, *self.table())
+
 
 # Of fewer rows nothing is promised that anybody could use.
 FEWEST_ROWS = 10
@@ -62,19 +188,19 @@ _OF_GROUPS = ("groups", "gaps")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Promises(Mapping[str, Family]):
+class Promises(Mapping[str, CertificateFamily]):
     """Families of promises, by name: ``promises["recall"]``, or ``promises.recall``.
 
     Parameters
     ----------
-    families : dict of str to Family
+    families : dict of str to CertificateFamily
         Each holds for all of its parts at once with probability ``1 - delta``, by itself; if they were
         asked for jointly, so do all of them together.
     """
 
-    families: Mapping[str, Family]
+    families: Mapping[str, CertificateFamily]
 
-    def __getitem__(self, name: str) -> Family:
+    def __getitem__(self, name: str) -> CertificateFamily:
         return self.families[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -83,7 +209,7 @@ class Promises(Mapping[str, Family]):
     def __len__(self) -> int:
         return len(self.families)
 
-    def __getattr__(self, name: str) -> Family:
+    def __getattr__(self, name: str) -> CertificateFamily:
         if name not in _FAMILIES:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if name not in self.families:
@@ -125,7 +251,7 @@ class Promises(Mapping[str, Family]):
         ]
         words = [f"{share:.4g} of {key}" for share, key in zip(new, recall, strict=True) if share]
         mixed = Part(", ".join(words), tuple(observed), n, rows[0].complexity)
-        return Family("every_mix", {"mix": mixed}, recall.terms)["mix"]
+        return CertificateFamily("every_mix", {"mix": mixed}, recall.terms)["mix"]
 
     def nearby(
         self, *, kl: float | None = None, total_variation: float | None = None
@@ -201,7 +327,7 @@ def promises_of(
     found = {}
     for name in named:
         method, parts = _FAMILIES[name]
-        found[name] = Family(method or whole, parts(answers), terms)
+        found[name] = CertificateFamily(method or whole, parts(answers), terms)
         next(iter(found[name].values()))  # rows in groups and a wrong delta are refused now
     return Promises(found)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from certree.experiments.protocol import Outcome
-from certree.experiments.table2 import METHODS, Mean, mean_of
+from certree.paper.protocol import Outcome
+from certree.paper.table2 import METHODS, Mean, mean_of
 
 # The paper's multiclass sets, and five sizes from half to all of the training rows.
 MULTICLASS_SETS = ("crowd", "wine", "digit", "letter")

@@ -7,12 +7,12 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
 
-from certree.experiments.figure2 import Curve
-from certree.experiments.protocol import PRUNING
-from certree.experiments.rates import Rate
-from certree.experiments.table1 import Extent
-from certree.experiments.table1 import notes as notes_of_table1
-from certree.experiments.table2 import (
+from certree.paper.figure2 import Curve
+from certree.paper.protocol import PRUNING
+from certree.paper.rates import Rate
+from certree.paper.table1 import Extent
+from certree.paper.table1 import notes as notes_of_table1
+from certree.paper.table2 import (
     METHODS,
     REASONS,
     FarCell,

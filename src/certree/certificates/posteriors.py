@@ -1,4 +1,8 @@
-"""Laws over labelled prunings: labels are weighed too, so that no rows are needed to choose them."""
+"""Laws that the weighing rows choose, and how far they are from their priors.
+
+Of prunings, whose leaves have the labels of the growing rows, and of labelled prunings: their
+labels are weighed too, so that no rows are needed to choose them.
+"""
 
 from dataclasses import dataclass
 
@@ -14,6 +18,47 @@ from certree.tree import Tree
 from certree.votes import Vote, vote
 from certree.weights.family import ChainStops, Family, gains_of
 from certree.weights.node_weights import NodeWeights
+
+
+def gibbs_family(tree: Tree, stats: NodeStats, prior: NodeWeights) -> Family:
+    """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
+    gains, root = stats.of(tree).terms(tree, 2, False)
+    stops = ChainStops(*prior.of(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
+    return Family(tree, gains, root, np.zeros(0), stops)
+
+
+@checked
+def gibbs_posterior(
+    tree: Tree,
+    stats: NodeStats,
+    prior: NodeWeights,
+    lambda_error: float,
+    lambda_penalty: float = 0.0,
+) -> NodeWeights:
+    """Weigh all prunings by their errors and any prior law over them.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Errors and rows of its nodes.
+    prior : NodeWeights
+        The prior, such as one of ``Prior.laws``.
+    lambda_error, lambda_penalty : float
+        As in `pac_bayes`, which this is for its branching prior.
+
+    Returns
+    -------
+    NodeWeights
+
+    References
+    ----------
+    Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
+    """
+    return gibbs_family(tree, stats, prior).at(
+        nonnegative("lambda_error", lambda_error), nonnegative("lambda_penalty", lambda_penalty)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
