@@ -37,7 +37,7 @@ from benchmarks.timing import RESULTS, Row, alternate, report
 from certree import CertifiedTreeClassifier, PACBayesTreeClassifier, PrunedTreeClassifier, Voting
 from certree.certificates import Election, hold_out, occam_vote
 from certree.certificates.inequalities import bounds
-from certree.files.whole import write_whole
+from certree.interface.whole import write_whole
 from certree.prunings import cost_complexity
 from certree.rows.deal import deal
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from benchmarks.timing import RESULTS
 from certree import count, vote
-from certree.arrays import Float64
 from certree.files.tables import DATA_VARIABLE, load
 from certree.grow.growing import GrowingRows
+from certree.interface.arrays import Float64
 from certree.paper.protocol import (
     CONTESTANTS,
     EXPANDED,

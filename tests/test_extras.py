@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from certree.extras import needed
+from certree.interface.extras import needed
 
 EXTRAS = ("pyarrow", "matplotlib", "typer", "rich", "pandas", "polars", "onnx", "skl2onnx")
 BLOCK = f"""

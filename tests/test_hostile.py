@@ -48,7 +48,7 @@ from certree import (
 from certree.certificates import inequalities
 from certree.certificates.fixed_box import FixedBox
 from certree.certificates.posteriors import LabelledWeights
-from certree.naive_bayes import densities
+from certree.estimators.naive_bayes import densities
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))

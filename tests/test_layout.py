@@ -22,12 +22,7 @@ SOURCE = Path(certree.__file__).parent
 # Every room, in the order of the flow.
 ROOMS = [
     "_core",
-    "extras",
-    "notebook",
-    "arrays",
-    "signatures",
-    "fitted",
-    "progress",
+    "interface",
     "rows",
     "tree",
     "grow",
@@ -41,7 +36,6 @@ ROOMS = [
     "export",
     "estimators",
     "ensembles",
-    "naive_bayes",
     "boolean",
     "files",
     "show",
@@ -128,7 +122,7 @@ def test_no_private_name_crosses_files():
                 assert not [a.name for a in node.names if a.name.startswith("_")], name
 
 
-@pytest.mark.parametrize("room", [certree, *(getattr(certree, name) for name in ROOMS[4:-2])])
+@pytest.mark.parametrize("room", [certree, *(getattr(certree, name) for name in ROOMS[1:-2])])
 def test_public_names_are_documented(room):
     for name in getattr(room, "__all__", []):
         assert (getattr(room, name).__doc__ or "").strip(), name
@@ -218,7 +212,7 @@ class Walk:
         if frame.f_code.co_name == "grow_fold":
             self.inside_folds += 1 if event == "call" else -1
         room = module_name(file).split(".")[0]
-        if event == "return" or self.inside_folds or room in ("arrays", "estimators", "tune"):
+        if event == "return" or self.inside_folds or room in ("interface", "estimators", "tune"):
             return
         handed = [
             frame.f_locals[name] for name in frame.f_code.co_varnames if name in frame.f_locals

@@ -10,8 +10,8 @@ from joblib import effective_n_jobs, parallel_config
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import apply, attribute, blend, depths, mark_lacking
-from certree.arrays import Float64, Int32, Int64, OfColumns, column, matrix
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import Float64, Int32, Int64, OfColumns, column, matrix
+from certree.interface.signatures import checked, expect_settings
 
 LEAF = -1
 # Laws look at every cell of a chain; those that are grown have at most 48 for each feature.

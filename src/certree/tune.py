@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from certree._core import mix
-from certree.arrays import Float64, Int32, OfColumns, column
 from certree.grow.growing import GrowingRows
 from certree.grow.partition import Partition
+from certree.interface.arrays import Float64, Int32, OfColumns, column
 from certree.rows.folds import Fold
 from certree.stats import Stats
 from certree.tree import Tree, threads

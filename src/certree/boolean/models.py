@@ -18,7 +18,6 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
 from certree._core import spectrum_of_trees
-from certree.arrays import Float64, Int32, column
 from certree.boolean.bits import VALUES, Bits, Coding
 from certree.boolean.spectrum import Spectrum, means_of
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
@@ -26,9 +25,10 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.trees import Trees
 from certree.explain.summed import SummedTrees, summable, summed_trees
 from certree.export.exports import Exports
-from certree.fitted import state_of
 from certree.grow.sklearn_tree import from_sklearn, numbers_from_sklearn
-from certree.signatures import checked
+from certree.interface.arrays import Float64, Int32, column
+from certree.interface.fitted import state_of
+from certree.interface.signatures import checked
 from certree.tree import LEAF, Tree, threads
 
 # More terms than this, half a gigabyte, are a slip of the hand.

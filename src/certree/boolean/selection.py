@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.linalg import lstsq
 from sklearn.linear_model import lasso_path, orthogonal_mp
 
-from certree.arrays import Float64, UInt64
 from certree.boolean.bits import Bits
 from certree.boolean.low_degree import correlations
 from certree.boolean.models import spectrum
@@ -24,6 +23,7 @@ from certree.boolean.sets import (
 )
 from certree.boolean.spectrum import characters
 from certree.ensembles.boosting import BoostedTreesRegressor
+from certree.interface.arrays import Float64, UInt64
 from certree.tree import threads
 
 Search = Literal["lasso", "omp"]

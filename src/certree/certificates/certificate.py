@@ -10,8 +10,8 @@ from certree.certificates.methods import (
     inequality_of,
 )
 from certree.certificates.shift import Monitor, Shift, shift_nearby
-from certree.notebook import html_table
-from certree.signatures import checked, expect_settings
+from certree.interface.notebook import html_table
+from certree.interface.signatures import checked, expect_settings
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
 _MOST_ROWS = 2**50

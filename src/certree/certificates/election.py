@@ -20,7 +20,6 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from certree.arrays import Int32
 from certree.certificates.certificate import Certificate
 from certree.certificates.inequalities import bounds
 from certree.certificates.majority import Weighed
@@ -44,7 +43,8 @@ from certree.certificates.priors import (
     trust_labels,
 )
 from certree.certificates.weighing import HeldOut
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import Int32
+from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.votes import Ballots, Vote, Voting
 from certree.weights.node_weights import NodeWeights, map_pruning

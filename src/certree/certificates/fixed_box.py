@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.arrays import Float64, Int32, OfColumns, codes, column, matrix
 from certree.certificates.certificate import Certificate, certificate_of, log_chance
 from certree.grow.grid import DEEPEST_GRID, dyadic_grid
+from certree.interface.arrays import Float64, Int32, OfColumns, codes, column, matrix
+from certree.interface.signatures import checked, expect_settings
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, fragment_prunings
-from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import array_of
 from certree.certificates.certificate import Certificate, certificate_of
-from certree.fitted import reads_state
+from certree.interface.arrays import array_of
+from certree.interface.fitted import reads_state
+from certree.interface.signatures import checked
 from certree.rows.hashes import n_known
 from certree.rows.training import new_rows
-from certree.signatures import checked
 
 
 @checked

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr
 
-from certree.arrays import Float64, OfColumns, array_of, column, nonnegative
 from certree.certificates.certificate import Certificate, certificate_of
 from certree.certificates.inequalities.laws import Judged, WrongRange, disagreement, wrong_range
 from certree.certificates.methods import DRAWS, METHODS
 from certree.certificates.posteriors import Law, ballot_of, divergence
 from certree.certificates.priors import Prior
 from certree.certificates.weighing import HeldOut
-from certree.signatures import checked
+from certree.interface.arrays import Float64, OfColumns, array_of, column, nonnegative
+from certree.interface.signatures import checked
 from certree.votes import Vote
 
 # At least so many of so many draws wrong, as "vote_tuples" tries them with equal shares of delta.

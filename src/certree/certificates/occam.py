@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.arrays import Float64, codes, column
 from certree.certificates.certificate import Certificate, certificate_of
 from certree.certificates.inequalities.laws import kl_divergence
 from certree.certificates.priors import Prior, allow_abstention, propose
 from certree.certificates.weighing import HeldOut, HeldOutNumbers
-from certree.signatures import checked
+from certree.interface.arrays import Float64, codes, column
+from certree.interface.signatures import checked
 from certree.tree import Tree
 from certree.votes import Vote, Voting
 from certree.weights.node_weights import NodeWeights, one_pruning, sample_pruning

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import logsumexp, rel_entr
 
 from certree._core import push_down
-from certree.arrays import Float64, OfColumns, column, nonnegative
 from certree.certificates.priors import Prior
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import Float64, OfColumns, column, nonnegative
+from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Vote, vote

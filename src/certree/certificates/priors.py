@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from certree._core import log_masses
-from certree.arrays import Float64, Int32, OfColumns, class_number, codes, column
 from certree.certificates.inequalities.laws import kl_divergence
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import Float64, Int32, OfColumns, class_number, codes, column
+from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights.family import ChainStops, Family

@@ -10,10 +10,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import LARGEST, Float64, array_of, column, nonnegative
 from certree.certificates.inequalities.bounds import kl_upper
-from certree.notebook import html_table
-from certree.signatures import expect_settings
+from certree.interface.arrays import LARGEST, Float64, array_of, column, nonnegative
+from certree.interface.notebook import html_table
+from certree.interface.signatures import expect_settings
 
 
 @dataclass(frozen=True, slots=True)

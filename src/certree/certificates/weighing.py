@@ -5,10 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Float64, Int32, OfColumns, array_of, class_number, codes, column, matrix
+from certree.interface.arrays import (
+    Float64,
+    Int32,
+    OfColumns,
+    array_of,
+    class_number,
+    codes,
+    column,
+    matrix,
+)
+from certree.interface.signatures import POSITIVE, checked, expect_settings
 from certree.rows.deal import checked_groups
 from certree.rows.folds import Indices
-from certree.signatures import POSITIVE, checked, expect_settings
 from certree.stats import NodeStats, TargetStats
 from certree.stats.nodes import counted
 from certree.tree import Tree

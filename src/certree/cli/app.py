@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 
 import certree
-from certree.extras import needed
 from certree.files.places import expect_writable
-from certree.files.whole import write_whole
+from certree.interface.extras import needed
+from certree.interface.whole import write_whole
 from certree.show.words import visible
 
 app = typer.Typer(

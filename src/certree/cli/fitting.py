@@ -33,10 +33,10 @@ from certree.estimators import (
     PrunedTreeClassifier,
     PrunedTreeRegressor,
 )
+from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import models, tables
 from certree.files.places import expect_writable
-from certree.naive_bayes import NaiveBayesClassifier
 from certree.show.page.judged import Judged
 from certree.show.page.scores import scores_of
 

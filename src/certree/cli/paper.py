@@ -13,7 +13,7 @@ from certree import paper
 from certree.cli.app import PAPER, Jobs, Quiet, command, draw_to, expect_to_draw, file_to_write
 from certree.files import tables
 from certree.files.places import expect_writable
-from certree.files.whole import write_whole
+from certree.interface.whole import write_whole
 from certree.paper import figure2 as figure2_experiment
 from certree.paper import printed
 from certree.paper import rates as rates_experiment

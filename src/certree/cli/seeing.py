@@ -20,7 +20,7 @@ from certree.cli.rows import ModelFile, RowsFile, Target, read_judged_rows, read
 from certree.explain import interaction_shares, shapley_values
 from certree.files import models, tables
 from certree.files.places import expect_writable
-from certree.files.whole import write_whole
+from certree.interface.whole import write_whole
 
 _BACKGROUND = 100
 

@@ -12,9 +12,9 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from certree.arrays import Float64
 from certree.ensembles import BoostedTreesClassifier, TreeForestClassifier
 from certree.estimators import PACBayesTreeClassifier
+from certree.interface.arrays import Float64
 
 TEST_SIZE = 0.3
 # Groups of like probability, equally many rows in each; prices of prunings that are tried.

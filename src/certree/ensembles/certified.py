@@ -13,7 +13,6 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from certree.arrays import Float64, Int32
 from certree.certificates.certificate import Certificate
 from certree.certificates.hold_out import Certified
 from certree.certificates.inequalities.laws import kl_divergence
@@ -23,13 +22,14 @@ from certree.certificates.priors import count_prior
 from certree.ensembles.forest import ForestClassifier, MaxFeatures
 from certree.ensembles.forest_rows import whole_weights
 from certree.ensembles.trees import Trees
-from certree.fitted import replaces_state
 from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower
-from certree.progress import progress
+from certree.interface.arrays import Float64, Int32
+from certree.interface.fitted import replaces_state
+from certree.interface.progress import progress
+from certree.interface.signatures import ROUNDS
 from certree.rows.folds import Indices
 from certree.rows.training import Training, other_class, training_rows
-from certree.signatures import ROUNDS
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree, threads

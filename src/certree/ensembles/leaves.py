@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from certree._core import judge_leaves, shrink_leaves, sum_leaves
-from certree.arrays import Float64, Int32
 from certree.ensembles.trees import Trees
+from certree.interface.arrays import Float64, Int32
 
 FilledBy = Literal["in_bag", "all", "out_of_bag"]
 FILLED_BY: tuple[FilledBy, ...] = get_args(FilledBy)

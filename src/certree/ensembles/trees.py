@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import add_trees, attribute, find_leaves, find_out_of_bag, pack_trees
-from certree.arrays import Float64, Int32, Int64, OfColumns
+from certree.interface.arrays import Float64, Int32, Int64, OfColumns
 from certree.tree import LEAF, Tree, expect_trees
 
 # Columns of nodes, in the order of the fields of `Trees`.

@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import nonnegative
 from certree.certificates.certificate import Certificate
 from certree.certificates.election import (
     PILOT,
@@ -39,8 +38,9 @@ from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
 from certree.estimators.prediction_sets import PredictsSets
 from certree.estimators.promised import Promising, WeighingRows
 from certree.estimators.tree_vote import TreeVoteClassifier
-from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import MaxDepth
+from certree.interface.arrays import nonnegative
+from certree.interface.fitted import reads_state, replaces_state
 from certree.prunings.penalties import CostComplexity
 from certree.rows.folds import Fold
 from certree.rows.training import Training, other_class, training_rows

@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import Float64, Int32
 from certree.certificates.certificate import Certificate
 from certree.certificates.occam import absolute_error, absolute_error_pruning
 from certree.certificates.parts.coverage import Bands, Scores, leaf_regions
@@ -18,12 +17,13 @@ from certree.certificates.priors import pruning_prior
 from certree.certificates.weighing import HeldOutNumbers, shares_of_groups
 from certree.estimators.pac_bayes import PACBayesVote
 from certree.estimators.tree_vote import TreeVoteRegressor
-from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import MaxDepth
-from certree.progress import progress
+from certree.interface.arrays import Float64, Int32
+from certree.interface.fitted import reads_state, replaces_state
+from certree.interface.progress import progress
+from certree.interface.signatures import NONNEGATIVE
 from certree.rows.folds import Fold
 from certree.rows.training import Training, training_rows
-from certree.signatures import NONNEGATIVE
 from certree.stats.targets import measured
 from certree.tree import threads
 from certree.tune import GrownFold, Mixture

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 from certree.estimators.compact import CompactTree
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.grow.growing import MaxDepth
-from certree.signatures import NONNEGATIVE
+from certree.interface.signatures import NONNEGATIVE
 from certree.tune import Candidate, Search
 from certree.votes import Kind, Voting
 from certree.weights.family import Family, LossName, Scoring

@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Int32, column
 from certree.certificates.election import Election, LabelledElection
 from certree.certificates.hold_out import Certified
 from certree.certificates.parts.answers import Answers, Kinds, Routed
@@ -20,7 +19,8 @@ from certree.certificates.parts.families import (
     groups_among,
     promises_of,
 )
-from certree.fitted import reads_state
+from certree.interface.arrays import Int32, column
+from certree.interface.fitted import reads_state
 from certree.rows.folds import Indices
 from certree.rows.training import Training
 from certree.votes import Vote

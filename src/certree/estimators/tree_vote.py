@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import Float64, Int32
 from certree.certificates.parts.families import CertificateFamily
 from certree.explain.contributions import contributions
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
@@ -23,10 +22,11 @@ from certree.explain.rules import Rules, rules_of, text_of
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, shares_with_labels
-from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.growing import GrowingRows, Slopes, slopes_of
 from certree.grow.partition import PARTITIONS, Partition, partition_of
-from certree.progress import progress
+from certree.interface.arrays import Float64, Int32
+from certree.interface.fitted import KeepsParameters, reads_state, replaces_state
+from certree.interface.progress import progress
 from certree.rows.categories import Categories
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import (

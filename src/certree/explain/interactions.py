@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import interactions
-from certree.arrays import Float64, Int32
 from certree.explain.summed import SummedTrees, summable, summed_trees
 from certree.explain.words import aligned
-from certree.extras import needed
-from certree.notebook import html_table
+from certree.interface.arrays import Float64, Int32
+from certree.interface.extras import needed
+from certree.interface.notebook import html_table
+from certree.interface.signatures import checked
 from certree.rows.training import names_of_features, new_rows
-from certree.signatures import checked
 from certree.tree import LEAF, threads
 
 # Leaves are compared pair by pair if they are no more; that takes the square of their number.

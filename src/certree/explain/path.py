@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from certree.arrays import Float64, Int32
 from certree.explain.words import set_in_words
-from certree.signatures import checked
+from certree.interface.arrays import Float64, Int32
+from certree.interface.signatures import checked
 from certree.tree import LEAF, Tree
 from certree.weights.node_weights import NodeWeights, reached
 

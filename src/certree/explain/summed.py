@@ -16,8 +16,8 @@ from certree._core import (
     pack_trees,
     sum_leaves,
 )
-from certree.arrays import Float64, Int64
-from certree.fitted import state_of
+from certree.interface.arrays import Float64, Int64
+from certree.interface.fitted import state_of
 from certree.tree import LEAF, lacking_rows
 
 

@@ -22,7 +22,7 @@ from certree.export.formula import (
     with_labels,
 )
 from certree.export.onnx_chains import tree_ensemble_regressor
-from certree.extras import needed
+from certree.interface.extras import needed
 from certree.tree import Tree
 
 OPSET = 18

@@ -22,9 +22,9 @@ from sklearn.tree._tree import NODE_DTYPE
 from sklearn.tree._tree import Tree as TreeOfSklearn
 
 from certree._core import depths
-from certree.arrays import Float64
 from certree.export.chains import chained
 from certree.export.formula import Formula, rounded_down
+from certree.interface.arrays import Float64
 from certree.tree import LEAF, Tree
 
 # Of leaves without rows, as those who divide by the rows of a cell expect some; and what scikit-learn's

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import push_down
-from certree.arrays import codes
 from certree.certificates.parts.coverage import Bands, Scores
 from certree.estimators.certified import CertifiedTreeClassifier
 from certree.estimators.certified_regressor import CertifiedTreeRegressor
@@ -18,6 +17,7 @@ from certree.files.certificates_form import (
     restore_certificates,
 )
 from certree.files.trees_form import expect_known_categories
+from certree.interface.arrays import codes
 from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.tree import Tree, threads
 from certree.tune import Mixture

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from certree.extras import needed
+from certree.interface.extras import needed
 from certree.paper.figure2 import Curve
 from certree.paper.protocol import PRUNING
 from certree.paper.rates import Rate, shrinking

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.arrays import LARGEST, Float64
 from certree.certificates.certificate import log_chance
 from certree.certificates.inequalities import bounds
 from certree.certificates.inequalities.laws import kl_divergence
+from certree.interface.arrays import LARGEST, Float64
+from certree.interface.signatures import checked
 from certree.prunings.penalties import finite_cost
-from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights.family import ChainStops, Family, gains_of

@@ -11,13 +11,13 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from certree.arrays import Int32
 from certree.files.tables import Table, load
 from certree.grow.dyadic import Dyadic
 from certree.grow.growing import GrowingRows
 from certree.grow.kd import KD
 from certree.grow.partition import Partition
-from certree.progress import progress
+from certree.interface.arrays import Int32
+from certree.interface.progress import progress
 from certree.prunings.penalties import CostComplexity, DepthPenalised
 from certree.rows.folds import content_folds
 from certree.stats import count

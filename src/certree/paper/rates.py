@@ -19,12 +19,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from threadpoolctl import threadpool_limits
 
-from certree.arrays import Float64, Int32
 from certree.estimators.decorated import DecoratedTreeClassifier
 from certree.estimators.pruned import PrunedTreeClassifier
 from certree.grow.dyadic import Dyadic, dyadic_resolution
+from certree.interface.arrays import Float64, Int32
+from certree.interface.progress import progress
 from certree.paper.table2 import Mean, mean_of
-from certree.progress import progress
 from certree.prunings.rule import PruningRule
 from certree.prunings.scott_nowak import SpatiallyAdaptive, SquareRoot
 

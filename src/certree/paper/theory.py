@@ -7,11 +7,12 @@ import math
 
 import numpy as np
 
-from certree.arrays import Float64
 from certree.certificates.certificate import log_chance
 from certree.certificates.inequalities import bounds
 from certree.certificates.inequalities.laws import kl_divergence
 from certree.certificates.priors import size_prior
+from certree.interface.arrays import Float64
+from certree.interface.signatures import checked
 from certree.paper.excess import (
     OracleBound,
     best_excess,
@@ -21,7 +22,6 @@ from certree.paper.excess import (
     least_costly,
     oracle_excess,
 )
-from certree.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Float64, array_of
+from certree.interface.arrays import Float64, array_of
 from certree.rows.columns import (
     Column,
     Table,

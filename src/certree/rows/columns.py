@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from certree.arrays import FARTHEST, Float64, expect_exact, has_far_numbers
+from certree.interface.arrays import FARTHEST, Float64, expect_exact, has_far_numbers
 
 # A column of a data frame, or of an array.
 Column = nw.Series[Any] | NDArray[Any]

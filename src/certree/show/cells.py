@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import Float64
 from certree.certificates.parts.families import CertificateFamily
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.path import Branch, Explainer
-from certree.fitted import state_of
+from certree.interface.arrays import Float64
+from certree.interface.fitted import state_of
 from certree.rows.training import names_of_features, new_rows
 from certree.show.words import percent, to_four_digits
 from certree.tree import Tree, threads

@@ -6,9 +6,9 @@ import numpy as np
 
 from certree.estimators import CertifiedTreeClassifier
 from certree.explain.words import rounded_up
+from certree.interface.signatures import checked
 from certree.show.style import BLUE, GREY, ORANGE, Figure, axes_of, styled
 from certree.show.words import percent
-from certree.signatures import checked
 
 
 @styled

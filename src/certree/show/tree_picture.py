@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.arrays import Float64
 from certree.explain.path import Branch
 from certree.explain.words import rounded_up, surely
-from certree.extras import needed
+from certree.interface.arrays import Float64
+from certree.interface.extras import needed
 from certree.rows.training import names_of_features
 from certree.show.cells import Cells, cells_of
 from certree.show.style import (

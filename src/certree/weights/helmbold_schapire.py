@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from certree.arrays import LARGEST, nonnegative
-from certree.signatures import checked
+from certree.interface.arrays import LARGEST, nonnegative
+from certree.interface.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import LEAF, Tree
 from certree.weights.family import Family, loss_family

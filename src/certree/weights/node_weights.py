@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from certree._core import likeliest, reach
-from certree.arrays import LARGEST, Float64, OfColumns, column
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import LARGEST, Float64, OfColumns, column
+from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import Tree
 

@@ -5,8 +5,8 @@ from typing import Literal
 
 import numpy as np
 
-from certree.arrays import nonnegative
-from certree.signatures import checked
+from certree.interface.arrays import nonnegative
+from certree.interface.signatures import checked
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
 from certree.weights.family import ChainStops, Family, LossName, chain_stops, loss_family

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincc, expit
 
 from certree._core import log_masses, sums_below, weigh
-from certree.arrays import LARGEST, Float64, codes, column
-from certree.signatures import checked
+from certree.interface.arrays import LARGEST, Float64, codes, column
+from certree.interface.signatures import checked
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Vote

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import depths, reach
-from certree.arrays import Float64, Int32, array_of
+from certree.interface.arrays import Float64, Int32, array_of
 from certree.stats.nodes import counted
 from certree.tree import Tree
 

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import push_down
-from certree.arrays import FARTHEST, Float64, Int32, Int64, OfColumns, codes, column
 from certree.certificates.certificate import Certificate, certificate_of, log_chance
 from certree.certificates.inequalities.bounds import order_place, rows_to_cover
 from certree.certificates.priors import count_prior
 from certree.certificates.weighing import HeldOut
-from certree.signatures import checked
+from certree.interface.arrays import FARTHEST, Float64, Int32, Int64, OfColumns, codes, column
+from certree.interface.signatures import checked
 from certree.stats.nodes import expect_nodes
 from certree.tree import LEAF, Tree
 from certree.votes import Voting

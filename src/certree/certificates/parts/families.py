@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Float64, column
 from certree.certificates.certificate import Certificate, certificate_of
 from certree.certificates.hold_out import outcomes, repeated
 from certree.certificates.methods import METHODS, inequality_of
@@ -25,9 +24,10 @@ from certree.certificates.parts.answers import (
     parts_of_pairs,
 )
 from certree.certificates.shift import Shift, kept_by_weights, shift_nearby
-from certree.notebook import html_table
+from certree.interface.arrays import Float64, column
+from certree.interface.notebook import html_table
+from certree.interface.signatures import checked, expect_settings
 from certree.rows.deal import checked_groups
-from certree.signatures import checked, expect_settings
 
 # What the parts are, and what is promised of them beside the error.
 _WORDS = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64
+from certree.interface.arrays import Float64
 from certree.show.calibration import exact_interval
 from certree.show.page.judged import Judged
 from certree.show.words import to_four_digits

@@ -14,7 +14,7 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_shares
-from certree.fitted import state_of
+from certree.interface.fitted import state_of
 from certree.rows.training import names_of_features
 from certree.show.calibration import compared, draw_reliability
 from certree.show.importance import plot_importance

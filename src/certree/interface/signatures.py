@@ -25,7 +25,7 @@ from typing import (
 import numpy as np
 from sklearn.utils._param_validation import Interval, InvalidParameterError
 
-from certree.arrays import LARGEST, in_float64
+from certree.interface.arrays import LARGEST, in_float64
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

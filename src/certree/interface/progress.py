@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from certree.extras import needed
+from certree.interface.extras import needed
 
 
 @contextmanager

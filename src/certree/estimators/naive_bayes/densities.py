@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64, Int32, OfColumns
+from certree.interface.arrays import Float64, Int32, OfColumns
 
 KINDS = ("normal", "histogram", "categorical")
 

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from certree.arrays import Float64, Int32, OfColumns
+from certree.interface.arrays import Float64, Int32, OfColumns
 
 # The powers that are compared: those from 2^-12 on are within a fifth of the next. The first is next to
 # nothing, but lets densities decide between classes of the same prior.

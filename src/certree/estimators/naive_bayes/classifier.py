@@ -11,10 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from certree.arrays import MOST_ROWS, Float64, Int32, can_be_added, column
-from certree.explain.explanation import Explanation, scored_classes
-from certree.fitted import reads_state, replaces_state
-from certree.naive_bayes.densities import (
+from certree.estimators.naive_bayes.densities import (
     KINDS,
     RULES,
     CategoricalTable,
@@ -25,7 +22,11 @@ from certree.naive_bayes.densities import (
     edges_of,
     prefers_histogram,
 )
-from certree.naive_bayes.powers import JudgedPowers, losses_of, relative
+from certree.estimators.naive_bayes.powers import JudgedPowers, losses_of, relative
+from certree.explain.explanation import Explanation, scored_classes
+from certree.interface.arrays import MOST_ROWS, Float64, Int32, can_be_added, column
+from certree.interface.fitted import reads_state, replaces_state
+from certree.interface.signatures import NONNEGATIVE, POSITIVE
 from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
 from certree.rows.training import (
     names_of_features,
@@ -33,7 +34,6 @@ from certree.rows.training import (
     rows_and_values,
     training_rows,
 )
-from certree.signatures import NONNEGATIVE, POSITIVE
 
 # More bins than any table has rows that tell them apart.
 _MOST_BINS = 10**6
