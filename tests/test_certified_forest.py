@@ -17,7 +17,7 @@ from certree import CertifiedForestClassifier, load, save
 from certree.certificates import METHODS, certify_ensemble
 from certree.certificates.inequalities import bounds
 from certree.certificates.majority import OF_ENSEMBLES, blocks
-from certree.ensembles.certified import SampledTrees
+from certree.ensembles.certified_forest import SampledTrees
 from certree.rows.training import training_rows
 
 SHORT = {"n_estimators": 6, "random_state": 0}

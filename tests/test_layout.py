@@ -30,7 +30,6 @@ ROOMS = [
     "weights",
     "prunings",
     "votes",
-    "tune",
     "certificates",
     "explain",
     "export",
@@ -212,7 +211,7 @@ class Walk:
         if frame.f_code.co_name == "grow_fold":
             self.inside_folds += 1 if event == "call" else -1
         room = module_name(file).split(".")[0]
-        if event == "return" or self.inside_folds or room in ("interface", "estimators", "tune"):
+        if event == "return" or self.inside_folds or room in ("interface", "estimators"):
             return
         handed = [
             frame.f_locals[name] for name in frame.f_code.co_varnames if name in frame.f_locals

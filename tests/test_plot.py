@@ -29,7 +29,7 @@ from certree import (
     TreeForestClassifier,
 )
 from certree.explain import Explanation, Interactions, interaction_shares
-from certree.explain.words import rounded_up
+from certree.interface.words import percent, rounded_up
 from certree.paper import plot_figure2, plot_rates, plot_table2
 from certree.paper.curves import COLOURS
 from certree.paper.figure2 import Curve
@@ -48,8 +48,7 @@ from certree.show import (
     plot_tree,
 )
 from certree.show.calibration import reliability
-from certree.show.certificate import draw_by_rows
-from certree.show.words import percent
+from certree.show.certificate_picture import draw_by_rows
 
 X, Y = load_iris(return_X_y=True, as_frame=True)
 

@@ -10,7 +10,7 @@ import certree
 import reference
 from certree import NodeStats, Tree
 from certree.weights import node_weights
-from certree.weights.pac_bayes import pac_bayes_family
+from certree.weights.pac_bayes_laws import pac_bayes_family
 from strategies import temperatures, trees, trees_and_stats
 
 EPS = np.finfo(float).eps

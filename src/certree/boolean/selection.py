@@ -13,7 +13,6 @@ from sklearn.linear_model import lasso_path, orthogonal_mp
 
 from certree.boolean.bits import Bits
 from certree.boolean.low_degree import correlations
-from certree.boolean.models import spectrum
 from certree.boolean.sets import (
     ascending,
     low_degree_sets,
@@ -21,6 +20,7 @@ from certree.boolean.sets import (
     number_of_sets,
     starts_of_equal,
 )
+from certree.boolean.spectra_of_models import spectrum
 from certree.boolean.spectrum import characters
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.interface.arrays import Float64, UInt64

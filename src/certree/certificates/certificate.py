@@ -12,6 +12,7 @@ from certree.certificates.methods import (
 from certree.certificates.shift import Monitor, Shift, shift_nearby
 from certree.interface.notebook import html_table
 from certree.interface.signatures import checked, expect_settings
+from certree.interface.words import rounded_up, surely
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
 _MOST_ROWS = 2**50
@@ -287,7 +288,7 @@ class Certificate:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
         observed = f"observed on them: {self._observed}" if self.n else "there are none"
         return (
-            f"With probability at least {100 * (1 - self.delta):.10g} % over the draw of the "
+            f"With probability at least {surely(self.delta)} over the draw of the "
             f"{self.n:,} {units}, {subject} on {new} is at most "
             f"{self._promised} ({observed}; method: {self.method})."
         )
@@ -296,7 +297,7 @@ class Certificate:
     def _promised(self) -> str:
         """The bound in words, rounded up: a promise must not become stronger in print."""
         if self.unit is None:
-            return f"{math.ceil(1000 * self.bound - 1e-9) / 10:.1f} %"
+            return rounded_up(self.bound)
         return f"{float(_DIGITS.create_decimal_from_float(self.bound * self.unit)):.4g}"
 
     @property

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr
 
 from certree.certificates.certificate import Certificate, certificate_of
-from certree.certificates.inequalities.laws import Judged, WrongRange, disagreement, wrong_range
+from certree.certificates.inequalities.laws import LeafVotes, WrongRange, disagreement, wrong_range
 from certree.certificates.methods import DRAWS, METHODS
 from certree.certificates.posteriors import Law, ballot_of, divergence
 from certree.certificates.priors import Prior
@@ -47,7 +47,7 @@ class Weighed:
         self.complexity = divergence(law, prior.of(held.tree, held.grown))
         self.held = held
         self.ballot = ballot_of(held.tree, held.stats, law) if ballot is None else ballot
-        self._judged = Judged.of(held.tree, held.stats, self.ballot)
+        self._judged = LeafVotes.of(held.tree, held.stats, self.ballot)
 
     def certificate(
         self,

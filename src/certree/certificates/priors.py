@@ -16,7 +16,7 @@ from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights.family import ChainStops, Family
 from certree.weights.node_weights import NodeWeights, one_pruning, reached
-from certree.weights.pac_bayes import branching
+from certree.weights.pac_bayes_laws import branching
 
 # How much of its prior a label of the growing rows gets, how much of all that they propose, and how the
 # doubts of a centred prior are spread when none is given.

@@ -14,6 +14,7 @@ from certree.certificates.inequalities.bounds import kl_upper
 from certree.interface.arrays import LARGEST, Float64, array_of, column, nonnegative
 from certree.interface.notebook import html_table
 from certree.interface.signatures import expect_settings
+from certree.interface.words import rounded_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,7 @@ class Monitor:
 
     def __str__(self) -> str:
         """What it has seen, and what that says."""
-        promise = f"an error of at most {math.ceil(1000 * self.bound - 1e-9) / 10:.1f} %"
+        promise = f"an error of at most {rounded_up(self.bound)}"
         if not self._rows:
             return f"{promise} was promised, and no rows have come in yet.".capitalize()
         seen = f"{100 * self._losses / self._rows:.1f} % on {self._rows:,} new rows so far"

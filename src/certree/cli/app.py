@@ -15,7 +15,7 @@ import certree
 from certree.files.places import expect_writable
 from certree.interface.extras import needed
 from certree.interface.whole import write_whole
-from certree.show.words import visible
+from certree.interface.words import visible
 
 app = typer.Typer(
     help="Trees that prune themselves, boosted trees and forests, with certificates on their error.",

@@ -17,6 +17,7 @@ from certree.certificates.priors import pruning_prior
 from certree.certificates.weighing import HeldOutNumbers, shares_of_groups
 from certree.estimators.pac_bayes import PACBayesVote
 from certree.estimators.tree_vote import TreeVoteRegressor
+from certree.estimators.tune import GrownFold, Mixture
 from certree.grow.growing import MaxDepth
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import reads_state, replaces_state
@@ -26,7 +27,6 @@ from certree.rows.folds import Fold
 from certree.rows.training import Training, training_rows
 from certree.stats.targets import measured
 from certree.tree import threads
-from certree.tune import GrownFold, Mixture
 from certree.votes import Voting, vote
 from certree.weights.node_weights import NodeWeights, map_pruning
 

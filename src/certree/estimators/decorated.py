@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from certree.estimators.compact import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
+from certree.estimators.tune import Candidate, GrownFold, both_sides, tune
 from certree.grow.dyadic import resolution_of
 from certree.grow.growing import GrowingRows, MaxDepth
 from certree.grow.partition import Partition, partition_of
@@ -33,7 +34,6 @@ from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training, new_rows
 from certree.tree import LEAF, Tree, threads
-from certree.tune import Candidate, GrownFold, both_sides, tune
 from certree.votes import Voting
 from certree.weights.family import JudgedVotes
 from certree.weights.node_weights import NodeWeights

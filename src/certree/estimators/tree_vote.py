@@ -15,6 +15,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.parts.families import CertificateFamily
+from certree.estimators.tune import (
+    Candidate,
+    GrownFold,
+    Mixture,
+    Objective,
+    Search,
+    choose,
+    grow_fold,
+)
 from certree.explain.contributions import contributions
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.explain.path import ExplainedCell, Explainer
@@ -42,7 +51,6 @@ from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
 from certree.stats.targets import measured
 from certree.tree import LEAF, Tree, lacking_rows, threads
-from certree.tune import Candidate, GrownFold, Mixture, Objective, Search, choose, grow_fold
 from certree.votes import Ballots, DeferredVote, SparseBallots, Vote, Voting, spread, vote
 from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from certree.explain.words import set_in_words
+from certree.explain.values import set_in_words
 from certree.interface.arrays import Float64, Int32
 from certree.interface.signatures import checked
 from certree.tree import LEAF, Tree

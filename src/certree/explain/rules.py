@@ -10,16 +10,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from certree.explain.path import Branch, Explainer
-from certree.explain.words import (
-    number_in_words,
-    prediction_in_words,
-    rounded_up,
-    set_in_words,
-    surely,
-)
+from certree.explain.values import prediction_in_words, set_in_words
 from certree.interface.arrays import Float64
 from certree.interface.extras import needed
 from certree.interface.notebook import html_table
+from certree.interface.words import number_in_words, rounded_up, surely
 from certree.tree import LEAF, Tree
 from certree.votes import DeferredVote, Vote
 

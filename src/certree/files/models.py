@@ -31,7 +31,7 @@ from certree.ensembles import (
     TreeForestClassifier,
     TreeForestRegressor,
 )
-from certree.estimators.certified import CertifiedTreeClassifier
+from certree.estimators.certified_classifier import CertifiedTreeClassifier
 from certree.estimators.certified_regressor import CertifiedTreeRegressor
 from certree.estimators.decorated import DecoratedTree
 from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier

@@ -11,6 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from certree.estimators.tune import Candidate, GrownFold, Objective, OneLaw, grow_fold, tune
 from certree.files.tables import Table, load
 from certree.grow.dyadic import Dyadic
 from certree.grow.growing import GrowingRows
@@ -22,10 +23,9 @@ from certree.prunings.penalties import CostComplexity, DepthPenalised
 from certree.rows.folds import content_folds
 from certree.stats import count
 from certree.stats.nodes import counted
-from certree.tune import Candidate, GrownFold, Objective, OneLaw, grow_fold, tune
 from certree.votes import Voting, vote
-from certree.weights.helmbold_schapire import helmbold_schapire_family, label_family
-from certree.weights.pac_bayes import pac_bayes_family
+from certree.weights.helmbold_schapire_laws import helmbold_schapire_family, label_family
+from certree.weights.pac_bayes_laws import pac_bayes_family
 
 PAPER_SETS = ("spam", "eeg", "epileptic", "crowd", "wine", "digit", "letter")
 TEST_ROWS = 2000

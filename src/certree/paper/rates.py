@@ -75,7 +75,7 @@ BOUNDARIES = (Boundary("Lipschitz", _zigzag, 1), Boundary("smooth", _sine, np.in
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RatedRule:
     """A way to choose a tree, and the rate that theory promises.
 
     Parameters
@@ -115,10 +115,12 @@ def _decorated_exponent(dimension: int, smoothness: float) -> float:
 
 _ADAPTIVE = SpatiallyAdaptive(count_empty=True)
 RULES = (
-    Rule("(1) square root", _pruned(SquareRoot(count_empty=True), SCALE), lambda d, _: 1 / (d + 1)),
-    Rule("(2) spatially adaptive", _pruned(_ADAPTIVE, SCALE), lambda d, _: 1 / d),
-    Rule("(2) as printed", _pruned(_ADAPTIVE, 1.0), lambda _, __: np.nan),
-    Rule("decorated", _decorated(), _decorated_exponent),
+    RatedRule(
+        "(1) square root", _pruned(SquareRoot(count_empty=True), SCALE), lambda d, _: 1 / (d + 1)
+    ),
+    RatedRule("(2) spatially adaptive", _pruned(_ADAPTIVE, SCALE), lambda d, _: 1 / d),
+    RatedRule("(2) as printed", _pruned(_ADAPTIVE, 1.0), lambda _, __: np.nan),
+    RatedRule("decorated", _decorated(), _decorated_exponent),
 )
 
 

@@ -12,8 +12,8 @@ from certree.certificates.hold_out import expect_known_labels
 from certree.certificates.inequalities.bounds import binomial_upper
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
+from certree.interface.words import cut
 from certree.show.style import BLUE, LINE, Figure, axes_of, styled
-from certree.show.words import cut
 
 # Probability that an interval misses.
 _DELTA = 0.05

@@ -18,8 +18,8 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.path import Branch, Explainer
 from certree.interface.arrays import Float64
 from certree.interface.fitted import state_of
+from certree.interface.words import percent, to_four_digits
 from certree.rows.training import names_of_features, new_rows
-from certree.show.words import percent, to_four_digits
 from certree.tree import Tree, threads
 from certree.weights.node_weights import pruning_of
 

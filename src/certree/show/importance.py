@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
+from certree.interface.words import counted, cut, percent
 from certree.rows.training import names_of_features
 from certree.show.style import BLUE, GREY, Figure, axes_of, styled
-from certree.show.words import counted, cut, percent
 
 # Times that every column is permuted, and rows that are asked at most.
 _REPEATS, _ROWS = 5, 5000

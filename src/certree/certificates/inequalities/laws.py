@@ -179,7 +179,7 @@ def _shares(tree: Tree, ballot: Vote) -> Float64:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class LeafVotes:
     """The rows of each leaf and class that has any, and the votes against and for that class.
 
     Parameters
@@ -193,7 +193,7 @@ class Judged:
     right: Float64
 
     @classmethod
-    def of(cls, tree: Tree, stats: NodeStats, ballot: Vote) -> "Judged":
+    def of(cls, tree: Tree, stats: NodeStats, ballot: Vote) -> "LeafVotes":
         """Judge the counted rows by the majority vote of a law."""
         held = np.where(tree.is_leaf[:, None], stats.of(tree).counts, 0) > 0
         if not held.any():
@@ -249,13 +249,13 @@ def tuple_risk(
     Lacasse, Laviolette, Marchand and Turgeon-Boutin, "Learning with randomized majority votes", ECML
     2010.
     """
-    return Judged.of(tree, stats, ballot).tuple_risk(n_draws, n_wrong)
+    return LeafVotes.of(tree, stats, ballot).tuple_risk(n_draws, n_wrong)
 
 
 @checked
 def one_wrong(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
     """Share of rows that exactly one of two drawn prunings gets wrong, expected, O(m K)."""
-    return Judged.of(tree, stats, ballot).one_wrong()
+    return LeafVotes.of(tree, stats, ballot).one_wrong()
 
 
 @checked

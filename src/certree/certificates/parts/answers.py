@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import depths, reach
+from certree._core import depths
 from certree.interface.arrays import Float64, Int32, array_of
 from certree.stats.nodes import counted
 from certree.tree import Tree
+from certree.weights.node_weights import pruning_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ def leaf_parts(routed: Routed, wrong: NDArray[np.bool_], nats: float) -> dict[in
     places = np.flatnonzero(ends).astype(np.int32)
     labels = counted(tree, places, routed.label[places], None, int(routed.label.max()) + 1).counts
     alike = (labels > 0).sum(axis=1) == 1
-    leaves = np.flatnonzero((reach(tree.left, np.where(alike, -np.inf, np.inf)) > 0) & alike)
+    leaves = np.flatnonzero(pruning_of(tree, ~alike).weight)
     shares = (shares[leaves] / shares[leaves].sum()).tolist()
     return {
         node: Part(str(node), (risk, share), n, nats)

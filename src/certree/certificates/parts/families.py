@@ -27,6 +27,7 @@ from certree.certificates.shift import Shift, kept_by_weights, shift_nearby
 from certree.interface.arrays import Float64, column
 from certree.interface.notebook import html_table
 from certree.interface.signatures import checked, expect_settings
+from certree.interface.words import aligned, surely
 from certree.rows.deal import checked_groups
 
 # What the parts are, and what is promised of them beside the error.
@@ -121,23 +122,17 @@ class CertificateFamily(Mapping[Any, Certificate]):
     @property
     def title(self) -> str:
         """The sentence above the table: what holds at once, and with which probability."""
-        sure = 100 * (1 - self.terms.delta * self.terms.share)
+        sure = surely(self.terms.delta * self.terms.share)
         subject = METHODS[self.method].subject
         left = len(self) - _MOST_LINES
         most = f" (the {_MOST_LINES} with the most rows)" if left > 0 else ""
         source = f", for {self.terms.shift.source}," if self.terms.shift is not None else ""
-        return f"With probability at least {sure:.10g} %, {subject}{source} is at most{most}:"
+        return f"With probability at least {sure}, {subject}{source} is at most{most}:"
 
     def __str__(self) -> str:
         """A title, and a line for each part."""
         head, lines = self.table()
-        columns = list(zip(head, *lines, strict=True))
-        widths = [max(map(len, column)) for column in columns]
-        written = [
-            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
-            for line in (head, *lines)
-        ]
-        return "\n".join([self.title, *written])
+        return "\n".join([self.title, *aligned([head, *lines])])
 
     def _repr_html_(self) -> str:
         return html_table(self.title, *self.table())

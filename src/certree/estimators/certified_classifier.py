@@ -38,6 +38,7 @@ from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
 from certree.estimators.prediction_sets import PredictsSets
 from certree.estimators.promised import Promising, WeighingRows
 from certree.estimators.tree_vote import TreeVoteClassifier
+from certree.estimators.tune import Candidate, Mixture, Objective, best_loss
 from certree.grow.growing import MaxDepth
 from certree.interface.arrays import nonnegative
 from certree.interface.fitted import reads_state, replaces_state
@@ -47,7 +48,6 @@ from certree.rows.training import Training, other_class, training_rows
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree, threads
-from certree.tune import Candidate, Mixture, Objective, best_loss
 from certree.votes import Kind, Vote, Voting
 from certree.weights.node_weights import NodeWeights
 

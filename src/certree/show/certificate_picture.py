@@ -9,12 +9,11 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 
 from certree.certificates.certificate import Certificate
 from certree.certificates.hold_out import Certified
-from certree.explain.words import rounded_up
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
+from certree.interface.words import percent, rounded_up
 from certree.rows.columns import rows_at
 from certree.show.style import BLUE, GREEN, ORANGE, Figure, axes_of, styled
-from certree.show.words import percent
 
 # Share of the rows that no fit sees, and how many sizes of fits there are.
 _TEST, _SIZES = 0.25, 6

@@ -1,13 +1,38 @@
-"""Numbers in words, as pictures and pages say them."""
+"""Numbers and labels in words, as answers, pictures and pages say them."""
 
+import math
 import re
-
-from certree.explain.words import number_in_words
+from collections.abc import Iterable, Sequence
 
 # Letters of a label at most.
 _LETTERS = 48
 # Controls, ends of lines, what turns the direction of text, and halves of letters.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def aligned(lines: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a table: words on the left, numbers behind them."""
+    table = [*lines]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join([first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]).rstrip()
+        for first, *others in table
+    ]
+
+
+def number_in_words(rows: float) -> str:
+    """A number of rows, or their weight."""
+    return f"{rows:,.0f}" if float(rows).is_integer() else f"{rows:,.6g}"
+
+
+def rounded_up(bound: float) -> str:
+    """A bound in percent; a promise must not become stronger in print."""
+    return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f} %"
+
+
+def surely(delta: float) -> str:
+    """The probability with which a promise holds, in percent; it is not rounded up either."""
+    return f"{100 * (1 - delta):.10g} %"
 
 
 def percent(share: float) -> str:

@@ -7,8 +7,8 @@ import numpy as np
 from certree.explain import Interactions
 from certree.interface.extras import needed
 from certree.interface.signatures import checked
+from certree.interface.words import counted, cut, percent
 from certree.show.style import BLUE, GREY, ORANGE, SMALL, Figure, new_figure, styled
-from certree.show.words import counted, cut, percent
 
 # Pairs of no variance, and those of most: the colour of their bars.
 _PAIRS = ["#F4F4F4", ORANGE]

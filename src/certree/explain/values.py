@@ -1,9 +1,9 @@
-"""How values, sets and numbers are written."""
+"""How values, sets of them and predictions are written."""
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from certree.interface.words import number_in_words
 from certree.rows.columns import is_missing
 
 # So many categories of a set are named.
@@ -21,31 +21,6 @@ def set_in_words(names: Sequence[Any]) -> str:
     """A set of categories, of which the first are named; they differ in any digit."""
     shown = ", ".join(f"{n:.15g}" if isinstance(n, float) else str(n) for n in names[:_SHOWN])
     return f"{{{shown}}}" if len(names) <= _SHOWN else f"{{{shown}, ... ({len(names)})}}"
-
-
-def aligned(lines: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a table: words on the left, numbers behind them."""
-    table = [*lines]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join([first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]).rstrip()
-        for first, *others in table
-    ]
-
-
-def number_in_words(rows: float) -> str:
-    """A number of rows, or their weight."""
-    return f"{rows:,.0f}" if float(rows).is_integer() else f"{rows:,.6g}"
-
-
-def rounded_up(bound: float) -> str:
-    """A bound in percent; a promise must not become stronger in print."""
-    return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f} %"
-
-
-def surely(delta: float) -> str:
-    """The probability with which a promise holds, in percent; it is not rounded up either."""
-    return f"{100 * (1 - delta):.10g} %"
 
 
 def prediction_in_words(prediction: Any, probability: float | None, rows: float) -> str:

@@ -8,7 +8,7 @@ from certree.stats import NodeStats
 from certree.tree import LEAF, Tree
 from certree.weights.family import Family, loss_family
 from certree.weights.node_weights import NodeWeights
-from certree.weights.pac_bayes import branching
+from certree.weights.pac_bayes_laws import branching
 
 
 def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:

@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 
 from certree.estimators import CertifiedTreeClassifier
-from certree.explain.words import rounded_up
 from certree.interface.signatures import checked
+from certree.interface.words import percent, rounded_up
 from certree.show.style import BLUE, GREY, ORANGE, Figure, axes_of, styled
-from certree.show.words import percent
 
 
 @styled

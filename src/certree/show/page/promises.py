@@ -6,8 +6,8 @@ from typing import Any
 from certree.certificates import Certificate
 from certree.certificates.parts.families import CertificateFamily
 from certree.estimators.promised import Promising
-from certree.explain.words import rounded_up
-from certree.show.certificate import draw_by_rows
+from certree.interface.words import rounded_up
+from certree.show.certificate_picture import draw_by_rows
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, folded, joined, picture, table, tag
 from certree.show.page.section import Section
