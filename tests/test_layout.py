@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import sys
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -42,6 +43,8 @@ ROOMS = [
     "cli",
     "__main__",
 ]
+# A grower of forests, and the estimators that are forests.
+SHARED_NAMES = {"forest.py"}
 # Words of other libraries too, which say nothing of where a switch of growth is named.
 EVERYDAY = {
     "axis",
@@ -80,6 +83,10 @@ def imported(path):
         yield from (name.removeprefix("certree.") for name in names if leads_to(name))
 
 
+def rooms_below(path):
+    return {inner.split(".")[0] for inner in imported(path)}
+
+
 def leads_to(name):
     inner = name.removeprefix("certree.")
     return name.startswith("certree.") and (inner in MODULES or inner in ROOMS)
@@ -93,7 +100,7 @@ def test_every_module_is_in_a_room():
 def test_a_module_imports_only_rooms_before_its_own(name):
     room = name.split(".")[0]
     allowed = set(ROOMS[: ROOMS.index(room) + 1])
-    assert {inner.split(".")[0] for inner in imported(MODULES[name])} <= allowed
+    assert rooms_below(MODULES[name]) <= allowed
 
 
 def test_no_imports_go_round_in_a_circle():
@@ -112,6 +119,23 @@ def test_names_say_something():
                 assert not banned.search(re.sub(r"(?<!^)(?=[A-Z])", "_", node.name).lower()), (
                     node.name
                 )
+
+
+def occurring_twice(names):
+    return {name for name, times in Counter(names).items() if times > 1}
+
+
+def test_a_file_and_a_class_have_a_name_of_their_own():
+    files = [path.name for path in MODULES.values()]
+    assert occurring_twice(files) <= SHARED_NAMES
+    nodes = [node for path in MODULES.values() for node in ast.walk(ast.parse(path.read_text()))]
+    classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+    assert not occurring_twice(name for name in classes if not name.startswith("_"))
+
+
+def test_the_paper_is_asked_by_its_commands_alone():
+    asking = {name for name, path in MODULES.items() if "paper" in rooms_below(path)}
+    assert {name for name in asking if not name.startswith("paper.")} == {"cli.paper"}
 
 
 def test_no_private_name_crosses_files():

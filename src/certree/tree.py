@@ -195,6 +195,11 @@ class Tree(OfColumns):
         return depths(self.left, self.chain)
 
     @property
+    def splits_above(self) -> NDArray[np.int64]:
+        """Number of splits above each node, (m,)."""
+        return depths(self.left, np.ones_like(self.chain))
+
+    @property
     def depth(self) -> int:
         """Number of cells above the deepest cell."""
         return int((self.node_depth + self.chain - 1).max())

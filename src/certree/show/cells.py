@@ -21,7 +21,6 @@ from certree.interface.fitted import state_of
 from certree.interface.words import percent, to_four_digits
 from certree.rows.training import names_of_features, new_rows
 from certree.tree import Tree, threads
-from certree.weights.node_weights import pruning_of
 
 Scale = Literal["probability", "raw score", "target"]
 
@@ -154,9 +153,8 @@ def _of_ensemble(model: Any, number: int, X: ArrayLike | None) -> Cells:
         outputs = tuple(model.classes_.tolist()[-value.shape[1] :])
     rows = _counted(model, tree, X)
     sets = None if model.categories_ is None else model.categories_.names
-    all_splits = pruning_of(tree, ~tree.is_leaf)
     mean = _means(tree, rows, value)
-    explainer = Explainer(tree, rows, all_splits, names_of_features(model), mean.__getitem__, sets)
+    explainer = Explainer.of_whole(tree, rows, names_of_features(model), mean.__getitem__, sets)
     return Cells(explainer, mean, outputs, scale)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import depths
 from certree.interface.arrays import Float64, Int32, array_of
 from certree.stats.nodes import counted
 from certree.tree import Tree
@@ -190,7 +189,7 @@ def cell_parts(routed: Routed, wrong: NDArray[np.bool_], nats: float) -> dict[in
     to less than delta.
     """
     tree, rows = routed.tree, routed.grown + 1
-    depth = depths(tree.left, np.ones_like(tree.chain))
+    depth = tree.splits_above
     price = (depth + 1) * math.log(2) - np.log(rows / np.bincount(depth, rows)[depth])
     every = _in_nodes(routed, wrong, np.arange(tree.n_nodes))
     return {
