@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.defaults import REGRESSION, Data, tables
 from benchmarks.timing import Row, report
 from certree import CertifiedTreeClassifier, CertifiedTreeRegressor, PACBayesTreeClassifier
-from certree.certificates import place_to_cover
+from certree.certificates.parts import place_to_cover
 from certree.rows.deal import deal
 
 COVERAGE, DELTA = 0.9, 0.05

@@ -35,8 +35,9 @@ from benchmarks.defaults import REGRESSION, Data
 from benchmarks.learning_curves import chooses, every_table
 from benchmarks.timing import RESULTS, Row, alternate, report
 from certree import CertifiedTreeClassifier, PACBayesTreeClassifier, PrunedTreeClassifier, Voting
-from certree.certificates import Election, bounds, hold_out, occam_vote
-from certree.files.whole import write_whole
+from certree.certificates import Election, hold_out, occam_vote
+from certree.certificates.inequalities import bounds
+from certree.interface.whole import write_whole
 from certree.prunings import cost_complexity
 from certree.rows.deal import deal
 

@@ -27,7 +27,7 @@ from certree import (
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
 )
-from certree.experiments.rates import BOUNDARIES, draw_rows, even_points, quadratic_leaf
+from certree.paper.rates import BOUNDARIES, draw_rows, even_points, quadratic_leaf
 from certree.prunings import Polynomial
 
 SIZES = (2_000, 10_000, 100_000, 1_000_000)

@@ -34,7 +34,7 @@ from certree import (
     PrunedTreeRegressor,
     Voting,
 )
-from certree.files.whole import write_whole
+from certree.interface.whole import write_whole
 
 SPLITS = 3
 REGRESSION = {

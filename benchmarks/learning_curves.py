@@ -39,7 +39,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from benchmarks.defaults import REGRESSION, Data, pruned_cart, tables
 from benchmarks.timing import RESULTS
 from certree import PACBayesTreeClassifier, PACBayesTreeRegressor
-from certree.files.whole import write_whole
+from certree.interface.whole import write_whole
 
 SIZES = (100, 300, 1000, 3000, 5000)
 SMALL, MANY_SPLITS, FEW_SPLITS = 1000, 20, 5

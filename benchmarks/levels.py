@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.defaults import REGRESSION, Data, tables
 from benchmarks.timing import RESULTS
 from certree import PACBayesTreeClassifier, PACBayesTreeRegressor
-from certree.files.whole import write_whole
+from certree.interface.whole import write_whole
 
 TABLES = ("adult", "bank_marketing", "diamonds")
 LEVELS = (50, 500, 2000, 8000)

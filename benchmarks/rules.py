@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.defaults import REGRESSION, SPLITS, Data, tables
 from benchmarks.timing import RESULTS
 from certree import PrunedTreeClassifier
-from certree.files.whole import write_whole
+from certree.interface.whole import write_whole
 from certree.prunings.shorthand import RULES
 
 ROWS = 20000

@@ -14,8 +14,8 @@ from functools import partial
 
 from benchmarks.timing import Row, median, report
 from certree import PACBayesTreeClassifier
-from certree.experiments.protocol import PAPER_SETS, PARTITIONS, draw, run
 from certree.files.tables import DATA_VARIABLE, load
+from certree.paper.protocol import PAPER_SETS, PARTITIONS, draw, run
 
 AUTHORS_SECONDS = 46.0
 EXPERIMENT_SECONDS, FIT_SECONDS = 25.0, 0.05

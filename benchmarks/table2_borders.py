@@ -13,8 +13,11 @@ import numpy as np
 
 from benchmarks.timing import RESULTS
 from certree import count, vote
-from certree.arrays import Float64
-from certree.experiments.protocol import (
+from certree.estimators.tune import Objective, both_sides, tune
+from certree.files.tables import DATA_VARIABLE, load
+from certree.grow.growing import GrowingRows
+from certree.interface.arrays import Float64
+from certree.paper.protocol import (
     CONTESTANTS,
     EXPANDED,
     PAPER_SETS,
@@ -24,11 +27,8 @@ from certree.experiments.protocol import (
     draw,
     judge,
 )
-from certree.files.tables import DATA_VARIABLE, load
-from certree.grow.growing import GrowingRows
 from certree.rows.folds import content_folds
 from certree.stats.nodes import counted
-from certree.tune import Objective, both_sides, tune
 
 REPEATS = 5
 SEARCHES = ("PAC-Bayes joint", "PAC-Bayes error-first")

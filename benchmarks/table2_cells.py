@@ -6,7 +6,7 @@ of each of the first five (a grid from 2^-9 to 2^7, wider than that of the exper
 were tuned), over the same pruning. A paper's ratio between the first two is one of the draw; one
 below the third is not due to the choice of temperatures. A fourth figure is the ratio of the first five
 with the same temperatures if cells without rows do not vote, as in the authors' released code. The
-figures stand in results/table2_cells.csv, and in `certree.experiments.table2.EXAMINED` for the cells
+figures stand in results/table2_cells.csv, and in `certree.paper.table2.EXAMINED` for the cells
 that are far from the paper's. Needs CERTREE_DATA; takes about ten minutes of one core.
 """
 
@@ -19,8 +19,10 @@ import numpy as np
 
 from benchmarks.timing import RESULTS
 from certree import count, vote
-from certree.arrays import Float64
-from certree.experiments.protocol import (
+from certree.files.tables import DATA_VARIABLE, load
+from certree.grow.growing import GrowingRows
+from certree.interface.arrays import Float64
+from certree.paper.protocol import (
     CONTESTANTS,
     PAPER_SETS,
     PARTITIONS,
@@ -30,9 +32,7 @@ from certree.experiments.protocol import (
     draw,
     judge,
 )
-from certree.experiments.table2 import PAPER_TREE, lines
-from certree.files.tables import DATA_VARIABLE, load
-from certree.grow.growing import GrowingRows
+from certree.paper.table2 import PAPER_TREE, lines
 
 SETS, REPEATS = 10, 5
 GRID = np.logspace(-9, 7, 11, base=2)

@@ -20,7 +20,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from certree.files.whole import write_whole
+from certree.interface.whole import write_whole
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import reference
-from certree.certificates import bounds
+from certree.certificates.inequalities import bounds
 
 LOG_DELTA = math.log(0.05)
 rows = st.integers(1, 300)

@@ -27,7 +27,7 @@ from certree import (
     PACBayesTreeClassifier,
     Voting,
 )
-from certree.certificates import bounds
+from certree.certificates.inequalities import bounds
 from certree.grow.partition import PARTITIONS
 from certree.rows.deal import deal
 

@@ -14,9 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from certree import CertifiedForestClassifier, load, save
-from certree.certificates import METHODS, bounds, certify_ensemble
-from certree.certificates.ensemble import OF_ENSEMBLES, blocks
-from certree.ensembles.certified import SampledTrees
+from certree.certificates import METHODS, certify_ensemble
+from certree.certificates.inequalities import bounds
+from certree.certificates.majority import OF_ENSEMBLES, blocks
+from certree.ensembles.certified_forest import SampledTrees
 from certree.rows.training import training_rows
 
 SHORT = {"n_estimators": 6, "random_state": 0}
@@ -66,7 +67,7 @@ def test_certificates_of_ensembles_observe_what_a_count_of_pairs_does(seed, whol
 def test_rows_are_summed_block_by_block(monkeypatch):
     wrong, judged, weight = voters(0, n=50)
     whole = certify_ensemble(wrong, judged, weight)
-    monkeypatch.setattr("certree.certificates.ensemble._BLOCK", 7)
+    monkeypatch.setattr("certree.certificates.majority._BLOCK", 7)
     assert [part.start for part in blocks(15)] == [0, 7, 14]
     parts = certify_ensemble(wrong, judged, weight)
     assert parts.observed == pytest.approx(whole.observed)

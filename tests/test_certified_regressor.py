@@ -13,13 +13,13 @@ import certree
 import reference
 from certree import Cart, CertifiedTreeRegressor, Grid, PACBayesTreeRegressor, Voting
 from certree.certificates import (
-    Bands,
     HeldOutNumbers,
     absolute_error,
     absolute_error_pruning,
-    bounds,
     pruning_prior,
 )
+from certree.certificates.inequalities import bounds
+from certree.certificates.parts import Bands
 from certree.rows.deal import deal
 from certree.weights import map_pruning
 

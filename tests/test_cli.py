@@ -27,13 +27,13 @@ from certree import (
     PrunedTreeClassifier,
 )
 from certree.cli import app
-from certree.experiments import rates
-from certree.experiments.figure2 import SHARES
-from certree.experiments.protocol import PARTITIONS, PRUNING, run
-from certree.experiments.side_by_side import METHODS as METHODS_SIDE_BY_SIDE
-from certree.experiments.table2 import METHODS
+from certree.cli.side_by_side import METHODS as METHODS_SIDE_BY_SIDE
 from certree.explain import interaction_shares, shapley_values
 from certree.files.tables import DATA_VARIABLE
+from certree.paper import rates
+from certree.paper.figure2 import SHARES
+from certree.paper.protocol import PARTITIONS, PRUNING, run
+from certree.paper.table2 import METHODS
 
 # The oldest click mixes what the command prints with its messages unless it is told not to.
 APART = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
@@ -1418,7 +1418,7 @@ def test_what_has_no_export_is_refused(tmp_path, iris, model_file):
 
 def test_the_demo_compares_promises_and_explains_on_one_page(tmp_path, monkeypatch):
     few = {name: METHODS_SIDE_BY_SIDE[name] for name in [*METHODS_SIDE_BY_SIDE][::3]}
-    monkeypatch.setattr("certree.experiments.side_by_side.METHODS", few)
+    monkeypatch.setattr("certree.cli.side_by_side.METHODS", few)
     page = tmp_path / "demo.html"
     text = succeeds("demo", "-o", page, "--repeats", 1, "--quiet")
     content = page.read_text()

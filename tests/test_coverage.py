@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from certree.certificates import Scores, bounds, place_to_cover
+from certree.certificates.inequalities import bounds
+from certree.certificates.parts import Scores, place_to_cover
 
 SHARES = st.floats(0.01, 0.99)
 

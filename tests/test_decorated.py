@@ -28,10 +28,10 @@ from certree import (
     PrunedTreeRegressor,
 )
 from certree.estimators.decorated import _rows_of_nodes
+from certree.estimators.tune import LOG_GRID, linear_grid
 from certree.prunings import Polynomial, SquareRoot
 from certree.prunings.scott_nowak import fragment_prunings
 from certree.rows.folds import content_folds
-from certree.tune import LOG_GRID, linear_grid
 from test_scott_nowak import literal_penalties, paid
 
 ESTIMATORS = [DecoratedTreeClassifier, DecoratedTreeRegressor]

@@ -11,10 +11,12 @@ import pytest
 
 import certree
 import certree.boolean
-import certree.certificates
+import certree.certificates.inequalities
+import certree.certificates.parts
 import certree.explain
 import certree.export
 import certree.grow
+import certree.paper
 import certree.prunings
 import certree.rows
 import certree.stats
@@ -45,6 +47,9 @@ ROOMS = [
     certree.prunings,
     certree.votes,
     certree.certificates,
+    certree.certificates.inequalities,
+    certree.certificates.parts,
+    certree.paper,
     certree.export,
     certree.ensembles,
     certree.explain,

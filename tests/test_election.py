@@ -8,8 +8,9 @@ import pytest
 
 import certree
 from certree import NodeWeights, Vote, Voting
-from certree.certificates import Election, LabelledElection, bounds, elect, elect_labelled
+from certree.certificates import Election, LabelledElection, elect, elect_labelled
 from certree.certificates.election import PATH
+from certree.certificates.inequalities import bounds
 from certree.votes import Ballots
 from certree.weights.family import Family
 

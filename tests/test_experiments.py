@@ -13,8 +13,10 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 import certree
-from certree.experiments import figure2, rates, side_by_side, table1, table2
-from certree.experiments.protocol import (
+from certree.cli import side_by_side
+from certree.files.tables import Table, load
+from certree.paper import figure2, rates, table1, table2
+from certree.paper.protocol import (
     EXPANDED,
     GIBBS,
     HS_LABEL,
@@ -28,7 +30,6 @@ from certree.experiments.protocol import (
     judge,
     run,
 )
-from certree.files.tables import Table, load
 from certree.rows.folds import content_folds
 
 

@@ -41,7 +41,7 @@ from certree.explain import Condition, Explanation, Rule, Rules
 from certree.explain.contributions import contributions
 from certree.explain.path import Explainer
 from certree.explain.rules import rules_of
-from certree.explain.words import rounded_up
+from certree.interface.words import rounded_up
 from certree.stats import SparseNodeStats
 from certree.votes import Voting
 from strategies import temperatures, trees_and_stats, trees_and_targets

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from certree.extras import needed
+from certree.interface.extras import needed
 
 EXTRAS = ("pyarrow", "matplotlib", "typer", "rich", "pandas", "polars", "onnx", "skl2onnx")
 BLOCK = f"""
@@ -82,7 +82,7 @@ def test_models_are_fitted_explained_and_kept_without_extras(tmp_path):
             "pandas",
             "frames",
         ),
-        ("from certree.show import plot_table2; plot_table2([])", "matplotlib", "plot"),
+        ("from certree.paper import plot_table2; plot_table2([])", "matplotlib", "plot"),
         (
             "from certree.show import report\n"
             "X, y = [[0], [1]] * 9, [0, 1] * 9\n"
@@ -90,8 +90,8 @@ def test_models_are_fitted_explained_and_kept_without_extras(tmp_path):
             "matplotlib",
             "plot",
         ),
-        ("from certree.show import plot_figure2; plot_figure2([])", "matplotlib", "plot"),
-        ("from certree.show import plot_rates; plot_rates([])", "matplotlib", "plot"),
+        ("from certree.paper import plot_figure2; plot_figure2([])", "matplotlib", "plot"),
+        ("from certree.paper import plot_rates; plot_rates([])", "matplotlib", "plot"),
         (
             "certree.PrunedTreeClassifier().fit([[0], [1]] * 9, [0, 1] * 9).to_onnx()",
             "onnx",

@@ -47,7 +47,7 @@ from certree import (
 from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import ConformalBandRegressor
 from certree.explain import interaction_shares, shap_trees, shapley_values
-from certree.fitted import state_of
+from certree.interface.fitted import state_of
 from certree.prunings import Polynomial
 from certree.weights import map_pruning
 

@@ -11,8 +11,9 @@ from sklearn.exceptions import NotFittedError
 import certree
 import reference
 from certree import Dyadic, Grid, NodeStats, PrunedTreeClassifier
-from certree.certificates import bounds, certify_fixed_box, fixed_box, lowest_fixed_box
+from certree.certificates import certify_fixed_box, fixed_box, lowest_fixed_box
 from certree.certificates.fixed_box import FixedBox
+from certree.certificates.inequalities import bounds
 from certree.grow import dyadic_grid, dyadic_resolution
 from certree.prunings import spatially_adaptive
 from certree.weights.node_weights import pruning_of

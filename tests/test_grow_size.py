@@ -8,14 +8,8 @@ from sklearn.datasets import make_classification
 
 import reference
 from certree import CertifiedTreeClassifier, save
-from certree.certificates.bounds import binomial_upper
-from certree.certificates.grow_size import (
-    PILOT,
-    SHARES,
-    CurvePoint,
-    power_law,
-    share_to_grow,
-)
+from certree.certificates.election import PILOT, SHARES, CurvePoint, power_law, share_to_grow
+from certree.certificates.inequalities.bounds import binomial_upper
 from certree.files import load
 from certree.rows.deal import deal
 from certree.rows.folds import group_folds

@@ -37,6 +37,7 @@ from certree import (
     grow_cart,
     measure,
     pac_bayes,
+    paper,
     prunings,
     rows,
     show,
@@ -44,7 +45,10 @@ from certree import (
     votes,
     weights,
 )
-from certree.naive_bayes import densities
+from certree.certificates import inequalities
+from certree.certificates.fixed_box import FixedBox
+from certree.certificates.posteriors import LabelledWeights
+from certree.estimators.naive_bayes import densities
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -238,10 +242,10 @@ CALLS = [
         {**T, **S, "prior": LAW, "lambda_error": 1.0, "lambda_penalty": 0.0},
     ),
     (certificates.labelled_posterior, {**T, **S, "prior": PRIOR, "lambda_error": 1.0}),
-    (certificates.kl_divergence, {**T, "law": LAW, "prior": LAW}),
-    (certificates.renyi_divergence, {**T, "law": LAW, "prior": LAW, "order": 2.0}),
+    (inequalities.kl_divergence, {**T, "law": LAW, "prior": LAW}),
+    (inequalities.renyi_divergence, {**T, "law": LAW, "prior": LAW, "order": 2.0}),
     (
-        certificates.log_prior_mass,
+        inequalities.log_prior_mass,
         {**T, "prior": LAW, "log_label": np.zeros(TREE.n_nodes), "label": STATS.label},
     ),
     (certificates.hold_out, {"errors": 3, "n": 40, **CHANCE}),
@@ -277,25 +281,25 @@ CALLS = [
             "weighing": None,
         },
     ),
-    (certificates.tuple_risk, {**JUDGED, "n_draws": 2, "n_wrong": 1}),
-    (certificates.one_wrong, JUDGED),
-    (certificates.disagreement, JUDGED),
-    (certificates.margin_moments, JUDGED),
-    (certificates.wrong_mass, {"ballot": BALLOT}),
-    (certificates.wrong_range, {**T, "ballot": BALLOT}),
-    (certificates.leaf_mean, {**T, **W, "value": LEAVES}),
-    (certificates.leaf_variance, {**T, **W, "value": LEAVES}),
-    (certificates.oracle_excess, {"gibbs_excess": 0.1, "n_classes": 2}),
-    (certificates.hoelder_rate, {"n": 100.0, "smoothness": 1.0, "dimension": 2.0}),
-    (certificates.chernoff_oracle_bound, {**PROBLEM, "prior": LAW}),
-    (certificates.excess_bound, {**PROBLEM, "prior": LAW, "penalty": LEAVES}),
-    (certificates.theorem_bound, PROBLEM),
+    (inequalities.tuple_risk, {**JUDGED, "n_draws": 2, "n_wrong": 1}),
+    (inequalities.one_wrong, JUDGED),
+    (inequalities.disagreement, JUDGED),
+    (inequalities.margin_moments, JUDGED),
+    (inequalities.wrong_mass, {"ballot": BALLOT}),
+    (inequalities.wrong_range, {**T, "ballot": BALLOT}),
+    (inequalities.leaf_mean, {**T, **W, "value": LEAVES}),
+    (inequalities.leaf_variance, {**T, **W, "value": LEAVES}),
+    (paper.oracle_excess, {"gibbs_excess": 0.1, "n_classes": 2}),
+    (paper.hoelder_rate, {"n": 100.0, "smoothness": 1.0, "dimension": 2.0}),
+    (paper.chernoff_oracle_bound, {**PROBLEM, "prior": LAW}),
+    (paper.excess_bound, {**PROBLEM, "prior": LAW, "penalty": LEAVES}),
+    (paper.theorem_bound, PROBLEM),
     (
-        certificates.excess_posterior,
+        paper.excess_posterior,
         {**T, **S, "prior": LAW, "penalty": LEAVES, "lambda_error": 1.0},
     ),
     (
-        certificates.gibbs_excess_bound,
+        paper.gibbs_excess_bound,
         {
             **T,
             **S,
@@ -311,15 +315,15 @@ CALLS = [
         certificates.fixed_box,
         {"tree": SQUARE, "X": X, "y": Y, "box": BOX, "n_jobs": 1},
     ),
-    (certificates.FixedBox, {"tree": SQUARE, "stats": FIXED.stats, "box": BOX}),
+    (FixedBox, {"tree": SQUARE, "stats": FIXED.stats, "box": BOX}),
     (certificates.lowest_fixed_box, {"fixed": FIXED, **CHANCE}),
     (
         certificates.certify_fixed_box,
         {"fixed": FIXED, "pruning": certificates.lowest_fixed_box(FIXED), **CHANCE},
     ),
     (ON_A_GRID.certify_fit, {"X": X, "y": Y, "delta": 0.05}),
-    (certificates.deviation_penalty, {**T, **S, "delta": 0.05}),
-    (certificates.deviation_limit, {**T, "population": SHARES, "n": 40, "delta": 0.05}),
+    (paper.deviation_penalty, {**T, **S, "delta": 0.05}),
+    (paper.deviation_limit, {**T, "population": SHARES, "n": 40, "delta": 0.05}),
     (certree.load, {"path": "nowhere.certree"}),
     (FITTED.export_text, {"max_leaves": 4}),
     (FITTED.path, {"x": X[0]}),
@@ -477,15 +481,15 @@ def test_settings_answer_or_say_what_was_expected(part):
             "prior must give every node a label that has a probability above 0",
         ),
         (
-            lambda: certificates.LabelledWeights(LAW, np.full((TREE.n_nodes, 2), 1.7e308)),
+            lambda: LabelledWeights(LAW, np.full((TREE.n_nodes, 2), 1.7e308)),
             "share must hold probabilities that sum to 1",
         ),
         (
-            lambda: certificates.chernoff_oracle_bound(TREE, SHARES, LAW, 10**308, 0.0, 0.05),
+            lambda: paper.chernoff_oracle_bound(TREE, SHARES, LAW, 10**308, 0.0, 0.05),
             r"expected n in 1 \.\. 1e\+150",
         ),
         (
-            lambda: certificates.theorem_bound(TREE, SHARES, 10**308, 0.0),
+            lambda: paper.theorem_bound(TREE, SHARES, 10**308, 0.0),
             r"expected n in 8 \.\. 1e\+150",
         ),
         (
@@ -530,7 +534,7 @@ def test_laws_of_heavy_rows_are_answered_without_a_warning():
     np.testing.assert_array_equal(same.weight, law.weight)
     never = replace(LAW, log_odds=np.where(TREE.is_leaf, -np.inf, -1.7e308))
     split = weights.average(TREE, np.where(TREE.is_leaf, 0.0, -np.inf))
-    assert certificates.kl_divergence(TREE, split, never) == np.inf
+    assert inequalities.kl_divergence(TREE, split, never) == np.inf
     posterior = certificates.labelled_posterior(TREE, heavy, PRIOR, 1e150)
     np.testing.assert_array_equal(posterior.share.argmax(axis=1), STATS.counts.argmax(axis=1))
     # The label that most rows have is one that the prior forbids.

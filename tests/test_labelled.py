@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import certree
 import reference
-from certree.certificates.labelled_prunings import ballot_of, divergence
+from certree.certificates.posteriors import LabelledWeights, ballot_of, divergence
 from strategies import temperatures, trees_and_stats
 
 SMALL = {"largest": 30, "max_inner": 3, "max_chain": 2}
@@ -65,7 +65,7 @@ def test_a_law_without_labels_takes_those_of_the_growing_rows():
         ballot_of(tree, stats, law).score, certree.vote(tree, stats, law).score
     )
     assert divergence(law, prior) == prior.divergence(law)
-    labelled = certree.certificates.LabelledWeights(law, np.eye(2)[stats.label])
+    labelled = LabelledWeights(law, np.eye(2)[stats.label])
     np.testing.assert_allclose(
         ballot_of(tree, stats, labelled).score, certree.vote(tree, stats, law).score
     )
@@ -81,7 +81,7 @@ def test_a_label_that_the_prior_excludes_does_not_matter_where_it_is_never_drawn
         certree.certificates.branching_prior(tree, 2), stats, 1.0
     )
     root = certree.prune(tree, [0, 1, 1])
-    wrong_below = certree.certificates.LabelledWeights(root, np.array([[1, 0], [0, 1], [1, 0]]))
+    wrong_below = LabelledWeights(root, np.array([[1, 0], [0, 1], [1, 0]]))
     assert divergence(wrong_below, sure) == pytest.approx(np.log(2))
 
 
@@ -98,4 +98,4 @@ def test_what_does_not_fit_is_refused():
             tree, stats, certree.certificates.allow_abstention(prior), 1
         )
     with pytest.raises(ValueError, match="every row of share must hold probabilities"):
-        certree.certificates.LabelledWeights(prior.laws[0], np.full((3, 2), 0.6))
+        LabelledWeights(prior.laws[0], np.full((3, 2), 0.6))

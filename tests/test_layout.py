@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import sys
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 import certree
 import certree.boolean
-import certree.experiments
+import certree.paper
 import certree.show
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import TreeForest
@@ -22,12 +23,7 @@ SOURCE = Path(certree.__file__).parent
 # Every room, in the order of the flow.
 ROOMS = [
     "_core",
-    "extras",
-    "notebook",
-    "arrays",
-    "signatures",
-    "fitted",
-    "progress",
+    "interface",
     "rows",
     "tree",
     "grow",
@@ -35,20 +31,20 @@ ROOMS = [
     "weights",
     "prunings",
     "votes",
-    "tune",
     "certificates",
     "explain",
     "export",
     "estimators",
     "ensembles",
-    "naive_bayes",
     "boolean",
     "files",
-    "experiments",
     "show",
+    "paper",
     "cli",
     "__main__",
 ]
+# A grower of forests, and the estimators that are forests.
+SHARED_NAMES = {"forest.py"}
 # Words of other libraries too, which say nothing of where a switch of growth is named.
 EVERYDAY = {
     "axis",
@@ -87,6 +83,10 @@ def imported(path):
         yield from (name.removeprefix("certree.") for name in names if leads_to(name))
 
 
+def rooms_below(path):
+    return {inner.split(".")[0] for inner in imported(path)}
+
+
 def leads_to(name):
     inner = name.removeprefix("certree.")
     return name.startswith("certree.") and (inner in MODULES or inner in ROOMS)
@@ -100,7 +100,7 @@ def test_every_module_is_in_a_room():
 def test_a_module_imports_only_rooms_before_its_own(name):
     room = name.split(".")[0]
     allowed = set(ROOMS[: ROOMS.index(room) + 1])
-    assert {inner.split(".")[0] for inner in imported(MODULES[name])} <= allowed
+    assert rooms_below(MODULES[name]) <= allowed
 
 
 def test_no_imports_go_round_in_a_circle():
@@ -121,6 +121,23 @@ def test_names_say_something():
                 )
 
 
+def occurring_twice(names):
+    return {name for name, times in Counter(names).items() if times > 1}
+
+
+def test_a_file_and_a_class_have_a_name_of_their_own():
+    files = [path.name for path in MODULES.values()]
+    assert occurring_twice(files) <= SHARED_NAMES
+    nodes = [node for path in MODULES.values() for node in ast.walk(ast.parse(path.read_text()))]
+    classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+    assert not occurring_twice(name for name in classes if not name.startswith("_"))
+
+
+def test_the_paper_is_asked_by_its_commands_alone():
+    asking = {name for name, path in MODULES.items() if "paper" in rooms_below(path)}
+    assert {name for name in asking if not name.startswith("paper.")} == {"cli.paper"}
+
+
 def test_no_private_name_crosses_files():
     for name, path in MODULES.items():
         for node in ast.walk(ast.parse(path.read_text())):
@@ -128,7 +145,7 @@ def test_no_private_name_crosses_files():
                 assert not [a.name for a in node.names if a.name.startswith("_")], name
 
 
-@pytest.mark.parametrize("room", [certree, *(getattr(certree, name) for name in ROOMS[4:-2])])
+@pytest.mark.parametrize("room", [certree, *(getattr(certree, name) for name in ROOMS[1:-2])])
 def test_public_names_are_documented(room):
     for name in getattr(room, "__all__", []):
         assert (getattr(room, name).__doc__ or "").strip(), name
@@ -159,7 +176,7 @@ def test_a_switch_of_growth_is_named_in_few_files():
     partitions = (certree.Cart, certree.KD, certree.Dyadic, certree.Grid)
     homes = {Path(inspect.getfile(one)): switches_of(one) for one in partitions}
     # Experiments and the command line are callers.
-    inner = [path for name, path in MODULES.items() if not name.startswith(("experiments", "cli"))]
+    inner = [path for name, path in MODULES.items() if not name.startswith(("paper", "cli"))]
     sources = {path: code_of(path.read_text()) for path in inner}
     for switch in set().union(*homes.values()) - EVERYDAY:
         named = {path for path, text in sources.items() if re.search(rf"\b{switch}\b", text)}
@@ -218,7 +235,7 @@ class Walk:
         if frame.f_code.co_name == "grow_fold":
             self.inside_folds += 1 if event == "call" else -1
         room = module_name(file).split(".")[0]
-        if event == "return" or self.inside_folds or room in ("arrays", "estimators", "tune"):
+        if event == "return" or self.inside_folds or room in ("interface", "estimators"):
             return
         handed = [
             frame.f_locals[name] for name in frame.f_code.co_varnames if name in frame.f_locals

@@ -37,8 +37,8 @@ from certree import (
     Voting,
 )
 from certree.files.archive import opened, write_archive
-from certree.files.whole import write_whole
 from certree.grow import SklearnTree
+from certree.interface.whole import write_whole
 from certree.prunings import (
     CostComplexity,
     DepthPenalised,

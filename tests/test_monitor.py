@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certree.certificates import Monitor, hold_out
-from certree.certificates.monitor import _MOST, _MULTIPLES
+from certree.certificates.shift import _MOST, _MULTIPLES
 
 
 def product(losses, bound):

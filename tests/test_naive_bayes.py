@@ -22,8 +22,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from certree import NaiveBayesClassifier, load, save
-from certree.naive_bayes.densities import CategoricalTable, Histogram, Moments, edges_of
-from certree.naive_bayes.powers import POWERS, JudgedPowers, losses_of
+from certree.estimators.naive_bayes.densities import CategoricalTable, Histogram, Moments, edges_of
+from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers, losses_of
 from certree.rows.hashes import row_hashes
 from certree.rows.training import new_rows
 from strategies import rows

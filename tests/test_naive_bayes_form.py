@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 import certree
 from certree import Cart, NaiveBayesClassifier, PACBayesTreeClassifier
-from certree.naive_bayes.powers import POWERS
+from certree.estimators.naive_bayes.powers import POWERS
 from model_files import (
     SHAPES_AND_TYPES,
     Touch,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import certree
 import reference
-from certree import NodeStats, Tree
+from certree import NodeStats, Tree, paper
+from certree.certificates import inequalities
 from strategies import trees_and_stats
 
 EIGHT = Tree([0] * 15, [0.0] * 15, [*range(1, 15, 2), *[-1] * 8], [1] * 15, 1)
@@ -38,7 +39,7 @@ def test_an_oracle_bound_is_the_least_over_all_prunings(tree_and_stats, lam, n, 
         if mass > 0
     )
     chance = (2 * math.log(2 / delta) + reference.log_of(reference.xi(n))) / (lam * n)
-    got = certree.certificates.chernoff_oracle_bound(tree, population, prior, n, 0.0, delta, lam)
+    got = paper.chernoff_oracle_bound(tree, population, prior, n, 0.0, delta, lam)
     assert got.gibbs_excess == pytest.approx(min((least + chance) / (1 - lam / 2), 1), abs=1e-9)
     assert got.excess == min(stats.n_classes * got.gibbs_excess, 1)
 
@@ -61,9 +62,7 @@ def test_the_pruning_pays_least_for_all_numbers_of_rows():
             slope * sum(population.errors[v] for v in nodes) - 2 * float(mass.ln()) / (lam * n)
             for nodes, mass in masses.items()
         )
-        got = certree.certificates.chernoff_oracle_bound(
-            EIGHT, population, prior, n, 0.0, lambda_error=lam
-        )
+        got = paper.chernoff_oracle_bound(EIGHT, population, prior, n, 0.0, lambda_error=lam)
         assert slope * got.risk + 2 * got.complexity / (lam * n) == pytest.approx(least, abs=1e-12)
         sizes.add(got.pruning.expected_leaves)
     assert len(sizes) > 2
@@ -96,14 +95,11 @@ def test_the_theorem_s_bound_is_the_least_over_all_prunings(tree_and_stats, lam,
     literal = reference.theorem_bound(
         tree, *known, n, bayes, 1 / n if mean else delta, lam, stats.n_classes, mean
     )
-    got = certree.certificates.theorem_bound(
-        tree, population, n, bayes, None if mean else delta, lam
-    )
+    got = paper.theorem_bound(tree, population, n, bayes, None if mean else delta, lam)
     assert got.excess == pytest.approx(min(literal, 1), rel=1e-9)
     assert got.gibbs_excess == pytest.approx(min(literal / stats.n_classes, 1), rel=1e-9)
     assert got.penalty == pytest.approx(
-        got.pruning.weight
-        @ certree.certificates.deviation_limit(tree, population, n, 1 / n if mean else delta)
+        got.pruning.weight @ paper.deviation_limit(tree, population, n, 1 / n if mean else delta)
     )
 
 
@@ -126,9 +122,7 @@ def test_proposition_2_is_the_least_for_any_prior_and_penalty(tree_and_stats, la
         stats.n_classes,
         mean,
     )
-    got = certree.certificates.excess_bound(
-        tree, population, prior, penalty, n, 0.0, None if mean else delta, lam
-    )
+    got = paper.excess_bound(tree, population, prior, penalty, n, 0.0, None if mean else delta, lam)
     assert got.excess == pytest.approx(min(literal, 1), rel=1e-9)
 
 
@@ -146,14 +140,14 @@ def test_the_posterior_of_proposition_2_has_the_lowest_bound_on_its_draws(
     weights = {h: float(mass) * math.exp(lam * (least - cost[h])) for h, mass in masses.items()}
     total = sum(weights.values())
     literal = {h: weight / total for h, weight in weights.items()}
-    law = certree.certificates.excess_posterior(tree, stats, prior, penalty, lam)
+    law = paper.excess_posterior(tree, stats, prior, penalty, lam)
     leaves = [sum(q for h, q in literal.items() if v in h) for v in range(tree.n_nodes)]
     np.testing.assert_allclose(law.weight, leaves, atol=1e-9)
 
     bayes_errors = n / 10
     nats = sum(q * math.log(q / float(masses[h])) for h, q in literal.items() if q > 0)
     observed = (sum(q * cost[h] for h, q in literal.items()) - bayes_errors) / n
-    bound = certree.certificates.gibbs_excess_bound
+    bound = paper.gibbs_excess_bound
     got = bound(tree, stats, law, prior, penalty, bayes_errors, lam, delta)
     expected = reference.gibbs_bound(observed, nats, n, delta, lam)
     assert got == pytest.approx(min(expected, 1), abs=1e-9)
@@ -166,8 +160,8 @@ def test_the_theorem_s_law_is_that_of_the_proposition(tree_and_stats, lam, delta
     tree, stats = tree_and_stats
     assume(stats.n[0] > 0 and stats.n_classes > 1)
     prior = certree.certificates.size_prior(tree, stats.n_classes, 3.0 * tree.depth).laws[0]
-    penalty = certree.certificates.deviation_penalty(tree, stats, delta)
-    law = certree.certificates.excess_posterior(tree, stats, prior, penalty, lam)
+    penalty = paper.deviation_penalty(tree, stats, delta)
+    law = paper.excess_posterior(tree, stats, prior, penalty, lam)
     named = certree.weights.theorem_posterior(tree, stats, lam, delta)
     np.testing.assert_allclose(law.weight, named.weight, atol=1e-6)
 
@@ -186,7 +180,7 @@ def test_the_values_of_the_theorem_on_a_zigzag(n, at_one, at_best):
         tree, np.repeat(points, 2)[:, None], np.tile([0, 1], 4096), 2, sample_weight=weight
     )
     bayes = float(np.minimum(share, 1 - share).mean())
-    bound = certree.certificates.theorem_bound
+    bound = paper.theorem_bound
     assert bound(tree, population, n, bayes, lambda_error=1.0).excess == pytest.approx(
         at_one, abs=5e-4
     )
@@ -198,7 +192,7 @@ def test_the_values_of_the_theorem_on_a_zigzag(n, at_one, at_best):
 
 
 def test_the_bound_at_a_parameter_has_its_own_constant():
-    bounds = certree.certificates.bounds
+    bounds = inequalities.bounds
     for risk, n, nats, lam in ((0.1, 100, 3.0, 0.5), (0.0, 8, 0.0, 1.9), (0.4, 10**6, 50.0, 0.01)):
         literal = reference.gibbs_bound(risk, nats, n, 0.05, lam)
         assert bounds.pac_bayes_at(risk, n, nats, math.log(0.05), lam) == pytest.approx(literal)
@@ -230,15 +224,14 @@ def test_the_bound_falls_at_least_as_fast_as_the_rate(dimension):
     prior = certree.certificates.branching_prior(tree, 2).laws[0]
     sizes = 2 ** np.arange(10, 25, 2)
     found = [
-        certree.certificates.chernoff_oracle_bound(tree, population, prior, int(n), bayes_risk)
-        for n in sizes
+        paper.chernoff_oracle_bound(tree, population, prior, int(n), bayes_risk) for n in sizes
     ]
     excess = np.array([bound.excess for bound in found])
-    rate = np.array([certree.certificates.hoelder_rate(float(n), 1, dimension) for n in sizes])
+    rate = np.array([paper.hoelder_rate(float(n), 1, dimension) for n in sizes])
     assert excess[0] < 1
     assert (np.diff(excess / rate)[1:] < 0).all()
     at_one = [
-        certree.certificates.theorem_bound(tree, population, int(n), bayes_risk, None, 1.0).excess
+        paper.theorem_bound(tree, population, int(n), bayes_risk, None, 1.0).excess
         for n in 2 ** np.arange(20, 31, 2)
     ]
     # The excess stands inside: the bound falls to 0 at a temperature that stays.
@@ -257,7 +250,7 @@ def test_the_papers_prior_pays_for_the_depth():
     dear = certree.certificates.size_prior(tree, 2, 3.0 * tree.depth).laws[0]
     free = certree.certificates.branching_prior(tree, 2).laws[0]
     bounds = [
-        certree.certificates.chernoff_oracle_bound(tree, population, law, 10**5, bayes_risk).excess
+        paper.chernoff_oracle_bound(tree, population, law, 10**5, bayes_risk).excess
         for law in (free, dear)
     ]
     assert bounds[0] < bounds[1] < 1
@@ -270,11 +263,11 @@ def test_bad_input():
     given = {"n": 100, "bayes_risk": bayes_risk, "delta": 0.05, "lambda_error": 1.0}
     none = np.zeros(tree.n_nodes)
     for bound, parts in (
-        (certree.certificates.chernoff_oracle_bound, {"prior": prior}),
-        (certree.certificates.theorem_bound, {}),
-        (certree.certificates.excess_bound, {"prior": prior, "penalty": none}),
+        (paper.chernoff_oracle_bound, {"prior": prior}),
+        (paper.theorem_bound, {}),
+        (paper.excess_bound, {"prior": prior, "penalty": none}),
     ):
-        fewest = 1 if bound is certree.certificates.chernoff_oracle_bound else 8
+        fewest = 1 if bound is paper.chernoff_oracle_bound else 8
         with pytest.raises(ValueError, match="probabilities that sum to 1, got 2"):
             bound(tree, counts, **parts, **given)
         for wrong, words in (
@@ -291,22 +284,22 @@ def test_bad_input():
                 bound(tree, population, **parts, **{**given, **wrong})
     for penalty, words in ((none - 1, "must not be negative, got -1"), (none[:1], "cost")):
         with pytest.raises(ValueError, match=words):
-            certree.certificates.excess_bound(tree, population, prior, penalty, **given)
+            paper.excess_bound(tree, population, prior, penalty, **given)
     law = certree.certificates.gibbs_posterior(tree, population, prior, 1.0)
     rows = NodeStats(np.ones((tree.n_nodes, 2)), population.label)
-    bound = certree.certificates.gibbs_excess_bound
+    bound = paper.gibbs_excess_bound
     with pytest.raises(ValueError, match=r"bayes_errors must lie in 0 \.\. 2, got 3"):
         bound(tree, rows, law, prior, none, 3.0, 1.0)
     with pytest.raises(ValueError, match="n must be at least 8, got 2"):
         bound(tree, rows, law, prior, none, 0.0, 1.0)
     empty = NodeStats(np.zeros((tree.n_nodes, 2)), population.label)
     with pytest.raises(ValueError, match="stats must count at least one row"):
-        certree.certificates.deviation_penalty(tree, empty)
-    assert certree.certificates.oracle_excess(0.25, 3) == 0.75
+        paper.deviation_penalty(tree, empty)
+    assert paper.oracle_excess(0.25, 3) == 0.75
     for wrong in ((-0.1, 2), (np.nan, 2), (0.1, 1)):
         with pytest.raises(ValueError, match="expected an excess >= 0"):
-            certree.certificates.oracle_excess(*wrong)
-    rate = certree.certificates.hoelder_rate
+            paper.oracle_excess(*wrong)
+    rate = paper.hoelder_rate
     assert rate(1000, 1, 1) == pytest.approx((math.log(1000) / 1000) ** (1 / 3))
     assert rate(1000, 0.5, 3) == pytest.approx((math.log(1000) / 1000) ** (1 / 8))
     for wrong in ((1, 1, 1), (10, 1.5, 1), (10, 1, 0)):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from certree.files.whole import write_whole
+from certree.interface.whole import write_whole
 
 
 def names(directory):
@@ -204,7 +204,7 @@ def test_standard_output_is_written_as_a_pipe_is():
 
 
 def run(code, check=False):
-    program = f"from certree.files.whole import write_whole; import os, signal; {code}"
+    program = f"from certree.interface.whole import write_whole; import os, signal; {code}"
     return subprocess.run([sys.executable, "-c", program], check=check, capture_output=True)
 
 

@@ -28,30 +28,27 @@ from certree import (
     PrunedTreeClassifier,
     TreeForestClassifier,
 )
-from certree.experiments.figure2 import Curve
-from certree.experiments.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
-from certree.experiments.rates import RULES, Rate, shrinking
-from certree.experiments.table2 import PAPER, Line, Mean
 from certree.explain import Explanation, Interactions, interaction_shares
-from certree.explain.words import rounded_up
+from certree.interface.words import percent, rounded_up
+from certree.paper import plot_figure2, plot_rates, plot_table2
+from certree.paper.curves import COLOURS
+from certree.paper.figure2 import Curve
+from certree.paper.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
+from certree.paper.rates import RULES, Rate, shrinking
+from certree.paper.table2 import PAPER, Line, Mean
 from certree.show import (
     plot_adaboost,
     plot_calibration,
     plot_certificate,
     plot_explanation,
-    plot_figure2,
     plot_importance,
     plot_interactions,
     plot_loss,
-    plot_rates,
     plot_selective,
-    plot_table2,
     plot_tree,
 )
 from certree.show.calibration import reliability
-from certree.show.certificate import draw_by_rows
-from certree.show.curves import COLOURS
-from certree.show.words import percent
+from certree.show.certificate_picture import draw_by_rows
 
 X, Y = load_iris(return_X_y=True, as_frame=True)
 

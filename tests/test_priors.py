@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 import certree
 import reference
 from certree import NodeStats, Tree
-from certree.certificates import Prior
+from certree.certificates import Prior, inequalities
 from strategies import temperatures, trees, trees_and_stats
 
 STUMP = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
@@ -162,7 +162,7 @@ def test_the_posterior_of_the_branching_prior_is_pac_bayes(tree_and_stats, lam, 
     law = certree.certificates.gibbs_posterior(tree, stats, prior, lam, penalty)
     same = certree.pac_bayes(tree, stats, lam, penalty, "branching")
     np.testing.assert_allclose(law.weight, same.weight, atol=1e-10)
-    assert certree.certificates.kl_divergence(tree, law, same) == pytest.approx(0, abs=1e-8)
+    assert inequalities.kl_divergence(tree, law, same) == pytest.approx(0, abs=1e-8)
 
 
 @given(trees_and_stats(largest=30), temperatures(10), st.data())
@@ -244,6 +244,6 @@ def test_bad_proposals_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             certree.certificates.propose(law, GROWN, labels, share)
-    proposal = certree.certificates.Proposal(np.zeros(3, dtype=np.int32), np.log(0.5))
+    proposal = certree.certificates.priors.Proposal(np.zeros(3, dtype=np.int32), np.log(0.5))
     with pytest.raises(ValueError, match="shares of parts and proposals must sum to at most 1"):
         replace(law, proposals=(proposal,))

@@ -17,9 +17,10 @@ from sklearn.tree import DecisionTreeClassifier
 import certree
 import reference
 from certree import CertifiedForestClassifier, CertifiedTreeClassifier, Grid
-from certree.certificates import Shift, bounds, hold_out, hold_out_mean, promises
+from certree.certificates import Shift, hold_out, hold_out_mean, promises
 from certree.certificates.certificate import restored_certificate
-from certree.certificates.regions import Routed, cell_parts, leaf_parts
+from certree.certificates.inequalities import bounds
+from certree.certificates.parts.answers import Routed, cell_parts, leaf_parts
 from strategies import trees_and_stats
 
 DELTA = 0.05

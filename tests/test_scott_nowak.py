@@ -28,9 +28,9 @@ from certree import (
     grow_kd,
     measure,
 )
+from certree.estimators.tune import LOG_GRID, linear_grid
 from certree.prunings import CostComplexity, Polynomial, SpatiallyAdaptive, SquareRoot
 from certree.prunings.scott_nowak import fragment_prunings
-from certree.tune import LOG_GRID, linear_grid
 from strategies import temperatures, trees_and_stats, trees_and_targets
 from test_prunings import deep_tree_and_stats, is_pruning
 

@@ -7,8 +7,8 @@ from sklearn.datasets import make_classification
 
 import certree
 from certree import CertifiedTreeClassifier, Grid
-from certree.certificates import bounds
-from certree.certificates.selective import margins, selective_certificates
+from certree.certificates.inequalities import bounds
+from certree.certificates.occam import margins, selective_certificates
 from certree.rows.deal import deal
 from strategies import trees_and_stats
 

@@ -33,9 +33,9 @@ from certree import (
     grow_dyadic,
     grow_kd,
 )
+from certree.estimators.tune import MIXED_GRID
 from certree.prunings import Pessimistic, cost_complexity, sibling_merge_path
 from certree.prunings.shorthand import RULES
-from certree.tune import MIXED_GRID
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
 PARTITIONS = ["cart", "dyadic", "kd", DecisionTreeClassifier(max_depth=6)]

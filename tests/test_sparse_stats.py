@@ -14,7 +14,7 @@ from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
 from certree.votes import DeferredVote, vote
 from certree.weights.family import JudgedVotes
-from certree.weights.pac_bayes import pac_bayes_family
+from certree.weights.pac_bayes_laws import pac_bayes_family
 from strategies import trees, trees_and_stats
 
 VOTINGS = [Voting("mean", 0.0), Voting("mean", 0.7), Voting("majority")]

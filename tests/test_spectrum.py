@@ -35,7 +35,6 @@ from certree.boolean import (
     Sparsified,
     Spectrum,
     held_out_error,
-    models,
     sparsify,
     sparsify_as_proven,
     spectrum,
@@ -43,7 +42,7 @@ from certree.boolean import (
     walsh_hadamard,
 )
 from certree.boolean.sets import low_degree_sets, packed, unpacked
-from certree.certificates.bounds import empirical_bernstein
+from certree.certificates.inequalities.bounds import empirical_bernstein
 from strategies import bit_trees, decided_tree, trees, trees_and_stats
 
 N = 5
@@ -253,7 +252,7 @@ def test_sets_may_have_more_than_64_bits_and_trees_be_too_large(monkeypatch):
     assert found.masks.shape == (1 + 150 + 150 * 149 // 2, 3)
     np.testing.assert_allclose(found.coefficients[:, 0], (-1.0) ** found.sizes * 2.0**-150)
     assert {*found.sets()} == {s for k in range(3) for s in combinations(range(150), k)}
-    monkeypatch.setattr(models, "_MOST_TERMS", 10_000)
+    monkeypatch.setattr("certree.boolean.spectra_of_models._MOST_TERMS", 10_000)
     with pytest.raises(ValueError, match="more than 10000 terms: limit its degree"):
         spectrum(tree)
 

@@ -14,14 +14,15 @@ from hypothesis.extra import numpy as hnp
 
 import reference
 from certree import NodeStats, NodeWeights, TargetStats, Tree, Vote, grow_kd
-from certree.arrays import column, row_weights
-from certree.certificates import LabelledWeights, branching_prior
-from certree.naive_bayes.densities import CategoricalTable, Histogram, Moments, Normal
-from certree.naive_bayes.powers import POWERS, JudgedPowers
+from certree.certificates import branching_prior
+from certree.certificates.posteriors import LabelledWeights
+from certree.estimators.naive_bayes.densities import CategoricalTable, Histogram, Moments, Normal
+from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers
+from certree.estimators.tune import Mixture
+from certree.interface.arrays import column, row_weights
 from certree.prunings import cost_complexity_path, sibling_merge_path
 from certree.prunings.paths import PruningPath
 from certree.prunings.scott_nowak import FragmentPrunings
-from certree.tune import Mixture
 from certree.votes import Ballots
 from certree.weights import average
 from certree.weights.family import ChainStops, Family

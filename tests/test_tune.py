@@ -10,6 +10,19 @@ from scipy import optimize
 
 import reference
 from certree import _core
+from certree.estimators.tune import (
+    LOG_GRID,
+    MIXED_GRID,
+    STEPS,
+    Candidate,
+    Mixture,
+    Objective,
+    choose,
+    grow_fold,
+    linear_grid,
+    mixture,
+    tune,
+)
 from certree.grow import KD, Cart, Dyadic, GrowingRows
 from certree.prunings import (
     CostComplexity,
@@ -24,22 +37,9 @@ from certree.prunings import (
 from certree.rows.folds import Fold, content_folds
 from certree.stats.nodes import counted
 from certree.stats.targets import measured
-from certree.tune import (
-    LOG_GRID,
-    MIXED_GRID,
-    STEPS,
-    Candidate,
-    Mixture,
-    Objective,
-    choose,
-    grow_fold,
-    linear_grid,
-    mixture,
-    tune,
-)
 from certree.votes import Voting, vote
-from certree.weights.helmbold_schapire import helmbold_schapire_family
-from certree.weights.pac_bayes import likeliest_prunings, pac_bayes_family
+from certree.weights.helmbold_schapire_laws import helmbold_schapire_family
+from certree.weights.pac_bayes_laws import likeliest_prunings, pac_bayes_family
 
 PAC_BAYES = Candidate(pac_bayes_family, Voting("majority"))
 CANDIDATES = {
@@ -495,7 +495,7 @@ def test_a_mixture_of_many_cells_is_learned_from_some(monkeypatch):
     grid = np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
     every = objective.votes(grid)
     whole = mixture({"laws": objective}, [None, None])
-    monkeypatch.setattr("certree.tune._MOST_CELLS", len(every[0]) // 2)
+    monkeypatch.setattr("certree.estimators.tune._MOST_CELLS", len(every[0]) // 2)
     rows, _, votes = objective.votes(grid)
     assert len(every[0]) // 2 - 2 <= len(rows) <= len(every[0]) // 2
     assert set(map(tuple, votes)) <= set(map(tuple, every[2]))

@@ -12,7 +12,7 @@ from certree import NodeStats, Tree, Voting, vote, weights
 from certree.certificates import kl_divergence
 from certree.tree import Trees
 from certree.weights import node_weights
-from certree.weights.pac_bayes import pac_bayes_family
+from certree.weights.pac_bayes_laws import pac_bayes_family
 from strategies import temperatures, trees, trees_and_stats
 
 EPS = np.finfo(float).eps

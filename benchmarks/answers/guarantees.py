@@ -27,9 +27,11 @@ from certree import (
     certificates,
     certify,
     grow_cart,
+    paper,
     prunings,
     vote,
 )
+from certree.certificates import inequalities
 from certree.grow import dyadic_grid
 
 
@@ -160,10 +162,10 @@ def divergence_parts(name: str) -> Case:
         one = held(name)
         tree, prior = one.held.tree, one.prior.laws[1]
         return {
-            "kl": certificates.kl_divergence(tree, one.law, prior),
-            "kl of a pruning": certificates.kl_divergence(tree, one.pruning, prior),
-            "renyi": [certificates.renyi_divergence(tree, one.law, prior, a) for a in (0.5, 2.0)],
-            "mass": certificates.log_prior_mass(tree, prior, one.prior.log_label[0], label_of(one)),
+            "kl": inequalities.kl_divergence(tree, one.law, prior),
+            "kl of a pruning": inequalities.kl_divergence(tree, one.pruning, prior),
+            "renyi": [inequalities.renyi_divergence(tree, one.law, prior, a) for a in (0.5, 2.0)],
+            "mass": inequalities.log_prior_mass(tree, prior, one.prior.log_label[0], label_of(one)),
         }
 
     return run
@@ -176,18 +178,18 @@ def moment_parts(name: str) -> Case:
         one = held(name)
         tree, stats = one.held.tree, one.held.stats
         ballot = vote(tree, stats, one.law, "majority")
-        least = certificates.wrong_range(tree, ballot)
+        least = inequalities.wrong_range(tree, ballot)
         tuples = [(1, 1), (2, 1), (2, 2), (5, 3)]
         value = stats.errors + 1.0
         return {
-            "wrong mass": certificates.wrong_mass(ballot),
-            "tuples": [certificates.tuple_risk(tree, stats, ballot, *kind) for kind in tuples],
-            "one wrong": certificates.one_wrong(tree, stats, ballot),
-            "disagreement": certificates.disagreement(tree, stats, ballot),
-            "margins": certificates.margin_moments(tree, stats, ballot),
+            "wrong mass": inequalities.wrong_mass(ballot),
+            "tuples": [inequalities.tuple_risk(tree, stats, ballot, *kind) for kind in tuples],
+            "one wrong": inequalities.one_wrong(tree, stats, ballot),
+            "disagreement": inequalities.disagreement(tree, stats, ballot),
+            "margins": inequalities.margin_moments(tree, stats, ballot),
             "range": (least.right, least.wrong),
-            "leaf mean": certificates.leaf_mean(tree, one.law, value),
-            "leaf variance": certificates.leaf_variance(tree, one.law, value),
+            "leaf mean": inequalities.leaf_mean(tree, one.law, value),
+            "leaf variance": inequalities.leaf_variance(tree, one.law, value),
         }
 
     return run
@@ -223,22 +225,20 @@ def oracle_parts() -> Parts:
     prior = certificates.branching_prior(one.held.tree, 3).laws[0]
     parts: Parts = {}
     for lam in (None, 0.5):
-        bound = certificates.chernoff_oracle_bound(
+        bound = paper.chernoff_oracle_bound(
             one.held.tree, population, prior, 5000, 0.1, 0.05, lambda_error=lam
         )
         parts[f"oracle, {lam}"] = (
             *(bound.excess, bound.gibbs_excess, bound.lambda_error, bound.risk, bound.complexity),
             bound.pruning.weight,
         )
-        theorem = certificates.theorem_bound(
-            one.held.tree, population, 10**6, 0.1, 0.05, lambda_error=lam
-        )
+        theorem = paper.theorem_bound(one.held.tree, population, 10**6, 0.1, 0.05, lambda_error=lam)
         parts[f"theorem, {lam}"] = (
             *(theorem.excess, theorem.gibbs_excess, theorem.risk, theorem.penalty),
             theorem.pruning.weight,
         )
-    parts["excess"] = [certificates.oracle_excess(excess, 3) for excess in (0.0, 0.01, 0.2)]
-    parts["rate"] = [certificates.hoelder_rate(n, 0.7, 3) for n in (10, 1000)]
+    parts["excess"] = [paper.oracle_excess(excess, 3) for excess in (0.0, 0.01, 0.2)]
+    parts["rate"] = [paper.hoelder_rate(n, 0.7, 3) for n in (10, 1000)]
     return parts
 
 
@@ -246,12 +246,12 @@ def excess_parts() -> Parts:
     """How much more than the Bayes risk a law errs, by nodes whose deviations are bounded."""
     one = held("normal")
     tree, stats = one.held.tree, one.held.stats
-    penalty = certificates.deviation_penalty(tree, stats, 0.1)
+    penalty = paper.deviation_penalty(tree, stats, 0.1)
     prior = certificates.size_prior(tree, 2).laws[0]
-    law = certificates.excess_posterior(tree, stats, prior, penalty, 0.5)
-    bound = certificates.gibbs_excess_bound(tree, stats, law, prior, penalty, 3.0, 0.5)
+    law = paper.excess_posterior(tree, stats, prior, penalty, 0.5)
+    bound = paper.gibbs_excess_bound(tree, stats, law, prior, penalty, 3.0, 0.5)
     population = NodeStats(stats.counts / stats.n[0], stats.label)
-    limit = certificates.deviation_limit(tree, population, 1000)
+    limit = paper.deviation_limit(tree, population, 1000)
     return {**weights_parts(law), "penalty": penalty, "limit": limit, "bound": bound}
 
 

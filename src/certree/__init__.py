@@ -42,9 +42,9 @@ from certree.estimators import (
     PrunedTreeClassifier,
     PrunedTreeRegressor,
 )
+from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.files import load, save
 from certree.grow import KD, Cart, Dyadic, Grid, grow_cart, grow_dyadic, grow_kd
-from certree.naive_bayes import NaiveBayesClassifier
 from certree.prunings import prune
 from certree.stats import NodeStats, TargetStats, count, measure
 from certree.tree import Tree

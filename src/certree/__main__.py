@@ -4,7 +4,7 @@ import io
 import os
 import sys
 
-from certree.extras import needed
+from certree.interface.extras import needed
 
 
 def main() -> None:

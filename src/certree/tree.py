@@ -22,8 +22,8 @@ from certree._core import (
     mark_lacking,
     pack_trees,
 )
-from certree.arrays import Float64, Int32, Int64, OfColumns, column, matrix
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import Float64, Int32, Int64, OfColumns, column, matrix
+from certree.interface.signatures import checked, expect_settings
 
 LEAF = -1
 # Laws look at every cell of a chain; those that are grown have at most 48 for each feature.
@@ -378,6 +378,11 @@ optimal_splits, missing_both, root, value
     def node_depth(self) -> NDArray[np.int64]:
         """Number of cells above the first cell of each node, (m,)."""
         return depths(self.left, self.chain)
+
+    @property
+    def splits_above(self) -> NDArray[np.int64]:
+        """Number of splits above each node, (m,)."""
+        return depths(self.left, np.ones_like(self.chain))
 
     @property
     def depth(self) -> int:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import make_monotone, push_down, push_down_to, smoothed_means
-from certree.arrays import Float64, Int32, OfColumns, array_of, codes, column, nonnegative
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import Float64, Int32, OfColumns, array_of, codes, column, nonnegative
+from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import expect_nodes
 from certree.stats.sparse import Entries

@@ -16,6 +16,9 @@ from fuzz.world import World, plausible
 
 ROOMS = ["certree", *(f"certree.{room}" for room in ("rows", "grow", "stats", "weights"))]
 ROOMS += [f"certree.{room}" for room in ("prunings", "votes", "certificates", "boolean")]
+ROOMS += [
+    f"certree.{room}" for room in ("certificates.inequalities", "certificates.parts", "paper")
+]
 Attempt = Callable[[], None]
 
 # Of one world, which takes longer to make than a call.

@@ -15,10 +15,12 @@ from scipy.stats import binom, norm
 
 import certree
 import reference
-from certree import Tree
-from certree.certificates import METHODS, Family, HeldOut, promises
-from certree.certificates.family import Terms
-from certree.certificates.regions import Routed, cell_parts, leaf_parts
+from certree import Tree, paper
+from certree.certificates import METHODS, HeldOut, inequalities, promises
+from certree.certificates.methods import inequality_of
+from certree.certificates.parts import CertificateFamily
+from certree.certificates.parts.answers import Routed, cell_parts, leaf_parts
+from certree.certificates.parts.families import Terms
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -76,7 +78,7 @@ class World:
         return 1 - right.mean()
 
     def gibbs_risk(self, tree, ballot):
-        wrong = certree.certificates.wrong_mass(ballot)[tree.apply(GRID)]
+        wrong = inequalities.wrong_mass(ballot)[tree.apply(GRID)]
         return (wrong * self.classes).sum(axis=1).mean()
 
 
@@ -472,8 +474,8 @@ WORTH |= {"absolute_error_pruning": 0.5}
 # Those that groups of rows can certify by.
 OF_GROUPS = [
     name
-    for name, method in METHODS.items()
-    if not method.whole_errors and not name.startswith(("ensemble_", "absolute_error"))
+    for name in METHODS
+    if not inequality_of(name).whole_errors and not name.startswith(("ensemble_", "absolute_error"))
 ]
 
 
@@ -646,7 +648,7 @@ def test_the_excess_of_a_vote_is_at_most_k_times_that_of_its_draws(n_classes):
             ballot = certree.vote(held.tree, held.stats, law)
             gibbs = world.gibbs_risk(held.tree, ballot) - world.noise
             excess = world.risk_of_labels(held.tree, ballot.label) - world.noise
-            bound = certree.certificates.oracle_excess(max(gibbs, 0.0), n_classes)
+            bound = paper.oracle_excess(max(gibbs, 0.0), n_classes)
             assert excess <= bound + 1e-12
             closest = min(closest, (bound + 1e-12) / (excess + 1e-12))
     assert closest < n_classes  # the vote is no better than its draws somewhere
@@ -666,7 +668,7 @@ def test_oracle_bounds_hold(n_classes):
             held.grown.label,
         )
         prior = certree.certificates.branching_prior(held.tree, n_classes).laws[0]
-        promise = certree.certificates.chernoff_oracle_bound(
+        promise = paper.chernoff_oracle_bound(
             held.tree, population, prior, held.n, world.noise, DELTA
         )
         law = certree.certificates.gibbs_posterior(
@@ -712,7 +714,7 @@ def of_fixed(family):
             routed = Routed(tree, grown.n, grown.label, tree.apply(X[weigh]))
             parts = (leaf_parts if family == "leaves" else cell_parts)(routed, wrong, 0.0)
             method = "every_leaf" if family == "leaves" else "every_cell"
-            found = Family(method, parts, Terms(DELTA, 1.0))
+            found = CertificateFamily(method, parts, Terms(DELTA, 1.0))
         else:
             groups = sides_of(X[weigh])
             found = promises(model, X[weigh], y[weigh], family, groups=groups)[family]
@@ -830,7 +832,7 @@ def test_labelled_prunings_need_no_growing_rows():
         prior = certree.certificates.branching_prior(grid, 5)
         for lam in LAMBDAS:
             law = certree.certificates.labelled_posterior(grid, held.stats, prior, lam)
-            ballot = certree.certificates.labelled_prunings.ballot_of(grid, held.stats, law)
+            ballot = certree.certificates.posteriors.ballot_of(grid, held.stats, law)
             gibbs = certree.certificates.certify_law(held, law, prior, DELTA, 0.5)
             vote = certree.certificates.occam_vote(held, ballot.label, prior, DELTA, 0.5)
             violations += gibbs.bound < world.gibbs_risk(grid, ballot)

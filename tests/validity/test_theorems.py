@@ -17,9 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import certree
-from certree import NodeStats
-from certree.certificates import bounds
-from certree.experiments.rates import BOUNDARIES, draw_rows, even_points, fitted_exponent
+from certree import NodeStats, paper
+from certree.certificates import inequalities
+from certree.certificates.inequalities import bounds
+from certree.paper.rates import BOUNDARIES, draw_rows, even_points, fitted_exponent
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -104,8 +105,8 @@ def penalties(kind, draw, n, delta):
     """Penalties by the rows, and limits on them: the paper's, or the same for all leaves."""
     if kind == "paper":
         return (
-            certree.certificates.deviation_penalty(TREE, draw.stats, delta),
-            certree.certificates.deviation_limit(TREE, draw.population, n, delta),
+            paper.deviation_penalty(TREE, draw.stats, delta),
+            paper.deviation_limit(TREE, draw.population, n, delta),
         )
     # Hoeffding's inequality, for each pruning with its share of delta by the branching prior, which
     # is at least exp(-2 log 2) for a leaf.
@@ -122,7 +123,7 @@ def test_proposition_1_holds_for_all_laws_and_parameters_at_once():
             law = certree.certificates.gibbs_posterior(TREE, draw.stats, BRANCHING, temperature)
             true = law.weight @ draw.population.errors
             observed = law.weight @ draw.stats.errors / n
-            nats = certree.certificates.kl_divergence(TREE, law, BRANCHING)
+            nats = inequalities.kl_divergence(TREE, law, BRANCHING)
             for lam in LAMBDAS:
                 bound = bounds.pac_bayes_at(observed, n, nats, math.log(DELTA), lam)
                 broken |= true > bound
@@ -170,8 +171,8 @@ def test_the_excess_of_draws_is_below_what_the_rows_say(prior, kind):
         penalty, _ = penalties(kind, draw, n, DELTA)
         broken = False
         for lam in LAMBDAS:
-            law = certree.certificates.excess_posterior(TREE, draw.stats, prior, penalty, lam)
-            bound = certree.certificates.gibbs_excess_bound(
+            law = paper.excess_posterior(TREE, draw.stats, prior, penalty, lam)
+            bound = paper.gibbs_excess_bound(
                 TREE, draw.stats, law, prior, penalty, draw.bayes_errors, lam, DELTA
             )
             broken |= law.weight @ draw.population.errors - PROBLEM.bayes_risk > bound
@@ -184,18 +185,14 @@ def test_the_excess_of_draws_is_below_what_the_rows_say(prior, kind):
 def promised(kind, prior, draw, n, delta, lam):
     """The bound on the excess of the vote by one temperature, and the law that it speaks of."""
     penalty, limit = penalties(kind, draw, n, 1 / n if delta is None else delta)
-    bound = certree.certificates.excess_bound(
+    bound = paper.excess_bound(
         TREE, draw.population, prior, limit, n, PROBLEM.bayes_risk, delta, lam
     )
-    return bound.excess, certree.certificates.excess_posterior(
-        TREE, draw.stats, prior, penalty, lam
-    )
+    return bound.excess, paper.excess_posterior(TREE, draw.stats, prior, penalty, lam)
 
 
 def promised_by_the_theorem(draw, n, delta, lam):
-    bound = certree.certificates.theorem_bound(
-        TREE, draw.population, n, PROBLEM.bayes_risk, delta, lam
-    )
+    bound = paper.theorem_bound(TREE, draw.population, n, PROBLEM.bayes_risk, delta, lam)
     of_the_law = 1 / n if delta is None else delta
     return bound.excess, certree.weights.theorem_posterior(TREE, draw.stats, lam, of_the_law)
 
@@ -250,7 +247,7 @@ def test_the_mean_excess_falls_at_the_rate_of_corollary_1():
             law = certree.weights.theorem_posterior(problem.tree, draw.stats, 1.0, 1 / n)
             excess.append(problem.excess_of_vote(draw.stats, law))
         means.append(np.mean(excess))
-    rate = np.array([certree.certificates.hoelder_rate(float(n), 1, 1) for n in sizes])
+    rate = np.array([paper.hoelder_rate(float(n), 1, 1) for n in sizes])
     assert (np.array(means) <= 1.2 * rate).all()
     assert means[-1] / rate[-1] < 0.5 * means[0] / rate[0]
 

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Float64, Int32, OfColumns, array_of, matrix
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import Float64, Int32, OfColumns, array_of, matrix
+from certree.interface.signatures import checked, expect_settings
 
 Coding = Literal["0/1", "-1/+1", "thresholds"]
 

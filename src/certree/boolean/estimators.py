@@ -11,14 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_co
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from certree.arrays import Float64, UInt64
 from certree.boolean.bits import Bits, coding_of
 from certree.boolean.low_degree import low_degree
 from certree.boolean.selection import Examples, Selected, all_small, proposed_by_trees, select
 from certree.boolean.spectrum import Spectrum
-from certree.fitted import KeepsParameters, reads_state, replaces_state
+from certree.interface.arrays import Float64, UInt64
+from certree.interface.fitted import KeepsParameters, reads_state, replaces_state
+from certree.interface.signatures import COUNT
 from certree.rows.training import new_rows, training_rows
-from certree.signatures import COUNT
 
 Method = Literal["trees", "lasso", "omp", "low_degree", "low_degree_threshold"]
 

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from certree._core import walsh_hadamard
-from certree.arrays import Float64, Int64
 from certree.boolean.bits import Bits, TwoValued
 from certree.boolean.queries import Queries, Recovered, drawn_signs, expect_probability
 from certree.boolean.sets import packed
 from certree.boolean.spectrum import Spectrum
 from certree.boolean.transform import MOST_BITS, spectrum_of_values
-from certree.certificates.bounds import binomial_upper
-from certree.signatures import checked
+from certree.certificates.inequalities.bounds import binomial_upper
+from certree.interface.arrays import Float64, Int64
+from certree.interface.signatures import checked
 
 _MATRICES = 3
 # Bits of a bucket at first.

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from certree.arrays import Float64
 from certree.boolean.bits import Bits, TwoValued
 from certree.boolean.queries import Queries, Recovered, drawn_signs, expect_probability
 from certree.boolean.sets import packed
 from certree.boolean.spectrum import Spectrum
-from certree.certificates.bounds import empirical_bernstein
-from certree.signatures import checked
+from certree.certificates.inequalities.bounds import empirical_bernstein
+from certree.interface.arrays import Float64
+from certree.interface.signatures import checked
 
 # Each z comes with so many y, and is drawn so many times at first.
 _TOGETHER, _FIRST = 16, 64

@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Float64, UInt64, array_of, column
 from certree.boolean.bits import Bits, TwoValued, coding_of
 from certree.boolean.queries import expect_probability
 from certree.boolean.sets import low_degree_sets, members_of, number_of_sets
 from certree.boolean.spectrum import Spectrum, characters
-from certree.signatures import checked
+from certree.interface.arrays import Float64, UInt64, array_of, column
+from certree.interface.signatures import checked
 from certree.tree import threads
 
 # So many sets, or numbers of a block of them, fit into memory.

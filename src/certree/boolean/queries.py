@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64, array_of
 from certree.boolean.bits import Bits
 from certree.boolean.spectrum import Spectrum
+from certree.interface.arrays import Float64, array_of
 
 Function = Callable[[Float64], Any]
 

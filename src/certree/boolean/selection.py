@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lstsq
 from sklearn.linear_model import lasso_path, orthogonal_mp
 
-from certree.arrays import Float64, UInt64
 from certree.boolean.bits import Bits
 from certree.boolean.low_degree import correlations
-from certree.boolean.models import spectrum
 from certree.boolean.sets import (
     ascending,
     low_degree_sets,
@@ -22,8 +20,10 @@ from certree.boolean.sets import (
     number_of_sets,
     starts_of_equal,
 )
+from certree.boolean.spectra_of_models import spectrum
 from certree.boolean.spectrum import characters
 from certree.ensembles.boosting import BoostedTreesRegressor
+from certree.interface.arrays import Float64, UInt64
 from certree.tree import threads
 
 Search = Literal["lasso", "omp"]

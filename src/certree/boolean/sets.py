@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from certree.arrays import Int64, UInt64
+from certree.interface.arrays import Int64, UInt64
 
 # So many sets at a time become one number for each bit.
 _BLOCK = 1 << 14

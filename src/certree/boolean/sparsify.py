@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.arrays import LARGEST, Float64, array_of, column
 from certree.boolean.spectrum import Spectrum
-from certree.certificates.bounds import empirical_bernstein
-from certree.signatures import checked
+from certree.certificates.inequalities.bounds import empirical_bernstein
+from certree.interface.arrays import LARGEST, Float64, array_of, column
+from certree.interface.signatures import checked
 
 # Range of values whose differences still have squares that float64 can square.
 _WIDEST = 1e70

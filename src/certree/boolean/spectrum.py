@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from certree._core import multiply_features
-from certree.arrays import Float64, Int64, OfColumns, UInt64, array_of, column
 from certree.boolean.bits import Bits
 from certree.boolean.sets import ascending, members_of, n_words, starts_of_equal
-from certree.extras import needed
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import Float64, Int64, OfColumns, UInt64, array_of, column
+from certree.interface.extras import needed
+from certree.interface.signatures import checked, expect_settings
 from certree.tree import threads
 
 # Products of features that are made at a time.

@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree import _core
-from certree.arrays import Float64, array_of, column
 from certree.boolean.bits import Bits, TwoValued
 from certree.boolean.spectrum import Spectrum
-from certree.signatures import checked
+from certree.interface.arrays import Float64, array_of, column
+from certree.interface.signatures import checked
 from certree.tree import threads
 
 # All values of a function of so many bits fit into memory: half a gigabyte.

@@ -1,21 +1,18 @@
-"""Certificates: what is promised about errors on new rows, with which probability, and why.
-
-`METHODS` lists what may be promised. A certificate of one entry holds with probability
-``1 - delta share``, so that several whose shares sum to at most 1 hold together with ``1 - delta``, if
-their shares were written down before the weighing rows were seen. Laws, temperatures and prunings may
-be chosen by the same rows, as all of them are covered at once.
-"""
+"""Certificates: what is promised about errors on new rows, with which probability, and why."""
 
 import math
 from dataclasses import dataclass, fields, replace
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
-from certree.certificates.bounds import INEQUALITIES, Inequality
-from certree.certificates.monitor import Monitor
-from certree.certificates.shift import Shift, shift_nearby
-from certree.notebook import html_table
-from certree.signatures import checked, expect_settings
+from certree.certificates.methods import (
+    METHODS,
+    inequality_of,
+)
+from certree.certificates.shift import Monitor, Shift, shift_nearby
+from certree.interface.notebook import html_table
+from certree.interface.signatures import checked, expect_settings
+from certree.interface.words import rounded_up, surely
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
 _MOST_ROWS = 2**50
@@ -24,279 +21,6 @@ _ROUNDING = 1e-9
 _MOST_RESTORED = 10**9
 # Digits that are printed of numbers in units of the target; a promise is rounded up.
 _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """What is known of one way to certify.
-
-    Parameters
-    ----------
-    inequality : str
-        Entry of `bounds.INEQUALITIES` that the bound is by.
-    subject : str
-        What the certificate speaks about.
-    needs : str
-        What must hold besides independent rows.
-    reference : str
-        Where the inequality is proved.
-    rows : str
-        What rows the bound is over; "{part}" stands for their part.
-    whole_errors : bool
-        Whether it needs losses of 0 and 1, and so refuses groups of rows.
-    where : str
-        Which part of the new rows it speaks about, " of class {part}" or the like; empty: all of them.
-        A part may have no rows, and the bound is 1 then.
-    difference : bool
-        Whether it bounds a difference of two errors, which no rows have by themselves.
-    """
-
-    inequality: str
-    subject: str
-    needs: str
-    reference: str
-    rows: str = "weighing rows"
-    whole_errors: bool = False
-    where: str = ""
-    difference: bool = False
-
-
-_CLASSIFIER = "this classifier's error"
-_VOTE = "this vote's error"
-_TREE = "this tree's error"
-DRAWS = "the error of a tree drawn anew for each row"
-_ONE_BEFORE = "the classifier was fixed before the held-out rows were seen"
-_BEFORE = "tree, labels and prior were fixed without the weighing rows"
-_TREE_BEFORE = "tree and prior were fixed without the weighing rows"
-_ORDER_BEFORE = "the shares that order the classes were fixed without the weighing rows"
-_SAMPLES_BEFORE = (
-    "samples were drawn whatever the rows hold, and each voter, its labels and its prior were fixed by "
-    "its sample alone"
-)
-_EVERY_BEFORE = (
-    "the classifier was fixed before the held-out rows were seen, or chosen by them at the price of "
-    "its prior mass"
-)
-_OF_A_VOTER = "rows or more out of each voter's sample"
-_OF_A_PAIR = "rows or more out of both samples of each pair of voters"
-
-METHODS: dict[str, Method] = {
-    "hold_out": Method(
-        "occam",
-        _CLASSIFIER,
-        _ONE_BEFORE,
-        "Clopper and Pearson, Biometrika 1934",
-        "held-out rows",
-        whole_errors=True,
-    ),
-    "hold_out_best": Method(
-        "occam",
-        _CLASSIFIER,
-        "all classifiers were fixed before the held-out rows were seen",
-        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows",
-        whole_errors=True,
-    ),
-    "hold_out_mean": Method(
-        "occam_mean", _CLASSIFIER, _ONE_BEFORE, "Hoeffding, JASA 1963", "held-out rows"
-    ),
-    "occam_vote": Method("occam", _VOTE, _TREE_BEFORE, "Langford, JMLR 2005", whole_errors=True),
-    "occam_mean": Method(
-        "occam_mean",
-        _VOTE,
-        _TREE_BEFORE,
-        "Hoeffding, JASA 1963, with the prior of Langford, JMLR 2005",
-    ),
-    "occam_answers": Method(
-        "occam",
-        "this vote's error, where it answers,",
-        _TREE_BEFORE,
-        "Langford, JMLR 2005, given which rows are answered",
-        "weighing rows that it answers",
-        whole_errors=True,
-    ),
-    "occam_pruning": Method("occam", _TREE, _BEFORE, "Langford, JMLR 2005", whole_errors=True),
-    "every_leaf": Method(
-        "occam_leaf",
-        f"for all leaves at once, {_CLASSIFIER}",
-        f"{_EVERY_BEFORE}; its leaves are the largest cells with one label of a tree fixed before",
-        "Clopper and Pearson, Biometrika 1934, given how many rows each leaf has",
-        "held-out rows in leaf {part}",
-        whole_errors=True,
-        where=" in leaf {part}",
-    ),
-    "every_cell": Method(
-        "occam",
-        f"for all cells at once, {_CLASSIFIER}",
-        f"{_EVERY_BEFORE}; the cells are those of a tree that was fixed before",
-        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows in cell {part}",
-        whole_errors=True,
-        where=" in cell {part}",
-    ),
-    "every_class": Method(
-        "occam",
-        f"for all classes at once, {_CLASSIFIER}",
-        _EVERY_BEFORE,
-        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows of class {part}",
-        whole_errors=True,
-        where=" of class {part}",
-    ),
-    "every_prediction": Method(
-        "occam",
-        f"for all predicted classes at once, {_CLASSIFIER}",
-        _EVERY_BEFORE,
-        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows that it takes for {part}",
-        whole_errors=True,
-        where=" that it takes for {part}",
-    ),
-    "every_group": Method(
-        "occam",
-        f"for all groups at once, {_CLASSIFIER}",
-        _EVERY_BEFORE,
-        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows of group {part}",
-        whole_errors=True,
-        where=" of group {part}",
-    ),
-    "every_gap": Method(
-        "occam_gap",
-        f"for all pairs of groups at once, {_CLASSIFIER} in the first less that in the second",
-        _EVERY_BEFORE,
-        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
-        "held-out rows of groups {part}",
-        whole_errors=True,
-        where=" of groups {part}",
-        difference=True,
-    ),
-    "every_mix": Method(
-        "occam_mix",
-        f"for all mixes of classes at once, {_CLASSIFIER}",
-        f"{_EVERY_BEFORE}; rows of a class are alike, however many of them there are",
-        "the law of total probability, with the bounds of every_class",
-        "held-out rows",
-        whole_errors=True,
-        where=" of classes mixed as {part}",
-    ),
-    "single_draw": Method(
-        "single_draw",
-        _TREE,
-        f"{_BEFORE}; the tree was drawn once, and its draw counts like that of the rows",
-        "Rivasplata, Kuzborskij, Szepesvari and Shawe-Taylor, NeurIPS 2020",
-        "weighing rows and of the tree",
-    ),
-    "fixed_box": Method(
-        "root_fragment",
-        _TREE,
-        "the box and the number of its cells were fixed without any row; there are two classes",
-        "Scott and Nowak, NIPS 2003, Lemma 1",
-        "rows that label, prune and certify",
-        whole_errors=True,
-    ),
-    "gibbs_kl": Method("pac_bayes_kl", DRAWS, _BEFORE, "Maurer, arXiv:cs/0411099, 2004"),
-    "gibbs_lambda": Method(
-        "pac_bayes_lambda", DRAWS, _BEFORE, "Thiemann, Igel, Wintenberger and Seldin, ALT 2017"
-    ),
-    "vote_first_order": Method(
-        "first_order", _VOTE, _BEFORE, "Langford and Shawe-Taylor, NeurIPS 2002"
-    ),
-    "vote_first_order_range": Method(
-        "first_order_range", _VOTE, _BEFORE, "Leblanc and Germain, arXiv:2510.25569, 2025"
-    ),
-    "vote_tandem": Method(
-        "tandem", _VOTE, _BEFORE, "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020"
-    ),
-    "vote_either_wrong": Method(
-        "either_wrong",
-        _VOTE,
-        _BEFORE,
-        "Markov's inequality for pairs, as in Lacasse et al., ECML 2010",
-    ),
-    "vote_tuples": Method(
-        "tuples",
-        _VOTE,
-        f"{_BEFORE}, and so was the list of tuples",
-        "Lacasse, Laviolette, Marchand and Turgeon-Boutin, ECML 2010",
-    ),
-    "vote_c_bound": Method(
-        "c_bound", _VOTE, _BEFORE, "Germain, Lacasse, Laviolette, Marchand and Roy, JMLR 2015"
-    ),
-    "vote_disagreement": Method(
-        "disagreement",
-        _VOTE,
-        f"{_BEFORE}; there are two classes",
-        "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
-    ),
-    "absolute_error": Method(
-        "occam_mean",
-        "this regressor's mean absolute error",
-        "the regressor, and where its errors are cut, were fixed before the held-out rows were seen",
-        "Hoeffding, JASA 1963",
-        "held-out rows",
-    ),
-    "absolute_error_pruning": Method(
-        "occam_mean",
-        "this tree's mean absolute error",
-        "tree, means, prior and where errors are cut were fixed without the weighing rows",
-        "Hoeffding, JASA 1963, with the prior of Langford, JMLR 2005",
-    ),
-    "band": Method(
-        "occam",
-        "the share of targets outside their bands",
-        "the regressor and the proportions of its bands were fixed before the held-out rows were seen",
-        "Wilks, Annals of Mathematical Statistics 1941",
-        "held-out rows",
-        whole_errors=True,
-    ),
-    "leaf_band": Method(
-        "occam",
-        "for all regions of the tree at once, the share of targets outside their bands",
-        "the regressor and the regions were fixed before the held-out rows were seen",
-        "Wilks, Annals of Mathematical Statistics 1941, given which rows lie in the region",
-        "held-out rows in region {part}",
-        whole_errors=True,
-        where=" in region {part}",
-    ),
-    "prediction_set": Method(
-        "occam",
-        "the share of rows whose set lacks their class",
-        _ORDER_BEFORE,
-        "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012",
-        whole_errors=True,
-    ),
-    "class_set": Method(
-        "occam",
-        "for all classes at once, the share of rows whose set lacks their class",
-        _ORDER_BEFORE,
-        "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012, given the classes of all rows",
-        "weighing rows of class {part}",
-        whole_errors=True,
-        where=" of class {part}",
-    ),
-    "ensemble_first_order": Method(
-        "first_order",
-        _VOTE,
-        _SAMPLES_BEFORE,
-        "Lorenzen, Igel and Seldin, Machine Learning 2019",
-        _OF_A_VOTER,
-    ),
-    "ensemble_tandem": Method(
-        "tandem",
-        _VOTE,
-        _SAMPLES_BEFORE,
-        "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
-        _OF_A_PAIR,
-    ),
-    "ensemble_either_wrong": Method(
-        "either_wrong",
-        _VOTE,
-        _SAMPLES_BEFORE,
-        "Markov's inequality for pairs, as in Lacasse et al., ECML 2010, on rows out of both samples",
-        _OF_A_PAIR,
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,10 +151,10 @@ class Certificate:
 
     def at(self, delta: float) -> "Certificate":
         """The same promise with another probability, fixed without the rows, with which it may fail."""
-        observed, risk, n, nats = self.observed, self.risk, self.n, self.complexity
-        kind = self.grouped, self.part, self.shift
-        certificate = certificate_of(self.method, observed, risk, n, nats, delta, self.share, *kind)
-        return replace(certificate, repeats=self.repeats, unit=self.unit)
+        kept = ("risk", "grouped", "repeats", "part", "shift", "unit")
+        rest = {name: getattr(self, name) for name in kept}
+        entries = self.method, self.observed, self.n, self.complexity
+        return certificate_of(*entries, delta, self.share, **rest)
 
     def nearby(
         self, *, kl: float | None = None, total_variation: float | None = None
@@ -503,7 +227,7 @@ class Certificate:
         return Monitor(self.bound, alpha)
 
     def _expect_one_error(self, what: str) -> None:
-        if METHODS[self.method].difference:
+        if inequality_of(self.method).difference:
             raise ValueError(
                 f"{what} takes a promise about one error, and {self.method} is about the difference "
                 "of two"
@@ -564,7 +288,7 @@ class Certificate:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
         observed = f"observed on them: {self._observed}" if self.n else "there are none"
         return (
-            f"With probability at least {100 * (1 - self.delta):.10g} % over the draw of the "
+            f"With probability at least {surely(self.delta)} over the draw of the "
             f"{self.n:,} {units}, {subject} on {new} is at most "
             f"{self._promised} ({observed}; method: {self.method})."
         )
@@ -573,7 +297,7 @@ class Certificate:
     def _promised(self) -> str:
         """The bound in words, rounded up: a promise must not become stronger in print."""
         if self.unit is None:
-            return f"{math.ceil(1000 * self.bound - 1e-9) / 10:.1f} %"
+            return rounded_up(self.bound)
         return f"{float(_DIGITS.create_decimal_from_float(self.bound * self.unit)):.4g}"
 
     @property
@@ -604,13 +328,6 @@ def moved(bound: float, shift: Shift | None) -> float:
     return bound if shift is None else shift.worst(bound)
 
 
-def inequality_of(method: str) -> Inequality:
-    """The inequality by which a row of `METHODS` certifies."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-    return INEQUALITIES[METHODS[method].inequality]
-
-
 def log_chance(delta: float, share: float = 1.0) -> float:
     """Check the probability with which a promise may fail and its share; returns the log of both."""
     if not 0 < delta < 1:
@@ -625,16 +342,19 @@ def log_chance(delta: float, share: float = 1.0) -> float:
 def certificate_of(
     method: str,
     observed: tuple[float, ...],
-    risk: float,
     n: int,
     complexity: float,
     delta: float,
     share: float,
+    *,
+    risk: float | None = None,
     grouped: bool = False,
-    part: str = "",
     shift: Shift | None = None,
+    **rest: Any,
 ) -> Certificate:
     """Bound an error by one row of `METHODS`; the parameters are those of `Certificate`.
+
+    The risk is the first of the observed numbers if it is not given.
 
     Raises
     ------
@@ -645,15 +365,16 @@ def certificate_of(
     inequality = inequality_of(method)
     if not _fewest(method) <= n <= _MOST_ROWS:
         raise ValueError(f"n must lie in {_fewest(method)} .. {_MOST_ROWS}, got {n!r}")
-    if grouped and METHODS[method].whole_errors:
-        usable = ", ".join(name for name, other in METHODS.items() if not other.whole_errors)
+    if grouped and inequality.whole_errors:
+        usable = ", ".join(name for name in METHODS if not inequality_of(name).whole_errors)
         raise ValueError(
             f"{method} counts whole errors of independent rows, but these come in groups; "
             f"expected one of {usable}"
         )
-    bound = inequality.bound(*observed, int(n), complexity, log_delta)
+    bound = moved(inequality.bound(*observed, int(n), complexity, log_delta), shift)
+    risk = observed[0] if risk is None else risk
     entries = (delta, share, n, risk, observed, complexity, grouped)
-    return Certificate(method, moved(bound, shift), *entries, part=part, shift=shift)
+    return Certificate(method, bound, *entries, shift=shift, **rest)
 
 
 def _fewest(method: str) -> int:

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.arrays import Float64, Int32, OfColumns, codes, column, matrix
 from certree.certificates.certificate import Certificate, certificate_of, log_chance
 from certree.grow.grid import DEEPEST_GRID, dyadic_grid
+from certree.interface.arrays import Float64, Int32, OfColumns, codes, column, matrix
+from certree.interface.signatures import checked, expect_settings
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, fragment_prunings
-from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree
-from certree.weights.node_weights import NodeWeights, pruning_of
+from certree.weights.node_weights import NodeWeights, one_pruning, pruning_of
 
 _COLUMNS = ("feature", "threshold", "left", "chain", "missing_left", "categories")
 
@@ -201,10 +201,8 @@ def certify_fixed_box(
     >>> pruning.expected_leaves, certificate.risk, round(certificate.bound, 3)
     (2.0, 0.0, 0.312)
     """
-    if not np.isin(pruning.of(fixed.tree).weight, (0, 1)).all():
-        raise ValueError("pruning must have weights 0 and 1")
+    ends = np.flatnonzero(one_pruning(fixed.tree, pruning).weight).astype(np.int32)
     rule = fixed.prunings(log_chance(delta, share))
-    ends = np.flatnonzero(pruning.weight).astype(np.int32)
     leaves = counted(fixed.tree, ends, np.zeros_like(ends), None, 1).counts[:, 0]
     # Below the pruning a fragment would only pay more.
     paid = rule.size_penalty * np.sqrt(np.maximum(leaves, 1)) + rule.cell_penalty
@@ -213,7 +211,7 @@ def certify_fixed_box(
     risk = float(pruning.weight @ fixed.stats.errors) / fixed.n
     sizes, roots = float(fragment @ np.sqrt(shares * leaves)), float(fragment @ np.sqrt(shares))
     observed = (risk, sizes, roots, float(fragment.sum()))
-    return certificate_of("fixed_box", observed, risk, fixed.n, fixed.log_cells, delta, share)
+    return certificate_of("fixed_box", observed, fixed.n, fixed.log_cells, delta, share)
 
 
 def pruning_like(tree: Tree, pruned: Tree) -> NodeWeights:

@@ -1,4 +1,4 @@
-"""Certificates of classifiers that were fixed before the rows were seen."""
+"""Certificates of classifiers that were fixed before the rows were seen, whose fit may certify too."""
 
 import math
 from collections.abc import Sequence
@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import array_of
 from certree.certificates.certificate import Certificate, certificate_of
+from certree.interface.arrays import array_of
+from certree.interface.fitted import reads_state
+from certree.interface.signatures import checked
 from certree.rows.hashes import n_known
 from certree.rows.training import new_rows
-from certree.signatures import checked
 
 
 @checked
@@ -78,7 +80,7 @@ def hold_out_best(
             f"errors must be whole numbers in 0 .. n with n >= 1, got {errors!r}, {n!r}"
         )
     risk = float(min(counted)) / n
-    return certificate_of(method, (risk,), risk, n, math.log(len(counted)), delta, share)
+    return certificate_of(method, (risk,), n, math.log(len(counted)), delta, share)
 
 
 @checked
@@ -104,7 +106,7 @@ def hold_out_mean(
     """
     if n < 1 or not 0 <= risk <= 1:
         raise ValueError(f"expected a risk in 0 .. 1 of n >= 1 rows, got {risk!r}, {n!r}")
-    return certificate_of("hold_out_mean", (risk,), risk, n, 0.0, delta, share, grouped)
+    return certificate_of("hold_out_mean", (risk,), n, 0.0, delta, share, grouped=grouped)
 
 
 def share_of_look(look: Any) -> float:
@@ -264,3 +266,59 @@ def _innermost(classifier: Any, X: Any) -> tuple[Any, Any]:
         rows = classifier[:-1].transform(X) if len(classifier.steps) > 1 else X
         return _innermost(classifier[-1], rows)
     return classifier, X
+
+
+class Certified:
+    """A classifier with a certificate of its fit."""
+
+    delta: float
+    certificate_: Certificate
+    certificates_: tuple[Certificate, ...]
+
+    @reads_state
+    def certify(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        delta: float | None = None,
+        *,
+        look: int | None = None,
+        repeats: Literal["genuine"] | None = None,
+    ) -> Certificate:
+        """Certify the fitted model by rows that were never used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p), or None
+            Rows that no step of the fit or of a search has seen; None: the certificate of the fit.
+        y : array-like of shape (n,), or None
+            Their classes.
+        delta : float or None
+            Probability with which the promise may fail; None: `delta` of the fit.
+        look : int or None
+            Which look at rows that come in this is; see `certree.certify`.
+        repeats : {"genuine"} or None
+            Whether rows that occur in the fit as well were drawn anew; see `certree.certify`.
+
+        Returns
+        -------
+        Certificate
+            The exact binomial bound; without rows `certificate_`, at the given delta. What predicts
+            was chosen at that of the fit, and all that it was chosen from is covered at any.
+
+        Raises
+        ------
+        ValueError
+            If there are rows without classes, or the other way round, or rows of the fit.
+        """
+        check_is_fitted(self)
+        if X is not None and y is not None:
+            return certify(self, X, y, self._delta(delta), look=look, repeats=repeats)
+        if (X is None) != (y is None):
+            raise ValueError("certify takes both X and y, or neither")
+        if look is not None or repeats is not None:
+            raise ValueError("look and repeats speak of new rows: certify takes them with X and y")
+        return self.certificate_ if delta is None else self.certificate_.at(delta)
+
+    def _delta(self, given: float | None) -> float:
+        return self.delta if given is None else given

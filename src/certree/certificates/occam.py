@@ -1,17 +1,25 @@
-"""Certificates of one labelling of the cells, or of one pruning; all are covered at once."""
+"""Certificates of one labelling of the cells, or of one pruning; all are covered at once.
+
+Of a labelling that abstains where its margin is small, too, and of one pruning whose leaves predict
+numbers. The mean of errors that have no limit cannot be bounded by any number of rows: one row in a
+million may be off by anything. So errors are cut at a limit that the growing rows alone have set.
+"""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.arrays import codes
 from certree.certificates.certificate import Certificate, certificate_of
-from certree.certificates.divergence import kl_divergence
-from certree.certificates.priors import Prior
-from certree.certificates.weighing import HeldOut
-from certree.signatures import checked
-from certree.weights.node_weights import NodeWeights, sample_pruning
+from certree.certificates.inequalities.laws import kl_divergence
+from certree.certificates.priors import Prior, allow_abstention, propose
+from certree.certificates.weighing import HeldOut, HeldOutNumbers
+from certree.interface.arrays import Float64, codes, column
+from certree.interface.signatures import checked
+from certree.tree import Tree
+from certree.votes import Vote, Voting
+from certree.weights.node_weights import NodeWeights, one_pruning, sample_pruning
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +30,27 @@ class Drawn:
     certificate: Certificate
 
 
+def _by_risk(
+    method: str,
+    held: HeldOut | HeldOutNumbers,
+    risk: float,
+    nats: float,
+    delta: float,
+    share: float,
+    **rest: Any,
+) -> Certificate:
+    """Certify by the observed risk alone."""
+    by_groups = {"grouped": held.grouped, **rest}
+    return certificate_of(method, (risk,), held.n, nats, delta, share, **by_groups)
+
+
 def _of_label(
     method: str, held: HeldOut, label: ArrayLike, prior: Prior, delta: float, share: float
 ) -> Certificate:
     prior.of(held.tree, held.grown)
     cells = codes("label", label, held.tree.n_nodes, held.n_classes)
-    risk = held.error_of(cells)
-    complexity = max(-prior.log_mass(cells), 0.0)
-    return certificate_of(method, (risk,), risk, held.n, complexity, delta, share, held.grouped)
+    nats = max(-prior.log_mass(cells), 0.0)
+    return _by_risk(method, held, held.error_of(cells), nats, delta, share)
 
 
 @checked
@@ -140,10 +161,9 @@ def occam_answers(
     if answered == 0:
         raise ValueError("expected at least one weighing row that is answered")
     risk = (held.error_of(cells) * held.n - quiet) / answered
-    complexity = max(-prior.log_mass(cells), 0.0)
-    return certificate_of(
-        "occam_answers", (risk,), risk, answered, complexity, delta, share, held.grouped
-    )
+    nats = max(-prior.log_mass(cells), 0.0)
+    entries = "occam_answers", (risk,), answered, nats, delta, share
+    return certificate_of(*entries, grouped=held.grouped)
 
 
 @checked
@@ -174,10 +194,8 @@ def occam_pruning(
     """
     prior.of(held.tree, held.grown)
     risk = held.error_of_pruning(pruning)
-    complexity = max(-prior.log_mass_of_pruning(pruning), 0.0)
-    return certificate_of(
-        "occam_pruning", (risk,), risk, held.n, complexity, delta, share, held.grouped
-    )
+    nats = max(-prior.log_mass_of_pruning(pruning), 0.0)
+    return _by_risk("occam_pruning", held, risk, nats, delta, share)
 
 
 @checked
@@ -217,8 +235,190 @@ def single_draw(
     pruning = sample_pruning(held.tree, law, rng)
     risk = held.error_of_pruning(pruning)
     log_law = -kl_divergence(held.tree, pruning, law)
-    log_ratio = log_law - prior.log_mass_of_pruning(pruning)
-    return Drawn(
-        pruning,
-        certificate_of("single_draw", (risk,), risk, held.n, log_ratio, delta, share, held.grouped),
-    )
+    nats = log_law - prior.log_mass_of_pruning(pruning)
+    return Drawn(pruning, _by_risk("single_draw", held, risk, nats, delta, share))
+
+
+@checked
+def absolute_error(
+    held: HeldOutNumbers, value: Float64, delta: float = 0.05, share: float = 1.0
+) -> Certificate:
+    """Certify the mean absolute error of predictions that were fixed without the weighing rows.
+
+    Parameters
+    ----------
+    held : HeldOutNumbers
+        The tree and the weighing rows.
+    value : array-like of shape (m,)
+        What each node predicts, in units of the target; leaves of the tree are read.
+    delta, share : float
+        As in `hold_out`.
+
+    Returns
+    -------
+    Certificate
+        Its ``unit`` is the limit of an error, so that ``bound * unit`` is in units of the target.
+
+    References
+    ----------
+    Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 1963.
+    """
+    numbers: Float64 = column("value", value, "float64", (held.tree.n_nodes,))
+    entries = "absolute_error", held, held.loss_of(numbers), 0.0
+    return _by_risk(*entries, delta, share, unit=float(held.limit))
+
+
+@checked
+def absolute_error_pruning(
+    held: HeldOutNumbers,
+    pruning: NodeWeights,
+    prior: Prior,
+    delta: float = 0.05,
+    share: float = 1.0,
+    *,
+    voting: Voting | None = None,
+) -> Certificate:
+    """Certify the mean absolute error of one pruning with the means of the growing rows.
+
+    All prunings are covered at once, whatever chose this one.
+
+    Parameters
+    ----------
+    held : HeldOutNumbers
+        The tree and the weighing rows.
+    pruning : NodeWeights
+        Weights 0 and 1.
+    prior : Prior
+        A prior made without the weighing rows; its labels are not read.
+    delta, share : float
+        As in `hold_out`.
+    voting : Voting or None
+        How its leaves predict; None: by the mean of their growing rows.
+
+    Returns
+    -------
+    Certificate
+        As `absolute_error`.
+
+    Raises
+    ------
+    ValueError
+        If the prior is one of another tree, or the weights are not 0 and 1.
+    """
+    if prior.tree is not held.tree:
+        raise ValueError("prior is one over the prunings of another tree")
+    means = (Voting("mean") if voting is None else voting).ballots(held.tree, held.grown)
+    value = means.cast(held.tree, one_pruning(held.tree, pruning)).score[:, 0]
+    nats = max(-prior.log_mass_of_pruning(pruning), 0.0)
+    entries = "absolute_error_pruning", held, held.loss_of(value), nats
+    return _by_risk(*entries, delta, share, unit=float(held.limit))
+
+
+# Shares of the rows that are answered, at most; a margin for each is tried.
+_COVERAGES = np.linspace(1, 0.05, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Selective:
+    """A vote that answers where its margin is large enough, and a bound on its error there.
+
+    Parameters
+    ----------
+    margin : float
+        It answers where the class with the most votes is at least so far before the second.
+    coverage : float
+        Share of the weighing rows that it answers; observed, not promised.
+    certificate : Certificate
+        What holds of the rows that it answers.
+    """
+
+    margin: float
+    coverage: float
+    certificate: Certificate
+
+    def __str__(self) -> str:
+        """The margin, the coverage and the promise."""
+        return (
+            f"Answering where the margin is at least {self.margin:.4g} "
+            f"({100 * self.coverage:.1f} % of the weighing rows): {self.certificate}"
+        )
+
+
+def margins(ballot: Vote) -> Float64:
+    """By how much the class with the most votes is before the second in every cell, (m,)."""
+    score = ballot.score
+    if score.shape[1] == 1:
+        return np.ones(len(score))
+    two = np.partition(score, -2, axis=1)[:, -2:]
+    return np.minimum(two[:, 1] - two[:, 0], 1.0)
+
+
+@checked
+def selective_certificates(
+    held: HeldOut,
+    ballot: Vote,
+    prior: Prior,
+    delta: float = 0.05,
+    share: float = 1.0,
+    *,
+    fixed: bool = False,
+) -> tuple[Selective, ...]:
+    """Certify a vote that stays silent where its margin is small, for several margins at once.
+
+    Which cells are silent is one more labelling, so all margins are covered together, whatever the
+    weighing rows say for one of them. Of a vote that was fixed without them, the growing rows choose
+    the margins, and the prior expects these labellings.
+
+    Parameters
+    ----------
+    held : HeldOut
+        The tree and the weighing rows.
+    ballot : Vote
+        Any vote in its cells.
+    prior : Prior
+        A prior made without the weighing rows, over the classes.
+    delta, share : float
+        As in `hold_out`.
+    fixed : bool
+        Whether the vote was fixed without the weighing rows.
+
+    Returns
+    -------
+    tuple of Selective
+        By rising margin; the first answers everywhere. At most 20.
+
+    Raises
+    ------
+    ValueError
+        If the rows come in groups, or the prior has seen other rows than the growing ones.
+
+    References
+    ----------
+    Geifman and El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017, for the
+    guarantee as such; the bound is Langford's, JMLR 2005.
+    """
+    lead, winner = margins(ballot.of(held.tree)), ballot.label
+    tried = _margins(held.tree, lead, held.grown.n if fixed else held.stats.n)
+    labels = {margin: np.where(lead >= margin, winner, held.n_classes) for margin in tried}
+    silent = allow_abstention(prior)
+    if fixed:
+        silent = propose(silent, held.grown, [*labels.values()])
+    leaves, found = held.tree.is_leaf, []
+    for margin, label in labels.items():
+        answered = float(held.stats.n[leaves & (lead >= margin)].sum())
+        if answered > 0:
+            certificate = occam_answers(held, label, silent, delta, share)
+            found.append(Selective(margin, answered / float(held.stats.n[0]), certificate))
+    return tuple(found)
+
+
+def _margins(tree: Tree, lead: Float64, n: Float64) -> list[float]:
+    """Margins that leave shares of some rows, (m,) in the nodes, to be answered; 0 is the first."""
+    leaves = np.flatnonzero(tree.is_leaf)
+    leaves = leaves[np.argsort(-lead[leaves], kind="stable")]
+    answered = np.cumsum(n[leaves]) / max(float(n[0]), 1.0)  # there may be no rows to go by
+    last = np.searchsorted(answered, _COVERAGES[1:] * (1 + 1e-12), side="right") - 1
+    last = last[(last >= 0) & (answered[last] > 0)]
+    # Rounded down: margins that differ by rounding alone are not to be told apart.
+    rounded = np.maximum(np.floor(1e4 * lead[leaves[last]] - 1e-6), 0) / 1e4
+    return np.unique([0.0, *rounded]).tolist()

@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from certree._core import log_masses
-from certree.arrays import Float64, Int32, OfColumns, class_number, codes, column, nonnegative
-from certree.certificates.divergence import kl_divergence
-from certree.signatures import checked, expect_settings
+from certree.certificates.inequalities.laws import kl_divergence
+from certree.interface.arrays import Float64, Int32, OfColumns, class_number, codes, column
+from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import Tree, Trees
 from certree.weights.family import ChainStops, Family
-from certree.weights.node_weights import NodeWeights, reached
-from certree.weights.pac_bayes import branching
+from certree.weights.node_weights import NodeWeights, one_pruning, reached
+from certree.weights.pac_bayes_laws import branching
 
 # How much of its prior a label of the growing rows gets, how much of all that they propose, and how the
 # doubts of a centred prior are spread when none is given.
@@ -331,9 +331,7 @@ def _doubted(
     for name, value in (*(("doubt", doubt) for doubt in doubts), ("stop_below", stop_below)):
         if not 0 < value < 1:
             raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
-    if not np.isin(pruning.of(tree).weight, (0, 1)).all():
-        raise ValueError("pruning must have weights 0 and 1")
-    leaf = pruning.weight == 1
+    leaf = one_pruning(tree, pruning).weight == 1
     inside = (reached(tree, pruning) == 1) & ~leaf
     laws = []
     for doubt in map(float, doubts):
@@ -486,44 +484,3 @@ def _one_source(first: NodeStats | None, second: NodeStats | None) -> NodeStats 
     if first is not None and second is not None and first is not second:
         raise ValueError("a prior may be made from the growing rows only, got two statistics")
     return first if second is None else second
-
-
-def gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Family:
-    """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
-    gains, root = stats.of(tree).terms(tree, 2, False)
-    stops = ChainStops(*prior.of(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
-    return Family(tree, gains, root, np.zeros(0), stops)
-
-
-@checked
-def gibbs_posterior(
-    tree: Tree,
-    stats: NodeStats,
-    prior: NodeWeights,
-    lambda_error: float,
-    lambda_penalty: float = 0.0,
-) -> NodeWeights:
-    """Weigh all prunings by their errors and any prior law over them.
-
-    Parameters
-    ----------
-    tree : Tree
-        The tree.
-    stats : NodeStats
-        Errors and rows of its nodes.
-    prior : NodeWeights
-        The prior, such as one of ``Prior.laws``.
-    lambda_error, lambda_penalty : float
-        As in `pac_bayes`, which this is for its branching prior.
-
-    Returns
-    -------
-    NodeWeights
-
-    References
-    ----------
-    Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
-    """
-    return gibbs_family(tree, stats, prior).at(
-        nonnegative("lambda_error", lambda_error), nonnegative("lambda_penalty", lambda_penalty)
-    )

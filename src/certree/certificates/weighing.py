@@ -5,14 +5,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Float64, Int32, OfColumns, array_of, class_number, codes, matrix
+from certree.interface.arrays import (
+    Float64,
+    Int32,
+    OfColumns,
+    array_of,
+    class_number,
+    codes,
+    column,
+    matrix,
+)
+from certree.interface.signatures import POSITIVE, checked, expect_settings
 from certree.rows.deal import checked_groups
 from certree.rows.folds import Indices
-from certree.signatures import checked, expect_settings
-from certree.stats import NodeStats
+from certree.stats import NodeStats, TargetStats
 from certree.stats.nodes import counted
 from certree.tree import Tree
-from certree.weights.node_weights import NodeWeights
+from certree.weights.node_weights import NodeWeights, one_pruning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,9 +98,7 @@ class HeldOut(OfColumns):
 
     def error_of_pruning(self, pruning: NodeWeights) -> float:
         """Share of the observations that one pruning gets wrong by the labels of the growing rows."""
-        if not np.isin(pruning.of(self.tree).weight, (0, 1)).all():
-            raise ValueError("pruning must have weights 0 and 1")
-        return float(pruning.weight @ self.stats.errors) / self.n
+        return float(one_pruning(self.tree, pruning).weight @ self.stats.errors) / self.n
 
 
 def _expect_disjoint(grow: Indices, weigh: Indices) -> None:
@@ -226,3 +233,61 @@ def shares_of_groups(
         raise ValueError(f"{len(shared)} groups both grow and weigh, such as {shared[0]}")
     _, group, size = np.unique(groups[weigh], return_inverse=True, return_counts=True)
     return 1 / size[group], len(size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutNumbers(OfColumns):
+    """A tree with the moments of its growing rows, and weighing rows that none of them have seen.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree, grown on the growing rows or on none.
+    grown : TargetStats
+        Moments of the growing rows.
+    leaf : array-like of int, shape (N,)
+        Leaf that each weighing row reaches.
+    y : array-like of shape (N,)
+        Target of each weighing row.
+    weight : array-like of shape (N,)
+        1 for each row; of rows in groups 1 / (weighing rows of its group).
+    limit : float
+        Absolute error that larger ones count as, in units of the target, by the growing rows.
+    n : int
+        Independent observations: weighing rows, or groups of them.
+    grouped : bool
+        Whether they are groups.
+
+    Raises
+    ------
+    ValueError
+        If sizes differ, a number is not finite, or there is no weighing row.
+    """
+
+    tree: Tree
+    grown: TargetStats
+    leaf: Int32
+    y: Float64
+    weight: Float64
+    limit: float
+    n: int
+    grouped: bool = False
+
+    def __post_init__(self) -> None:
+        expect_settings(self)
+        self.grown.of(self.tree)
+        y: Float64 = column("y", self.y, "float64", (None,))
+        weight: Float64 = column("weight", self.weight, "float64", y.shape)
+        leaf = codes("leaf", self.leaf, len(y), self.tree.n_nodes)
+        if not (np.isfinite(y).all() and self.limit in POSITIVE):
+            raise ValueError(f"y and limit must be finite, and limit > 0, got {self.limit!r}")
+        if self.n < 1 or not abs(weight.sum() - self.n) <= 1e-6 * self.n:
+            raise ValueError(f"weight must sum to n = {self.n} >= 1, got {weight.sum():g}")
+        for name, values in (("y", y), ("weight", weight), ("leaf", leaf)):
+            object.__setattr__(self, name, values)
+
+    def loss_of(self, value: Float64) -> float:
+        """Mean absolute error, each cut at the limit and in units of it, where nodes predict so."""
+        with np.errstate(over="ignore"):
+            loss = np.minimum(np.abs(self.y - value[self.leaf]) / self.limit, 1.0)
+        return float(self.weight @ loss) / self.n

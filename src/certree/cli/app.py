@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 
 import certree
-from certree.extras import needed
 from certree.files.places import expect_writable
-from certree.files.whole import write_whole
-from certree.show.words import visible
+from certree.interface.extras import needed
+from certree.interface.whole import write_whole
+from certree.interface.words import visible
 
 app = typer.Typer(
     help="Trees that prune themselves, boosted trees and forests, with certificates on their error.",

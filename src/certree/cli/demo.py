@@ -13,10 +13,10 @@ from sklearn.model_selection import train_test_split
 
 from certree.certificates import Certificate
 from certree.cli.app import MODELS, Quiet, command, file_to_write, say
+from certree.cli.side_by_side import TEST_SIZE, Compared, side_by_side
 from certree.estimators import CertifiedTreeClassifier, PACBayesTreeClassifier
-from certree.experiments.side_by_side import TEST_SIZE, Compared, side_by_side
 from certree.files.places import expect_writable
-from certree.progress import progress
+from certree.interface.progress import progress
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, table, tag
 from certree.show.page.section import Section

@@ -32,10 +32,10 @@ from certree.estimators import (
     PrunedTreeClassifier,
     PrunedTreeRegressor,
 )
+from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import models, tables
 from certree.files.places import expect_writable
-from certree.naive_bayes import NaiveBayesClassifier
 from certree.show.page.judged import Judged
 from certree.show.page.scores import scores_of
 from certree.tree import Trees
@@ -61,7 +61,7 @@ class ModelName(StrEnum):
     naive_bayes = "naive-bayes"
 
 
-class Partition(StrEnum):
+class PartitionName(StrEnum):
     """The partitions by their names."""
 
     cart = "cart"
@@ -115,10 +115,10 @@ def fit(
         typer.Option(metavar="SHARE", help="Share of the rows that judge a first fit; 0: none."),
     ] = 0.2,
     partition: Annotated[
-        Partition | None,
+        PartitionName | None,
         typer.Option(
             metavar="NAME",
-            help=f"How a single tree is grown: {', '.join(Partition)}.",
+            help=f"How a single tree is grown: {', '.join(PartitionName)}.",
             show_default="cart",
         ),
     ] = None,

@@ -9,17 +9,17 @@ import numpy as np
 import typer
 from rich.console import Console, RenderableType
 
-from certree import show
+from certree import paper
 from certree.cli.app import PAPER, Jobs, Quiet, command, draw_to, expect_to_draw, file_to_write
-from certree.experiments import figure2 as figure2_experiment
-from certree.experiments import printed
-from certree.experiments import rates as rates_experiment
-from certree.experiments import table1 as table1_experiment
-from certree.experiments import table2 as table2_experiment
-from certree.experiments.protocol import PAPER_SETS, PARTITIONS, run
 from certree.files import tables
 from certree.files.places import expect_writable
-from certree.files.whole import write_whole
+from certree.interface.whole import write_whole
+from certree.paper import figure2 as figure2_experiment
+from certree.paper import printed
+from certree.paper import rates as rates_experiment
+from certree.paper import table1 as table1_experiment
+from certree.paper import table2 as table2_experiment
+from certree.paper.protocol import PAPER_SETS, PARTITIONS, run
 
 Data = Annotated[
     str | None, typer.Option(help="Directory of NAME.parquet files.", envvar=tables.DATA_VARIABLE)
@@ -109,7 +109,7 @@ def table2(
         printed.table2(table, repeats),
         content,
         json_file,
-        lambda: show.plot_table2(table),
+        lambda: paper.plot_table2(table),
         plot,
     )
 
@@ -139,7 +139,7 @@ def figure2(
     )
     curves = figure2_experiment.curves(outcomes)
     content = figure2_experiment.as_json(outcomes, curves)
-    _report(printed.figure2(curves), content, json_file, lambda: show.plot_figure2(curves), plot)
+    _report(printed.figure2(curves), content, json_file, lambda: paper.plot_figure2(curves), plot)
 
 
 @command(PAPER)
@@ -172,4 +172,4 @@ def rates(
     )
     found = rates_experiment.rates(trials)
     content = rates_experiment.as_json(trials, found)
-    _report(printed.rates(found), content, json_file, lambda: show.plot_rates(found), plot)
+    _report(printed.rates(found), content, json_file, lambda: paper.plot_rates(found), plot)

@@ -20,7 +20,7 @@ from certree.cli.rows import ModelFile, RowsFile, Target, read_judged_rows, read
 from certree.explain import interaction_shares, shapley_values
 from certree.files import models, tables
 from certree.files.places import expect_writable
-from certree.files.whole import write_whole
+from certree.interface.whole import write_whole
 
 _BACKGROUND = 100
 
@@ -132,7 +132,7 @@ def report(
     say(f"written to {output}")
 
 
-class Picture(StrEnum):
+class PictureName(StrEnum):
     """What may be drawn of a model."""
 
     tree = "tree"
@@ -144,21 +144,21 @@ class Picture(StrEnum):
 
 
 # What is drawn of a model, of rows and of their target.
-_OF_MODEL: dict[Picture, Callable[[Any], Any]] = {
-    Picture.tree: show.plot_tree,
-    Picture.importance: show.plot_importance,
-    Picture.selective: show.plot_selective,
+_OF_MODEL: dict[PictureName, Callable[[Any], Any]] = {
+    PictureName.tree: show.plot_tree,
+    PictureName.importance: show.plot_importance,
+    PictureName.selective: show.plot_selective,
 }
-_OF_ROWS: dict[Picture, Callable[[Any, Any, Any], Any]] = {
-    Picture.calibration: show.plot_calibration,
-    Picture.certificate: show.plot_certificate,
-    Picture.loss: show.plot_loss,
+_OF_ROWS: dict[PictureName, Callable[[Any, Any, Any], Any]] = {
+    PictureName.calibration: show.plot_calibration,
+    PictureName.certificate: show.plot_certificate,
+    PictureName.loss: show.plot_loss,
 }
 
 
 @command(ANSWERS)
 def plot(
-    picture: Annotated[Picture, typer.Argument(metavar="WHAT", help=", ".join(Picture))],
+    picture: Annotated[PictureName, typer.Argument(metavar="WHAT", help=", ".join(PictureName))],
     model_file: ModelFile,
     file: OptionalRows = None,
     target: OptionalTarget = None,

@@ -15,11 +15,11 @@ from certree.cli.rows import ModelFile, RowsFile, Target, read_judged_rows, read
 from certree.estimators.tree_vote import TreeVoteEstimator, TreeVoteRegressor
 from certree.files import models, tables
 from certree.files.places import expect_writable
-from certree.files.whole import write_whole
+from certree.interface.whole import write_whole
+from certree.interface.words import counted
 from certree.rows.training import names_of_features
 from certree.show.page.judged import Judged
 from certree.show.page.scores import scores_of
-from certree.show.words import counted
 
 # Features that are named, and leaves that are shown.
 _FEATURES, _LEAVES = 12, 8

@@ -3,7 +3,7 @@
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
 from certree.ensembles.bands import ConformalBandRegressor
 from certree.ensembles.boosting import BoostedTreesClassifier, BoostedTreesRegressor
-from certree.ensembles.certified import CertifiedForestClassifier
+from certree.ensembles.certified_forest import CertifiedForestClassifier
 from certree.ensembles.forest import TreeForestClassifier, TreeForestRegressor
 from certree.ensembles.leaves import Leaves
 

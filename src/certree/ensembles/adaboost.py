@@ -13,16 +13,17 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from certree.arrays import Float64, by_row
 from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
 from certree.explain.explanation import Explanation, scored_classes
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, Link
-from certree.fitted import KeepsParameters, reads_state, replaces_state, state_of
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
+from certree.interface.arrays import Float64, by_row
+from certree.interface.fitted import KeepsParameters, reads_state, replaces_state, state_of
+from certree.interface.signatures import COUNT, ROUNDS
 from certree.rows.training import (
     Training,
     known_classes,
@@ -31,7 +32,6 @@ from certree.rows.training import (
     rows_and_values,
     training_rows,
 )
-from certree.signatures import COUNT, ROUNDS
 from certree.tree import Trees, threads
 
 # What is added to a score is not 0, however small all weights are.

@@ -25,11 +25,11 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from certree.arrays import Float64, array_of
-from certree.certificates.coverage import place_to_cover
+from certree.certificates.parts.coverage import place_to_cover
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.explain.explanation import Explanation
-from certree.fitted import KeepsParameters, reads_state, replaces_state, state_of
+from certree.interface.arrays import Float64, array_of
+from certree.interface.fitted import KeepsParameters, reads_state, replaces_state, state_of
 from certree.rows.columns import rows_at
 from certree.rows.deal import deal
 

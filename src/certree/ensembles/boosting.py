@@ -14,7 +14,6 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from certree.arrays import Float64, by_row
 from certree.ensembles.losses import (
     GammaLoss,
     HuberLoss,
@@ -31,14 +30,16 @@ from certree.explain.explanation import Explanation, Scale, scored_classes
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, Link
-from certree.fitted import (
+from certree.grow.growing import MonotonicCst, Slopes, slopes_of
+from certree.interface.arrays import Float64, by_row
+from certree.interface.fitted import (
     KeepsParameters,
     expect_parameters_of_fit,
     reads_state,
     replaces_state,
 )
-from certree.grow.growing import MonotonicCst, Slopes, slopes_of
-from certree.progress import progress
+from certree.interface.progress import progress
+from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
 from certree.rows.copies import copies
 from certree.rows.folds import Fold
 from certree.rows.training import (
@@ -49,7 +50,6 @@ from certree.rows.training import (
     rows_and_values,
     training_rows,
 )
-from certree.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
 from certree.tree import Trees, threads
 
 # Below so many rows four folds choose the number of rounds, below so many one of them does: it is

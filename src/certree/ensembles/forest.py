@@ -17,7 +17,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from certree._core import average_leaves
-from certree.arrays import Float64, Int64, by_row
 from certree.ensembles.forest_importances import (
     impurity_importances,
     permutation_importances,
@@ -30,15 +29,17 @@ from certree.explain.explanation import Explanation, parts_of_classes, parts_of_
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula
-from certree.fitted import (
+from certree.grow.bins import Bins
+from certree.grow.forest import ForestGrower, GrownForest
+from certree.interface.arrays import Float64, Int64, by_row
+from certree.interface.fitted import (
     KeepsParameters,
     expect_parameters_of_fit,
     reads_state,
     replaces_state,
 )
-from certree.grow.bins import Bins
-from certree.grow.forest import ForestGrower, GrownForest
-from certree.progress import progress
+from certree.interface.progress import progress
+from certree.interface.signatures import COUNT, NONNEGATIVE
 from certree.rows.training import (
     Training,
     names_of_features,
@@ -46,7 +47,6 @@ from certree.rows.training import (
     rows_and_values,
     training_rows,
 )
-from certree.signatures import COUNT, NONNEGATIVE
 from certree.tree import Trees, threads
 
 LeavesName = Literal["auto", "plain", "refilled", "shrunk", "honest"]

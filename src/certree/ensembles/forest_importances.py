@@ -3,10 +3,10 @@
 import numpy as np
 
 from certree._core import draw_rows, sum_leaves
-from certree.arrays import Float64, Int32
 from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import LeafRows, Leaves, loss_of
 from certree.grow.forest import GrownForest
+from certree.interface.arrays import Float64, Int32
 from certree.tree import Trees
 
 

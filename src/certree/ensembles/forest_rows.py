@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64
+from certree.interface.arrays import Float64
 from certree.rows.copies import copies
 from certree.rows.folds import Indices
 from certree.rows.hashes import content_keys

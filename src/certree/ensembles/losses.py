@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, xlogy
 
 from certree._core import log_loss_slopes
-from certree.arrays import Float64, plain
+from certree.interface.arrays import Float64, plain
 
 # Hessians are kept from 0, where a step would have no end.
 _LEAST_HESSIAN = 1e-7

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64
+from certree.interface.arrays import Float64
 
 Codes = NDArray[np.intp]
 # Fits a learner to weights of the rows, and says which class it gives each of them.

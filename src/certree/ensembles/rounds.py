@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import add_steps, part_rows, round_steps
-from certree.arrays import Float64, UInt64
 from certree.ensembles.losses import Loss
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
 from certree.grow.growing import Slopes
+from certree.interface.arrays import Float64, UInt64
 from certree.rows.hashes import content_keys
 from certree.tree import LEAF, Tree, Trees
 

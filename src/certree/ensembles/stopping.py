@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64
 from certree.ensembles.losses import sum_in_any_order
 from certree.ensembles.rounds import Rounds
+from certree.interface.arrays import Float64
 
 # The loss is taken after so many rounds, then after a factor more each time.
 _FIRST, _FACTOR = 12, 2**0.5

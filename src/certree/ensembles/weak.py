@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
-from certree.arrays import Float64, places_among
 from certree.ensembles.reweighing import Codes
 from certree.grow.counted import CountedGrower
+from certree.interface.arrays import Float64, places_among
 from certree.tree import Tree
 
 # Where no cut gains anything, shares of 0 are divided by this.

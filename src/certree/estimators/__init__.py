@@ -1,6 +1,6 @@
 """The stages behind scikit-learn's interface."""
 
-from certree.estimators.certified import CertifiedTreeClassifier
+from certree.estimators.certified_classifier import CertifiedTreeClassifier
 from certree.estimators.certified_regressor import CertifiedTreeRegressor
 from certree.estimators.decorated import DecoratedTreeClassifier, DecoratedTreeRegressor
 from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier

@@ -10,24 +10,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import Float64, Int32
-from certree.certificates.absolute import HeldOutNumbers, absolute_error, absolute_error_pruning
-from certree.certificates.bands import Bands, leaf_regions
 from certree.certificates.certificate import Certificate
-from certree.certificates.coverage import Scores
+from certree.certificates.occam import absolute_error, absolute_error_pruning
+from certree.certificates.parts.coverage import Bands, Scores, leaf_regions
 from certree.certificates.priors import pruning_prior
-from certree.certificates.weighing import shares_of_groups
+from certree.certificates.weighing import HeldOutNumbers, shares_of_groups
 from certree.estimators.pac_bayes import PACBayesVote
 from certree.estimators.tree_vote import TreeVoteRegressor
-from certree.fitted import reads_state, replaces_state
+from certree.estimators.tune import GrownFold, Mixture
 from certree.grow.growing import MaxDepth
-from certree.progress import progress
+from certree.interface.arrays import Float64, Int32
+from certree.interface.fitted import reads_state, replaces_state
+from certree.interface.progress import progress
+from certree.interface.signatures import NONNEGATIVE
 from certree.rows.folds import Fold
 from certree.rows.training import Training, training_rows
-from certree.signatures import NONNEGATIVE
 from certree.stats.targets import measured
 from certree.tree import threads
-from certree.tune import GrownFold, Mixture
 from certree.votes import Voting, vote
 from certree.weights.node_weights import NodeWeights, map_pruning
 

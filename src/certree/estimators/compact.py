@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from certree._core import reach
-from certree.arrays import nonnegative
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.fitted import reads_state
+from certree.interface.arrays import nonnegative
+from certree.interface.fitted import reads_state
 from certree.stats import Stats, TargetStats
 from certree.tree import Tree
 from certree.votes import DeferredVote, Vote, Voting, stopped_outcomes, vote

@@ -19,21 +19,21 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from certree.arrays import Float64, Int32
 from certree.estimators.compact import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
-from certree.fitted import reads_state
+from certree.estimators.tune import Candidate, GrownFold, both_sides, tune
 from certree.grow.dyadic import resolution_of
 from certree.grow.growing import GrowingRows, MaxDepth
 from certree.grow.partition import Partition, partition_of
+from certree.interface.arrays import Float64, Int32
+from certree.interface.fitted import reads_state
+from certree.interface.signatures import POSITIVE
 from certree.prunings.paths import losses_as_leaf
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training, new_rows
-from certree.signatures import POSITIVE
 from certree.tree import LEAF, Tree, threads
-from certree.tune import Candidate, GrownFold, both_sides, tune
 from certree.votes import Voting
 from certree.weights.family import JudgedVotes
 from certree.weights.node_weights import NodeWeights

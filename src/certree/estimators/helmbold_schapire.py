@@ -6,13 +6,13 @@ from sklearn.utils import Tags
 
 from certree.estimators.compact import CompactTree
 from certree.estimators.tree_vote import TreeVoteClassifier
+from certree.estimators.tune import Candidate
 from certree.grow.growing import MaxDepth
+from certree.interface.signatures import NONNEGATIVE
 from certree.rows.training import Training
-from certree.signatures import NONNEGATIVE
-from certree.tune import Candidate
 from certree.votes import Voting
 from certree.weights.family import Scoring
-from certree.weights.helmbold_schapire import helmbold_schapire_family
+from certree.weights.helmbold_schapire_laws import helmbold_schapire_family
 
 
 class HelmboldSchapireTreeClassifier(CompactTree, TreeVoteClassifier):

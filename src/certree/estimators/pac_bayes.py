@@ -9,12 +9,12 @@ from sklearn.utils._param_validation import StrOptions
 
 from certree.estimators.compact import CompactTree
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
+from certree.estimators.tune import Candidate, Search
 from certree.grow.growing import MaxDepth
-from certree.signatures import NONNEGATIVE
-from certree.tune import Candidate, Search
+from certree.interface.signatures import NONNEGATIVE
 from certree.votes import Kind, Voting
 from certree.weights.family import Family, LossName, Scoring
-from certree.weights.pac_bayes import PriorName, likeliest_prunings, pac_bayes_family
+from certree.weights.pac_bayes_laws import PriorName, likeliest_prunings, pac_bayes_family
 
 # Of the mean vote, where a classifier is given no `Voting` of its own.
 SMOOTHING = 0.1

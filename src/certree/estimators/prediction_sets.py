@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Float64, Int32
 from certree.certificates.certificate import Certificate
-from certree.certificates.certified import Certified
-from certree.certificates.coverage import Scores
 from certree.certificates.election import Election
-from certree.certificates.prediction_sets import class_scores, scores_of_truth
-from certree.fitted import reads_state
+from certree.certificates.hold_out import Certified
+from certree.certificates.parts.coverage import Scores, class_scores, scores_of_truth
+from certree.interface.arrays import Float64, Int32
+from certree.interface.fitted import reads_state
 
 
 class PredictsSets(Certified):

@@ -8,14 +8,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Int32, column
-from certree.certificates.answers import Answers, Kinds
-from certree.certificates.certified import Certified
 from certree.certificates.election import Election, LabelledElection
-from certree.certificates.family import Family, Terms
-from certree.certificates.promises import FEWEST_ROWS, Promises, groups_among, promises_of
-from certree.certificates.regions import Routed
-from certree.fitted import reads_state
+from certree.certificates.hold_out import Certified
+from certree.certificates.parts.answers import Answers, Kinds, Routed
+from certree.certificates.parts.families import (
+    FEWEST_ROWS,
+    CertificateFamily,
+    Promises,
+    Terms,
+    groups_among,
+    promises_of,
+)
+from certree.interface.arrays import Int32, column
+from certree.interface.fitted import reads_state
 from certree.rows.folds import Indices
 from certree.rows.training import Training
 from certree.votes import Vote
@@ -153,7 +158,7 @@ class Promising(Certified):
             return f"fewer than {FEWEST_ROWS} rows certify the fit"
         return None
 
-    def _certified_cells(self) -> Family | None:
+    def _certified_cells(self) -> CertificateFamily | None:
         """Certificates of all nodes of the tree, at the delta of the fit."""
         if self._why_no_promises() is not None:
             return None

@@ -8,21 +8,21 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import array_of
 from certree.certificates.certificate import Certificate
 from certree.certificates.fixed_box import certify_fixed_box, counted_in_box, pruning_like
 from certree.estimators.compact import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
-from certree.fitted import reads_state
+from certree.estimators.tune import Candidate, Mixture
 from certree.grow.grid import Grid
 from certree.grow.growing import GrowingRows, MaxDepth
 from certree.grow.partition import Partition
+from certree.interface.arrays import array_of
+from certree.interface.fitted import reads_state
+from certree.interface.signatures import NONNEGATIVE
 from certree.prunings.rule import PruningRule
 from certree.prunings.shorthand import RULES, rule_of
 from certree.rows.training import Training, new_rows
-from certree.signatures import NONNEGATIVE
 from certree.tree import Tree, threads
-from certree.tune import Candidate, Mixture
 from certree.votes import Voting
 from certree.weights.family import Scoring
 

@@ -14,8 +14,16 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import Float64, Int32
-from certree.certificates.family import Family
+from certree.certificates.parts.families import CertificateFamily
+from certree.estimators.tune import (
+    Candidate,
+    GrownFold,
+    Mixture,
+    Objective,
+    Search,
+    choose,
+    grow_fold,
+)
 from certree.explain.contributions import contributions
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.explain.path import ExplainedCell, Explainer
@@ -23,10 +31,11 @@ from certree.explain.rules import Rules, rules_of, text_of
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, shares_with_labels
-from certree.fitted import KeepsParameters, reads_state, replaces_state
 from certree.grow.growing import GrowingRows, Slopes, slopes_of
 from certree.grow.partition import PARTITIONS, Partition, partition_of
-from certree.progress import progress
+from certree.interface.arrays import Float64, Int32
+from certree.interface.fitted import KeepsParameters, reads_state, replaces_state
+from certree.interface.progress import progress
 from certree.rows.categories import Categories
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import (
@@ -42,7 +51,6 @@ from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
 from certree.stats.targets import measured
 from certree.tree import LEAF, Tree, lacking_rows, threads
-from certree.tune import Candidate, GrownFold, Mixture, Objective, Search, choose, grow_fold
 from certree.votes import Ballots, DeferredVote, SparseBallots, Vote, Voting, spread, vote
 from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
@@ -458,7 +466,7 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         explainer, certified = self._explainer(), self._certified_cells()
         return rules_of(explainer, self.vote_, self._told, max_leaves, certified)
 
-    def _certified_cells(self) -> Family | None:
+    def _certified_cells(self) -> CertificateFamily | None:
         """Certificates of all nodes of the tree; None: no rows certify them."""
         return None
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64
+from certree.interface.arrays import Float64
 from certree.tree import LEAF, Tree, lacking_rows
 from certree.votes import Ballots, DeferredVote, SparseBallots, Vote, stopped_outcomes
 from certree.weights.node_weights import NodeWeights

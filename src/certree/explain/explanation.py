@@ -7,10 +7,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64
-from certree.explain.words import aligned, value_in_words
-from certree.extras import needed
-from certree.notebook import html_table
+from certree.explain.values import value_in_words
+from certree.interface.arrays import Float64
+from certree.interface.extras import needed
+from certree.interface.notebook import html_table
+from certree.interface.words import aligned
 
 Scale = Literal["probability", "raw score", "target"]
 

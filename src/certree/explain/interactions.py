@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import interactions
-from certree.arrays import Float64, Int32
 from certree.explain.summed import SummedTrees, summable, summed_trees
-from certree.explain.words import aligned
-from certree.extras import needed
-from certree.notebook import html_table
+from certree.interface.arrays import Float64, Int32
+from certree.interface.extras import needed
+from certree.interface.notebook import html_table
+from certree.interface.signatures import checked
+from certree.interface.words import aligned
 from certree.rows.training import names_of_features, new_rows
-from certree.signatures import checked
 from certree.tree import threads
 
 # Leaves are compared pair by pair if they are no more; that takes the square of their number.
@@ -232,7 +232,7 @@ def shares_of(
     return Interactions(single, pairs, paired, higher, error, feature_names)
 
 
-class Cells(NamedTuple):
+class FeatureCells(NamedTuple):
     """Cells of all features, C of each at most; those of mass 0 stand last.
 
     Attributes
@@ -261,7 +261,7 @@ class Cells(NamedTuple):
         return np.take_along_axis(self.value, cells, axis=0)
 
 
-def cells_of(summed: SummedTrees, X: NDArray[Any], max_bins: int | None) -> Cells:
+def cells_of(summed: SummedTrees, X: NDArray[Any], max_bins: int | None) -> FeatureCells:
     """The values of features between which no node tells a difference, or bins of them."""
     trees, p = summed.trees, X.shape[1]
     has_set = np.diff(trees.category_start) > 0
@@ -272,7 +272,7 @@ def cells_of(summed: SummedTrees, X: NDArray[Any], max_bins: int | None) -> Cell
         cuts = None if is_set else np.unique(trees.threshold[here])
         found.append(_cells_of_one(X[:, j].astype(np.float64), cuts, max_bins))
     most = max(len(value) for value, _ in found)
-    cells = Cells(np.full((most, p), np.nan), np.zeros((most, p)))
+    cells = FeatureCells(np.full((most, p), np.nan), np.zeros((most, p)))
     for j, (value, mass) in enumerate(found):
         cells.value[: len(value), j], cells.mass[: len(mass), j] = value, mass
     return cells

@@ -4,15 +4,15 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from certree.arrays import Float64, Int32
-from certree.explain.words import set_in_words
-from certree.signatures import checked
+from certree.explain.values import set_in_words
+from certree.interface.arrays import Float64, Int32
+from certree.interface.signatures import checked
 from certree.tree import LEAF, Tree
-from certree.weights.node_weights import NodeWeights, reached
+from certree.weights.node_weights import NodeWeights, pruning_of, reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,11 @@ class Explainer:
     prediction: Callable[[int], Any]
     categories: Sequence[Sequence[Any] | None] | None = None
     says_missing: bool = False
+
+    @classmethod
+    def of_whole(cls, tree: Tree, rows: Float64, *told: Any) -> Self:
+        """A tree whose leaves alone predict: the pruning that cuts nothing off."""
+        return cls(tree, rows, pruning_of(tree, ~tree.is_leaf), *told)
 
     def rule(self, node: int, parent: int) -> str:
         """What sends a row from a node to its child."""

@@ -1,6 +1,6 @@
 """Rules: if a row satisfies these conditions, this is what the vote predicts of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, overload
@@ -9,18 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from certree.arrays import Float64
-from certree.certificates.family import Family
 from certree.explain.path import Branch, Explainer
-from certree.explain.words import (
-    number_in_words,
-    prediction_in_words,
-    rounded_up,
-    set_in_words,
-    surely,
-)
-from certree.extras import needed
-from certree.notebook import html_table
+from certree.explain.values import prediction_in_words, set_in_words
+from certree.interface.arrays import Float64
+from certree.interface.extras import needed
+from certree.interface.notebook import html_table
+from certree.interface.words import number_in_words, rounded_up, surely
 from certree.tree import LEAF, Tree
 from certree.votes import DeferredVote, Vote
 
@@ -192,7 +186,7 @@ def rules_of(
     ballot: Vote | DeferredVote,
     told: Told,
     max_leaves: int,
-    certified: Family | None = None,
+    certified: Mapping[int, Any] | None = None,
 ) -> Rules:
     """The rules of the part of a tree that matters most to the vote, with certificates of its nodes."""
     branches = _in_order(explainer.shown(max_leaves))
@@ -209,7 +203,7 @@ def rules_of(
             for branch, own in zip(branches, said, strict=True)
             if not branch.children
         ),
-        None if certified is None else certified.terms.delta,
+        None if certified is None else certified[branches[0].cell.node].delta,
     )
 
 

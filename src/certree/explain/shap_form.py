@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.explain.summed import cover_of, summable, summed_trees
+from certree.interface.signatures import checked
 from certree.rows.training import new_rows
-from certree.signatures import checked
 from certree.tree import LEAF, threads
 
 

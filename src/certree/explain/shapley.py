@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import values_of_features
-from certree.arrays import Float64
 from certree.explain.explanation import Explanation
 from certree.explain.summed import SummedTrees, cover_of, summable, summed_trees
+from certree.interface.arrays import Float64
+from certree.interface.signatures import checked
 from certree.rows.training import names_of_features, new_rows, rows_and_values
-from certree.signatures import checked
 from certree.tree import threads
 
 # Points in 0 .. 1 at which features are known, and their weights, for paths of so many features.

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import average_leaves, sum_leaves
-from certree.arrays import Float64
-from certree.fitted import state_of
+from certree._core import (
+    average_leaves,
+    sum_leaves,
+)
+from certree.interface.arrays import Float64
+from certree.interface.fitted import state_of
 from certree.tree import LEAF, Trees, lacking_rows
 
 

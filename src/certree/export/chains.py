@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from certree.arrays import Float64, Int32
+from certree.interface.arrays import Float64, Int32
 from certree.tree import LEAF, Tree
 
 # Each run of neighbouring codes needs a copy of what is below it.

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from certree.export.exports import Exports
 from certree.export.formula import Formula
 from certree.export.onnx_graph import OPSET, Graph, class_labels, write
-from certree.extras import needed
+from certree.interface.extras import needed
 
 _ML_OPSET = 3
 # Whether probabilities are dictionaries: skl2onnx adds the nodes that make them.

@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from certree.arrays import Float64
 from certree.export.formula import Formula, Kind, Link, constant_tree
 from certree.export.onnx_graph import onnx_model
 from certree.export.plain_dict import plain_dict
 from certree.export.sql import sql_statement
-from certree.fitted import reads_state
+from certree.interface.arrays import Float64
+from certree.interface.fitted import reads_state
 from certree.tree import Trees
 
 

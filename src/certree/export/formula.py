@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64
+from certree.interface.arrays import Float64
 from certree.rows.categories import Categories
 from certree.tree import LEAF, Tree
 

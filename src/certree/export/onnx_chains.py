@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from certree.export.formula import rounded_down
-from certree.extras import needed
+from certree.interface.extras import needed
 from certree.tree import LEAF, Tree
 
 # A node: feature, comparison, number, true side, false side, where NaN goes.

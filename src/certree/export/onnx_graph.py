@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import depths
 from certree.export.formula import (
     Formula,
     expect_int64,
@@ -22,7 +21,7 @@ from certree.export.formula import (
     with_labels,
 )
 from certree.export.onnx_chains import tree_ensemble_regressor
-from certree.extras import needed
+from certree.interface.extras import needed
 from certree.tree import Tree
 
 OPSET = 18
@@ -336,7 +335,7 @@ def _write_blend(graph: Graph, formula: Formula, rows: str, outputs: list[str]) 
     row = graph.add("Range", graph.constant(0), n, graph.constant(1))
     node = graph.add("Mul", row, graph.constant(0))
     part = graph.cast(graph.add("Equal", node, node), np.float64)
-    depth = int(depths(tree.left, np.ones(tree.n_nodes, dtype=np.int32)).max())
+    depth = int(tree.splits_above.max())
     state = [f"{graph.prefix}_{name}" for name in ("row", "node", "part")]
     arrived = [f"{name}_arrived" for name in state]
     body = _turn(graph.inner("turn"), formula, rows)

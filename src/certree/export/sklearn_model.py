@@ -21,10 +21,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.tree._tree import NODE_DTYPE
 from sklearn.tree._tree import Tree as TreeOfSklearn
 
-from certree._core import depths
-from certree.arrays import Float64
 from certree.export.chains import chained
 from certree.export.formula import Formula, rounded_down
+from certree.interface.arrays import Float64
 from certree.tree import LEAF, Tree
 
 # Of leaves without rows, as those who divide by the rows of a cell expect some; and what scikit-learn's
@@ -76,7 +75,7 @@ class _Nodes:
         rows = np.ones(tree.n_nodes)
         if formula.rows is not None:
             rows = np.maximum(formula.rows[number][origin] * part, _FEW_ROWS)
-        depth = depths(tree.left, np.ones(tree.n_nodes, dtype=np.int32))
+        depth = tree.splits_above
         with np.errstate(over="ignore", invalid="ignore"):  # squares beyond float64
             rows, mean = _averaged(tree, depth, rows, np.column_stack([value, np.square(value)]))
         n_outputs = value.shape[1]

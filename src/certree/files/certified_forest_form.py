@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from certree.ensembles.certified import CertifiedForestClassifier
+from certree.ensembles.certified_forest import CertifiedForestClassifier
 from certree.files.archive import Shapes
 from certree.files.certificates_form import (
     ENTRIES_OF_CERTIFICATES,

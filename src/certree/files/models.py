@@ -31,10 +31,11 @@ from certree.ensembles import (
     TreeForestClassifier,
     TreeForestRegressor,
 )
-from certree.estimators.certified import CertifiedTreeClassifier
+from certree.estimators.certified_classifier import CertifiedTreeClassifier
 from certree.estimators.certified_regressor import CertifiedTreeRegressor
 from certree.estimators.decorated import DecoratedTree
 from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
+from certree.estimators.naive_bayes.classifier import NaiveBayesClassifier
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
 from certree.files.adaboost_form import parts_of_adaboost, restore_adaboost, shapes_of_adaboost
@@ -65,13 +66,12 @@ from certree.files.naive_bayes_form import (
 )
 from certree.files.places import expect_path
 from certree.files.tree_form import entries_of_tree, parts_of_tree, restore_tree, shapes_of_tree
-from certree.files.whole import write_whole
-from certree.fitted import keep_parameters, state_of
 from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
 from certree.grow.grid import Grid
 from certree.grow.kd import KD
-from certree.naive_bayes.classifier import NaiveBayesClassifier
+from certree.interface.fitted import keep_parameters, state_of
+from certree.interface.whole import write_whole
 from certree.prunings.shorthand import RULES
 from certree.rows.categories import Categories
 from certree.votes import Voting

@@ -5,11 +5,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64, Int64, can_be_added
+from certree.estimators.naive_bayes.classifier import NaiveBayesClassifier
+from certree.estimators.naive_bayes.densities import (
+    CategoricalTable,
+    Density,
+    Histogram,
+    Moments,
+    Normal,
+)
+from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers
 from certree.files.archive import Shapes
-from certree.naive_bayes.classifier import NaiveBayesClassifier
-from certree.naive_bayes.densities import CategoricalTable, Density, Histogram, Moments, Normal
-from certree.naive_bayes.powers import POWERS, JudgedPowers
+from certree.interface.arrays import Float64, Int64, can_be_added
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -16,9 +16,9 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.extras import needed
 from certree.files.places import expect_writable
-from certree.files.whole import write_whole
+from certree.interface.extras import needed
+from certree.interface.whole import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

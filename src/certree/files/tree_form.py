@@ -6,12 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import push_down
-from certree.arrays import codes
-from certree.certificates.bands import Bands
-from certree.certificates.coverage import Scores
-from certree.estimators.certified import CertifiedTreeClassifier
+from certree.certificates.parts.coverage import Bands, Scores
+from certree.estimators.certified_classifier import CertifiedTreeClassifier
 from certree.estimators.certified_regressor import CertifiedTreeRegressor
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator
+from certree.estimators.tune import Mixture
 from certree.files.archive import Shapes
 from certree.files.certificates_form import (
     ENTRIES_OF_CERTIFICATES,
@@ -19,9 +18,9 @@ from certree.files.certificates_form import (
     restore_certificates,
 )
 from certree.files.trees_form import expect_known_categories
+from certree.interface.arrays import codes
 from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.tree import Tree, threads
-from certree.tune import Mixture
 from certree.votes import Vote, vote
 from certree.weights.node_weights import NodeWeights
 

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import bin_features, coarsen
-from certree.arrays import Float64, Int32, Int64, matrix
+from certree.interface.arrays import Float64, Int32, Int64, matrix
+from certree.interface.signatures import checked
 from certree.rows.categories import categorical_mask
 from certree.rows.hashes import row_hashes
-from certree.signatures import checked
 from certree.tree import threads
 
 UInt8 = NDArray[np.uint8]

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from certree._core import grow_cart as core_grow_cart
-from certree.arrays import Float64, Int32, nonnegative
 from certree.grow.growing import GrowingRows, MaxDepth, MonotonicCst
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import Float64, Int32, nonnegative
+from certree.interface.signatures import checked, expect_settings
 from certree.tree import Tree, threads
 
 ClassCriterion = Literal["gini", "entropy", "misclassification"]

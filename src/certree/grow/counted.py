@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import grow_classes, grow_gradients
-from certree.arrays import (
+from certree.grow.bins import Bins, UInt8
+from certree.grow.growing import DEEPEST, Slopes, slopes_of
+from certree.interface.arrays import (
     Float64,
     Int32,
     array_of,
@@ -20,8 +22,6 @@ from certree.arrays import (
     plain,
     row_weights,
 )
-from certree.grow.bins import Bins, UInt8
-from certree.grow.growing import DEEPEST, Slopes, slopes_of
 from certree.tree import Tree, threads
 
 _MOST_LEAVES = 2**31 - 1

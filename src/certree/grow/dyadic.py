@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from certree._core import grow_dyadic as core_grow_dyadic
-from certree.arrays import nonnegative
 from certree.grow.growing import DEEPEST, GrowingRows, MaxDepth
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import nonnegative
+from certree.interface.signatures import checked, expect_settings
 from certree.tree import Tree, threads
 
 Resolution = Literal["paper"] | None

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import draw_rows, grow_class_forest, grow_number_forest
-from certree.arrays import (
+from certree.grow.bins import Bins, UInt8
+from certree.grow.growing import DEEPEST
+from certree.interface.arrays import (
     Float64,
     Int32,
     Int64,
@@ -20,8 +22,6 @@ from certree.arrays import (
     plain,
     row_weights,
 )
-from certree.grow.bins import Bins, UInt8
-from certree.grow.growing import DEEPEST
 from certree.tree import Trees, threads
 
 _LARGEST = 2**31 - 1

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from certree.arrays import column
 from certree.grow.dyadic import Resolution, even_depth
 from certree.grow.growing import GrowingRows
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import column
+from certree.interface.signatures import checked, expect_settings
 from certree.tree import LEAF, Tree
 
 # A million leaves; what is kept of a node takes some hundred bytes.

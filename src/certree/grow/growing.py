@@ -11,7 +11,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import rank_rows
-from certree.arrays import LARGEST, Float64, Int32, array_of, column, matrix, row_weights
+from certree.interface.arrays import LARGEST, Float64, Int32, array_of, column, matrix, row_weights
 from certree.rows.categories import categorical_mask
 from certree.rows.folds import Indices
 from certree.tree import threads

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 
 from certree._core import grow_kd as core_grow_kd
 from certree.grow.growing import GrowingRows, MaxDepth
-from certree.signatures import checked, expect_settings
+from certree.interface.signatures import checked, expect_settings
 from certree.tree import Tree, threads
 
 Axis = Literal["cycle", "spread"]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from certree.grow.growing import GrowingRows
-from certree.signatures import checked
+from certree.interface.signatures import checked
 from certree.tree import LEAF, Tree
 
 

@@ -6,9 +6,9 @@ from typing import Literal
 import numpy as np
 
 from certree._core import critical_prices, merge_order
-from certree.arrays import Float64, Int32, OfColumns
+from certree.interface.arrays import Float64, Int32, OfColumns
+from certree.interface.signatures import checked, expect_settings
 from certree.prunings.rule import PruningRule
-from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
 from certree.weights.family import JudgedVotes, Scoring, gains_of

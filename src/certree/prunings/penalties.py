@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, gammaln
 
-from certree.arrays import LARGEST, Float64, column, nonnegative
+from certree.interface.arrays import LARGEST, Float64, column, nonnegative
+from certree.interface.signatures import checked, expect_settings
 from certree.prunings.paths import impurity_cost
 from certree.prunings.rule import PruningRule
-from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
 from certree.weights.family import Family, chain_stops, gains_of

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from certree._core import fragment_pruning
-from certree.arrays import Float64, OfColumns, nonnegative
 from certree.grow.dyadic import dyadic_resolution, resolution_of
 from certree.grow.partition import Partition
+from certree.interface.arrays import Float64, OfColumns, nonnegative
+from certree.interface.signatures import checked
 from certree.prunings.paths import PruningPath, cost_complexity_path, leaf_gains, losses_as_leaf
 from certree.prunings.penalties import finite_cost
 from certree.prunings.rule import PruningRule
-from certree.signatures import checked
 from certree.stats import Stats
 from certree.tree import Tree
 from certree.weights.family import JudgedVotes, Scoring, gains_of

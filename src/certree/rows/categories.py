@@ -12,10 +12,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import Float64, array_of
+from certree.interface.arrays import Float64, array_of
 from certree.rows.columns import (
     Column,
-    Table,
+    TableColumns,
     frame_of,
     holds_times,
     is_missing,
@@ -74,7 +74,7 @@ class Categories:
         ValueError
             If categorical_features does not fit X, or categories are of several types.
         """
-        table = Table.of(X)
+        table = TableColumns.of(X)
         names = table.names if feature_names is None else list(feature_names)
         if isinstance(categorical_features, str):
             if categorical_features != "from_dtype":
@@ -106,7 +106,7 @@ class Categories:
         Categories
             New ones stand behind those known, which keep their codes.
         """
-        table = Table.of(X)
+        table = TableColumns.of(X)
         if len(table.columns) != len(self.names):
             return self
         return Categories(
@@ -143,7 +143,7 @@ class Categories:
             If X has another number of features, a feature of numbers holds something else, or
             categories are of another type than those learned.
         """
-        table = Table.of(X)
+        table = TableColumns.of(X)
         if len(table.columns) != len(self.names):
             raise ValueError(
                 f"X has {len(table.columns)} features, but the categories are those of "

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from certree.arrays import FARTHEST, Float64, expect_exact, has_far_numbers
+from certree.interface.arrays import FARTHEST, Float64, expect_exact, has_far_numbers
 
 # A column of a data frame, or of an array.
 Column = nw.Series[Any] | NDArray[Any]
@@ -29,7 +29,7 @@ _MISSING = ("NAType", "NaTType")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class TableColumns:
     """The columns of an array or of a data frame.
 
     Parameters
@@ -47,7 +47,7 @@ class Table:
     names: list[str] | None
 
     @classmethod
-    def of(cls, X: Any) -> "Table":
+    def of(cls, X: Any) -> "TableColumns":
         """Take a data frame of any library that narwhals knows, or an array-like of shape (n, p)."""
         frame = frame_of(X)
         if frame is not None:
@@ -82,7 +82,7 @@ def rows_at(X: Any, indices: NDArray[Any]) -> Any:
 
 def given_values(X: Any) -> NDArray[Any]:
     """Copy the values of a table as they are: numbers (n, p), or objects where some are none."""
-    table = Table.of(X)
+    table = TableColumns.of(X)
     columns = [_as_given(column) for column in table.columns]
     if all(column.dtype.kind in "biuf" for column in columns):
         return np.column_stack(columns)
@@ -213,7 +213,7 @@ def expect_exact_numbers(X: Any) -> None:
             return
     elif all(dtype in _EXACT for dtype in frame.schema.values()):
         return
-    table = Table.of(X)
+    table = TableColumns.of(X)
     for j, column in enumerate(table.columns):
         if not (isinstance(column, nw.Series) and column.dtype in _EXACT):
             with suppress(TypeError):

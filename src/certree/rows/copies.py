@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from certree.arrays import Float64
+from certree.interface.arrays import Float64
 from certree.rows.folds import Indices
 
 # More copies than so many for each row take too much time.

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.arrays import array_of
+from certree.interface.arrays import array_of
+from certree.interface.signatures import checked
 from certree.rows.folds import Indices
-from certree.signatures import checked
 
 
 @dataclass(frozen=True, slots=True, eq=False)

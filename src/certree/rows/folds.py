@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64, Int32
+from certree.interface.arrays import Float64, Int32
 from certree.rows.hashes import copy_numbers, mix
 
 Indices = NDArray[np.intp]

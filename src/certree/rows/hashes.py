@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import UInt64, places_among
+from certree.interface.arrays import UInt64, places_among
 
 # The constants of splitmix64, whose steps mix every bit of a number into all of them.
 _STEP, _FIRST, _SECOND = (

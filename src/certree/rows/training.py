@@ -30,7 +30,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from certree.arrays import (
+from certree.interface.arrays import (
     MOST_ROWS,
     Float64,
     UInt64,

@@ -1,21 +1,19 @@
 """Pictures and pages; they need matplotlib, which ``pip install "certree[plot]"`` brings."""
 
 from certree.show.calibration import plot_calibration
-from certree.show.certificate import plot_certificate
-from certree.show.curves import plot_figure2, plot_rates, plot_table2
+from certree.show.certificate_picture import plot_certificate
 from certree.show.importance import plot_importance
-from certree.show.interactions import plot_interactions
+from certree.show.interactions_picture import plot_interactions
 from certree.show.loss import plot_loss
 from certree.show.page import report
-from certree.show.selective import plot_selective
+from certree.show.selective_picture import plot_selective
 from certree.show.training_error import plot_adaboost
 from certree.show.tree_picture import plot_tree
 from certree.show.waterfall import plot_explanation
 
 # fmt: off
 __all__ = [
-    "plot_adaboost", "plot_calibration", "plot_certificate", "plot_explanation", "plot_figure2",
-    "plot_importance", "plot_interactions", "plot_loss", "plot_rates", "plot_selective",
-    "plot_table2", "plot_tree", "report",
+    "plot_adaboost", "plot_calibration", "plot_certificate", "plot_explanation",
+    "plot_importance", "plot_interactions", "plot_loss", "plot_selective", "plot_tree", "report",
 ]
 # fmt: on

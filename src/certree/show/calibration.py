@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from certree.arrays import Float64
-from certree.certificates.bounds import binomial_upper
 from certree.certificates.hold_out import expect_known_labels
+from certree.certificates.inequalities.bounds import binomial_upper
+from certree.interface.arrays import Float64
+from certree.interface.signatures import checked
+from certree.interface.words import cut
 from certree.show.style import BLUE, LINE, Figure, axes_of, styled
-from certree.show.words import cut
-from certree.signatures import checked
 
 # Probability that an interval misses.
 _DELTA = 0.05

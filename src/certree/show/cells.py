@@ -10,18 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import Float64
-from certree.certificates.family import Family
+from certree.certificates.parts.families import CertificateFamily
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.path import Branch, Explainer
-from certree.fitted import state_of
+from certree.interface.arrays import Float64
+from certree.interface.fitted import state_of
+from certree.interface.words import percent, to_four_digits
 from certree.rows.training import names_of_features, new_rows
-from certree.show.words import percent, to_four_digits
 from certree.tree import Tree, threads
-from certree.weights.node_weights import pruning_of
 
 Scale = Literal["probability", "raw score", "target"]
 
@@ -40,7 +39,7 @@ class Cells:
         The classes; None: what is predicted is a number.
     scale : {"probability", "raw score", "target"}
         What is predicted: shares of classes, a step of scores, or numbers in units of the target.
-    certified : Family or None
+    certified : CertificateFamily or None
         Certificates of all nodes, which hold at once; None: no rows certify them.
     """
 
@@ -48,7 +47,7 @@ class Cells:
     said: Float64
     outputs: tuple[Hashable, ...] | None
     scale: Scale
-    certified: Family | None = None
+    certified: CertificateFamily | None = None
 
     @property
     def tree(self) -> Tree:
@@ -154,9 +153,8 @@ def _of_ensemble(model: Any, number: int, X: ArrayLike | None) -> Cells:
         outputs = tuple(model.classes_.tolist()[-tree.value.shape[1] :])
     rows = _counted(model, tree, X)
     sets = None if model.categories_ is None else model.categories_.names
-    all_splits = pruning_of(tree, ~tree.is_leaf)
     mean = _means(tree, rows, tree.value)
-    explainer = Explainer(tree, rows, all_splits, names_of_features(model), mean.__getitem__, sets)
+    explainer = Explainer.of_whole(tree, rows, names_of_features(model), mean.__getitem__, sets)
     return Cells(explainer, mean, outputs, scale)
 
 

@@ -7,11 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.inspection import permutation_importance
 from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import Float64
+from certree.interface.arrays import Float64
+from certree.interface.signatures import checked
+from certree.interface.words import counted, cut, percent
 from certree.rows.training import names_of_features
 from certree.show.style import BLUE, GREY, Figure, axes_of, styled
-from certree.show.words import counted, cut, percent
-from certree.signatures import checked
 
 # Times that every column is permuted, and rows that are asked at most.
 _REPEATS, _ROWS = 5, 5000

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.ensembles.boosting import BoostedTrees
+from certree.interface.signatures import checked
 from certree.show.style import BLUE, VERMILLION, Figure, axes_of, styled
-from certree.signatures import checked
 
 
 @styled

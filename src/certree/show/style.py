@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from certree.extras import needed
+from certree.interface.extras import needed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Figure

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.arrays import Float64
 from certree.explain.path import Branch
-from certree.explain.words import rounded_up, surely
-from certree.extras import needed
+from certree.interface.arrays import Float64
+from certree.interface.extras import needed
+from certree.interface.words import counted, cut, percent, rounded_up, surely, visible
 from certree.rows.training import names_of_features
 from certree.show.cells import Cells, cells_of
 from certree.show.style import (
@@ -27,7 +27,6 @@ from certree.show.style import (
     new_figure,
     styled,
 )
-from certree.show.words import counted, cut, percent, visible
 
 # Inches: of a line of words, between nodes, of a box, and at most from one level to the next.
 _LINE, _GAP, _BOX, _STEP = 0.15, 0.07, 0.12, 1.25

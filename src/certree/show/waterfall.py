@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from certree.explain import Explanation
-from certree.explain.words import value_in_words
+from certree.explain.values import value_in_words
+from certree.interface.signatures import checked
+from certree.interface.words import counted, cut, percent, to_four_digits
 from certree.show.style import BLUE, GREY, INK, VERMILLION, Figure, axes_of, styled
-from certree.show.words import counted, cut, percent, to_four_digits
-from certree.signatures import checked
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from scipy.special import entr
 
 from certree._core import count as core_count
 from certree._core import error_gains, frequencies, majority
-from certree.arrays import (
+from certree.interface.arrays import (
     MOST_ROWS,
     Float64,
     Int32,
@@ -21,7 +21,7 @@ from certree.arrays import (
     matrix,
     row_weights,
 )
-from certree.signatures import checked
+from certree.interface.signatures import checked
 from certree.tree import Tree, Trees
 
 __all__ = ["NodeStats", "Stats", "count"]

@@ -9,7 +9,15 @@ from scipy.sparse import csr_array
 from scipy.special import entr
 
 from certree._core import count_entries, error_gains, majority
-from certree.arrays import MOST_ROWS, Float64, Int32, Int64, OfColumns, class_number, codes
+from certree.interface.arrays import (
+    MOST_ROWS,
+    Float64,
+    Int32,
+    Int64,
+    OfColumns,
+    class_number,
+    codes,
+)
 from certree.stats.nodes import NodeStats, expect_nodes
 from certree.tree import Tree, Trees
 

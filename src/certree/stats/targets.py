@@ -7,8 +7,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import moments, smoothed_means, squared_gains
-from certree.arrays import MOST_ROWS, Float64, Int32, OfColumns, column, matrix, row_weights
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import (
+    MOST_ROWS,
+    Float64,
+    Int32,
+    OfColumns,
+    column,
+    matrix,
+    row_weights,
+)
+from certree.interface.signatures import checked, expect_settings
 from certree.stats.nodes import expect_nodes
 from certree.tree import Tree, Trees
 

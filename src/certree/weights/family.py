@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 
 from certree._core import judged_votes, score_grid, weigh
-from certree.arrays import LARGEST, Float64, Int32, Int64, OfColumns, array_of, column
-from certree.signatures import checked
+from certree.interface.arrays import LARGEST, Float64, Int32, Int64, OfColumns, array_of, column
+from certree.interface.signatures import checked
 from certree.stats import NodeStats, SparseNodeStats, Stats
 from certree.tree import LEAF, Tree, Trees
 from certree.weights.node_weights import NodeWeights

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from certree._core import likeliest, reach
-from certree.arrays import LARGEST, Float64, OfColumns, column
-from certree.signatures import checked, expect_settings
+from certree.interface.arrays import LARGEST, Float64, OfColumns, column
+from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import Tree, Trees
 
@@ -115,6 +115,13 @@ def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
     if rows == 0:
         raise ValueError("stats must count at least one row")
     return float(weights.weight @ stats.errors) / rows
+
+
+def one_pruning(tree: Tree, pruning: NodeWeights) -> NodeWeights:
+    """Check that a law always picks the same pruning of a tree, and return it."""
+    if not np.isin(pruning.of(tree).weight, (0, 1)).all():
+        raise ValueError("pruning must have weights 0 and 1")
+    return pruning
 
 
 def pruning_of(tree: Trees, splits: NDArray[np.bool_]) -> NodeWeights:

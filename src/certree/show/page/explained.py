@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.explain import Explanation, shapley_values
+from certree.interface.words import counted
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, joined, tag
 from certree.show.page.section import Section
 from certree.show.waterfall import Waterfall, waterfall_of
-from certree.show.words import counted
 
 # Rows that are explained, and features that are named of each; rows by Shapley values, and those from
 # which features come that are not known.

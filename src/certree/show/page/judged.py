@@ -11,16 +11,16 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from certree.arrays import Float64
 from certree.ensembles import AdaBoostTreeClassifier, BoostedTreesClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
+from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.naive_bayes import NaiveBayesClassifier
+from certree.interface.arrays import Float64
+from certree.interface.words import percent, to_four_digits
 from certree.rows.columns import rows_at
 from certree.rows.hashes import n_known
 from certree.rows.training import new_rows
-from certree.show.words import percent, to_four_digits
 
 # Rows to look at, by what they cost.
 _QUANTILES = (0.0, 0.5, 0.75, 0.9, 0.98, 1.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from certree.extras import needed
+from certree.interface.extras import needed
 from certree.show.style import Figure
 
 _SETTINGS = {

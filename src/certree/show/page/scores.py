@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.arrays import Float64
+from certree.interface.arrays import Float64
+from certree.interface.words import to_four_digits
 from certree.show.calibration import exact_interval
 from certree.show.page.judged import Judged
-from certree.show.words import to_four_digits
 
 # Standard errors to either side of a mean, for 95 %; draws of the bootstrap.
 _STANDARD_ERRORS, _DRAWS = 1.96, 200

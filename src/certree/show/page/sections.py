@@ -14,21 +14,21 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_shares
-from certree.fitted import state_of
+from certree.interface.fitted import state_of
+from certree.interface.words import counted, percent, to_four_digits
 from certree.rows.training import names_of_features
 from certree.show.calibration import compared, draw_reliability
 from certree.show.importance import plot_importance
-from certree.show.interactions import plot_interactions
+from certree.show.interactions_picture import plot_interactions
 from certree.show.loss import plot_loss
 from certree.show.page.explained import explained, shapley
 from certree.show.page.explorer import explorer
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, folded, joined, picture, table, tag
-from certree.show.page.promised import certificate
+from certree.show.page.promises import certificate
 from certree.show.page.scores import scores_of
 from certree.show.page.section import Section
 from certree.show.training_error import plot_adaboost
-from certree.show.words import counted, percent, to_four_digits
 
 # Classes that a confusion matrix is drawn for, pairs that are named of more, bars of importances.
 _CLASSES, _PAIRS, _FEATURES = 30, 20, 15

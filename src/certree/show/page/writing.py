@@ -9,12 +9,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from certree.files.whole import write_whole
+from certree.interface.signatures import checked
+from certree.interface.whole import write_whole
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, joined, tag, text_of
 from certree.show.page.section import Section
 from certree.show.page.sections import SECTIONS
-from certree.signatures import checked
 
 
 @checked

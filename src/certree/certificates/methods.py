@@ -1,0 +1,269 @@
+"""What may be promised about errors on new rows, by which inequality, and what must hold for it.
+
+A certificate of one entry of `METHODS` holds with probability ``1 - delta share``, so that several
+whose shares sum to at most 1 hold together with ``1 - delta``, if their shares were written down
+before the weighing rows were seen. Laws, temperatures and prunings may be chosen by the same rows,
+as all of them are covered at once.
+"""
+
+from dataclasses import dataclass
+
+from certree.certificates.inequalities.bounds import INEQUALITIES, Inequality
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """What is known of one way to certify.
+
+    Parameters
+    ----------
+    inequality : str
+        Entry of `bounds.INEQUALITIES` that the bound is by.
+    subject : str
+        What the certificate speaks about.
+    needs : str
+        What must hold besides independent rows.
+    reference : str
+        Where the inequality is proved.
+    rows : str
+        What rows the bound is over; "{part}" stands for their part.
+    where : str
+        Which part of the new rows it speaks about, " of class {part}" or the like; empty: all of them.
+        A part may have no rows, and the bound is 1 then.
+    """
+
+    inequality: str
+    subject: str
+    needs: str
+    reference: str
+    rows: str = "weighing rows"
+    where: str = ""
+
+
+_CLASSIFIER = "this classifier's error"
+_VOTE = "this vote's error"
+_TREE = "this tree's error"
+DRAWS = "the error of a tree drawn anew for each row"
+_ONE_BEFORE = "the classifier was fixed before the held-out rows were seen"
+_BEFORE = "tree, labels and prior were fixed without the weighing rows"
+_TREE_BEFORE = "tree and prior were fixed without the weighing rows"
+_ORDER_BEFORE = "the shares that order the classes were fixed without the weighing rows"
+_SAMPLES_BEFORE = (
+    "samples were drawn whatever the rows hold, and each voter, its labels and its prior were fixed by "
+    "its sample alone"
+)
+_EVERY_BEFORE = (
+    "the classifier was fixed before the held-out rows were seen, or chosen by them at the price of "
+    "its prior mass"
+)
+_OF_A_VOTER = "rows or more out of each voter's sample"
+_OF_A_PAIR = "rows or more out of both samples of each pair of voters"
+
+METHODS: dict[str, Method] = {
+    "hold_out": Method(
+        "occam",
+        _CLASSIFIER,
+        _ONE_BEFORE,
+        "Clopper and Pearson, Biometrika 1934",
+        "held-out rows",
+    ),
+    "hold_out_best": Method(
+        "occam",
+        _CLASSIFIER,
+        "all classifiers were fixed before the held-out rows were seen",
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows",
+    ),
+    "hold_out_mean": Method(
+        "occam_mean", _CLASSIFIER, _ONE_BEFORE, "Hoeffding, JASA 1963", "held-out rows"
+    ),
+    "occam_vote": Method("occam", _VOTE, _TREE_BEFORE, "Langford, JMLR 2005"),
+    "occam_mean": Method(
+        "occam_mean",
+        _VOTE,
+        _TREE_BEFORE,
+        "Hoeffding, JASA 1963, with the prior of Langford, JMLR 2005",
+    ),
+    "occam_answers": Method(
+        "occam",
+        "this vote's error, where it answers,",
+        _TREE_BEFORE,
+        "Langford, JMLR 2005, given which rows are answered",
+        "weighing rows that it answers",
+    ),
+    "occam_pruning": Method("occam", _TREE, _BEFORE, "Langford, JMLR 2005"),
+    "every_leaf": Method(
+        "occam_leaf",
+        f"for all leaves at once, {_CLASSIFIER}",
+        f"{_EVERY_BEFORE}; its leaves are the largest cells with one label of a tree fixed before",
+        "Clopper and Pearson, Biometrika 1934, given how many rows each leaf has",
+        "held-out rows in leaf {part}",
+        where=" in leaf {part}",
+    ),
+    "every_cell": Method(
+        "occam",
+        f"for all cells at once, {_CLASSIFIER}",
+        f"{_EVERY_BEFORE}; the cells are those of a tree that was fixed before",
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows in cell {part}",
+        where=" in cell {part}",
+    ),
+    "every_class": Method(
+        "occam",
+        f"for all classes at once, {_CLASSIFIER}",
+        _EVERY_BEFORE,
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows of class {part}",
+        where=" of class {part}",
+    ),
+    "every_prediction": Method(
+        "occam",
+        f"for all predicted classes at once, {_CLASSIFIER}",
+        _EVERY_BEFORE,
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows that it takes for {part}",
+        where=" that it takes for {part}",
+    ),
+    "every_group": Method(
+        "occam",
+        f"for all groups at once, {_CLASSIFIER}",
+        _EVERY_BEFORE,
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows of group {part}",
+        where=" of group {part}",
+    ),
+    "every_gap": Method(
+        "occam_gap",
+        f"for all pairs of groups at once, {_CLASSIFIER} in the first less that in the second",
+        _EVERY_BEFORE,
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality",
+        "held-out rows of groups {part}",
+        where=" of groups {part}",
+    ),
+    "every_mix": Method(
+        "occam_mix",
+        f"for all mixes of classes at once, {_CLASSIFIER}",
+        f"{_EVERY_BEFORE}; rows of a class are alike, however many of them there are",
+        "the law of total probability, with the bounds of every_class",
+        "held-out rows",
+        where=" of classes mixed as {part}",
+    ),
+    "single_draw": Method(
+        "single_draw",
+        _TREE,
+        f"{_BEFORE}; the tree was drawn once, and its draw counts like that of the rows",
+        "Rivasplata, Kuzborskij, Szepesvari and Shawe-Taylor, NeurIPS 2020",
+        "weighing rows and of the tree",
+    ),
+    "fixed_box": Method(
+        "root_fragment",
+        _TREE,
+        "the box and the number of its cells were fixed without any row; there are two classes",
+        "Scott and Nowak, NIPS 2003, Lemma 1",
+        "rows that label, prune and certify",
+    ),
+    "gibbs_kl": Method("pac_bayes_kl", DRAWS, _BEFORE, "Maurer, arXiv:cs/0411099, 2004"),
+    "gibbs_lambda": Method(
+        "pac_bayes_lambda", DRAWS, _BEFORE, "Thiemann, Igel, Wintenberger and Seldin, ALT 2017"
+    ),
+    "vote_first_order": Method(
+        "first_order", _VOTE, _BEFORE, "Langford and Shawe-Taylor, NeurIPS 2002"
+    ),
+    "vote_first_order_range": Method(
+        "first_order_range", _VOTE, _BEFORE, "Leblanc and Germain, arXiv:2510.25569, 2025"
+    ),
+    "vote_tandem": Method(
+        "tandem", _VOTE, _BEFORE, "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020"
+    ),
+    "vote_either_wrong": Method(
+        "either_wrong",
+        _VOTE,
+        _BEFORE,
+        "Markov's inequality for pairs, as in Lacasse et al., ECML 2010",
+    ),
+    "vote_tuples": Method(
+        "tuples",
+        _VOTE,
+        f"{_BEFORE}, and so was the list of tuples",
+        "Lacasse, Laviolette, Marchand and Turgeon-Boutin, ECML 2010",
+    ),
+    "vote_c_bound": Method(
+        "c_bound", _VOTE, _BEFORE, "Germain, Lacasse, Laviolette, Marchand and Roy, JMLR 2015"
+    ),
+    "vote_disagreement": Method(
+        "disagreement",
+        _VOTE,
+        f"{_BEFORE}; there are two classes",
+        "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
+    ),
+    "absolute_error": Method(
+        "occam_mean",
+        "this regressor's mean absolute error",
+        "the regressor, and where its errors are cut, were fixed before the held-out rows were seen",
+        "Hoeffding, JASA 1963",
+        "held-out rows",
+    ),
+    "absolute_error_pruning": Method(
+        "occam_mean",
+        "this tree's mean absolute error",
+        "tree, means, prior and where errors are cut were fixed without the weighing rows",
+        "Hoeffding, JASA 1963, with the prior of Langford, JMLR 2005",
+    ),
+    "band": Method(
+        "occam",
+        "the share of targets outside their bands",
+        "the regressor and the proportions of its bands were fixed before the held-out rows were seen",
+        "Wilks, Annals of Mathematical Statistics 1941",
+        "held-out rows",
+    ),
+    "leaf_band": Method(
+        "occam",
+        "for all regions of the tree at once, the share of targets outside their bands",
+        "the regressor and the regions were fixed before the held-out rows were seen",
+        "Wilks, Annals of Mathematical Statistics 1941, given which rows lie in the region",
+        "held-out rows in region {part}",
+        where=" in region {part}",
+    ),
+    "prediction_set": Method(
+        "occam",
+        "the share of rows whose set lacks their class",
+        _ORDER_BEFORE,
+        "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012",
+    ),
+    "class_set": Method(
+        "occam",
+        "for all classes at once, the share of rows whose set lacks their class",
+        _ORDER_BEFORE,
+        "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012, given the classes of all rows",
+        "weighing rows of class {part}",
+        where=" of class {part}",
+    ),
+    "ensemble_first_order": Method(
+        "first_order",
+        _VOTE,
+        _SAMPLES_BEFORE,
+        "Lorenzen, Igel and Seldin, Machine Learning 2019",
+        _OF_A_VOTER,
+    ),
+    "ensemble_tandem": Method(
+        "tandem",
+        _VOTE,
+        _SAMPLES_BEFORE,
+        "Masegosa, Lorenzen, Igel and Seldin, NeurIPS 2020",
+        _OF_A_PAIR,
+    ),
+    "ensemble_either_wrong": Method(
+        "either_wrong",
+        _VOTE,
+        _SAMPLES_BEFORE,
+        "Markov's inequality for pairs, as in Lacasse et al., ECML 2010, on rows out of both samples",
+        _OF_A_PAIR,
+    ),
+}
+
+
+def inequality_of(method: str) -> Inequality:
+    """The inequality by which a row of `METHODS` certifies."""
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    return INEQUALITIES[METHODS[method].inequality]

@@ -1,0 +1,10 @@
+"""What is promised of parts of the rows at once: leaves, classes, groups, sets and bands.
+
+`families` certifies parts, `answers` says which there are and what went wrong in each, `coverage`
+which order statistic of scores holds a share of new rows, in each region for itself.
+"""
+
+from certree.certificates.parts.coverage import Bands, Scores, place_to_cover
+from certree.certificates.parts.families import CertificateFamily, Promises, promises
+
+__all__ = ["Bands", "CertificateFamily", "Promises", "Scores", "place_to_cover", "promises"]

@@ -1,0 +1,174 @@
+"""Laws that the weighing rows choose, and how far they are from their priors.
+
+Of prunings, whose leaves have the labels of the growing rows, and of labelled prunings: their
+labels are weighed too, so that no rows are needed to choose them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp, rel_entr
+
+from certree._core import push_down
+from certree.certificates.priors import Prior
+from certree.interface.arrays import Float64, OfColumns, column, nonnegative
+from certree.interface.signatures import checked, expect_settings
+from certree.stats import NodeStats
+from certree.tree import Tree, Trees
+from certree.votes import Vote, vote
+from certree.weights.family import ChainStops, Family, gains_of
+from certree.weights.node_weights import NodeWeights
+
+
+def gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Family:
+    """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
+    gains, root = stats.of(tree).terms(tree, 2, False)
+    stops = ChainStops(*prior.of(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
+    return Family(tree, gains, root, np.zeros(0), stops)
+
+
+@checked
+def gibbs_posterior(
+    tree: Tree,
+    stats: NodeStats,
+    prior: NodeWeights,
+    lambda_error: float,
+    lambda_penalty: float = 0.0,
+) -> NodeWeights:
+    """Weigh all prunings by their errors and any prior law over them.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Errors and rows of its nodes.
+    prior : NodeWeights
+        The prior, such as one of ``Prior.laws``.
+    lambda_error, lambda_penalty : float
+        As in `pac_bayes`, which this is for its branching prior.
+
+    Returns
+    -------
+    NodeWeights
+
+    References
+    ----------
+    Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
+    """
+    return gibbs_family(tree, stats, prior).at(
+        nonnegative("lambda_error", lambda_error), nonnegative("lambda_penalty", lambda_penalty)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledWeights(OfColumns):
+    """A law over prunings and over labels for their leaves.
+
+    Parameters
+    ----------
+    weights : NodeWeights
+        The law over prunings.
+    share : array-like of shape (m, K)
+        Probability of each label at a node, given that it is a leaf of the pruning.
+
+    Raises
+    ------
+    ValueError
+        If `share` holds no probabilities.
+    """
+
+    weights: NodeWeights
+    share: Float64
+
+    def __post_init__(self) -> None:
+        expect_settings(self)
+        share: Float64 = column("share", self.share, "float64", (len(self.weights.weight), None))
+        possible = (share >= 0) & (share <= 1 + 1e-9)  # so that sums do not overflow
+        if not (possible.all() and np.allclose(share.sum(axis=1), 1, atol=1e-9)):
+            raise ValueError("every row of share must hold probabilities that sum to 1")
+        object.__setattr__(self, "share", share)
+
+
+# What draws a pruning with its labels; a law over prunings takes the labels of the growing rows.
+Law = NodeWeights | LabelledWeights
+
+
+@checked
+def labelled_posterior(
+    tree: Tree, stats: NodeStats, prior: Prior, lambda_error: float
+) -> LabelledWeights:
+    """Weigh all labelled prunings by their errors and a prior.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    stats : NodeStats
+        Counts of the weighing rows; their labels are not read.
+    prior : Prior
+        A prior of one part, whose labels are the classes. Rows of classes after those are errors of
+        every label.
+    lambda_error : float
+        Weight of an error (nats), >= 0.
+
+    Returns
+    -------
+    LabelledWeights
+        A leaf's own weight is the sum over labels of prior times ``exp(-lambda_error errors)``.
+
+    Raises
+    ------
+    ValueError
+        If the prior is a mixture, has more labels than there are classes or forbids all of them at a
+        node, or the temperature is not valid.
+
+    References
+    ----------
+    Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
+    """
+    lam = nonnegative("lambda_error", lambda_error)
+    if len(prior.laws) != 1 or prior.n_labels > stats.of(tree).n_classes:
+        raise ValueError(
+            f"prior must have one part and at most {stats.n_classes} labels, got "
+            f"{len(prior.laws)} parts and {prior.n_labels} labels"
+        )
+    law = prior.laws[0]
+    # Errors beyond those of the best label: their weights do not underflow all at once.
+    right, log_label = stats.counts[:, : prior.n_labels], prior.log_label[0]
+    if (log_label.max(axis=1) == -np.inf).any():
+        raise ValueError("prior must give every node a label that has a probability above 0")
+    most = np.where(log_label > -np.inf, right, 0.0).max(axis=1)
+    least = stats.n - most
+    with np.errstate(over="ignore"):  # beyond float64 a label is never drawn
+        logs = log_label - lam * np.maximum(most[:, None] - right, 0.0)
+    total = logsumexp(logs, axis=1)
+    stops = ChainStops(*law.log_decisions, law.chain_entropy, law.chain_mode)
+    gains = np.stack([gains_of(tree, least), gains_of(tree, total)], axis=1)
+    root = np.array([least[0], total[0]])
+    weights = Family(tree, gains, root, np.array([1.0]), stops).at(lam)
+    return LabelledWeights(weights, np.exp(logs - total[:, None]))
+
+
+def ballot_of(tree: Tree, stats: NodeStats, law: Law) -> Vote:
+    """Probability of each class under a drawn pruning, in every cell."""
+    if isinstance(law, NodeWeights):
+        return vote(tree, stats, law)
+    weight = law.weights.of(tree).weight
+    return Vote(push_down(tree.left, weight, None, law.share, law.share.shape[1]))
+
+
+def divergence(law: Law, prior: Prior) -> float:
+    """Divergence of a law over (labelled) prunings from a prior (nats); see `Prior.divergence`."""
+    if isinstance(law, NodeWeights):
+        return prior.divergence(law)
+    drawn = law.weights.weight > 0
+    weight, share = law.weights.weight[drawn], law.share[drawn]
+    if share.shape[1] != prior.n_labels:
+        raise ValueError(f"law has {share.shape[1]} labels, but prior has {prior.n_labels} labels")
+    labels = [
+        weight @ rel_entr(share, np.exp(log_label[drawn])).sum(axis=1)
+        for log_label in prior.log_label
+    ]
+    structure = [part.divergence(law.weights) for part in prior.parts]
+    return float((np.array(structure) + np.array(labels) - prior.log_share).min())

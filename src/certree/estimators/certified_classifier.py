@@ -1,0 +1,508 @@
+"""The classifier whose fit certifies: some rows grow the tree, the others weigh and bound the error."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import astuple, replace
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from certree.certificates.certificate import Certificate
+from certree.certificates.election import (
+    PILOT,
+    CurvePoint,
+    Deploy,
+    Deployed,
+    Election,
+    LabelledElection,
+    elect,
+    elect_labelled,
+    share_to_grow,
+)
+from certree.certificates.occam import (
+    Drawn,
+    Selective,
+    margins,
+    occam_pruning,
+    selective_certificates,
+    single_draw,
+)
+from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
+from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
+from certree.estimators.prediction_sets import PredictsSets
+from certree.estimators.promised import Promising, WeighingRows
+from certree.estimators.tree_vote import TreeVoteClassifier
+from certree.estimators.tune import Candidate, Mixture, Objective, best_loss
+from certree.grow.growing import MaxDepth
+from certree.interface.arrays import nonnegative
+from certree.interface.fitted import reads_state, replaces_state
+from certree.prunings.penalties import CostComplexity
+from certree.rows.folds import Fold
+from certree.rows.training import Training, other_class, training_rows
+from certree.stats import NodeStats
+from certree.stats.nodes import counted
+from certree.tree import Tree, threads
+from certree.votes import Kind, Vote, Voting
+from certree.weights.node_weights import NodeWeights
+
+# Of the learning curve of the pilot; at a third of its rows each fold grows alone.
+_PILOT_FOLDS = 3
+
+
+class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteClassifier):
+    """A tree with a certificate on its error on new rows.
+
+    Some of the rows grow the tree and let its prunings vote, as in `PACBayesTreeClassifier`; the others
+    bound the error of that vote, or of another one by which they improve on it. The bound holds with
+    probability ``1 - delta`` over the draw of the rows, whatever their distribution is: it needs no
+    test set and no assumption on the model.
+
+    Parameters
+    ----------
+    partition : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+        How the tree is grown; see `PACBayesTreeClassifier`. With `Grid` no rows grow it: all of them
+        weigh labelled prunings and certify the vote.
+    grow_size : "auto" or float, default="auto"
+        Share of the rows, or groups, that grow and label the tree. "auto": as many as the learning
+        curve of a pilot of 35 % of them lets expect the lowest bound from, at most 85 %. `Grid` does
+        not read it.
+    delta : float, default=0.05
+        Probability with which the certificate may fail.
+    deploy : {"best", "vote"}, default="best"
+        What predicts: the vote of the growing rows or one by the weighing rows, whichever has the
+        lower bound, or the latter in any case.
+    laws : {"bound", "cv"} or PACBayesLaws, default="bound"
+        How the law over prunings of the weighing rows is chosen: by the bound along the path of Gibbs
+        posteriors; by cross-validation on the growing rows, like theirs; or so with temperatures of
+        one's own, for both.
+    vote : {"mean", "majority"} or Voting, default="mean"
+        How a pruning votes; see `PACBayesTreeClassifier`.
+    cv : int, splitter, iterable or None, default=3
+        Folds of the cross-validation among the growing rows; see `PACBayesTreeClassifier`.
+    preprocessor : transformer or None, default=None
+        Fitted on the rows that grow the tree, and applied to all, before anything else.
+    max_depth : int, "log" or None, default=None
+        Depth at which cells are leaves; "log" is p times the whole part of log n.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories, learned from the growing rows; see `PACBayesTreeClassifier`.
+    monotonic_cst : array-like of int, dict or None, default=None
+        Constraints on features; see `PACBayesTreeClassifier`.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn; "balanced" by the growing rows. A certificate does
+        not read them.
+    random_state : int, RandomState or None, default=None
+        Decides the order of the rows, of which the first grow, the folds, random cuts and features.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 all. The model does not depend on it.
+    verbose : int, default=0
+        Whether a progress bar is shown.
+
+    Attributes
+    ----------
+    certificate_ : Certificate
+        What is promised about the error on new rows.
+    certificates_ : tuple of Certificate
+        That of the vote of the growing rows and the lowest of one by the weighing rows, which hold
+        together, and further ones of the latter, each by itself.
+    grow_size_ : float
+        Share of the rows, or groups, that have grown the tree; 0 in a `Grid`.
+    classes_ : ndarray of shape (K,)
+        The classes: those given, or those of the growing rows.
+    row_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
+        was saved without.
+    temperatures_ : dict
+        `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all laws
+        of a mixture.
+    laws_ : list of str
+        See `PACBayesTreeClassifier`; ["bound"] if the bound chose a vote by the weighing rows.
+    shares_ : list of float
+        Share of each law in the vote; 1 for a single one.
+    tree_ : Tree
+        The tree.
+    stats_ : NodeStats
+        Class counts and labels of its nodes.
+    weights_ : NodeWeights
+        The law over its prunings that predicts.
+    vote_ : Vote
+        The outcome of the vote in every cell.
+    election_ : Election, LabelledElection or None
+        The rows that certify, and what may be certified by them; None if loaded from a file.
+    preprocessor_ : transformer or None
+        The fitted preprocessor.
+    n_features_in_ : int
+        Number of features.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+
+    References
+    ----------
+    Langford, "Tutorial on practical prediction theory for classification", JMLR 2005. Nguyen and
+    Kpotufe, "PAC-Bayes Tree: weighted subtrees with guarantees", NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from certree import CertifiedTreeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = CertifiedTreeClassifier(random_state=0).fit(X, y)
+    >>> model.grow_size_, model.certificate_.n
+    (0.5, 285)
+    """
+
+    stats_: NodeStats
+    vote_: Vote
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TreeVoteClassifier._parameter_constraints,
+        "grow_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "deploy": [StrOptions({"best", "vote"})],
+        "laws": [StrOptions({"bound", "cv"}), PACBayesLaws],
+        "vote": [StrOptions({"majority", "mean"}), Voting],
+        "preprocessor": [HasMethods(["fit", "transform"]), None],
+    }
+    del _parameter_constraints["scoring"]
+
+    def __init__(
+        self,
+        partition: Any = "cart",
+        *,
+        grow_size: Literal["auto"] | float = "auto",
+        delta: float = 0.05,
+        deploy: Deploy = "best",
+        laws: Literal["bound", "cv"] | PACBayesLaws = "bound",
+        vote: Voting | Kind = "mean",
+        cv: Any = 3,
+        preprocessor: Any = None,
+        max_depth: MaxDepth = None,
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
+        class_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @replaces_state
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Grow the tree on some of the rows, let its prunings vote by the others, and certify.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN stands for a missing value and goes where the partition sends it.
+        y : array-like of shape (n,)
+            Class of each row.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as in the tree and the vote. A certificate counts every row
+            of positive weight once; a row of weight zero is as if absent.
+        groups : array-like of shape (n,), or None
+            Group of each row, such as a patient, where rows of one group depend on each other. Whole
+            groups grow or weigh, and the certificate is about new groups.
+        classes : array-like of shape (K,), or None
+            The classes that may be predicted, known without the rows; needed with a `Grid`. None:
+            those of the growing rows. A weighing row of another class is an error whatever is
+            predicted.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        random_state = check_random_state(self.random_state)
+        sees_rows = self._partition().sees_rows
+        if classes is None and not sees_rows:
+            raise ValueError(
+                "fit must be given classes= where no row grows the tree, as rows that certify "
+                "must not choose what may be predicted"
+            )
+        shuffled = deepcopy(random_state)
+
+        def dealt(share: float) -> Training:
+            # The same order for every share: more growing rows are those of fewer, and others.
+            return training_rows(
+                self,
+                X,
+                y,
+                sample_weight,
+                groups=groups,
+                grow_size=share,
+                random_state=deepcopy(shuffled),
+                classes=classes,
+            )
+
+        if sees_rows:
+            self._elect(self._stopped(dealt, random_state), random_state)
+        else:
+            self.grow_size_ = 0.0
+            self._elect_labelled(dealt(0.0), random_state)
+        return self
+
+    def _stopped(
+        self, dealt: Callable[[float], Training], random_state: np.random.RandomState
+    ) -> Training:
+        """Reveal rows to the tree until it is time to stop; see `certificates.election`."""
+        if not isinstance(self.grow_size, str):
+            self.grow_size_ = float(self.grow_size)
+            return dealt(self.grow_size_)
+        pilot = dealt(PILOT)
+        curve = self._learning_curve(pilot, random_state)
+        units = np.arange(len(pilot.y)) if pilot.groups is None else np.unique(pilot.groups)
+        grouped = pilot.groups is not None
+        self.grow_size_ = share_to_grow(curve, len(units), self.delta, grouped)
+        return pilot if self.grow_size_ == PILOT else dealt(self.grow_size_)
+
+    def _learning_curve(
+        self, training: Training, random_state: np.random.RandomState
+    ) -> list[CurvePoint]:
+        """Errors of the growing rows' prunings at one and two thirds of these rows."""
+        growing = training.at(training.sides.grow)
+        rows = self._growing(growing, random_state)
+        two_thirds = growing.folds(_PILOT_FOLDS, random_state)
+        one_third = [
+            Fold(fold.judge, fold.grow, fold.judge_weight, fold.grow_weight) for fold in two_thirds
+        ]
+        prunings, curve = Candidate(CostComplexity().family, Voting("mean")), []
+        for folds in filter(None, (one_third, two_thirds)):
+            grown = self._grown_folds(rows, folds)
+            wrong = best_loss(Objective.of(grown, prunings, "error"))
+            total = sum(float(fold.judging[0].sum()) for fold in grown)
+            size = sum(len(fold.grow) for fold in folds) / len(folds) / len(training.y)
+            judged = sum(len(fold.judge) for fold in folds)
+            curve.append(CurvePoint(size, wrong / total, judged))
+        return curve
+
+    def _elect(self, training: Training, random_state: np.random.RandomState) -> None:
+        """Grow and propose on one side, weigh and certify on the other."""
+        growing = training.at(training.sides.grow)
+        rows = self._growing(growing, random_state)
+        laws = self._chosen(growing, rows, random_state)
+        tree = self._partition().grow(rows)
+        held, weighing = self._counted(tree, training)
+        proposed = laws.law(self._candidates(), tree, held.grown)
+        election = Election(held, proposed, self.delta, self._voting(), weighing)
+        by_bound = isinstance(self.laws, str) and self.laws == "bound"
+        chosen = [] if by_bound else [laws.law(self._candidates(), tree, election.stats)]
+        self.election_: Election | LabelledElection | None = election
+        deployed = elect(election, chosen, self.deploy)
+        self._deploy(tree, deployed, laws if deployed.lambda_error is None else None)
+
+    def _elect_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
+        """Let all rows weigh and certify a tree in which none of them has had a part."""
+        tree = self._partition().grow(self._growing(training, random_state))
+        held, weighing = self._counted(tree, training)
+        self.election_ = LabelledElection(held, self.delta, weighing)
+        self._deploy(tree, elect_labelled(self.election_), None)
+
+    def _counted(self, tree: Tree, training: Training) -> tuple[HeldOut, NodeStats | None]:
+        """Both sides of the rows; those that weigh once each and, if rows have weights, by them."""
+        leaf, sides = tree.route(training.X, threads(self.n_jobs)), training.sides
+        self._weighing = WeighingRows.of(training, leaf)
+        y, n_classes = training.y, other_class(self)
+        held = kept_apart(tree, leaf, y, n_classes, sides.grow, sides.weigh, training.groups)
+        if training.weight is None:
+            return held, None
+        weight = training.weight.copy()
+        if training.groups is not None:
+            weight[sides.weigh] *= shares_of_groups(training.groups, sides.grow, sides.weigh)[0]
+        grow, weigh = sides.grow, sides.weigh
+        grown = counted(tree, leaf[grow], y[grow], weight[grow], n_classes)
+        held = replace(held, grown=grown, stats=NodeStats(held.stats.counts, grown.label))
+        return held, weighed(tree, leaf[weigh], y[weigh], weight[weigh], grown)
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        self._laws()._validate_params()
+
+    def _laws(self) -> PACBayesLaws:
+        return PACBayesLaws() if isinstance(self.laws, str) else self.laws
+
+    def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
+        return {**super()._shorthands(), "laws": {"cv": PACBayesLaws()}.get}
+
+    def _voting(self) -> Voting:
+        return voting_of(self.vote, self._slopes())
+
+    def _deploy(self, tree: Tree, deployed: Deployed, laws: Mixture | None) -> None:
+        """Set the fitted attributes."""
+        if laws is None:
+            laws = Mixture.of_one("bound", [deployed.lambda_error or 0.0, 0.0])
+        self._set_laws(laws)
+        self._set_fitted(tree, deployed.stats, deployed.weights, deployed.ballot)
+        self.certificate_ = deployed.certificate
+        self.certificates_ = (*deployed.rivals, *deployed.others)
+
+    @reads_state
+    def selective_certificates(self, delta: float | None = None) -> tuple[Selective, ...]:
+        """Certify the fitted vote where it answers, for several margins below which it is silent.
+
+        Parameters
+        ----------
+        delta : float or None
+            Probability with which any of these promises may fail, apart from that of the fit; None:
+            `delta` of the fit.
+
+        Returns
+        -------
+        tuple of Selective
+            By rising margin; take any of them, such as the first whose bound is low enough, and its
+            margin for `predict_selective`.
+
+        Raises
+        ------
+        ValueError
+            If the model was fitted by groups, or was loaded from a file.
+        """
+        election = self._elected()
+        return selective_certificates(
+            election.held,
+            self.vote_,
+            election.structure,
+            self._delta(delta),
+            fixed=self.certificate_ is self.certificates_[0] and isinstance(election, Election),
+        )
+
+    @reads_state
+    def predict_selective(
+        self, X: ArrayLike, margin: float
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Predict, and say where the vote is sure enough to answer.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        margin : float
+            The vote answers where its first class is at least so far before the second.
+
+        Returns
+        -------
+        label : ndarray of shape (n,)
+            Predicted classes, also where the vote does not answer.
+        answered : ndarray of bool, shape (n,)
+            Whether it does.
+
+        Raises
+        ------
+        ValueError
+            If the margin is negative or not finite.
+        """
+        check_is_fitted(self)
+        smallest = nonnegative("margin", margin)
+        leaf = self._leaves(X)
+        label: NDArray[Any] = self.classes_.take(self.vote_.label.take(leaf))
+        return label, margins(self.vote_)[leaf] >= smallest
+
+    @reads_state
+    def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
+        """Certify any pruning of the tree with the labels of the growing rows, edited by hand, too.
+
+        All prunings are covered at once, so that the lowest bound of any number of them holds.
+
+        Parameters
+        ----------
+        pruning : NodeWeights
+            Weights 0 and 1 over the nodes of `tree_`, such as ``map_pruning(tree_, weights_)``.
+        delta : float or None
+            As in `selective_certificates`.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        TypeError
+            If `pruning` holds no weights of nodes.
+        ValueError
+            As in `selective_certificates`, if the weights are not 0 and 1, or with a `Grid`: labels are
+            weighed there, and a pruning has none of its own.
+        """
+        election = self._of_growing_rows()
+        if not isinstance(pruning, NodeWeights):
+            raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
+        return occam_pruning(election.held, pruning, election.structure, self._delta(delta))
+
+    @reads_state
+    def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
+        """Draw a single pruning from the law of the fit, once, and certify it.
+
+        To draw again and keep the better one breaks the promise; see `single_draw`.
+
+        Parameters
+        ----------
+        random_state : int, RandomState or None
+            Source of the draw, which must not depend on the rows.
+        delta : float or None
+            As in `selective_certificates`.
+
+        Returns
+        -------
+        Drawn
+            The pruning and its certificate.
+
+        Raises
+        ------
+        ValueError
+            As in `certify_pruning`.
+        """
+        election = self._of_growing_rows()
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        return single_draw(
+            election.held, self.weights_, election.structure, self._delta(delta), rng=seed
+        )
+
+    def _elected(self) -> Election | LabelledElection:
+        check_is_fitted(self)
+        if self.election_ is None:
+            raise ValueError(
+                "A model file does not keep the rows of the fit. Certify before saving"
+            )
+        return self.election_
+
+    def _of_growing_rows(self) -> Election:
+        election = self._elected()
+        if not isinstance(election, Election):
+            raise ValueError(
+                "no growing rows label the prunings of a Grid: expected another partition"
+            )
+        return election
+
+    @reads_state
+    def report(self) -> str:
+        """Say what was fitted and what is certified.
+
+        Returns
+        -------
+        str
+            Some sentences.
+        """
+        check_is_fitted(self)
+        leaves = self.weights_.expected_leaves
+        size = (
+            f"A tree of {self.get_n_leaves():,} leaves; its prunings have {leaves:,.1f} leaves on "
+            "average."
+        )
+        if not self._partition().sees_rows:
+            size += " It halves the given box, and is the same whatever the rows are."
+        parts = self.certificate_.parts
+        named = zip(("observed error", "complexity", "confidence"), astuple(parts), strict=True)
+        shares = ", ".join(f"{100 * value:.1f} % {name}" for name, value in named)
+        return f"{size} {self.certificate_} The bound is made of {shares}."

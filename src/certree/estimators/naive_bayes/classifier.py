@@ -1,0 +1,565 @@
+"""Naive Bayes for numbers and categories: within a class, features are taken as independent."""
+
+from collections.abc import Sequence
+from math import sqrt
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.utils import Tags, check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from certree.estimators.naive_bayes.densities import (
+    KINDS,
+    RULES,
+    CategoricalTable,
+    Density,
+    Histogram,
+    Moments,
+    Normal,
+    edges_of,
+    prefers_histogram,
+)
+from certree.estimators.naive_bayes.powers import JudgedPowers, losses_of, relative
+from certree.explain.explanation import Explanation, scored_classes
+from certree.interface.arrays import MOST_ROWS, Float64, Int32, can_be_added, column
+from certree.interface.fitted import reads_state, replaces_state
+from certree.interface.signatures import NONNEGATIVE, POSITIVE
+from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
+from certree.rows.columns import frame_of
+from certree.rows.training import (
+    names_of_features,
+    new_rows,
+    rows_and_values,
+    training_rows,
+)
+
+# More bins than any table has rows that tell them apart.
+_MOST_BINS = 10**6
+
+_CHOICES = ("auto", *KINDS)
+
+
+def choices_of(densities: Any, n_features: int, names: Sequence[str] | None = None) -> list[str]:
+    """Say for each feature which density a string, a list or a dictionary asks for.
+
+    Parameters
+    ----------
+    densities : str, sequence of str, or dict of str
+        One for all features, one for each, or by the names of some, "auto" for the others.
+    n_features : int
+        Number of features.
+    names : sequence of str, or None
+        Names of the features.
+
+    Returns
+    -------
+    list of {"auto", "normal", "histogram", "categorical"}
+
+    Raises
+    ------
+    ValueError
+        If a density or a name is unknown, or a list has another length.
+    """
+    if isinstance(densities, str):
+        choices = [densities] * n_features
+    elif isinstance(densities, dict):
+        if names is None:
+            raise ValueError(
+                f"densities names features, got {list(densities)!r}, but X has no feature names"
+            )
+        unknown = [name for name in densities if name not in names]
+        if unknown:
+            raise ValueError(f"densities must be of features among {list(names)}, got {unknown}")
+        choices = [densities.get(name, "auto") for name in names]
+    else:
+        choices = list(densities)
+        if len(choices) != n_features:
+            raise ValueError(
+                f"densities must be one for each of {n_features} features, got {len(choices)}"
+            )
+    wrong = [choice for choice in choices if choice not in _CHOICES]
+    if wrong:
+        raise ValueError(f"densities must be among {list(_CHOICES)}, got {wrong[0]!r}")
+    return [str(choice) for choice in choices]
+
+
+class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
+    """Naive Bayes for tables of numbers and categories, with missing values.
+
+    The posterior of a class is its prior times the densities of the features in it. A feature has a
+    normal density, a histogram or a table of categories. Values that are missing and categories that
+    were not seen in training are left out of the product.
+
+    Parameters
+    ----------
+    densities : {"auto", "normal", "histogram", "categorical"}, list or dict of these, default="auto"
+        Density of all features, of each feature, or of features by their names (the others are
+        "auto"). "categorical" makes any feature one of categories. "auto" is "categorical" for
+        features of categories; for numbers it is the density, normal or histogram, with the larger
+        leave-one-out log likelihood; see `certree.densities.prefers_histogram`.
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
+        Which features hold categories: those of a data frame with a dtype of categories, strings or
+        objects, or those of a mask, of indices or of names; None: none.
+    bins : int or {"auto", "fd", "sturges"}, default="auto"
+        Number of bins of a histogram, all of the same width, or the rule that chooses it: Freedman
+        and Diaconis', Sturges', or the larger number of the two, as in NumPy.
+    alpha : float, default=1
+        Rows of each class that every category and every bin is given besides; as in CategoricalNB.
+    var_smoothing : float, default=1e-9
+        Share of the largest variance of all features of numbers that is added to the variances of
+        normal densities; as in GaussianNB.
+    power : float in 0 .. 1 or "auto", default="auto"
+        Power of the product of the densities. Less than 1 makes up for features that say the same
+        twice, and for densities learned from few rows, which make naive Bayes too sure of itself.
+        "auto": the power with the smallest log loss on the training rows, each left out in its turn.
+        1: naive Bayes as in lectures, the product of the prior and the densities; GaussianNB and
+        CategoricalNB are this.
+    priors : array-like of shape (K,), or None, default=None
+        Prior probabilities of the classes in their order; None: their shares of the rows.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn. They change the priors, so priors must be None.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes.
+    row_hashes_ : ndarray of uint64, or None
+        Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
+        was saved without.
+    class_count_ : ndarray of shape (K,)
+        Number (or weight) of the rows of each class.
+    class_prior_ : ndarray of shape (K,)
+        Prior probability of each class.
+    power_ : float
+        Power of the densities, given or chosen.
+    densities_ : list of Normal, Histogram or CategoricalTable
+        The density of each feature; `kind` says which it is.
+    categories_ : Categories or None
+        The categories of the features; None if all are numbers.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X had them.
+
+    References
+    ----------
+    Hand and Yu, "Idiot's Bayes - not so stupid after all?", International Statistical Review 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from certree import NaiveBayesClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NaiveBayesClassifier().fit(X, y)
+    >>> model.predict(X[:2])
+    array([0, 0])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "densities": [StrOptions(set(_CHOICES)), dict, "array-like"],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "bins": [Interval(Integral, 1, _MOST_BINS, closed="both"), StrOptions(set(RULES))],
+        "alpha": [POSITIVE],
+        "var_smoothing": [NONNEGATIVE],
+        "power": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
+        "priors": ["array-like", None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        densities: Any = "auto",
+        *,
+        categorical_features: CategoricalFeatures = "from_dtype",
+        bins: int | str = "auto",
+        alpha: float = 1.0,
+        var_smoothing: float = 1e-9,
+        power: float | str = "auto",
+        priors: ArrayLike | None = None,
+        class_weight: Any = None,
+    ) -> None:
+        self.densities = densities
+        self.categorical_features = categorical_features
+        self.bins = bins
+        self.alpha = alpha
+        self.var_smoothing = var_smoothing
+        self.power = power
+        self.priors = priors
+        self.class_weight = class_weight
+
+    # -- training ----------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @replaces_state
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Choose and learn the density of each feature in each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN stands for a missing value.
+        y : array-like of shape (n,)
+            Class of each row.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as. A row of weight w is treated like w copies of it.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return self._learn(X, y, sample_weight, first=True, classes=None)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @replaces_state
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from more rows.
+
+        Normal densities and tables of categories need nothing but the rows: batches give what `fit`
+        gives on all rows together, to rounding. Categories that come up later are learned then. The
+        first batch decides for good the edges of histograms and which density "auto" means for
+        numbers. Make it a large one if there are some.
+
+        The power "auto" is chosen anew with every batch. A row is judged once, with its batch: by
+        all rows learned so far but itself. Rows that were judged by less than a quarter of the rows
+        learned since are forgotten. Calls after `fit` go on where it ended.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN stands for a missing value.
+        y : array-like of shape (n,)
+            Class of each row.
+        classes : array-like of shape (K,), or None
+            All classes that can come up; needed at the first call.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        if isinstance(self.class_weight, str):
+            raise ValueError('class_weight="balanced" needs all rows at once; use fit')
+        first = not hasattr(self, "densities_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if classes is not None:
+            classes = np.unique(classes)
+            if not first and not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"classes must be those of the first call, {self.classes_}, got {classes}"
+                )
+        return self._learn(X, y, sample_weight, first, classes)
+
+    def _learn(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: Any, first: bool, classes: Any
+    ) -> Self:
+        if self.priors is not None and self.class_weight is not None:
+            raise ValueError("priors and class_weight contradict each other: give one of them")
+        training = training_rows(
+            self,
+            X,
+            y,
+            sample_weight,
+            categories=self._learned_categories if first else self._with_those_of,
+            classes=classes,
+            reset=first,
+        )
+        rows, codes = training.X.astype(np.float64), training.y
+        weight = np.ones(len(codes)) if training.weight is None else training.weight
+        if first:
+            self._begin(rows, codes, weight)
+        else:
+            self._go_on(rows, codes, weight)
+        self.class_prior_ = self._priors()
+        self._set_power(rows, codes, weight)
+        return self
+
+    def _learned_categories(self, X: Any) -> Categories | None:
+        """The categories of training rows: of the features that hold some, or are to."""
+        categories = categories_of(X, self.categorical_features)
+        if isinstance(self.densities, str) and self.densities == "auto":
+            return categories
+        frame = frame_of(X)
+        names = None if frame is None else frame.columns
+        given = check_array(X, dtype=None, ensure_all_finite=False) if frame is None else frame
+        choices = choices_of(self.densities, given.shape[1], names)
+        asked = np.array([choice == "categorical" for choice in choices])
+        held = np.zeros_like(asked) if categories is None else categories.mask
+        for j in np.flatnonzero(held):
+            if choices[j] not in ("auto", "categorical"):
+                raise ValueError(
+                    f"feature {j if names is None else names[j]!r} holds categories: its density "
+                    f"must be 'auto' or 'categorical', got {choices[j]!r}"
+                )
+        return Categories.of(X, asked | held) if (asked & ~held).any() else categories
+
+    def _with_those_of(self, X: Any) -> Categories | None:
+        """The categories known, and those that more rows have."""
+        return None if self.categories_ is None else self.categories_.with_those_of(X)
+
+    def _begin(self, rows: Float64, y: Int32, weight: Float64) -> None:
+        """Choose the densities, and learn them from the first rows."""
+        self._judged = JudgedPowers.none()
+        self.class_count_ = np.bincount(y, weight, len(self.classes_)).astype(np.float64)
+        self._moments = {
+            j: Moments.of(x, y, weight, len(self.classes_))
+            for j, x in enumerate(rows.T)
+            if self._category_names(j) is None
+        }
+        self._expect_finite()
+        floor = self._floor()
+        names = getattr(self, "feature_names_in_", None)
+        choices = choices_of(self.densities, self.n_features_in_, names)
+        self.densities_ = [
+            self._chosen(j, choice, floor, rows[:, j], y, weight)
+            for j, choice in enumerate(choices)
+        ]
+
+    def _chosen(
+        self, j: int, choice: str, floor: float, x: Float64, y: Int32, weight: Float64
+    ) -> Density:
+        """The density of feature j, learned from the first rows."""
+        n_classes, names = len(self.classes_), self._category_names(j)
+        if names is not None:
+            # Where no category is known, the table has a place that no row will ask for.
+            table = CategoricalTable.empty(n_classes, max(1, len(names)), float(self.alpha))
+            return table.plus(x, y, weight)
+        if choice == "normal":
+            return self._normal(j, floor)
+        empty = Histogram.empty(edges_of(x, weight, self.bins), n_classes, float(self.alpha))
+        histogram = empty.plus(x, y, weight)
+        moments = self._moments[j]
+        if choice == "histogram" or prefers_histogram(x, y, weight, moments, floor, histogram):
+            return histogram
+        return self._normal(j, floor)
+
+    def _go_on(self, rows: Float64, y: Int32, weight: Float64) -> None:
+        """Add rows to the densities that were chosen."""
+        n_classes = len(self.classes_)
+        self.class_count_ = self.class_count_ + np.bincount(y, weight, n_classes)
+        self._moments = {
+            j: moments.plus(Moments.of(rows[:, j], y, weight, n_classes))
+            for j, moments in self._moments.items()
+        }
+        self._expect_finite()
+        floor = self._floor()
+        self.densities_ = [
+            self._grown(j, density, floor, rows[:, j], y, weight)
+            for j, density in enumerate(self.densities_)
+        ]
+
+    def _grown(
+        self, j: int, density: Density, floor: float, x: Float64, y: Int32, weight: Float64
+    ) -> Density:
+        """The density of feature j with more rows."""
+        if isinstance(density, Normal):
+            return self._normal(j, floor)
+        if isinstance(density, CategoricalTable):
+            density = density.with_room(len(self._category_names(j) or ()))
+        return density.plus(x, y, weight)
+
+    def _expect_finite(self) -> None:
+        """Refuse sums that float64 does not hold; predictions by them would be NaN."""
+        if not can_be_added(self.class_count_):
+            raise ValueError(f"the weights of all rows must sum to at most {MOST_ROWS:g}")
+        names = names_of_features(self)
+        for j, moments in self._moments.items():
+            if not (np.isfinite(moments.mean).all() and np.isfinite(moments.deviation).all()):
+                raise ValueError(
+                    f"the mean or the deviation of feature {names[j]!r} is too large for a "
+                    "float64: multiply it by a small constant"
+                )
+
+    def _floor(self) -> float:
+        """Root of what is added to the variances of normal densities."""
+        spreads = [moments.pooled()[1] for moments in self._moments.values()]
+        largest = max(spreads, default=0.0)
+        # Where no feature varies any width will do: the classes have the same density.
+        return sqrt(self.var_smoothing) * (largest or 1.0)
+
+    def _normal(self, j: int, floor: float) -> Normal:
+        normal = self._moments[j].normal(floor)
+        if not normal.deviation.all():
+            name, label = names_of_features(self)[j], self.classes_[normal.deviation.argmin()]
+            raise ValueError(
+                f"feature {name!r} does not vary within class {label!r}: a normal density "
+                "needs var_smoothing > 0 there"
+            )
+        return normal
+
+    def _priors(self) -> Float64:
+        shares: Float64 = self.class_count_ / self.class_count_.sum()
+        if self.priors is None:
+            return shares
+        priors: Float64 = column("priors", self.priors, "float64", (None,))
+        if priors.shape != shares.shape:
+            raise ValueError(
+                f"priors must be one for each of {len(shares)} classes, got shape {priors.shape}"
+            )
+        if not (priors >= 0).all():
+            raise ValueError(f"priors must be non-negative, got {priors}")
+        if not np.isclose(priors.sum(), 1.0):
+            raise ValueError(f"priors must sum to 1, got the sum {priors.sum():.6g}")
+        denied = self.classes_[(priors == 0) & (shares > 0)]
+        if len(denied):
+            raise ValueError(f"priors of 0 contradict rows of the classes {denied}")
+        return priors
+
+    def _set_power(self, rows: Float64, y: Int32, weight: Float64) -> None:
+        if not isinstance(self.power, str):
+            self.power_ = float(self.power)
+            return
+        product = self._log_product(rows)
+        product[np.arange(len(y)), y] = self._left_out(rows, y, weight)
+        losses = losses_of(self._log_prior, product, y, weight)
+        self._judged = self._judged.plus(losses, float(self.class_count_.sum()))
+        self.power_ = self._judged.best
+
+    def _left_out(self, rows: Float64, y: Int32, weight: Float64) -> Float64:
+        """Log of all densities multiplied, of each row in its class after it was left out, (n,)."""
+        floor, total = self._floor(), np.zeros(len(rows))
+        for j, density in enumerate(self.densities_):
+            row = rows[:, j], y, weight
+            if isinstance(density, Normal):
+                total += self._moments[j].left_out(*row, floor)
+            else:
+                total += density.left_out(*row)
+        return total
+
+    # -- prediction --------------------------------------------------------------------------------
+
+    def _log_product(self, rows: NDArray[Any]) -> Float64:
+        """Log of the densities of all features multiplied, (n, K)."""
+        total = np.zeros((len(rows), len(self.classes_)))
+        for x, density in zip(rows.T.astype(np.float64), self.densities_, strict=True):
+            total += density.log_density(x)
+        return total
+
+    def _log_density(self, rows: NDArray[Any]) -> Float64:
+        """That product to the power."""
+        return self.power_ * self._log_product(rows)
+
+    @property
+    def _log_prior(self) -> Float64:
+        with np.errstate(divide="ignore"):  # a class of which there were no rows yet
+            log_prior: Float64 = np.log(self.class_prior_)
+        return log_prior
+
+    @reads_state
+    def predict_joint_log_proba(self, X: ArrayLike) -> Float64:
+        """Log of prior times densities of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            In the order of `classes_`.
+        """
+        log_density = self._log_density(new_rows(self, X))
+        return self._log_prior + log_density
+
+    @reads_state
+    def predict_log_proba(self, X: ArrayLike) -> Float64:
+        """Log posterior of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            In the order of `classes_`.
+        """
+        log_density = self._log_density(new_rows(self, X))
+        return self._log_prior + relative(self._log_prior, log_density)
+
+    @reads_state
+    def predict_proba(self, X: ArrayLike) -> Float64:
+        """Posterior of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            In the order of `classes_`; rows sum to 1.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    @reads_state
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class with the largest posterior, ties to the first in `classes_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Classes.
+        """
+        joint = self.predict_joint_log_proba(X)
+        return self.classes_[joint.argmax(axis=1)]
+
+    # -- inspection --------------------------------------------------------------------------------
+
+    def _category_names(self, j: int) -> Names | None:
+        return None if self.categories_ is None else self.categories_.names[j]
+
+    @reads_state
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Say how much each feature adds to the score of each row.
+
+        A feature adds ``log P(class | value) - log P(class)``, as if it were the only one, and nothing
+        if it is missing or was not seen in training; the base is ``log P(class)``. So sums are log
+        posteriors, but for a number that all classes of a row share.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        Explanation
+            Contributions to the log odds of the second of two classes, or to K scores whose softmax
+            are the probabilities.
+        """
+        rows, values = rows_and_values(self, X)
+        prior = self._log_prior
+        added = np.zeros((len(rows), len(prior), self.n_features_in_))
+        for j, density in enumerate(self.densities_):
+            log_density = self.power_ * density.log_density(rows[:, j].astype(np.float64))
+            added[:, :, j] = relative(prior, log_density)
+        if len(prior) == 2:
+            prior, added = prior[1:] - prior[:1], added[:, 1:] - added[:, :1]
+        names, outputs = names_of_features(self), scored_classes(self.classes_)
+        return Explanation(prior, added, names, outputs, values, "raw score")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,385 @@
+"""Choosing temperatures, or a mixture of laws, by cross-validation.
+
+The tree of a fold grows once. All laws are weighed, voted and judged on it in one call of their family,
+eight in each sweep over the nodes; a path of prunings judges all its prices at once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from certree._core import mix
+from certree.grow.growing import GrowingRows
+from certree.grow.partition import Partition
+from certree.interface.arrays import Float64, Int32, OfColumns, column
+from certree.rows.folds import Fold
+from certree.stats import Stats
+from certree.tree import Tree, threads
+from certree.votes import Voting
+from certree.weights.family import Family, JudgedVotes, Scoring, Tunable
+from certree.weights.node_weights import NodeWeights, mixed
+
+OneLaw = Literal["joint", "error-first"]
+Search = OneLaw | Literal["mixture"]
+
+# Statistics of rows in their leaves: (tree, leaf, y, weight).
+Summarise = Callable[[Tree, Int32, NDArray[Any], Float64 | None], Stats]
+
+LOG_GRID = 2.0 ** np.linspace(-8, 6, 10)
+MIXED_GRID = 2.0 ** np.arange(-8.0, 7.0, 2.0)
+STEPS = 100  # of the EM algorithm; more gain nothing on held-out rows
+
+# Shares of a few dozen laws are known well from so many cells; more would take longer than growth.
+_MOST_CELLS = 1 << 17
+# Laws with less of a mixture change no prediction that anybody would see.
+_LEAST_SHARE = 1e-6
+# Pulls nearly equal laws to equal shares, which rounding would decide over otherwise.
+_RIDGE = 1e-3
+
+
+def linear_grid(best: float) -> Float64:
+    """Ten values from half to twice the best so far, itself among them."""
+    return np.linspace(best / 2, 2 * best, 10)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """Laws, or prunings, to choose from, and how they vote.
+
+    Parameters
+    ----------
+    family : callable
+        ``family(tree, stats)``: the laws or the nested prunings.
+    voting : Voting
+        How prunings vote.
+    """
+
+    family: Callable[[Tree, Any], Tunable]
+    voting: Voting
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrownFold:
+    """The tree of one fold, and the rows that judge it, as arrays of the core.
+
+    Parameters
+    ----------
+    tree : Tree
+        Grown on the growing rows, or on all.
+    stats : NodeStats or TargetStats
+        Statistics of the growing rows.
+    judging : ndarray of float64, shape (m, K) or (m, 3), or entries
+        What `Stats.table` says of the judging rows.
+    """
+
+    tree: Tree
+    stats: Stats
+    judging: Any
+
+
+def grow_fold(
+    fold: Fold, partition: Partition, rows: GrowingRows, summarise: Summarise
+) -> GrownFold:
+    """Grow the tree of a fold and summarise its rows on both sides, by `counted` or `measured`."""
+    tree = partition.grow(rows.part(fold.grow, fold.grow_weight))
+    # Of all rows at once: parts of X would be copies.
+    leaf = tree.route(rows.X, threads(rows.n_jobs))
+    return both_sides(fold, tree, summarise, leaf, rows.y)
+
+
+def both_sides(fold: Fold, tree: Tree, summarise: Summarise, leaf: Int32, y: Any) -> GrownFold:
+    """Summarise the rows of a fold on both sides, in a tree that they may not have grown."""
+    stats = summarise(tree, leaf[fold.grow], y[fold.grow], fold.grow_weight)
+    judging = summarise(tree, leaf[fold.judge], y[fold.judge], fold.judge_weight)
+    return GrownFold(tree, stats, judging.table)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Objective:
+    """Loss of a candidate on judging rows, summed over folds, for rows of temperatures.
+
+    Parameters
+    ----------
+    folds : sequence of GrownFold
+        The folds.
+    candidate : Candidate
+        What is chosen from.
+    scoring : {"error", "log_loss", "squared"}
+        The loss; squared for numeric targets.
+    n_threads : int
+        Number of threads; the losses do not depend on it.
+    """
+
+    families: Sequence[tuple[Tunable, JudgedVotes]]
+    scoring: Scoring
+    n_threads: int
+
+    @classmethod
+    def of(
+        cls, folds: Sequence[GrownFold], candidate: Candidate, scoring: Scoring, n_threads: int = 1
+    ) -> "Objective":
+        """Prepare a candidate on every fold."""
+        if scoring not in ("error", "log_loss", "squared"):
+            raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
+        families = []
+        for fold in folds:
+            votes = candidate.voting.ballots(fold.tree, fold.stats)
+            judged = JudgedVotes(votes.label, votes.frequency, fold.judging)
+            families.append((candidate.family(fold.tree, fold.stats), judged))
+        return cls(families, scoring, n_threads)
+
+    def losses(self, temperatures: Float64) -> Float64:
+        """Loss of each row of temperatures, (g, t) -> (g,)."""
+        total = np.zeros(len(temperatures))
+        for family, votes in self.families:
+            total += family.losses(temperatures, votes, self.scoring, self.n_threads)
+        return total
+
+    def votes(self, temperatures: Float64) -> tuple[Float64, Float64, Float64]:
+        """What each law's vote gives to the judging rows: rows (a,), truth (a,) and votes (a, g).
+
+        See `Family.judged_votes`; at most as many cells as mixtures are learned from.
+        """
+        parts = []
+        for family, votes in self.families:
+            judged = laws_of(family).judged_votes(temperatures, votes, self.scoring, self.n_threads)
+            parts.append(_some(judged, max(1, _MOST_CELLS // len(self.families))))
+        rows, truth, given = map(np.concatenate, zip(*parts, strict=True))
+        return rows, truth, given
+
+
+def _some(columns: tuple[Float64, ...], most: int) -> tuple[Float64, ...]:
+    """At most so many entries of columns, drawn alike whatever the columns hold."""
+    n = len(columns[0])
+    if n <= most:
+        return columns
+    drawn = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+    return tuple(column[drawn] for column in columns)
+
+
+def laws_of(family: Tunable) -> Family:
+    """The laws of a family that has more than single prunings to offer."""
+    if not isinstance(family, Family):
+        raise TypeError(f"only laws can be mixed, got {type(family).__name__}")
+    return family
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture(OfColumns):
+    """Laws and the share that each has in what is fitted; one law has all of it.
+
+    Parameters
+    ----------
+    temperatures : ndarray of float64, shape (g, t)
+        Temperatures of each law.
+    shares : ndarray of float64, shape (g,)
+        Shares; they sum to 1.
+    families : sequence of str
+        Name of the candidate that each law is of.
+    """
+
+    temperatures: Float64
+    shares: Float64
+    families: Sequence[str]
+
+    def __post_init__(self) -> None:
+        shares: Float64 = column("shares", self.shares, "float64", (None,))
+        object.__setattr__(self, "shares", shares)
+        rows = column("temperatures", self.temperatures, "float64", (len(shares), None))
+        object.__setattr__(self, "temperatures", rows)
+        if len(self.families) != len(shares):
+            raise ValueError(f"there are {len(shares)} shares, but {len(self.families)} families")
+        if not ((shares >= 0).all() and np.isclose(shares.sum(), 1)):
+            raise ValueError("shares must be probabilities that sum to 1")
+
+    @classmethod
+    def of_one(cls, family: str, temperatures: Sequence[float]) -> "Mixture":
+        """A single law."""
+        return cls(np.array([temperatures], dtype=np.float64), np.ones(1), [family])
+
+    def law(self, candidates: Mapping[str, Candidate], tree: Tree, stats: Stats) -> NodeWeights:
+        """The single law on a tree, or the mixture of several."""
+        family = cache(lambda name: candidates[name].family(tree, stats))
+        laws = (
+            family(name).at(*row)
+            for name, row in zip(self.families, self.temperatures, strict=True)
+        )
+        return next(laws) if len(self.shares) == 1 else mixed(tree, laws, self.shares)
+
+
+def mixture(
+    objectives: Mapping[str, Objective],
+    temperatures: Sequence[float | None],
+    advance: Callable[[], None] = lambda: None,
+) -> Mixture:
+    """Mix laws of all candidates so that the held-out loss of their vote is small.
+
+    The first temperature that is None takes the eight values of `MIXED_GRID`, the others that are
+    None are 0. Log loss and squared loss are convex in the shares of the laws, so there is nothing to
+    search.
+
+    Parameters
+    ----------
+    objectives : mapping of str to Objective
+        One for each candidate, by its name.
+    temperatures : sequence of float or None
+        The given ones, and None for each that is not.
+    advance : callable
+        Called after each candidate.
+
+    Returns
+    -------
+    Mixture
+        Equal shares of the first candidate's laws if there is no fold to learn them from.
+    """
+    free = [i for i, value in enumerate(temperatures) if value is None]
+    start = [0.0 if value is None else value for value in temperatures]
+    first = next(iter(objectives))
+    if not free:
+        return Mixture.of_one(first, start)
+    laws = _product(np.array(start), free[:1], lambda _: MIXED_GRID)
+    if not objectives[first].families:
+        return Mixture(laws, np.full(len(laws), 1 / len(laws)), [first] * len(laws))
+    given = []
+    for objective in objectives.values():
+        rows, truth, votes = objective.votes(laws)
+        given.append(votes)
+        advance()
+    shares = _shares(objectives[first].scoring, rows, truth, np.concatenate(given, axis=1))
+    kept = np.flatnonzero(shares > _LEAST_SHARE)
+    names = [*objectives]
+    families = [names[law // len(laws)] for law in kept]
+    return Mixture(laws[kept % len(laws)], shares[kept] / shares[kept].sum(), families)
+
+
+def _shares(scoring: Scoring, rows: Float64, truth: Float64, votes: Float64) -> Float64:
+    """Shares (g,) of laws, by what their votes (a, g) give to cells of judging rows."""
+    if scoring == "log_loss":
+        return mix(rows, votes, STEPS)[0]
+    # The nearest point to 0 among the averages of the laws' errors. The point that is nearest once a
+    # coordinate of 1 is added, and asked for, has the same direction.
+    errors = (votes - truth[:, None]) * np.sqrt(rows)[:, None]
+    size = np.abs(errors).max()
+    if size == 0:
+        return np.full(votes.shape[1], 1 / votes.shape[1])
+    squares = (errors / size).T @ (errors / size)
+    squares /= np.trace(squares) / len(squares)
+    values, vectors = np.linalg.eigh(squares + _RIDGE * np.eye(len(squares)))
+    ones = np.ones((1, len(squares)))
+    system = np.concatenate([(vectors * np.sqrt(np.maximum(values, 0.0))).T, ones])
+    shares: Float64 = nnls(system, np.append(np.zeros(len(squares)), 1.0))[0]
+    return shares / shares.sum()
+
+
+class JudgedLoss(Protocol):
+    """What `tune` minimises."""
+
+    @property
+    def families(self) -> Sized:
+        """What the temperatures choose from, for each fold."""
+
+    def losses(self, temperatures: Float64) -> Float64:
+        """Loss of each row of temperatures, (g, t) -> (g,)."""
+
+
+def tune(
+    objective: JudgedLoss,
+    temperatures: Sequence[float | None],
+    search: OneLaw = "joint",
+    advance: Callable[[], None] = lambda: None,
+) -> tuple[float, ...]:
+    """Choose the temperatures that are None, first on a log grid, then on a linear one.
+
+    Parameters
+    ----------
+    objective : JudgedLoss
+        Such as an `Objective`; on ties the smallest temperatures win.
+    temperatures : sequence of float or None
+        The given ones, and None for each to choose.
+    search : {"joint", "error-first"}
+        "joint": all at once, on the product of the grids. "error-first": one after the other, the
+        later ones at 1 until their turn.
+    advance : callable
+        Called after each grid.
+
+    Returns
+    -------
+    tuple of float
+        All temperatures.
+
+    Raises
+    ------
+    ValueError
+        If `search` is unknown.
+
+    References
+    ----------
+    The grids are those of Nguyen and Kpotufe, NeurIPS 2018, Section 5.
+    """
+    if search not in ("joint", "error-first"):
+        raise ValueError(f'search must be "joint" or "error-first", got {search!r}')
+    free = [i for i, value in enumerate(temperatures) if value is None]
+    best = np.array([1.0 if value is None else value for value in temperatures])
+    if not objective.families:  # too few rows for a fold: nothing to learn a temperature from
+        return tuple(map(float, best))
+    rounds = [free] if search == "joint" else [[i] for i in free]
+    for chosen in filter(None, rounds):
+        for grid in (lambda _: LOG_GRID, linear_grid):
+            candidates = _product(best, chosen, grid)
+            best = candidates[np.argmin(objective.losses(candidates))]
+            advance()
+    return tuple(map(float, best))
+
+
+def best_loss(objective: JudgedLoss) -> float:
+    """The smallest loss that `tune` finds for one temperature."""
+    return float(objective.losses(np.array([tune(objective, [None])]))[0])
+
+
+def _product(start: Float64, chosen: list[int], grid: Callable[[float], Float64]) -> Float64:
+    """All rows that differ from `start` in the chosen temperatures, by their grids; ascending."""
+    axes = np.meshgrid(*[grid(start[i]) for i in chosen], indexing="ij")
+    candidates = np.tile(start, (axes[0].size, 1))
+    candidates[:, chosen] = np.stack([axis.ravel() for axis in axes], axis=1)
+    return candidates
+
+
+def choose(
+    objectives: Mapping[str, Objective],
+    temperatures: Sequence[float | None],
+    search: Search,
+    advance: Callable[[], None] = lambda: None,
+) -> Mixture:
+    """Choose one law of several candidates, or a mixture.
+
+    Parameters
+    ----------
+    objectives : mapping of str to Objective
+        One for each candidate, by its name; on ties the first wins.
+    temperatures : sequence of float or None
+        The given ones, and None for each to choose.
+    search : {"mixture", "joint", "error-first"}
+        See `mixture` and `tune`.
+    advance : callable
+        Called now and then.
+
+    Returns
+    -------
+    Mixture
+    """
+    if search == "mixture":
+        return mixture(objectives, temperatures, advance)
+    found = {
+        name: tune(objective, temperatures, search, advance)
+        for name, objective in objectives.items()
+    }
+    losses = {
+        name: objective.losses(np.array([found[name]]))[0] for name, objective in objectives.items()
+    }
+    best = min(losses, key=losses.__getitem__)
+    return Mixture.of_one(best, found[best])

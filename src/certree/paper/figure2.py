@@ -1,0 +1,65 @@
+"""Figure 2 of the paper: error of each method against the number of training rows."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from certree.paper.protocol import Outcome
+from certree.paper.table2 import METHODS, Mean, mean_of
+
+# The paper's multiclass sets, and five sizes from half to all of the training rows.
+MULTICLASS_SETS = ("crowd", "wine", "digit", "letter")
+SHARES = tuple(float(share) for share in np.linspace(0.5, 1.0, 5))
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Errors of one method on one data set and partition.
+
+    Parameters
+    ----------
+    dataset, partition, method : str
+        Names.
+    rows : tuple of int
+        Numbers of training rows.
+    errors : tuple of Mean
+        Mean errors over the repetitions.
+    """
+
+    dataset: str
+    partition: str
+    method: str
+    rows: tuple[int, ...]
+    errors: tuple[Mean, ...]
+
+
+def curves(outcomes: Sequence[Outcome]) -> list[Curve]:
+    """Summarise outcomes over repetitions, by partition, data set and method."""
+    groups: dict[tuple[str, str, str], dict[int, list[float]]] = {}
+    for outcome in outcomes:
+        for method in METHODS:
+            if method in outcome.errors:
+                key = (outcome.partition, outcome.dataset, method)
+                sizes = groups.setdefault(key, {})
+                sizes.setdefault(outcome.n_train, []).append(outcome.errors[method])
+    return [
+        Curve(
+            dataset=dataset,
+            partition=partition,
+            method=method,
+            rows=tuple(sorted(sizes)),
+            errors=tuple(mean_of(sizes[n]) for n in sorted(sizes)),
+        )
+        for (partition, dataset, method), sizes in groups.items()
+    ]
+
+
+def as_json(outcomes: Sequence[Outcome], drawn: Sequence[Curve]) -> dict[str, Any]:
+    """Everything that came out, for a JSON file."""
+    return {
+        "experiment": "figure2",
+        "outcomes": [asdict(outcome) for outcome in outcomes],
+        "curves": [asdict(curve) for curve in drawn],
+    }
