@@ -9,7 +9,7 @@ The flow, stage by stage::
 give each node its probability of being a leaf (`NodeWeights`), and `vote` pushes the votes of all
 prunings down to the leaves (`Vote`). One pruning is the case in which those probabilities are 0 and
 1. With rows that `held_out` keeps apart and a `Prior`, `occam_vote` and the other functions of
-`certificate.METHODS` bound the error on new rows (`Certificate`).
+`certificates.METHODS` bound the error on new rows (`Certificate`).
 
 The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireTreeClassifier`,
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.

@@ -24,7 +24,7 @@ _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Breakdown:
     """What a bound is made of; the three sum to it.
 
     Parameters
@@ -117,11 +117,11 @@ class Certificate:
         return math.log(self.delta * self.share)
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> Breakdown:
         """How much of the bound is observed error, complexity and confidence."""
         observed = self._limit
         alone = self._bound_of(self.n, 0.0)
-        return Parts(observed, self.bound - alone, alone - observed)
+        return Breakdown(observed, self.bound - alone, alone - observed)
 
     @property
     def _limit(self) -> float:

@@ -18,7 +18,7 @@ class Method:
     Parameters
     ----------
     inequality : str
-        Entry of `bounds.INEQUALITIES` that the bound is by.
+        Entry of `inequalities.bounds.INEQUALITIES` that the bound is by.
     subject : str
         What the certificate speaks about.
     needs : str
