@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from certree.arrays import array_of
 from certree.certificates.certificate import Certificate, certificate_of
 from certree.rows.hashes import n_known
-from certree.rows.training import new_rows
 from certree.signatures import checked
 
 
@@ -246,7 +245,7 @@ def repeated(classifier: Any, X: Any, repeats: Any) -> int | None:
                 f"whether those given are new: {ways} they are"
             )
         return None
-    coded = new_rows(model, rows)
+    coded = model._new_rows(rows)
     known = n_known(coded, model.row_hashes_)
     if known and repeats is None:
         raise ValueError(

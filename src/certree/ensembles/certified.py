@@ -27,7 +27,7 @@ from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower
 from certree.progress import progress
 from certree.rows.folds import Indices
-from certree.rows.training import Training, other_class, training_rows
+from certree.rows.training import Training, other_class
 from certree.signatures import ROUNDS
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
@@ -328,7 +328,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         self : object
             The fitted estimator.
         """
-        training = training_rows(self, X, y, sample_weight)
+        training = self._take(X, y, sample_weight)
         random_state = check_random_state(self.random_state)
         sizes = SAMPLE_SIZES if self.max_samples == "auto" else (self.max_samples,)
         share = 1 / (len(OF_ENSEMBLES) * len(sizes))
@@ -371,11 +371,13 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
             delayed(self._tree)(training, sample, seed, growth) for sample, seed in drawn
         )
         samples = tuple(sample for sample, _ in drawn)
-        return SampledTrees(tuple(trees), training, samples, other_class(self), n_threads)
+        return SampledTrees(
+            tuple(trees), training, samples, other_class(self.n_classes_), n_threads
+        )
 
     def _tree(self, training: Training, sample: Indices, seed: int, growth: dict[str, Any]) -> Tree:
         """Grow one tree, of which no other row may decide anything, the edges of bins included."""
-        mask = None if self.categories_ is None else self.categories_.mask
+        mask = self._category_mask()
         bins = Bins.of(training.X[sample], mask, fine_ends=True)
         weight = _part(training.weight, sample)
         criterion: Any = "gini" if self.criterion == "gini" else "entropy"
@@ -383,7 +385,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
             ForestGrower(bins, bootstrap=False, seed=seed, **growth)
             .grow_classes(
                 training.y[sample],
-                other_class(self),
+                other_class(self.n_classes_),
                 1,
                 criterion=criterion,
                 sample_weight=None if weight is None else whole_weights(weight),

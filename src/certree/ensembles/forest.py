@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from math import ceil, log2, sqrt
 from numbers import Integral, Real
@@ -33,7 +32,6 @@ from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula
 from certree.fitted import (
-    KeepsParameters,
     expect_parameters_of_fit,
     reads_state,
     replaces_state,
@@ -41,13 +39,7 @@ from certree.fitted import (
 from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower, GrownForest
 from certree.progress import progress
-from certree.rows.training import (
-    Training,
-    names_of_features,
-    new_rows,
-    rows_and_values,
-    training_rows,
-)
+from certree.rows.training import TakesRows, Training, training_rows
 from certree.signatures import COUNT, NONNEGATIVE
 from certree.tree import threads
 
@@ -64,7 +56,7 @@ _OF_ALL_TREES = ("n_estimators", "leaves", "oob_score", "warm_start")
 _AT_A_TIME = 10
 
 
-class Forest(Exports, KeepsParameters, BaseEstimator):
+class Forest(Exports, TakesRows, BaseEstimator):
     """What all forests share: how their trees grow, and what can be asked of them."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -85,8 +77,6 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
     }
 
     trees_: Trees
-    categories_: Any
-    n_features_in_: int
 
     def _growth(self, n: int, p: int) -> dict[str, Any]:
         """How trees of n rows and p features grow, as `ForestGrower` takes it."""
@@ -104,7 +94,7 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
 
     def _means(self, X: Any) -> Float64:
         """What trees say on average, (n, n_outputs)."""
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         start = np.zeros((self.trees_.value.shape[1], len(rows)))
         total = self.trees_.add(start, rows, threads(self.n_jobs))
         return by_row(total) / len(self.trees_)
@@ -127,7 +117,7 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
         ndarray of int64, shape (n, T)
             Leaves, numbered among the nodes of their tree.
         """
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         leaf = self.trees_.leaves(rows, threads(self.n_jobs))
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
@@ -147,7 +137,7 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
         ndarray of shape (m,)
             Shares, 0 .. 1.
         """
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         given = np.asarray(pairs)
         if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
             raise ValueError(f"pairs must hold two rows each, got shape {given.shape}")
@@ -180,10 +170,10 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
         Explanation
             Contributions to the number, or to the averaged probabilities before their power.
         """
-        rows, values = rows_and_values(self, X)
+        rows, values = self._rows_and_values(X)
         base, added = self.trees_.contributions(rows, threads(self.n_jobs))
         parts = self._explained(base / len(self.trees_), added / len(self.trees_))
-        return Explanation(feature_names=names_of_features(self), values=values, **parts)
+        return Explanation(feature_names=self._feature_names(), values=values, **parts)
 
     @reads_state
     def _summed_trees(self) -> SummedTrees:
@@ -204,9 +194,6 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
 
 class ForestClassifier(ClassifierMixin, Forest):
     """A forest whose trees say shares of classes, of two classes that of the second."""
-
-    classes_: NDArray[Any]
-    n_classes_: int
 
     @property
     def _n_outputs(self) -> int:
@@ -341,7 +328,7 @@ class TreeForest(Forest):
         before = getattr(self, "trees_", None) if self.warm_start else None
         if before is not None:
             expect_parameters_of_fit(self, *_OF_ALL_TREES)
-        training = training_rows(self, X, y, sample_weight, reset=before is None)
+        training = self._take(X, y, sample_weight, again=before is not None)
         if before is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = ForestRows.of(training)
@@ -381,7 +368,7 @@ class TreeForest(Forest):
 
     def _grower(self, rows: ForestRows) -> ForestGrower:
         n, p = rows.X.shape
-        mask = None if self.categories_ is None else self.categories_.mask
+        mask = self._category_mask()
         return ForestGrower(
             Bins.of(rows.X, mask, fine_ends=True, n_jobs=self.n_jobs),
             bootstrap=bool(self.bootstrap),
@@ -553,8 +540,7 @@ class TreeForest(Forest):
         check_is_fitted(self)
         if not self.bootstrap:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
-        # Whoever lets rows in learns their hashes, and a question changes no model.
-        rows = ForestRows.of(training_rows(copy(self), X, y, sample_weight, reset=False))
+        rows = ForestRows.of(training_rows(self, X, y, sample_weight, again=True)[0])
         n_draws = _number_of_draws(self.max_samples, len(rows.y)) or len(rows.y)
         drawing = ("repeated", n_draws, self._seed)
         if rows.content ^ _folded(drawing) != self._origin:

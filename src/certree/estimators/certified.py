@@ -34,8 +34,9 @@ from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import MaxDepth
 from certree.prunings.penalties import CostComplexity
+from certree.rows.deal import deal
 from certree.rows.folds import Fold
-from certree.rows.training import Training, other_class, training_rows
+from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree, threads
@@ -229,14 +230,12 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
 
         def dealt(share: float) -> Training:
             # The same order for every share: more growing rows are those of fewer, and others.
-            return training_rows(
-                self,
+            return self._take(
                 X,
                 y,
                 sample_weight,
                 groups=groups,
-                grow_size=share,
-                random_state=deepcopy(shuffled),
+                dealt=lambda n, units: deal(n, share, deepcopy(shuffled), units),
                 classes=classes,
             )
 
@@ -307,7 +306,7 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
         """Both sides of the rows; those that weigh once each and, if rows have weights, by them."""
         leaf, sides = tree.route(training.X, threads(self.n_jobs)), training.sides
         self._weighing = WeighingRows.of(training, leaf)
-        y, n_classes = training.y, other_class(self)
+        y, n_classes = training.y, other_class(self.n_classes_)
         held = kept_apart(tree, leaf, y, n_classes, sides.grow, sides.weigh, training.groups)
         if training.weight is None:
             return held, None

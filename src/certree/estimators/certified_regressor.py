@@ -22,8 +22,9 @@ from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import MaxDepth
 from certree.progress import progress
+from certree.rows.deal import deal
 from certree.rows.folds import Fold
-from certree.rows.training import Training, training_rows
+from certree.rows.training import Training
 from certree.signatures import NONNEGATIVE
 from certree.stats.targets import measured
 from certree.tree import threads
@@ -218,14 +219,12 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
             The fitted estimator.
         """
         random_state = check_random_state(self.random_state)
-        training = training_rows(
-            self,
+        training = self._take(
             X,
             y,
             sample_weight,
             groups=groups,
-            grow_size=self.grow_size,
-            random_state=random_state,
+            dealt=lambda n, units: deal(n, self.grow_size, random_state, units),
         )
         growing = training.at(training.sides.grow)
         rows = self._growing(growing, random_state)

@@ -30,7 +30,7 @@ from certree.prunings.paths import losses_as_leaf
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
 from certree.rows.folds import Fold, Indices
-from certree.rows.training import Training, new_rows
+from certree.rows.training import Training
 from certree.signatures import POSITIVE
 from certree.tree import LEAF, Tree, threads
 from certree.tune import Candidate, GrownFold, both_sides, tune
@@ -282,7 +282,7 @@ class DecoratedTree(TreeVoteEstimator):
 
     def _by_leaf(self, X: ArrayLike) -> tuple[NDArray[Any], Int32, list[tuple[int, Indices]]]:
         """New rows, their leaves, and those of each leaf with a model."""
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         self._expect_values(rows)
         leaf = self.tree_.route(rows, threads(self.n_jobs))
         order = np.argsort(leaf, kind="stable")

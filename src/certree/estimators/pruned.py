@@ -19,7 +19,7 @@ from certree.grow.growing import GrowingRows, MaxDepth
 from certree.grow.partition import Partition
 from certree.prunings.rule import PruningRule
 from certree.prunings.shorthand import RULES, rule_of
-from certree.rows.training import Training, new_rows
+from certree.rows.training import Training
 from certree.signatures import NONNEGATIVE
 from certree.tree import Tree, threads
 from certree.tune import Candidate, Mixture
@@ -195,7 +195,7 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
                 "rows have a part in the tree, and cannot certify it: expected numbers in a "
                 f'Grid(box, resolution="paper"), got partition={self.partition!r}'
             )
-        rows, truth = new_rows(self, X), array_of("y", y)
+        rows, truth = self._new_rows(X), array_of("y", y)
         if truth.shape != (len(rows),) or self.n_classes_ != 2:
             raise ValueError(
                 f"y must have shape ({len(rows)},) and 2 classes, got {truth.shape} and "

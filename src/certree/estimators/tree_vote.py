@@ -23,20 +23,12 @@ from certree.explain.rules import Rules, rules_of, text_of
 from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, shares_with_labels
-from certree.fitted import KeepsParameters, reads_state, replaces_state
+from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import GrowingRows, Slopes, slopes_of
 from certree.grow.partition import PARTITIONS, Partition, partition_of
 from certree.progress import progress
-from certree.rows.categories import Categories
 from certree.rows.folds import Fold, Indices
-from certree.rows.training import (
-    Training,
-    names_of_features,
-    new_rows,
-    one_row,
-    rows_and_values,
-    training_rows,
-)
+from certree.rows.training import TakesRows, Training, one_row
 from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
@@ -53,7 +45,7 @@ def _leaves_predict_values(model: Any) -> bool:
     return not hasattr(model, "leaf_estimator")
 
 
-class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMeta):
+class TreeVoteEstimator(Exports, TakesRows, BaseEstimator, metaclass=ABCMeta):
     """A tree grows, temperatures are chosen, its prunings vote.
 
     What the target is decides over `_summarise`; the method over `_candidates` and its temperatures.
@@ -76,8 +68,6 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
     }
 
     monotonic_cst: Any = None
-    n_features_in_: int
-    categories_: Categories | None
 
     @abstractmethod
     def _candidates(self) -> dict[str, Candidate]:
@@ -146,7 +136,7 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         self : object
             The fitted estimator.
         """
-        self._fit(training_rows(self, X, y, sample_weight))
+        self._fit(self._take(X, y, sample_weight))
         return self
 
     def _fit(self, training: Training) -> None:
@@ -166,7 +156,7 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
             training.y,
             training.weight,
             max_depth=self.max_depth,
-            categorical=None if self.categories_ is None else self.categories_.mask,
+            categorical=self._category_mask(),
             slopes=self._slopes(),
             random_state=int(random_state.randint(2**31 - 1)),
             n_jobs=self.n_jobs,
@@ -246,12 +236,12 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
     # -- prediction --------------------------------------------------------------------------------
 
     def _leaves(self, X: ArrayLike) -> Int32:
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         return self.tree_.route(rows, threads(self.n_jobs))
 
     def _votes(self, X: ArrayLike, score: Float64 | None = None) -> tuple[Int32, Indices, Float64]:
         """The leaf of each row, which rows may belong to several, and the average scores of these."""
-        rows, n_threads = new_rows(self, X), threads(self.n_jobs)
+        rows, n_threads = self._new_rows(X), threads(self.n_jobs)
         leaves = self.tree_.route(rows, n_threads)
         lacking = lacking_rows(rows)
         if not len(lacking) or not self.tree_.missing_both.any():
@@ -373,7 +363,7 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         Explanation
             Contributions to the probabilities of the classes, or to the number.
         """
-        rows, values = rows_and_values(self, X)
+        rows, values = self._rows_and_values(X)
         base, added = contributions(
             self.tree_,
             self.weights_,
@@ -384,7 +374,7 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
             threads(self.n_jobs),
         )
         parts = self._explained(base, added)
-        return Explanation(feature_names=names_of_features(self), values=values, **parts)
+        return Explanation(feature_names=self._feature_names(), values=values, **parts)
 
     @available_if(_leaves_predict_values)
     @reads_state
@@ -411,7 +401,7 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
 
     def _explainer(self) -> Explainer:
         check_is_fitted(self)
-        names, rows = names_of_features(self), self.stats_.n
+        names, rows = self._feature_names(), self.stats_.n
         sets = None if self.categories_ is None else self.categories_.names
         # Where it is known which nodes no row lacked a value at, all others send it one way.
         missing = bool(self.tree_.missing_left.any() or self.tree_.missing_both.any())
@@ -521,7 +511,6 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    n_classes_: int
     stats_: NodeStats | SparseNodeStats
     _takes_sparse_stats: ClassVar[bool] = False
 

@@ -19,7 +19,6 @@ from certree.explain.summed import SummedTrees, summable, summed_trees
 from certree.explain.words import aligned
 from certree.extras import needed
 from certree.notebook import html_table
-from certree.rows.training import names_of_features, new_rows
 from certree.signatures import checked
 from certree.tree import LEAF, threads
 
@@ -198,8 +197,8 @@ def interaction_shares(
         if given is not None and given < 2:
             raise ValueError(f"{name} must be at least 2, got {given}")
     model = summable(model)
-    names, n_threads = tuple(names_of_features(model)), threads(model.n_jobs)
-    rows = new_rows(model, X)
+    names, n_threads = tuple(model._feature_names()), threads(model.n_jobs)
+    rows = model._new_rows(X)
     return shares_of(summed_trees(model), rows, names, max_bins, n_threads, n_draws, random_state)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.explain.summed import cover_of, summable, summed_trees
-from certree.rows.training import new_rows
 from certree.signatures import checked
 from certree.tree import LEAF, threads
 
@@ -57,7 +56,7 @@ def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any
         )
     if not len(summed.root):
         raise ValueError("the model has no trees, but shap takes one at least")
-    others = None if background is None else new_rows(model, background)
+    others = None if background is None else model._new_rows(background)
     rows = cover_of(summed, others, threads(model.n_jobs))
     trees: list[dict[str, Any]] = []
     for first, last in np.column_stack([summed.root, [*summed.root[1:], len(columns.left)]]):

@@ -18,7 +18,6 @@ from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.path import Branch, Explainer
 from certree.fitted import state_of
-from certree.rows.training import names_of_features, new_rows
 from certree.show.words import percent, to_four_digits
 from certree.tree import Tree, threads
 from certree.weights.node_weights import pruning_of
@@ -156,7 +155,7 @@ def _of_ensemble(model: Any, number: int, X: ArrayLike | None) -> Cells:
     sets = None if model.categories_ is None else model.categories_.names
     all_splits = pruning_of(tree, ~tree.is_leaf)
     mean = _means(tree, rows, value)
-    explainer = Explainer(tree, rows, all_splits, names_of_features(model), mean.__getitem__, sets)
+    explainer = Explainer(tree, rows, all_splits, model._feature_names(), mean.__getitem__, sets)
     return Cells(explainer, mean, outputs, scale)
 
 
@@ -169,7 +168,7 @@ def _scale(model: Any) -> Scale:
 
 def _counted(model: Any, tree: Tree, X: ArrayLike) -> Float64:
     """Rows in each node, (m,)."""
-    leaf = tree.route(new_rows(model, X), threads(model.n_jobs))
+    leaf = tree.route(model._new_rows(X), threads(model.n_jobs))
     return summed(tree, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
 
 

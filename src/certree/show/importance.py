@@ -8,7 +8,6 @@ from sklearn.inspection import permutation_importance
 from sklearn.utils.validation import check_is_fitted
 
 from certree.arrays import Float64
-from certree.rows.training import names_of_features
 from certree.show.style import BLUE, GREY, Figure, axes_of, styled
 from certree.show.words import counted, cut, percent
 from certree.signatures import checked
@@ -77,7 +76,7 @@ def plot_importance(
             raise ValueError('kind="permutation" needs X and y')
         values, spread = permuted(model, X, y, random_state)
         words = "fall of the score when its values are permuted"
-    names = np.array(names_of_features(model), dtype=object)
+    names = np.array(model._feature_names(), dtype=object)
     return _drawn(names, values, spread, words, max_features, ax)
 
 

@@ -19,7 +19,6 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.naive_bayes import NaiveBayesClassifier
 from certree.rows.columns import rows_at
 from certree.rows.hashes import n_known
-from certree.rows.training import new_rows
 from certree.show.words import percent, to_four_digits
 
 # Rows to look at, by what they cost.
@@ -78,7 +77,7 @@ class Judged:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
         if is_regressor(model):
             truth = truth.astype(np.float64)
-        return cls(model, X, new_rows(model, X), truth, *_asked(model, X))
+        return cls(model, X, model._new_rows(X), truth, *_asked(model, X))
 
     @property
     def n(self) -> int:
