@@ -196,8 +196,10 @@ def test_the_rows_that_are_left_are_those_of_positive_weight(seed, n_groups, gro
     growing = rows.sides.grow if len(rows.sides.grow) else slice(None)
     np.testing.assert_array_equal(model.classes_, np.unique(y[here][growing]))
     np.testing.assert_array_equal(rows.weight, weight[here])
-    np.testing.assert_array_equal(rows.groups, groups[here])
-    np.testing.assert_array_equal(np.arange(n) if rows.indices is None else rows.indices, here)
+    np.testing.assert_array_equal(rows.sides.groups, groups[here])
+    np.testing.assert_array_equal(
+        np.arange(n) if rows.sides.indices is None else rows.sides.indices, here
+    )
     assert rows.y.dtype == np.int32
     if grow_size is None:
         expected = Sides.all_grow(len(here))
@@ -259,10 +261,10 @@ def test_steps_come_in_their_order_and_each_sees_only_what_it_may():
     y = np.array(["a", "b"] * 10)
     weight = (np.arange(20) >= 4).astype(float)
     model, given = Classifier(preprocessor=Recorder()), []
-    model._categories_of = lambda rows, again: given.append(rows)
+    model._categories_of = lambda rows, _: given.append(rows)
     Recorder.seen.clear()
     rows = model._take(X, y, weight, dealt=dealt(0.5, RandomState(0)))
-    growing = rows.indices[rows.sides.grow]
+    growing = rows.sides.indices[rows.sides.grow]
     assert len(growing) == 8
     fit, transform = Recorder.seen
     assert fit == ("fit", X[growing, 0].tolist(), y[growing].tolist())
@@ -375,7 +377,7 @@ def test_targets_are_codes_or_numbers_and_arrays_are_ready_for_the_core():
     assert rows.y.tolist() == [1, 0, 1, 2, 0, 1]
     assert (rows.y.dtype, rows.X.dtype) == (np.int32, np.float32)
     assert rows.X.flags.c_contiguous
-    assert (rows.weight, rows.indices, rows.groups) == (None,) * 3
+    assert (rows.weight, rows.sides.indices, rows.sides.groups) == (None,) * 3
     assert (len(rows.sides.grow), len(rows.sides.weigh)) == (6, 0)
     numbers = Regressor()._take(X, np.arange(6))
     assert numbers.y.dtype == np.float64
@@ -492,7 +494,7 @@ def test_given_folds_number_all_rows_and_splitters_those_that_are_left(as_mask):
         (fold.grow, fold.grow_weight, grow),
         (fold.judge, fold.judge_weight, judge),
     ):
-        np.testing.assert_array_equal(rows.indices[side], wanted[weight[wanted] > 0])
+        np.testing.assert_array_equal(rows.sides.indices[side], wanted[weight[wanted] > 0])
         np.testing.assert_array_equal(sides_weight, np.full(len(side), 2.0))
     folds = rows.folds(KFold(3), RandomState(0))
     expected = list(KFold(3).split(rows.X))
@@ -535,7 +537,7 @@ def test_folds_that_only_rows_of_weight_zero_judge_are_left_out():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     rows = Classifier()._take(X, y, np.arange(20) % 19 > 0)
     folds = rows.folds([([1, 2], [0, 19]), ([1, 2], [3, 19])], RandomState(0))
-    assert [rows.indices[fold.judge].tolist() for fold in folds] == [[3]]
+    assert [rows.sides.indices[fold.judge].tolist() for fold in folds] == [[3]]
     with pytest.raises(ValueError, match="cv must have at least one fold"):
         rows.folds([([1, 2], [0, 19])], RandomState(0))
 
@@ -569,8 +571,8 @@ def test_some_of_the_rows_stand_by_themselves():
     np.testing.assert_array_equal(part.X, rows.X[rows.sides.grow])
     np.testing.assert_array_equal(part.weight, rows.weight[rows.sides.grow])
     assert isinstance(part, Training)
-    assert part.indices is None
-    np.testing.assert_array_equal(part.groups, rows.groups[rows.sides.grow])
+    assert part.sides.indices is None
+    np.testing.assert_array_equal(part.sides.groups, rows.sides.groups[rows.sides.grow])
     assert (len(part.sides.grow), len(part.sides.weigh)) == (len(part.y), 0)
 
 
@@ -591,7 +593,11 @@ def test_groups_of_rows_of_weight_zero_are_not_dealt():
     groups = np.repeat(np.arange(40), 5)
     weight = (groups >= 20).astype(float)
     rows = entered(X=X, y=y, sample_weight=weight, groups=groups, grow_size=0.5)
-    assert len(set(rows.groups[rows.sides.grow])) == len(set(rows.groups[rows.sides.weigh])) == 10
+    assert (
+        len(set(rows.sides.groups[rows.sides.grow]))
+        == len(set(rows.sides.groups[rows.sides.weigh]))
+        == 10
+    )
     with pytest.raises(ValueError, match="of 1 groups leaves none to"):
         entered(X=X, y=y, sample_weight=(groups == 3).astype(float), groups=groups)
 

@@ -487,10 +487,11 @@ class TreeForest(Forest):
         self, arrived: LeafRows, leaves: Leaves, rows: ForestRows, training: Training
     ) -> None:
         said, n_trees = arrived.said(leaves, len(rows.y))
-        n = len(training.y) if training.n_given is None else training.n_given
+        sides = training.sides
+        n = len(training.y) if sides.n_given is None else sides.n_given
         mean = rows.mean_given(said, n_trees, n)
         told = self._out_of_bag(mean, leaves)
-        place = np.arange(n) if training.indices is None else training.indices
+        place = np.arange(n) if sides.indices is None else sides.indices
         known = ~np.isnan(mean[place, 0])
         if not known.all():
             warn(

@@ -33,7 +33,7 @@ from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training
 from certree.signatures import POSITIVE
 from certree.tree import LEAF, Tree, threads
-from certree.tune import Candidate, GrownFold, both_sides, tune
+from certree.tune import Candidate, GrownFold, tune
 from certree.votes import Voting
 from certree.weights.family import JudgedVotes
 from certree.weights.node_weights import NodeWeights
@@ -234,7 +234,7 @@ class DecoratedTree(TreeVoteEstimator):
 
     def _sides(self, grown: _Grown, fold: Fold) -> GrownFold:
         """The statistics of the two sides of a fold."""
-        return both_sides(fold, grown.tree, self._summarise, grown.leaf, grown.rows.y)
+        return GrownFold.of(fold, grown.tree, self._summarise, grown.leaf, grown.rows.y)
 
     def _constant_losses(self, grown: _Grown, folds: list[Fold]) -> Float64:
         """Loss of every node without a model on rows left out, (m,)."""

@@ -19,8 +19,8 @@ from certree.grow.growing import GrowingRows, MaxDepth
 from certree.grow.partition import Partition
 from certree.prunings.rule import PruningRule
 from certree.prunings.shorthand import RULES, rule_of
-from certree.rows.training import Training
 from certree.signatures import NONNEGATIVE
+from certree.stats import Stats
 from certree.tree import Tree, threads
 from certree.tune import Candidate, Mixture
 from certree.votes import Voting
@@ -49,8 +49,8 @@ class PrunedVote(TreeVoteEstimator):
     def _voting(self) -> Voting:
         return Voting("mean", 0.0, self._slopes())
 
-    def _vote(self, training: Training, tree: Tree, laws: Mixture) -> None:
-        super()._vote(training, tree, laws)
+    def _vote(self, tree: Tree, stats: Stats, laws: Mixture) -> None:
+        super()._vote(tree, stats, laws)
         self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self._voting()))
 
 

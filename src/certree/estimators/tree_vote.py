@@ -2,6 +2,7 @@
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -25,7 +26,7 @@ from certree.export.exports import Exports
 from certree.export.formula import Formula, shares_with_labels
 from certree.fitted import reads_state, replaces_state
 from certree.grow.growing import GrowingRows, Slopes, slopes_of
-from certree.grow.partition import PARTITIONS, Partition, partition_of
+from certree.grow.partition import PARTITIONS, Partition, grow_trees, partition_of
 from certree.progress import progress
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import TakesRows, Training, one_row
@@ -34,7 +35,7 @@ from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
 from certree.stats.targets import measured
 from certree.tree import LEAF, Tree, lacking_rows, threads
-from certree.tune import Candidate, GrownFold, Mixture, Objective, Search, choose, grow_fold
+from certree.tune import Candidate, GrownFold, Mixture, Objective, Search, choose
 from certree.votes import Ballots, DeferredVote, SparseBallots, Vote, Voting, spread, vote
 from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
@@ -140,10 +141,10 @@ class TreeVoteEstimator(Exports, TakesRows, BaseEstimator, metaclass=ABCMeta):
         return self
 
     def _fit(self, training: Training) -> None:
-        random_state = check_random_state(self.random_state)
-        rows = self._growing(training, random_state)
-        laws = self._chosen(training, rows, random_state)
-        self._vote(training, self._partition().grow(rows), laws)
+        tree, laws = self._grown(training, check_random_state(self.random_state))
+        leaf = tree.route(training.X, threads(self.n_jobs))
+        stats = self._summarise(tree, leaf, training.y, training.weight)
+        self._vote(tree.knowing_missing(training.X), stats, laws)
 
     def _partition(self) -> Partition:
         """What grows the tree."""
@@ -170,14 +171,20 @@ class TreeVoteEstimator(Exports, TakesRows, BaseEstimator, metaclass=ABCMeta):
             raise ValueError(f"monotonic_cst takes a Cart partition, got {self.partition!r}")
         return slopes
 
-    def _chosen(
-        self, training: Training, rows: GrowingRows, random_state: np.random.RandomState
-    ) -> Mixture:
-        """Choose a law, or a mixture of several."""
+    def _grown(
+        self, training: Training, random_state: np.random.RandomState
+    ) -> tuple[Tree, Mixture]:
+        """Grow the tree, and choose a law, or a mixture of several, by the trees of folds."""
+        rows = self._growing(training, random_state)
         folds = training.folds(self.cv, random_state) if self._is_tuned() else []
-        steps = len(folds) + 4 * len(self._candidates())
-        with progress(self.verbose > 0, steps, type(self).__name__) as advance:
-            return self._tuned(self._grown_folds(rows, folds, advance), advance)
+        with self._progress(folds) as advance:
+            *trees, tree = grow_trees(self._partition(), rows, [*folds, None], advance)
+            leaves = [one.route(rows.X, threads(self.n_jobs)) for one in trees]
+            return tree, self._tuned(self._on_sides(folds, trees, leaves, training.y), advance)
+
+    def _progress(self, folds: list[Fold]) -> AbstractContextManager[Callable[[], None]]:
+        steps = len(folds) + 1 + 4 * len(self._candidates())
+        return progress(self.verbose > 0, steps, type(self).__name__)
 
     def _is_tuned(self) -> bool:
         """Whether a temperature is left to choose."""
@@ -200,21 +207,17 @@ class TreeVoteEstimator(Exports, TakesRows, BaseEstimator, metaclass=ABCMeta):
         }
         return choose(objectives, self._given(), self._search(), advance)
 
-    def _grown_folds(
-        self, rows: GrowingRows, folds: list[Fold], advance: Callable[[], None] = lambda: None
+    def _on_sides(
+        self, folds: list[Fold], trees: list[Tree], leaves: list[Int32], y: NDArray[Any]
     ) -> list[GrownFold]:
         """The tree of each fold with the statistics of its two sides."""
-        grown, partition = [], self._partition()
-        for fold in folds:
-            grown.append(grow_fold(fold, partition, rows, self._summarise))
-            advance()
-        return grown
+        return [
+            GrownFold.of(fold, tree, self._summarise, leaf, y)
+            for fold, tree, leaf in zip(folds, trees, leaves, strict=True)
+        ]
 
-    def _vote(self, training: Training, tree: Tree, laws: Mixture) -> None:
+    def _vote(self, tree: Tree, stats: Stats, laws: Mixture) -> None:
         """Set the fitted attributes, once the laws are chosen."""
-        leaf = tree.route(training.X, threads(self.n_jobs))
-        stats = self._summarise(tree, leaf, training.y, training.weight)
-        tree = tree.knowing_missing(training.X)
         weights = laws.law(self._candidates(), tree, stats)
         self._set_laws(laws)
         self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))

@@ -16,13 +16,13 @@ from certree.files.tables import Table, load
 from certree.grow.dyadic import Dyadic
 from certree.grow.growing import GrowingRows
 from certree.grow.kd import KD
-from certree.grow.partition import Partition
+from certree.grow.partition import Partition, grow_trees
 from certree.progress import progress
 from certree.prunings.penalties import CostComplexity, DepthPenalised
 from certree.rows.folds import content_folds
 from certree.stats import count
 from certree.stats.nodes import counted
-from certree.tune import Candidate, GrownFold, Objective, OneLaw, grow_fold, tune
+from certree.tune import Candidate, GrownFold, Objective, OneLaw, tune
 from certree.votes import Voting, vote
 from certree.weights.helmbold_schapire import helmbold_schapire_family, label_family
 from certree.weights.pac_bayes import pac_bayes_family
@@ -154,8 +154,12 @@ def judge(
     rng = np.random.RandomState(repeat)
     summarise = partial(counted, n_classes=n_classes)
     rows = GrowingRows(X, y, max_depth="log")
-    folds = [grow_fold(fold, cells, rows, summarise) for fold in content_folds(X, y, 2, rng)]
-    tree = cells.grow(rows)
+    dealt = list(content_folds(X, y, 2, rng))
+    *trees, tree = grow_trees(cells, rows, [*dealt, None])
+    folds = [
+        GrownFold.of(fold, one, summarise, one.route(X, 1), y)
+        for fold, one in zip(dealt, trees, strict=True)
+    ]
     stats = count(tree, X, y, n_classes)
     leaf = tree.apply(sample.X_test)
     errors = {UNPRUNED: float(np.mean(stats.label[leaf] != sample.y_test))}

@@ -67,14 +67,8 @@ class Training:
     weight : ndarray of float64, shape (n,), or None
         Positive weight of each row; None: 1 each.
     sides : Sides
-        Which of these rows grow, and which weigh a tree that they have no part in; where nothing is
-        certified all grow.
-    indices : ndarray of intp, shape (n,), or None
-        Which of the rows given these are; None: all.
-    groups : ndarray of shape (n,), or None
-        Group of each row.
-    n_given : int or None
-        How many rows were given, those of weight zero included; None: these are all.
+        Which of the rows given these are; which grow, and which weigh a tree that they have no part in.
+        Where nothing is certified all grow.
     growing : Training or None
         The rows that grow, by themselves; None: all of these, or none.
     """
@@ -83,25 +77,22 @@ class Training:
     y: NDArray[Any]
     weight: Float64 | None
     sides: Sides
-    indices: Indices | None = None
-    groups: NDArray[Any] | None = None
-    n_given: int | None = None
     growing: "Training | None" = None
 
     def at(self, indices: Indices, weighted: bool = True) -> "Training":
         """Some of these rows, by themselves, with their weights or without."""
         weight = self.weight[indices] if weighted and self.weight is not None else None
         X, y = np.ascontiguousarray(self.X[indices]), self.y[indices]
-        groups = None if self.groups is None else self.groups[indices]
-        return Training(X, y, weight, Sides.all_grow(len(y)), groups=groups)
+        groups = None if self.sides.groups is None else self.sides.groups[indices]
+        return Training(X, y, weight, replace(Sides.all_grow(len(y)), groups=groups))
 
     def folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
         """Split the rows as scikit-learn's `cv` says; a number of folds goes by content or groups."""
         if cv is None or isinstance(cv, Integral):
             n_folds = 5 if cv is None else int(cv)
-            if self.groups is not None:
-                sides = group_folds(self.groups, n_folds, random_state)
-                return [self._fold(grow, judge) for grow, judge in sides]
+            if self.sides.groups is not None:
+                parts = group_folds(self.sides.groups, n_folds, random_state)
+                return [self._fold(grow, judge) for grow, judge in parts]
             return list(content_folds(self.X, self.y, n_folds, random_state, self.weight))
         # Importing it takes longer than importing all of certree; most models never need it.
         from sklearn.model_selection import check_cv
@@ -109,10 +100,10 @@ class Training:
         # Text has a method of that name, too.
         splits_rows = hasattr(cv, "split") and not isinstance(cv, str | bytes)
         # A splitter splits the rows that are left; given indices are those of all rows.
-        place = np.arange(len(self.y))
-        if self.indices is not None and self.n_given is not None and not splits_rows:
-            place = np.full(self.n_given, -1)
-            place[self.indices] = np.arange(len(self.indices))
+        place, indices = np.arange(len(self.y)), self.sides.indices
+        if indices is not None and self.sides.n_given is not None and not splits_rows:
+            place = np.full(self.sides.n_given, -1)
+            place[indices] = np.arange(len(indices))
         classifier = self.y.dtype == np.int32
         splits = (
             check_cv(cv, self.y, classifier=classifier).split(self.X, self.y)
@@ -311,7 +302,8 @@ def training_rows(
         learned |= {**of_classes, "row_hashes_": hashes}
     else:
         codes = plain(target, np.float64)
-    training = Training(rows, codes, weight, sides, indices, groups, n_given)
+    sides = Sides(sides.grow, sides.weigh, groups, indices, n_given)
+    training = Training(rows, codes, weight, sides)
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
     return training, learned
