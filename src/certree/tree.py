@@ -1,7 +1,7 @@
 """T0 as columns: which cell a row lies in."""
 
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from multiprocessing import current_process
 from typing import Any, Protocol
 
@@ -10,7 +10,7 @@ from joblib import effective_n_jobs, parallel_config
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import apply, attribute, blend, depths, mark_lacking
-from certree.arrays import Float64, Int32, Int64, OfColumns, column, matrix
+from certree.arrays import Float64, Int32, Int64, OfColumns, column, frozen, matrix
 from certree.signatures import checked, expect_settings
 
 LEAF = -1
@@ -117,11 +117,7 @@ class Tree(OfColumns):
         neither = np.frombuffer(bytes(m), dtype=np.bool_)
         goes_left = missing_left.view(np.bool_)
         nodes = feature, threshold, left, chain
-        values = *nodes, p, goes_left, category_start, categories, optimal, neither
-        tree = object.__new__(cls)
-        for field, value in zip(fields(cls), values, strict=True):
-            object.__setattr__(tree, field.name, value)
-        return tree
+        return cls.made(*nodes, p, goes_left, category_start, categories, optimal, neither)
 
     def category_set(self, node: int) -> Int32:
         """Categories that a node compares, ascending; empty if it compares its threshold."""
@@ -241,7 +237,8 @@ class Tree(OfColumns):
     def knowing_missing(self, X: NDArray[np.floating]) -> "Tree":
         """Send rows both ways where they lack a value that none of these rows lacks there."""
         lacks = mark_lacking(*self._splits, X[lacking_rows(X)]).view(np.bool_)
-        return replace(self, missing_both=~lacks & ~self.is_leaf)
+        *columns, _ = (getattr(self, field.name) for field in fields(self))
+        return Tree.made(*columns, frozen(~lacks & (self.left != LEAF)))
 
     def blend(
         self, X: NDArray[np.floating], rows: Float64, score: Float64, n_threads: int

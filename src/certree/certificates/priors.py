@@ -8,12 +8,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from certree._core import log_masses
-from certree.arrays import Float64, Int32, OfColumns, class_number, codes, column, nonnegative
+from certree._core import log_masses, reach
+from certree.arrays import (
+    Float64,
+    Int32,
+    OfColumns,
+    class_number,
+    codes,
+    column,
+    frozen,
+    nonnegative,
+    zeros,
+)
 from certree.certificates.divergence import kl_divergence
 from certree.signatures import checked, expect_settings
 from certree.stats import NodeStats
-from certree.tree import Tree
+from certree.tree import LEAF, Tree
 from certree.weights.family import ChainStops, Family
 from certree.weights.node_weights import NodeWeights, reached
 from certree.weights.pac_bayes import branching
@@ -157,9 +167,9 @@ def _law(tree: Tree, stops: ChainStops) -> NodeWeights:
 
 def independent_decisions(tree: Tree, log_odds: Float64) -> NodeWeights:
     """The law whose nodes are split independently with these log odds; leaves never are."""
-    odds = np.where(tree.is_leaf, -np.inf, log_odds)
-    undecided = NodeWeights(np.zeros(tree.n_nodes), odds, 0.0, *2 * [np.zeros(tree.n_nodes)])
-    return replace(undecided, weight=reached(tree, undecided) * expit(-odds))
+    odds = frozen(np.where(tree.left == LEAF, -np.inf, log_odds))
+    weight = frozen(reach(tree.left, odds) * expit(-odds))
+    return NodeWeights.made(weight, odds, 0.0, *2 * [zeros(len(odds))])
 
 
 def _uniform(tree: Tree, n_classes: int, law: NodeWeights) -> Prior:
@@ -486,8 +496,9 @@ def _one_source(first: NodeStats | None, second: NodeStats | None) -> NodeStats 
 def gibbs_family(tree: Tree, stats: NodeStats, prior: NodeWeights) -> Family:
     """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
     gains, root = stats.of(tree).terms(tree, 2, False)
-    stops = ChainStops(*prior.of(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
-    return Family(tree, gains, root, np.zeros(0), stops)
+    decisions = prior.of(tree).log_decisions
+    stops = ChainStops.made(*decisions, prior.chain_entropy, prior.chain_mode)
+    return Family.made(tree, gains, root, np.zeros(0), stops, False)
 
 
 @checked

@@ -47,6 +47,8 @@ from certree.weights.node_weights import NodeWeights
 
 # Of the learning curve of the pilot; at a third of its rows each fold grows alone.
 _PILOT_FOLDS = 3
+# How the growing rows choose a law where nothing else is said.
+_LAWS = PACBayesLaws()
 
 
 class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteClassifier):
@@ -272,15 +274,16 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
             Fold(fold.judge, fold.grow, fold.judge_weight, fold.grow_weight) for fold in two_thirds
         ]
         trees = grow_trees(self._partition(), rows, [*one_third, *two_thirds])
-        leaves = [tree.route(rows.X, threads(self.n_jobs)) for tree in trees]
+        n_threads = threads(self.n_jobs)
+        leaves = [tree.route(rows.X, n_threads) for tree in trees]
         every = self._on_sides([*one_third, *two_thirds], trees, leaves, growing.y)
         prunings, curve = Candidate(CostComplexity().family, Voting("mean")), []
         n = len(two_thirds)
         for folds, grown in filter(any, ((one_third, every[:n]), (two_thirds, every[n:]))):
             wrong = best_loss(Objective.of(grown, prunings, "error"))
-            total = sum(float(fold.judging[0].sum()) for fold in grown)
-            size = sum(len(fold.grow) for fold in folds) / len(folds) / len(training.y)
-            judged = sum(len(fold.judge) for fold in folds)
+            total = sum([float(fold.judging[0].sum()) for fold in grown])
+            size = sum([len(fold.grow) for fold in folds]) / len(folds) / len(training.y)
+            judged = sum([len(fold.judge) for fold in folds])
             curve.append(CurvePoint(size, wrong / total, judged))
         return curve
 
@@ -326,7 +329,7 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
         self._laws()._validate_params()
 
     def _laws(self) -> PACBayesLaws:
-        return PACBayesLaws() if isinstance(self.laws, str) else self.laws
+        return _LAWS if isinstance(self.laws, str) else self.laws
 
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
         return {**super()._shorthands(), "laws": {"cv": PACBayesLaws()}.get}

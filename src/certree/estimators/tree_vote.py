@@ -175,11 +175,11 @@ class TreeVoteEstimator(Exports, TakesRows, BaseEstimator, metaclass=ABCMeta):
         self, training: Training, random_state: np.random.RandomState
     ) -> tuple[Tree, Mixture]:
         """Grow the tree, and choose a law, or a mixture of several, by the trees of folds."""
-        rows = self._growing(training, random_state)
+        rows, n_threads = self._growing(training, random_state), threads(self.n_jobs)
         folds = training.folds(self.cv, random_state) if self._is_tuned() else []
         with self._progress(folds) as advance:
             *trees, tree = grow_trees(self._partition(), rows, [*folds, None], advance)
-            leaves = [one.route(rows.X, threads(self.n_jobs)) for one in trees]
+            leaves = [one.route(rows.X, n_threads) for one in trees]
             return tree, self._tuned(self._on_sides(folds, trees, leaves, training.y), advance)
 
     def _progress(self, folds: list[Fold]) -> AbstractContextManager[Callable[[], None]]:

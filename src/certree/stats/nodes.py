@@ -163,7 +163,7 @@ class NodeStats(OfColumns):
 
 def expect_nodes(n_nodes: int, tree: Tree) -> None:
     """Check that statistics of so many nodes belong to a tree of this size."""
-    if n_nodes != tree.n_nodes:
+    if n_nodes != len(tree.left):
         raise ValueError(f"stats has {n_nodes} nodes, but the tree has {tree.n_nodes} nodes")
 
 
@@ -225,4 +225,4 @@ def count(
 def counted(tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, n_classes: int) -> NodeStats:
     """Do what `count` does, for rows that have been checked and routed to their leaves."""
     counts = core_count(tree.left, leaf, y, weight, n_classes)
-    return NodeStats(counts, majority(tree.left, counts))
+    return NodeStats.made(counts, majority(tree.left, counts))
