@@ -20,7 +20,6 @@ from benchmarks.boosting import OURS, judged, methods
 from benchmarks.cart import drawn
 from benchmarks.defaults import Data
 from benchmarks.learning_curves import NUMBERS, every_table, parts_of
-from certree.rows.training import new_rows
 
 TABLES = ("adult", "bank_marketing", "electricity", "california_housing", "diamonds")
 PEERS = ("LightGBM", "CatBoost")
@@ -59,7 +58,7 @@ def predictions(model: Any, peer: Any, X: np.ndarray) -> str:
     ratio = ours / model.n_iter_ / (theirs / booster.num_trees())
     one = X[:1]
     whole = least_seconds(lambda: [model.predict(one) for _ in range(200)]) / 200
-    checks = least_seconds(lambda: [new_rows(model, one) for _ in range(200)]) / 200
+    checks = least_seconds(lambda: [model._new_rows(one) for _ in range(200)]) / 200
     return (
         f"a tree {ratio:.2f} of LightGBM's, one row {1e6 * (whole - checks):.0f} us beyond checks"
     )

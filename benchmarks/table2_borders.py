@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.timing import RESULTS
 from certree import count, vote
-from certree.estimators.tune import Objective, both_sides, tune
+from certree.estimators.tune import GrownFold, Objective, tune
 from certree.files.tables import DATA_VARIABLE, load
 from certree.grow.growing import GrowingRows
 from certree.interface.arrays import Float64
@@ -48,7 +48,7 @@ def pruned(sample: Sample, repeat: int, nudge: Float64) -> float:
         tree = cells.grow(rows.part(fold.grow, fold.grow_weight))
         leaf = tree.apply(X).copy()
         leaf[fold.judge] = tree.apply(X[fold.judge] + nudge)
-        folds.append(both_sides(fold, tree, summarise, leaf, sample.y))
+        folds.append(GrownFold.of(fold, tree, summarise, leaf, sample.y))
     price = tune(Objective.of(folds, candidate, "error"), [None], "joint")
     tree = cells.grow(rows)
     stats = count(tree, X, sample.y, sample.n_classes)

@@ -18,7 +18,6 @@ from certree.certificates import METHODS, certify_ensemble
 from certree.certificates.inequalities import bounds
 from certree.certificates.majority import OF_ENSEMBLES, blocks
 from certree.ensembles.certified_forest import SampledTrees
-from certree.rows.training import training_rows
 
 SHORT = {"n_estimators": 6, "random_state": 0}
 BOUND = {
@@ -124,7 +123,7 @@ def test_voters_that_no_row_judges_are_refused():
 
 def sampled(X, y, weight=None, size=0.4, **switches) -> SampledTrees:
     model = CertifiedForestClassifier(**SHORT, **switches)
-    training = training_rows(model, X, y, weight)
+    training = model._take(X, y, weight)
     return model._sampled(training, size, np.random.RandomState(0))
 
 
@@ -172,7 +171,7 @@ def test_laws_vote_and_are_judged_as_a_walk_through_all_rows_says(n_classes):
 def test_the_certificate_is_about_what_predicts():
     X, y = noisy(400)
     model = CertifiedForestClassifier(n_estimators=9, max_samples=0.3, random_state=1).fit(X, y)
-    training = training_rows(clone(model), X, y)
+    training = clone(model)._take(X, y)
     trees = model._sampled(training, 0.3, np.random.RandomState(1))
     share = model.trees_.value[model.trees_.leaves(X, 1), 0]  # of the second class
     np.testing.assert_array_equal(model.predict(X), share.mean(axis=0) > 0.5)

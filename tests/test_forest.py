@@ -23,7 +23,6 @@ from certree.ensembles.forest_rows import ForestRows, whole_weights
 from certree.ensembles.leaves import LeafRows
 from certree.grow import Bins, ForestGrower
 from certree.rows.hashes import distinct, row_hashes
-from certree.rows.training import training_rows
 
 SHORT = {"n_estimators": 8, "random_state": 0}
 LEAVES = ["auto", "plain", "refilled", "shrunk", "honest"]
@@ -207,7 +206,7 @@ def test_out_of_bag_predictions_are_those_of_the_twin(leaves, weighted):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y, weight)
-    rows = ForestRows.of(training_rows(clone(model), X, y, weight))
+    rows = ForestRows.of(clone(model)._take(X, y, weight))
     grower = model._grower(rows)
     draws = np.array([grower.draws(number) for number in range(6)])
     trees = [*model.trees_]
@@ -294,7 +293,7 @@ def test_sums_in_bags_are_those_of_growth():
 
     X, y = load_iris(return_X_y=True)
     model = TreeForestClassifier(**SHORT, warm_start=True).fit(X, y)
-    rows = ForestRows.of(training_rows(clone(model), X, y))
+    rows = ForestRows.of(clone(model)._take(X, y))
     found = sums_in_bags(model.trees_, rows, model._grower(rows).drawing, 3)
     np.testing.assert_array_equal(found, model._kept)
 

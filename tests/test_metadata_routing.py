@@ -97,7 +97,7 @@ def regressor():
     return asking(PACBayesTreeRegressor(**LAW, max_depth=3), sample_weight=True)
 
 
-def seen_by(action, module="tree_vote"):
+def seen_by(action):
     """What comes in at the door while something runs: target, weights and groups of every fit."""
     seen = []
 
@@ -105,7 +105,7 @@ def seen_by(action, module="tree_vote"):
         seen.append((np.asarray(y), sample_weight, others.get("groups")))
         return training_rows(model, X, y, sample_weight, **others)
 
-    with patch(f"certree.estimators.{module}.training_rows", door):
+    with patch("certree.rows.training.training_rows", door):
         action()
     assert seen
     return seen
@@ -278,7 +278,7 @@ def test_weights_that_were_not_asked_for_are_an_error(estimator):
 )
 def test_groups_reach_the_certified_classifier(outer):
     inner = CertifiedTreeClassifier().set_fit_request(groups=True)
-    seen = seen_by(lambda: outer(inner).fit(X, Y, groups=GROUPS), "certified")
+    seen = seen_by(lambda: outer(inner).fit(X, Y, groups=GROUPS))
     for y, _, groups in seen:
         assert groups is not None
         assert set(groups) <= set(GROUPS)

@@ -39,7 +39,7 @@ from certree import (
     PrunedTreeRegressor,
 )
 from certree.rows.deal import Sides, deal
-from certree.rows.training import Training, balanced_weights, new_rows, one_row, training_rows
+from certree.rows.training import TakesRows, Training, balanced_weights, one_row, training_rows
 
 CLASSIFIERS = [
     PACBayesTreeClassifier(random_state=0),
@@ -189,17 +189,17 @@ def test_the_rows_that_are_left_are_those_of_positive_weight(seed, n_groups, gro
     weight[0] = 1
     groups, here = rng.integers(0, 3 * n_groups, n), np.flatnonzero(weight)
     model = Classifier()
-    rows = training_rows(
-        model, X, y, weight, groups=groups, grow_size=grow_size, random_state=RandomState(seed)
-    )
+    rows = model._take(X, y, weight, groups=groups, dealt=dealt(grow_size, RandomState(seed)))
     np.testing.assert_array_equal(rows.X, X[here])
     known = np.append(model.classes_, [-1] * 3)[rows.y]
     np.testing.assert_array_equal(known, np.where(np.isin(y[here], model.classes_), y[here], -1))
     growing = rows.sides.grow if len(rows.sides.grow) else slice(None)
     np.testing.assert_array_equal(model.classes_, np.unique(y[here][growing]))
     np.testing.assert_array_equal(rows.weight, weight[here])
-    np.testing.assert_array_equal(rows.groups, groups[here])
-    np.testing.assert_array_equal(np.arange(n) if rows.indices is None else rows.indices, here)
+    np.testing.assert_array_equal(rows.sides.groups, groups[here])
+    np.testing.assert_array_equal(
+        np.arange(n) if rows.sides.indices is None else rows.sides.indices, here
+    )
     assert rows.y.dtype == np.int32
     if grow_size is None:
         expected = Sides.all_grow(len(here))
@@ -231,7 +231,7 @@ class Recorder(TransformerMixin, BaseEstimator):
         return np.asarray(X) * 2
 
 
-class Classifier(ClassifierMixin, BaseEstimator):
+class Classifier(ClassifierMixin, TakesRows, BaseEstimator):
     """The parameters that the door reads."""
 
     def __init__(self, categorical_features=None, class_weight=None, preprocessor=None):
@@ -240,13 +240,20 @@ class Classifier(ClassifierMixin, BaseEstimator):
         self.preprocessor = preprocessor
 
     def fit(self, X, y):
-        training_rows(self, X, y)
+        self._take(X, y)
         return self
 
 
-class Regressor(RegressorMixin, BaseEstimator):
+class Regressor(RegressorMixin, TakesRows, BaseEstimator):
     def __init__(self, categorical_features=None):
         self.categorical_features = categorical_features
+
+
+def dealt(grow_size, random_state):
+    """What deals a share of the rows to growing; None: all grow."""
+    if grow_size is None:
+        return None
+    return lambda n, groups: deal(n, grow_size, random_state, groups)
 
 
 def test_steps_come_in_their_order_and_each_sees_only_what_it_may():
@@ -254,11 +261,10 @@ def test_steps_come_in_their_order_and_each_sees_only_what_it_may():
     y = np.array(["a", "b"] * 10)
     weight = (np.arange(20) >= 4).astype(float)
     model, given = Classifier(preprocessor=Recorder()), []
+    model._categories_of = lambda rows, _: given.append(rows)
     Recorder.seen.clear()
-    rows = training_rows(
-        model, X, y, weight, grow_size=0.5, random_state=RandomState(0), categories=given.append
-    )
-    growing = rows.indices[rows.sides.grow]
+    rows = model._take(X, y, weight, dealt=dealt(0.5, RandomState(0)))
+    growing = rows.sides.indices[rows.sides.grow]
     assert len(growing) == 8
     fit, transform = Recorder.seen
     assert fit == ("fit", X[growing, 0].tolist(), y[growing].tolist())
@@ -275,12 +281,12 @@ def test_categories_are_those_of_the_growing_rows():
     table = pd.DataFrame({"c": [f"c{i}" for i in range(20)]})
     model = Classifier(categorical_features=["c"])
     y, state = np.arange(20) % 2, RandomState(0)
-    rows = training_rows(model, table, y, grow_size=0.25, random_state=state)
+    rows = model._take(table, y, dealt=dealt(0.25, state))
     names = sorted(f"c{i}" for i in rows.sides.grow)
     assert sorted(model.categories_.names[0]) == names
     assert np.isnan(rows.X[rows.sides.weigh]).all()
     everyone = Classifier(categorical_features=["c"])
-    training_rows(everyone, table, y, grow_size=0, random_state=state)
+    everyone._take(table, y, dealt=dealt(0, state))
     assert len(everyone.categories_.names[0]) == 20
 
 
@@ -309,9 +315,10 @@ def entered(**changes):
         "random_state": RandomState(0),
     }
     given = {**good, **changes}
+    given["dealt"] = dealt(given.pop("grow_size"), given.pop("random_state"))
     names = ("categorical_features", "preprocessor", "class_weight")
     model = Classifier(**{name: given.pop(name) for name in names if name in given})
-    return training_rows(model, **given)
+    return model._take(**given)
 
 
 @pytest.mark.parametrize("first", range(len(MISTAKES)))
@@ -345,12 +352,12 @@ def test_of_two_mistakes_that_of_the_earlier_step_is_told(first, second):
 )
 def test_rows_of_no_use_are_refused(X, y, message):
     with pytest.raises(ValueError, match=message):
-        training_rows(Classifier(), X, y)
+        Classifier()._take(X, y)
 
 
 def test_sparse_rows_are_refused():
     with pytest.raises(TypeError, match="Sparse data was passed"):
-        training_rows(Classifier(), sparse.csr_matrix(np.eye(4)), [0, 1, 0, 1])
+        Classifier()._take(sparse.csr_matrix(np.eye(4)), [0, 1, 0, 1])
 
 
 def test_classes_that_weigh_nothing_are_refused():
@@ -366,17 +373,44 @@ def test_a_preprocessor_takes_rows_that_grow():
 def test_targets_are_codes_or_numbers_and_arrays_are_ready_for_the_core():
     X = np.asfortranarray(np.random.default_rng(0).normal(size=(6, 2)).astype(np.float32))
     model = Classifier()
-    rows = training_rows(model, X, ["b", "a", "b", "c", "a", "b"])
+    rows = model._take(X, ["b", "a", "b", "c", "a", "b"])
     assert rows.y.tolist() == [1, 0, 1, 2, 0, 1]
     assert (rows.y.dtype, rows.X.dtype) == (np.int32, np.float32)
     assert rows.X.flags.c_contiguous
-    assert (rows.weight, rows.indices, rows.groups) == (None,) * 3
+    assert (rows.weight, rows.sides.indices, rows.sides.groups) == (None,) * 3
     assert (len(rows.sides.grow), len(rows.sides.weigh)) == (6, 0)
-    numbers = training_rows(Regressor(), X, np.arange(6))
+    numbers = Regressor()._take(X, np.arange(6))
     assert numbers.y.dtype == np.float64
     table = pd.DataFrame(X, columns=["u", "v"])
-    training_rows(model, table, [0, 1] * 3)
+    model._take(table, [0, 1] * 3)
     assert model.feature_names_in_.tolist() == ["u", "v"]
+
+
+def test_the_door_tells_what_it_learned_and_changes_no_model():
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    table = pd.DataFrame(X, columns=["u", "v"]).assign(w=list("ababab"))
+    model = Classifier(categorical_features="from_dtype", preprocessor=None)
+    before = dict(vars(model))
+    _, learned = training_rows(model, table, [0, 1, 0, 2, 1, 0])
+    assert vars(model) == before
+    assert list(learned["feature_names_in_"]) == ["u", "v", "w"]
+    assert learned["categories_"].names == (None, None, ("a", "b"))
+    assert (learned["n_features_in_"], learned["n_classes_"]) == (3, 3)
+    model._take(table, [0, 1, 0, 2, 1, 0])
+    assert set(vars(model)) == set(before) | set(learned)
+    # A fit to rows without names forgets those of the fit before; numbers have no classes.
+    model._take(X, [0, 1] * 3)
+    assert not hasattr(model, "feature_names_in_")
+    _, of_numbers = training_rows(Regressor(), X, X[:, 0])
+    assert set(of_numbers) == {"categories_", "feature_names_in_", "n_features_in_"}
+
+
+def test_rows_that_grow_stand_by_themselves_where_others_weigh():
+    rows = entered(sample_weight=np.arange(20.0))
+    np.testing.assert_array_equal(rows.growing.X, rows.X[rows.sides.grow])
+    np.testing.assert_array_equal(rows.growing.weight, rows.weight[rows.sides.grow])
+    assert entered(grow_size=None).growing is None
+    assert entered(grow_size=0).growing is None
 
 
 # -- rows that come later --------------------------------------------------------------------------
@@ -385,22 +419,22 @@ def test_targets_are_codes_or_numbers_and_arrays_are_ready_for_the_core():
 def test_later_rows_keep_to_what_the_model_knows():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.array(["a", "b"] * 10)
     model = Classifier().fit(X, y)
-    again = training_rows(model, X[:3], ["b", "b", "a"], reset=False)
+    again = model._take(X[:3], ["b", "b", "a"], again=True)
     assert again.y.tolist() == [1, 1, 0]
     with pytest.raises(ValueError, match=r"y must hold classes among \['a' 'b'\], got \['c'\]"):
-        training_rows(model, X[:3], ["b", "c", "a"], reset=False)
+        model._take(X[:3], ["b", "c", "a"], again=True)
     with pytest.raises(ValueError, match="X has 1 features, but Classifier is expecting 2"):
-        training_rows(model, X[:3, :1], ["b", "b", "a"], reset=False)
+        model._take(X[:3, :1], ["b", "b", "a"], again=True)
     with pytest.raises(ValueError, match="X has 1 features, but Classifier is expecting 2"):
-        new_rows(model, X[:3, :1])
+        model._new_rows(X[:3, :1])
     with pytest.raises(NotFittedError):
-        new_rows(Classifier(), X)
+        Classifier()._new_rows(X)
 
 
 def test_later_rows_of_weight_zero_may_be_of_any_class():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.array(["a", "b"] * 10)
     model = Classifier().fit(X, y)
-    rows = training_rows(model, X[:3], ["b", "c", "a"], [1, 0, 1], reset=False)
+    rows = model._take(X[:3], ["b", "c", "a"], [1, 0, 1], again=True)
     assert rows.y.tolist() == [1, 0]
 
 
@@ -452,7 +486,7 @@ def test_balanced_classes_weigh_the_same_in_all_whatever_their_rows_weigh():
 def test_given_folds_number_all_rows_and_splitters_those_that_are_left(as_mask):
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     weight = (np.arange(20) % 3 > 0) * 2.0
-    rows = training_rows(Classifier(), X, y, weight)
+    rows = Classifier()._take(X, y, weight)
     grow, judge = np.arange(0, 20, 2), np.arange(1, 20, 2)
     masks = [np.isin(np.arange(20), side) for side in (grow, judge)]
     (fold,) = rows.folds([masks if as_mask else (grow, judge)], RandomState(0))
@@ -460,7 +494,7 @@ def test_given_folds_number_all_rows_and_splitters_those_that_are_left(as_mask):
         (fold.grow, fold.grow_weight, grow),
         (fold.judge, fold.judge_weight, judge),
     ):
-        np.testing.assert_array_equal(rows.indices[side], wanted[weight[wanted] > 0])
+        np.testing.assert_array_equal(rows.sides.indices[side], wanted[weight[wanted] > 0])
         np.testing.assert_array_equal(sides_weight, np.full(len(side), 2.0))
     folds = rows.folds(KFold(3), RandomState(0))
     expected = list(KFold(3).split(rows.X))
@@ -494,16 +528,16 @@ def test_folds_of_no_use_are_refused(cv, message, weighted):
     weight = np.ones(20)
     if weighted and not isinstance(cv, int):
         weight[[0, 5, 19]] = 0  # rows are numbered as they were given
-    rows = training_rows(Classifier(), X, y, weight if weighted else None)
+    rows = Classifier()._take(X, y, weight if weighted else None)
     with pytest.raises(ValueError, match=message):
         rows.folds(cv, RandomState(0))
 
 
 def test_folds_that_only_rows_of_weight_zero_judge_are_left_out():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
-    rows = training_rows(Classifier(), X, y, np.arange(20) % 19 > 0)
+    rows = Classifier()._take(X, y, np.arange(20) % 19 > 0)
     folds = rows.folds([([1, 2], [0, 19]), ([1, 2], [3, 19])], RandomState(0))
-    assert [rows.indices[fold.judge].tolist() for fold in folds] == [[3]]
+    assert [rows.sides.indices[fold.judge].tolist() for fold in folds] == [[3]]
     with pytest.raises(ValueError, match="cv must have at least one fold"):
         rows.folds([([1, 2], [0, 19])], RandomState(0))
 
@@ -526,7 +560,7 @@ def test_class_weights_that_make_infinite_weights_are_refused():
 @pytest.mark.parametrize(("cv", "n"), [(None, 5), (2, 2), (np.int64(4), 4)])
 def test_a_number_of_folds_goes_by_content(cv, n):
     X, y = two_classes()
-    rows = training_rows(Classifier(), X, y)
+    rows = Classifier()._take(X, y)
     assert len(rows.folds(cv, RandomState(0))) == n
 
 
@@ -537,8 +571,8 @@ def test_some_of_the_rows_stand_by_themselves():
     np.testing.assert_array_equal(part.X, rows.X[rows.sides.grow])
     np.testing.assert_array_equal(part.weight, rows.weight[rows.sides.grow])
     assert isinstance(part, Training)
-    assert part.indices is None
-    np.testing.assert_array_equal(part.groups, rows.groups[rows.sides.grow])
+    assert part.sides.indices is None
+    np.testing.assert_array_equal(part.sides.groups, rows.sides.groups[rows.sides.grow])
     assert (len(part.sides.grow), len(part.sides.weigh)) == (len(part.y), 0)
 
 
@@ -559,7 +593,11 @@ def test_groups_of_rows_of_weight_zero_are_not_dealt():
     groups = np.repeat(np.arange(40), 5)
     weight = (groups >= 20).astype(float)
     rows = entered(X=X, y=y, sample_weight=weight, groups=groups, grow_size=0.5)
-    assert len(set(rows.groups[rows.sides.grow])) == len(set(rows.groups[rows.sides.weigh])) == 10
+    assert (
+        len(set(rows.sides.groups[rows.sides.grow]))
+        == len(set(rows.sides.groups[rows.sides.weigh]))
+        == 10
+    )
     with pytest.raises(ValueError, match="of 1 groups leaves none to"):
         entered(X=X, y=y, sample_weight=(groups == 3).astype(float), groups=groups)
 

@@ -13,13 +13,27 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import reference
-from certree import NodeStats, NodeWeights, TargetStats, Tree, Vote, grow_kd
+from certree import (
+    CertifiedTreeClassifier,
+    DecoratedTreeRegressor,
+    HelmboldSchapireTreeClassifier,
+    NodeStats,
+    NodeWeights,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+    TargetStats,
+    Tree,
+    Vote,
+    grow_kd,
+)
 from certree.certificates import branching_prior
 from certree.certificates.posteriors import LabelledWeights
 from certree.estimators.naive_bayes.densities import CategoricalTable, Histogram, Moments, Normal
 from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers
 from certree.estimators.tune import Mixture
-from certree.interface.arrays import column, row_weights
+from certree.interface.arrays import OfColumns, column, row_weights
 from certree.prunings import cost_complexity_path, sibling_merge_path
 from certree.prunings.paths import PruningPath
 from certree.prunings.scott_nowak import FragmentPrunings
@@ -206,6 +220,45 @@ def test_copies_have_columns_that_nobody_can_write(one, way):
     assert arrays_of(one).keys() == arrays_of(again).keys() != set()
     for name, values in arrays_of(again).items():
         np.testing.assert_array_equal(values, arrays_of(one)[name])
+        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            values.flags.writeable = True
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PACBayesTreeClassifier(),
+        PACBayesTreeClassifier("kd", search="joint", max_depth=3),
+        PACBayesTreeClassifier("dyadic"),
+        PACBayesTreeRegressor(),
+        HelmboldSchapireTreeClassifier(),
+        PrunedTreeClassifier(),
+        PrunedTreeRegressor("dyadic", rule="square-root"),
+        CertifiedTreeClassifier(),
+        CertifiedTreeClassifier("dyadic", laws="cv"),
+        DecoratedTreeRegressor(),
+    ],
+    ids=repr,
+)
+def test_what_the_core_has_made_would_pass_the_checks_and_is_nobody_s(model, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    X[:80, 1] = X[80:160, 1]
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    if not isinstance(model, DecoratedTreeRegressor):
+        X[::9, 0] = np.nan
+    unchecked, made = OfColumns.made.__func__, []
+
+    def checked_as_well(kind, *values):
+        kind(*values)
+        made.append(unchecked(kind, *values))
+        return made[-1]
+
+    monkeypatch.setattr(OfColumns, "made", classmethod(checked_as_well))
+    model.set_params(random_state=0).fit(X, y, rng.integers(1, 4, 200))
+    assert made
+    shown = [one for one in made if isinstance(one, Tree | NodeStats | NodeWeights | Vote)]
+    for values in filter(len, (values for one in shown for values in arrays_of(one).values())):
         with pytest.raises(ValueError, match="cannot set WRITEABLE"):
             values.flags.writeable = True
 

@@ -15,15 +15,16 @@ from certree.estimators.tune import (
     MIXED_GRID,
     STEPS,
     Candidate,
+    GrownFold,
     Mixture,
     Objective,
     choose,
-    grow_fold,
     linear_grid,
     mixture,
     tune,
 )
 from certree.grow import KD, Cart, Dyadic, GrowingRows
+from certree.grow.partition import grow_trees
 from certree.prunings import (
     CostComplexity,
     DepthPenalised,
@@ -84,6 +85,11 @@ def noisy(n, seed, n_classes=2):
     clean = np.digitize(X[:, 0], np.linspace(-0.8, 0.8, n_classes - 1) if n_classes > 2 else [0.0])
     y = np.where(rng.random(n) < 0.7, clean, rng.integers(0, n_classes, n))
     return X, y.astype(np.int32)
+
+
+def grow_fold(fold, partition, rows, summarise):
+    (tree,) = grow_trees(partition, rows, [fold])
+    return GrownFold.of(fold, tree, summarise, tree.route(rows.X, 1), rows.y)
 
 
 def grown(X, y, weight=None, n_classes=2, partition=PARTITIONS[0], n_folds=2, seed=0):

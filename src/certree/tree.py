@@ -22,7 +22,7 @@ from certree._core import (
     mark_lacking,
     pack_trees,
 )
-from certree.interface.arrays import Float64, Int32, Int64, OfColumns, column, matrix
+from certree.interface.arrays import Float64, Int32, Int64, OfColumns, column, frozen, matrix
 from certree.interface.signatures import checked, expect_settings
 
 LEAF = -1
@@ -35,13 +35,13 @@ Columns = tuple[Int32, Float64, Int32, Int32, NDArray[np.uint8], Int64, Int32, b
 
 # Columns that need not be given, of m nodes.
 _DEFAULTS: dict[str, Callable[[int], NDArray[Any]]] = {
-    "chain": lambda m: np.ones(m, dtype=np.int32),
-    "missing_left": lambda m: np.zeros(m, dtype=bool),
-    "category_start": lambda m: np.zeros(m + 1, dtype=np.int64),
-    "categories": lambda _: np.zeros(0, dtype=np.int32),
-    "missing_both": lambda m: np.zeros(m, dtype=bool),
-    "root": lambda _: np.zeros(1, dtype=np.int64),
-    "value": lambda m: np.zeros((m, 0)),
+    "chain": lambda m: frozen(np.ones(m, dtype=np.int32)),
+    "missing_left": lambda m: np.frombuffer(bytes(m), dtype=np.bool_),
+    "category_start": lambda m: np.frombuffer(bytes(8 * (m + 1)), dtype=np.int64),
+    "categories": lambda _: np.frombuffer(b"", dtype=np.int32),
+    "missing_both": lambda m: np.frombuffer(bytes(m), dtype=np.bool_),
+    "root": lambda _: np.frombuffer(bytes(8), dtype=np.int64),
+    "value": lambda m: np.frombuffer(b"").reshape(m, 0),
 }
 
 
@@ -145,43 +145,41 @@ class Trees(OfColumns):
     def known(cls, left: Int32, n_features: int, **columns: Any) -> Self:
         """Make trees of columns that are known to be right, and are not checked again.
 
-        They come from the growers of the core, or are parts of other trees. What is not given is as
-        for the constructor.
+        They come from the growers of the core, or are parts of other trees, and nobody can write to
+        them. What is not given is as for the constructor.
         """
-        known = {"optimal_splits": None, **columns, "left": left, "n_features": n_features}
-        trees = object.__new__(cls)
-        for field in fields(cls):
-            value = known[field.name] if field.name in known else _DEFAULTS[field.name](len(left))
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-            object.__setattr__(trees, field.name, value)
-        return trees
+        given = {"optimal_splits": None, **columns, "left": left, "n_features": n_features}
+        values = (
+            given[field.name] if field.name in given else _DEFAULTS[field.name](len(left))
+            for field in fields(cls)
+        )
+        return cls.made(*values)
 
     @staticmethod
     def joined(parts: Sequence["Trees"], n_features: int, n_outputs: int) -> "Trees":
         """Put trees one after the other; those of each part add `n_outputs` numbers."""
 
         def of_all(name: str, dtype: str, shape: tuple[int, ...] = (0,)) -> NDArray[Any]:
-            return np.concatenate([np.zeros(shape, dtype), *(getattr(one, name) for one in parts)])
+            columns = [np.zeros(shape, dtype), *(getattr(one, name) for one in parts)]
+            return frozen(np.concatenate(columns))
 
         sizes = np.array([one.n_nodes for one in parts], dtype=np.int64)
         begin = np.cumsum(sizes) - sizes
         sets = np.append(0, np.cumsum([len(one.categories) for one in parts])).astype(np.int64)
         starts = [one.category_start[:-1] + n for one, n in zip(parts, sets, strict=False)]
+        roots = [one.root + n for one, n in zip(parts, begin, strict=True)]
         left = of_all("left", "int32")
         return Trees.known(
-            np.where(left == LEAF, LEAF, left + np.repeat(begin, sizes)).astype(np.int32),
+            frozen(np.where(left == LEAF, LEAF, left + np.repeat(begin, sizes)).astype(np.int32)),
             n_features,
             feature=of_all("feature", "int32"),
             threshold=of_all("threshold", "float64"),
             chain=of_all("chain", "int32"),
             missing_left=of_all("missing_left", "bool"),
-            category_start=np.concatenate([*starts, sets[-1:]]),
+            category_start=frozen(np.concatenate([*starts, sets[-1:]])),
             categories=of_all("categories", "int32"),
             missing_both=of_all("missing_both", "bool"),
-            root=np.concatenate(
-                [sets[:0], *(one.root + n for one, n in zip(parts, begin, strict=True))]
-            ),
+            root=frozen(np.concatenate([sets[:0], *roots])),
             value=of_all("value", "float64", (0, n_outputs)),
         )
 
@@ -195,9 +193,9 @@ class Trees(OfColumns):
         start, left = self.category_start[first : last + 1], self.left[first:last]
         names = ("feature", "threshold", "chain", "missing_left", "missing_both", "value")
         return Tree.known(
-            np.where(left == LEAF, LEAF, left - first).astype(np.int32),
+            frozen(np.where(left == LEAF, LEAF, left - first).astype(np.int32)),
             self.n_features,
-            category_start=start - start[0],
+            category_start=frozen(start - start[0]),
             categories=self.categories[start[0] : start[-1]],
             optimal_splits=self.optimal_splits,
             **{name: getattr(self, name)[first:last] for name in names},
@@ -209,11 +207,11 @@ class Trees(OfColumns):
     def _with(self, **columns: Any) -> Self:
         """The same trees with some columns that are known to be right."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return self.known(**{**own, **columns})
+        return self.known(**{**own, **{name: frozen(one) for name, one in columns.items()}})
 
     def saying(self, value: Float64) -> Self:
         """The same trees, with other values of their nodes, (m, n_outputs)."""
-        return self._with(value=np.ascontiguousarray(value))
+        return self._with(value=value)
 
     @property
     def n_nodes(self) -> int:

@@ -96,7 +96,7 @@ class Ballots(OfColumns):
     def cast(self, tree: Trees, weights: NodeWeights) -> Vote:
         """Let all prunings vote with these ballots, each with its weight."""
         weight = weights.of(tree).weight
-        return Vote(push_down(tree.left, weight, self.label, self.values, self.n_values))
+        return Vote.made(push_down(tree.left, weight, self.label, self.values, self.n_values))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,14 +241,14 @@ class Voting:
             return SparseBallots(stats.of(tree), self.kind, self.smoothing)
         if self.kind == "mean":
             values = self.averages(tree, stats)
-            return Ballots(None, values, values.shape[1])
+            return Ballots.made(None, values, values.shape[1])
         if not isinstance(stats, NodeStats):
             raise ValueError('a numeric target takes kind="mean", got "majority"')
         label = stats.of(tree).label
         if self.slopes is not None:
             plain = Voting("mean", 0.0, self.slopes)
             label = plain.averages(tree, stats).argmax(axis=1).astype(np.int32)
-        return Ballots(label, None, stats.n_classes)
+        return Ballots.made(label, None, stats.n_classes)
 
     def averages(self, tree: Trees, stats: Stats) -> Float64:
         """Means, or shares of classes, that rise or fall along features in every pruning."""

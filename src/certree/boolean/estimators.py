@@ -16,16 +16,16 @@ from certree.boolean.low_degree import low_degree
 from certree.boolean.selection import Examples, Selected, all_small, proposed_by_trees, select
 from certree.boolean.spectrum import Spectrum
 from certree.interface.arrays import Float64, UInt64
-from certree.interface.fitted import KeepsParameters, reads_state, replaces_state
+from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.signatures import COUNT
-from certree.rows.training import new_rows, training_rows
+from certree.rows.training import TakesRows
 
 Method = Literal["trees", "lasso", "omp", "low_degree", "low_degree_threshold"]
 
 _METHODS = {"trees", "lasso", "omp", "low_degree", "low_degree_threshold"}
 
 
-class FourierEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
+class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
     """What both share: characters are chosen, and their coefficients fitted, for each output."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -38,8 +38,8 @@ class FourierEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
 
     spectrum_: Spectrum
     validation_score_: float
-    n_features_in_: int
-    categories_: None
+    # Two values are numbers, whatever they stand for: no parameter.
+    categorical_features = None
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class FourierEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
         self : object
             The fitted estimator.
         """
-        training = training_rows(self, X, y, categories=lambda _: None)
+        training = self._take(X, y)
         rows, rng = training.X, check_random_state(self.random_state)
         bits = Bits.two_valued(rows.shape[1], coding_of(rows))
         parts = [
@@ -122,7 +122,7 @@ class FourierEstimator(KeepsParameters, BaseEstimator, metaclass=ABCMeta):
         return Selected(kept.masks, kept.coefficients[:, 0], np.nan)
 
     def _scores(self, X: ArrayLike) -> Float64:
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         return self.spectrum_.evaluate(rows, n_jobs=self.n_jobs)
 
 
@@ -243,9 +243,6 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
     >>> FourierClassifier(random_state=0).fit(X, y).predict(X[:4])
     array([1, 1, 0, 0])
     """
-
-    classes_: NDArray[Any]
-    n_classes_: int
 
     def _targets(self, y: NDArray[Any]) -> list[Float64]:
         if self.n_classes_ <= 2:

@@ -16,7 +16,6 @@ from certree.interface.arrays import array_of
 from certree.interface.fitted import reads_state
 from certree.interface.signatures import checked
 from certree.rows.hashes import n_known
-from certree.rows.training import new_rows
 
 
 @checked
@@ -248,7 +247,7 @@ def repeated(classifier: Any, X: Any, repeats: Any) -> int | None:
                 f"whether those given are new: {ways} they are"
             )
         return None
-    coded = new_rows(model, rows)
+    coded = model._new_rows(rows)
     known = n_known(coded, model.row_hashes_)
     if known and repeats is None:
         raise ValueError(

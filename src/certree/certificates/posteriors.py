@@ -23,8 +23,9 @@ from certree.weights.node_weights import NodeWeights
 def gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Family:
     """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
     gains, root = stats.of(tree).terms(tree, 2, False)
-    stops = ChainStops(*prior.of(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
-    return Family(tree, gains, root, np.zeros(0), stops)
+    decisions = prior.of(tree).log_decisions
+    stops = ChainStops.made(*decisions, prior.chain_entropy, prior.chain_mode)
+    return Family.made(tree, gains, root, np.zeros(0), stops, False)
 
 
 @checked

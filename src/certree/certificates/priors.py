@@ -8,12 +8,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from certree._core import log_masses
+from certree._core import log_masses, reach
 from certree.certificates.inequalities.laws import kl_divergence
-from certree.interface.arrays import Float64, Int32, OfColumns, class_number, codes, column
+from certree.interface.arrays import (
+    Float64,
+    Int32,
+    OfColumns,
+    class_number,
+    codes,
+    column,
+    frozen,
+    zeros,
+)
 from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats
-from certree.tree import Tree, Trees
+from certree.tree import LEAF, Tree, Trees
 from certree.weights.family import ChainStops, Family
 from certree.weights.node_weights import NodeWeights, one_pruning, reached
 from certree.weights.pac_bayes_laws import branching
@@ -157,9 +166,9 @@ def _law(tree: Tree, stops: ChainStops) -> NodeWeights:
 
 def independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
     """The law whose nodes are split independently with these log odds; leaves never are."""
-    odds = np.where(tree.is_leaf, -np.inf, log_odds)
-    undecided = NodeWeights(np.zeros(tree.n_nodes), odds, 0.0, *2 * [np.zeros(tree.n_nodes)])
-    return replace(undecided, weight=reached(tree, undecided) * expit(-odds))
+    odds = frozen(np.where(tree.left == LEAF, -np.inf, log_odds))
+    weight = frozen(reach(tree.left, odds) * expit(-odds))
+    return NodeWeights.made(weight, odds, 0.0, *2 * [zeros(len(odds))])
 
 
 def _uniform(tree: Tree, n_classes: int, law: NodeWeights) -> Prior:

@@ -20,7 +20,7 @@ from certree.rows.deal import checked_groups
 from certree.rows.folds import Indices
 from certree.stats import NodeStats, TargetStats
 from certree.stats.nodes import counted
-from certree.tree import Tree
+from certree.tree import LEAF, Tree
 from certree.weights.node_weights import NodeWeights, one_pruning
 
 
@@ -90,10 +90,10 @@ class HeldOut(OfColumns):
 
     def error_of(self, label: Int32) -> float:
         """Share of the observations in leaves with other labels; no answer is wrong everywhere."""
-        leaves = self.tree.is_leaf
+        leaves, n_classes = self.tree.left == LEAF, self.grown.counts.shape[1]
         counts, named = self.stats.counts[leaves], label[leaves]
-        right = counts[np.arange(len(named)), np.minimum(named, self.n_classes - 1)]
-        wrong = counts.sum(axis=1) - np.where(named < self.n_classes, right, 0.0)
+        right = counts[np.arange(len(named)), np.minimum(named, n_classes - 1)]
+        wrong = counts.sum(axis=1) - np.where(named < n_classes, right, 0.0)
         return float(wrong.sum()) / self.n
 
     def error_of_pruning(self, pruning: NodeWeights) -> float:

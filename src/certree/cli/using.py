@@ -17,7 +17,6 @@ from certree.files import models, tables
 from certree.files.places import expect_writable
 from certree.interface.whole import write_whole
 from certree.interface.words import counted
-from certree.rows.training import names_of_features
 from certree.show.page.judged import Judged
 from certree.show.page.scores import scores_of
 
@@ -110,7 +109,7 @@ def certify(
 def info(model_file: ModelFile) -> None:
     """Say what a model file holds."""
     model = models.load(model_file)
-    names = list(names_of_features(model))
+    names = list(model._feature_names())
     more = f" and {len(names) - _FEATURES} more" if len(names) > _FEATURES else ""
     say(repr(model))
     say(f"features: {', '.join(names[:_FEATURES])}{more}")

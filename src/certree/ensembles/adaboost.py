@@ -22,15 +22,11 @@ from certree.export.formula import Formula, Link
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
 from certree.interface.arrays import Float64, by_row
-from certree.interface.fitted import KeepsParameters, reads_state, replaces_state, state_of
+from certree.interface.fitted import reads_state, replaces_state, state_of
 from certree.interface.signatures import COUNT, ROUNDS
 from certree.rows.training import (
+    TakesRows,
     Training,
-    known_classes,
-    names_of_features,
-    new_rows,
-    rows_and_values,
-    training_rows,
 )
 from certree.tree import Trees, threads
 
@@ -44,7 +40,7 @@ def _has_trees(model: "AdaBoostTreeClassifier") -> bool:
 
 
 class AdaBoostTreeClassifier(
-    Exports, MetaEstimatorMixin, KeepsParameters, ClassifierMixin, BaseEstimator
+    Exports, MetaEstimatorMixin, TakesRows, ClassifierMixin, BaseEstimator
 ):
     """AdaBoost with its bound on the training error, round by round.
 
@@ -154,8 +150,6 @@ class AdaBoostTreeClassifier(
     # Rounds make the classes weigh alike again, whatever weights they begin with: no parameter.
     class_weight: ClassVar[None] = None
 
-    classes_: NDArray[Any]
-    n_classes_: int
     estimators_: list[Any]
     estimator_weights_: Float64
     estimator_errors_: Float64
@@ -164,8 +158,6 @@ class AdaBoostTreeClassifier(
     training_errors_: Float64
     start_: Float64
     trees_: Trees | None
-    categories_: Any
-    n_features_in_: int
     _votes: Float64
 
     def __init__(
@@ -203,7 +195,7 @@ class AdaBoostTreeClassifier(
         self : object
             The fitted estimator.
         """
-        training = training_rows(self, X, y, sample_weight)
+        training = self._take(X, y, sample_weight)
         weight = np.ones(len(training.y)) if training.weight is None else training.weight
         first = weight / weight.sum()
         made = reweigh(
@@ -232,7 +224,7 @@ class AdaBoostTreeClassifier(
         self.trees_ = self._packed() if self.estimator is None else None
 
     def _teacher(self, training: Training) -> Teach:
-        mask = None if self.categories_ is None else self.categories_.mask
+        mask = self._category_mask()
         if self.estimator is not None:
             labels = self.classes_[training.y]
             seeds = check_random_state(self.random_state)
@@ -281,7 +273,7 @@ class AdaBoostTreeClassifier(
         return scores
 
     def _scores(self, X: Any) -> Float64:
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         return self._added(self._begun(len(rows)), rows, self._first, len(self.estimators_))
 
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
@@ -314,11 +306,11 @@ class AdaBoostTreeClassifier(
         Explanation
             Contributions to `decision_function`.
         """
-        rows, values = rows_and_values(self, X)
+        rows, values = self._rows_and_values(X)
         trees = self._packed(self._first)
         base = self.start_ + trees.value[trees.root].sum(axis=0)
         parts = self._parts(base, trees.contributions(rows, threads(self.n_jobs)))
-        return Explanation(feature_names=names_of_features(self), values=values, **parts)
+        return Explanation(feature_names=self._feature_names(), values=values, **parts)
 
     def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
         """The fields of an explanation that speak of the target, of what trees add up to."""
@@ -362,7 +354,7 @@ class AdaBoostTreeClassifier(
         ndarray of shape (n,)
             What `predict` says of the learners so far; once, if no learner is kept.
         """
-        return map(self._answers, self._staged(new_rows(self, X)))
+        return map(self._answers, self._staged(self._new_rows(X)))
 
     @reads_state
     def decision_function(self, X: ArrayLike) -> Float64:
@@ -434,7 +426,7 @@ class AdaBoostTreeClassifier(
         """
         scores = self._scores(X)
         check_consistent_length(scores.T, y)
-        place = known_classes(self, "y", y)
+        place = self._class_codes("y", y)
         if not self.estimators_:
             return np.zeros(len(place))
         own = scores[0] * np.where(place == 1, 1, -1)

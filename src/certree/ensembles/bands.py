@@ -29,7 +29,7 @@ from certree.certificates.parts.coverage import place_to_cover
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.explain.explanation import Explanation
 from certree.interface.arrays import Float64, array_of
-from certree.interface.fitted import KeepsParameters, reads_state, replaces_state, state_of
+from certree.interface.fitted import reads_state, replaces_state, state_of
 from certree.rows.columns import rows_at
 from certree.rows.deal import deal
 
@@ -42,7 +42,7 @@ def _explains(model: "ConformalBandRegressor") -> bool:
     return estimator is None or hasattr(estimator, "explain")
 
 
-class ConformalBandRegressor(MetaEstimatorMixin, KeepsParameters, RegressorMixin, BaseEstimator):
+class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     """Bands around predictions that hold a given share of new rows, whatever the distribution.
 
     Quantiles are fitted on some of the rows. How far the targets of the others lie outside the band
@@ -127,7 +127,11 @@ class ConformalBandRegressor(MetaEstimatorMixin, KeepsParameters, RegressorMixin
         calibration_size: float = 0.25,
         random_state: Any = None,
     ) -> None:
-        self._store(locals())
+        self.estimator = estimator
+        self.coverage = coverage
+        self.delta = delta
+        self.calibration_size = calibration_size
+        self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=False)
     @replaces_state

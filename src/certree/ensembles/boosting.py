@@ -33,7 +33,6 @@ from certree.export.formula import Formula, Link
 from certree.grow.growing import MonotonicCst, Slopes, slopes_of
 from certree.interface.arrays import Float64, by_row
 from certree.interface.fitted import (
-    KeepsParameters,
     expect_parameters_of_fit,
     reads_state,
     replaces_state,
@@ -43,12 +42,8 @@ from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
 from certree.rows.copies import copies
 from certree.rows.folds import Fold
 from certree.rows.training import (
+    TakesRows,
     Training,
-    known_classes,
-    names_of_features,
-    new_rows,
-    rows_and_values,
-    training_rows,
 )
 from certree.tree import Trees, threads
 
@@ -72,7 +67,7 @@ def _constant(scores: Float64, n: int) -> Float64:
     return np.repeat(scores[:, None], n, axis=1)
 
 
-class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
+class BoostedTrees(Exports, TakesRows, BaseEstimator):
     """What boosted trees share, whatever the target is."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -98,8 +93,6 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
     start_: Float64
     n_iter_: int
     thresholds_: tuple[int | None, ...]
-    categories_: Any
-    n_features_in_: int
     _seed: int
     _importances: Float64
 
@@ -159,7 +152,7 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
         before = getattr(self, "trees_", None) if self.warm_start else None
         if before is not None:
             expect_parameters_of_fit(self, "max_iter", "warm_start")
-        training = _copied(training_rows(self, X, y, sample_weight, reset=before is None))
+        training = _copied(self._take(X, y, sample_weight, again=before is not None))
         loss = self._loss()
         loss.expect_domain(training.y)
         if before is None:
@@ -188,7 +181,7 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
     def _started(
         self, training: Training, loss: Loss, thresholds: tuple[int | None, ...]
     ) -> tuple[Rounds, Float64]:
-        mask = None if self.categories_ is None else self.categories_.mask
+        mask = self._category_mask()
         settings = self._settings(thresholds)
         return started(loss, settings, training.X, training.y, training.weight, mask)
 
@@ -262,7 +255,7 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
 
     def _scores(self, X: Any) -> Float64:
         """What all trees say, (n_outputs, n)."""
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         return self.trees_.add(_constant(self.start_, len(rows)), rows, threads(self.n_jobs))
 
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
@@ -306,7 +299,7 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
         ndarray of shape (n,)
             What `predict` says of the trees so far.
         """
-        return map(self._answers, self._staged(new_rows(self, X)))
+        return map(self._answers, self._staged(self._new_rows(X)))
 
     @abstractmethod
     def _link(self) -> Link:
@@ -338,7 +331,7 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
         ndarray of shape (T,)
             The loss that the rounds lower, of classes the log loss in nats.
         """
-        loss, rows, known = self._loss(), new_rows(self, X), self._targets(y)
+        loss, rows, known = self._loss(), self._new_rows(X), self._targets(y)
         check_consistent_length(rows, known)
         loss.expect_domain(known)
         return np.array([loss.of_rows(known, scores).mean() for scores in self._staged(rows)])
@@ -364,10 +357,10 @@ class BoostedTrees(Exports, KeepsParameters, BaseEstimator):
             softmax are probabilities, or the number. Losses "poisson" and "gamma" have the log of the
             prediction.
         """
-        rows, values = rows_and_values(self, X)
+        rows, values = self._rows_and_values(X)
         base = self.start_ + self.trees_.value[self.trees_.root].sum(axis=0)
         parts = self._parts(base, self.trees_.contributions(rows, threads(self.n_jobs)))
-        return Explanation(feature_names=names_of_features(self), values=values, **parts)
+        return Explanation(feature_names=self._feature_names(), values=values, **parts)
 
     def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
         """The fields of an explanation that speak of the target, of what trees add up to."""
@@ -499,9 +492,6 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    classes_: NDArray[Any]
-    n_classes_: int
-
     def __init__(
         self,
         *,
@@ -542,7 +532,7 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         return slopes
 
     def _targets(self, y: Any) -> NDArray[Any]:
-        return known_classes(self, "y_val", y)
+        return self._class_codes("y_val", y)
 
     def _explained(self) -> tuple[list[Any], Scale]:
         return scored_classes(self.classes_), "raw score"
@@ -611,7 +601,7 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         ndarray of shape (n, K)
             What `predict_proba` says of the trees so far.
         """
-        return map(self._shares, self._staged(new_rows(self, X)))
+        return map(self._shares, self._staged(self._new_rows(X)))
 
 
 class BoostedTreesRegressor(RegressorMixin, BoostedTrees):

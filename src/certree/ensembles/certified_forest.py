@@ -28,10 +28,10 @@ from certree.interface.fitted import replaces_state
 from certree.interface.progress import progress
 from certree.interface.signatures import ROUNDS
 from certree.rows.folds import Indices
-from certree.rows.training import Training, other_class, training_rows
+from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
-from certree.tree import Tree, Trees, threads
+from certree.tree import Trees, threads
 from certree.votes import Voting, stopped_outcomes
 from certree.weights.node_weights import NodeWeights, pruning_of
 
@@ -302,7 +302,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         self : object
             The fitted estimator.
         """
-        training = training_rows(self, X, y, sample_weight)
+        training = self._take(X, y, sample_weight)
         random_state = check_random_state(self.random_state)
         sizes = SAMPLE_SIZES if self.max_samples == "auto" else (self.max_samples,)
         share = 1 / (len(OF_ENSEMBLES) * len(sizes))
@@ -345,12 +345,14 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
             delayed(self._tree)(training, sample, seed, growth) for sample, seed in drawn
         )
         samples = tuple(sample for sample, _ in drawn)
-        joined = Trees.joined(trees, p, 0)
-        return SampledTrees(joined, training, samples, other_class(self), n_threads)
+        joined, n_classes = Trees.joined(trees, p, 0), other_class(self.n_classes_)
+        return SampledTrees(joined, training, samples, n_classes, n_threads)
 
-    def _tree(self, training: Training, sample: Indices, seed: int, growth: dict[str, Any]) -> Tree:
+    def _tree(
+        self, training: Training, sample: Indices, seed: int, growth: dict[str, Any]
+    ) -> Trees:
         """Grow one tree, of which no other row may decide anything, the edges of bins included."""
-        mask = None if self.categories_ is None else self.categories_.mask
+        mask = self._category_mask()
         bins = Bins.of(training.X[sample], mask, fine_ends=True)
         weight = None if training.weight is None else training.weight[sample]
         criterion: Any = "gini" if self.criterion == "gini" else "entropy"
@@ -358,12 +360,12 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
             ForestGrower(bins, bootstrap=False, seed=seed, **growth)
             .grow_classes(
                 training.y[sample],
-                other_class(self),
+                other_class(self.n_classes_),
                 1,
                 criterion=criterion,
                 sample_weight=None if weight is None else whole_weights(weight),
             )
-            .trees()[0]
+            .trees()
         )
 
     def _deploy(self, best: _Candidate, share: float) -> None:

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from copy import copy
 from math import ceil, log2, sqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -33,7 +32,6 @@ from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower, GrownForest
 from certree.interface.arrays import Float64, Int64, by_row
 from certree.interface.fitted import (
-    KeepsParameters,
     expect_parameters_of_fit,
     reads_state,
     replaces_state,
@@ -41,10 +39,8 @@ from certree.interface.fitted import (
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE
 from certree.rows.training import (
+    TakesRows,
     Training,
-    names_of_features,
-    new_rows,
-    rows_and_values,
     training_rows,
 )
 from certree.tree import Trees, threads
@@ -62,7 +58,7 @@ _OF_ALL_TREES = ("n_estimators", "leaves", "oob_score", "warm_start")
 _AT_A_TIME = 10
 
 
-class Forest(Exports, KeepsParameters, BaseEstimator):
+class Forest(Exports, TakesRows, BaseEstimator):
     """What all forests share: how their trees grow, and what can be asked of them."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -83,8 +79,6 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
     }
 
     trees_: Trees
-    categories_: Any
-    n_features_in_: int
 
     def _growth(self, n: int, p: int) -> dict[str, Any]:
         """How trees of n rows and p features grow, as `ForestGrower` takes it."""
@@ -102,7 +96,7 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
 
     def _means(self, X: Any) -> Float64:
         """What trees say on average, (n, n_outputs)."""
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         start = np.zeros((self.trees_.value.shape[1], len(rows)))
         total = self.trees_.add(start, rows, threads(self.n_jobs))
         return by_row(total) / len(self.trees_)
@@ -125,7 +119,7 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
         ndarray of int64, shape (n, T)
             Leaves, numbered among the nodes of their tree.
         """
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         leaf = self.trees_.leaves(rows, threads(self.n_jobs))
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
@@ -145,7 +139,7 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
         ndarray of shape (m,)
             Shares, 0 .. 1.
         """
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         given = np.asarray(pairs)
         if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
             raise ValueError(f"pairs must hold two rows each, got shape {given.shape}")
@@ -178,12 +172,12 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
         Explanation
             Contributions to the number, or to the averaged probabilities before their power.
         """
-        rows, values = rows_and_values(self, X)
+        rows, values = self._rows_and_values(X)
         trees = self.trees_
         base = trees.value[trees.root].sum(axis=0)
         added = trees.contributions(rows, threads(self.n_jobs))
         parts = self._explained(base / len(trees), added / len(trees))
-        return Explanation(feature_names=names_of_features(self), values=values, **parts)
+        return Explanation(feature_names=self._feature_names(), values=values, **parts)
 
     @reads_state
     def _summed_trees(self) -> SummedTrees:
@@ -201,9 +195,6 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
 
 class ForestClassifier(ClassifierMixin, Forest):
     """A forest whose trees say shares of classes, of two classes that of the second."""
-
-    classes_: NDArray[Any]
-    n_classes_: int
 
     @property
     def _n_outputs(self) -> int:
@@ -338,7 +329,7 @@ class TreeForest(Forest):
         before = getattr(self, "trees_", None) if self.warm_start else None
         if before is not None:
             expect_parameters_of_fit(self, *_OF_ALL_TREES)
-        training = training_rows(self, X, y, sample_weight, reset=before is None)
+        training = self._take(X, y, sample_weight, again=before is not None)
         if before is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = ForestRows.of(training)
@@ -378,7 +369,7 @@ class TreeForest(Forest):
 
     def _grower(self, rows: ForestRows) -> ForestGrower:
         n, p = rows.X.shape
-        mask = None if self.categories_ is None else self.categories_.mask
+        mask = self._category_mask()
         return ForestGrower(
             Bins.of(rows.X, mask, fine_ends=True, n_jobs=self.n_jobs),
             bootstrap=bool(self.bootstrap),
@@ -494,10 +485,11 @@ class TreeForest(Forest):
         self, arrived: LeafRows, leaves: Leaves, rows: ForestRows, training: Training
     ) -> None:
         said, n_trees = arrived.said(leaves, len(rows.y))
-        n = len(training.y) if training.n_given is None else training.n_given
+        sides = training.sides
+        n = len(training.y) if sides.n_given is None else sides.n_given
         mean = rows.mean_given(said, n_trees, n)
         told = self._out_of_bag(mean, leaves)
-        place = np.arange(n) if training.indices is None else training.indices
+        place = np.arange(n) if sides.indices is None else sides.indices
         known = ~np.isnan(mean[place, 0])
         if not known.all():
             warn(
@@ -547,8 +539,7 @@ class TreeForest(Forest):
         check_is_fitted(self)
         if not self.bootstrap:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
-        # Whoever lets rows in learns their hashes, and a question changes no model.
-        rows = ForestRows.of(training_rows(copy(self), X, y, sample_weight, reset=False))
+        rows = ForestRows.of(training_rows(self, X, y, sample_weight, again=True)[0])
         n_draws = _number_of_draws(self.max_samples, len(rows.y)) or len(rows.y)
         drawing = ("repeated", n_draws, self._seed)
         if rows.content ^ _folded(drawing) != self._origin:

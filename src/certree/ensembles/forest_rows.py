@@ -45,7 +45,8 @@ class ForestRows:
     def of(cls, training: Training) -> "ForestRows":
         """Copy rows of whole weights, or make weights whole, and sort all by their content."""
         X, y, weight = training.X, training.y, training.weight
-        place = np.arange(len(y)) if training.indices is None else training.indices
+        indices = training.sides.indices
+        place = np.arange(len(y)) if indices is None else indices
         copied = copies(weight, len(y))
         if copied is not None:
             X, y, weight, place = X[copied], y[copied], None, place[copied]

@@ -40,11 +40,13 @@ from certree.estimators.promised import Promising, WeighingRows
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.estimators.tune import Candidate, Mixture, Objective, best_loss
 from certree.grow.growing import MaxDepth
-from certree.interface.arrays import nonnegative
+from certree.grow.partition import grow_trees
+from certree.interface.arrays import Float64, Int32, nonnegative
 from certree.interface.fitted import reads_state, replaces_state
 from certree.prunings.penalties import CostComplexity
+from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold
-from certree.rows.training import Training, other_class, training_rows
+from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree, threads
@@ -53,6 +55,8 @@ from certree.weights.node_weights import NodeWeights
 
 # Of the learning curve of the pilot; at a third of its rows each fold grows alone.
 _PILOT_FOLDS = 3
+# How the growing rows choose a law where nothing else is said.
+_LAWS = PACBayesLaws()
 
 
 class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteClassifier):
@@ -237,14 +241,12 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
 
         def dealt(share: float) -> Training:
             # The same order for every share: more growing rows are those of fewer, and others.
-            return training_rows(
-                self,
+            return self._take(
                 X,
                 y,
                 sample_weight,
                 groups=groups,
-                grow_size=share,
-                random_state=deepcopy(shuffled),
+                dealt=lambda n, units: deal(n, share, deepcopy(shuffled), units),
                 classes=classes,
             )
 
@@ -264,38 +266,40 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
             return dealt(self.grow_size_)
         pilot = dealt(PILOT)
         curve = self._learning_curve(pilot, random_state)
-        units = np.arange(len(pilot.y)) if pilot.groups is None else np.unique(pilot.groups)
-        grouped = pilot.groups is not None
-        self.grow_size_ = share_to_grow(curve, len(units), self.delta, grouped)
+        groups = pilot.sides.groups
+        n_units = len(pilot.y) if groups is None else len(np.unique(groups))
+        self.grow_size_ = share_to_grow(curve, n_units, self.delta, groups is not None)
         return pilot if self.grow_size_ == PILOT else dealt(self.grow_size_)
 
     def _learning_curve(
         self, training: Training, random_state: np.random.RandomState
     ) -> list[CurvePoint]:
         """Errors of the growing rows' prunings at one and two thirds of these rows."""
-        growing = training.at(training.sides.grow)
+        growing = training.growing or training
         rows = self._growing(growing, random_state)
         two_thirds = growing.folds(_PILOT_FOLDS, random_state)
         one_third = [
             Fold(fold.judge, fold.grow, fold.judge_weight, fold.grow_weight) for fold in two_thirds
         ]
+        trees = grow_trees(self._partition(), rows, [*one_third, *two_thirds])
+        n_threads = threads(self.n_jobs)
+        leaves = [tree.route(rows.X, n_threads) for tree in trees]
+        every = self._on_sides([*one_third, *two_thirds], trees, leaves, growing.y)
         prunings, curve = Candidate(CostComplexity().family, Voting("mean")), []
-        for folds in filter(None, (one_third, two_thirds)):
-            grown = self._grown_folds(rows, folds)
+        n = len(two_thirds)
+        for folds, grown in filter(any, ((one_third, every[:n]), (two_thirds, every[n:]))):
             wrong = best_loss(Objective.of(grown, prunings, "error"))
-            total = sum(float(fold.judging[0].sum()) for fold in grown)
-            size = sum(len(fold.grow) for fold in folds) / len(folds) / len(training.y)
-            judged = sum(len(fold.judge) for fold in folds)
+            total = sum([float(fold.judging[0].sum()) for fold in grown])
+            size = sum([len(fold.grow) for fold in folds]) / len(folds) / len(training.y)
+            judged = sum([len(fold.judge) for fold in folds])
             curve.append(CurvePoint(size, wrong / total, judged))
         return curve
 
     def _elect(self, training: Training, random_state: np.random.RandomState) -> None:
         """Grow and propose on one side, weigh and certify on the other."""
-        growing = training.at(training.sides.grow)
-        rows = self._growing(growing, random_state)
-        laws = self._chosen(growing, rows, random_state)
-        tree = self._partition().grow(rows)
-        held, weighing = self._counted(tree, training)
+        tree, laws = self._grown(training.growing or training, random_state)
+        leaf = tree.route(training.X, threads(self.n_jobs))
+        held, weighing = self._counted(tree, leaf, training.y, training.weight, training.sides)
         proposed = laws.law(self._candidates(), tree, held.grown)
         election = Election(held, proposed, self.delta, self._voting(), weighing)
         by_bound = isinstance(self.laws, str) and self.laws == "bound"
@@ -307,22 +311,23 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
     def _elect_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""
         tree = self._partition().grow(self._growing(training, random_state))
-        held, weighing = self._counted(tree, training)
+        leaf = tree.route(training.X, threads(self.n_jobs))
+        held, weighing = self._counted(tree, leaf, training.y, training.weight, training.sides)
         self.election_ = LabelledElection(held, self.delta, weighing)
         self._deploy(tree, elect_labelled(self.election_), None)
 
-    def _counted(self, tree: Tree, training: Training) -> tuple[HeldOut, NodeStats | None]:
+    def _counted(
+        self, tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, sides: Sides
+    ) -> tuple[HeldOut, NodeStats | None]:
         """Both sides of the rows; those that weigh once each and, if rows have weights, by them."""
-        leaf, sides = tree.route(training.X, threads(self.n_jobs)), training.sides
-        self._weighing = WeighingRows.of(training, leaf)
-        y, n_classes = training.y, other_class(self)
-        held = kept_apart(tree, leaf, y, n_classes, sides.grow, sides.weigh, training.groups)
-        if training.weight is None:
+        self._weighing = WeighingRows.of(sides, leaf, y)
+        n_classes, grow, weigh = other_class(self.n_classes_), sides.grow, sides.weigh
+        held = kept_apart(tree, leaf, y, n_classes, grow, weigh, sides.groups)
+        if weight is None:
             return held, None
-        weight = training.weight.copy()
-        if training.groups is not None:
-            weight[sides.weigh] *= shares_of_groups(training.groups, sides.grow, sides.weigh)[0]
-        grow, weigh = sides.grow, sides.weigh
+        if sides.groups is not None:
+            weight = weight.copy()
+            weight[weigh] *= shares_of_groups(sides.groups, grow, weigh)[0]
         grown = counted(tree, leaf[grow], y[grow], weight[grow], n_classes)
         held = replace(held, grown=grown, stats=NodeStats(held.stats.counts, grown.label))
         return held, weighed(tree, leaf[weigh], y[weigh], weight[weigh], grown)
@@ -332,7 +337,7 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
         self._laws()._validate_params()
 
     def _laws(self) -> PACBayesLaws:
-        return PACBayesLaws() if isinstance(self.laws, str) else self.laws
+        return _LAWS if isinstance(self.laws, str) else self.laws
 
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
         return {**super()._shorthands(), "laws": {"cv": PACBayesLaws()}.get}

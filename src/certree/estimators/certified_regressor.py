@@ -19,12 +19,12 @@ from certree.estimators.pac_bayes import PACBayesVote
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.estimators.tune import GrownFold, Mixture
 from certree.grow.growing import MaxDepth
+from certree.grow.partition import grow_trees
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import reads_state, replaces_state
-from certree.interface.progress import progress
 from certree.interface.signatures import NONNEGATIVE
+from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold
-from certree.rows.training import Training, training_rows
 from certree.stats.targets import measured
 from certree.tree import threads
 from certree.votes import Voting, vote
@@ -217,68 +217,65 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
             The fitted estimator.
         """
         random_state = check_random_state(self.random_state)
-        training = training_rows(
-            self,
+        training = self._take(
             X,
             y,
             sample_weight,
             groups=groups,
-            grow_size=self.grow_size,
-            random_state=random_state,
+            dealt=lambda n, units: deal(n, self.grow_size, random_state, units),
         )
-        growing = training.at(training.sides.grow)
+        growing = training.growing or training
         rows = self._growing(growing, random_state)
         folds = growing.folds(self.cv, random_state)
-        steps = len(folds) + 4 * len(self._candidates())
-        with progress(self.verbose > 0, steps, type(self).__name__) as advance:
-            grown = self._grown_folds(rows, folds, advance)
+        with self._progress(folds) as advance:
+            *trees, tree = grow_trees(self._partition(), rows, [*folds, None], advance)
+            leaves = [one.route(rows.X, threads(self.n_jobs)) for one in trees]
+            grown = self._on_sides(folds, trees, leaves, growing.y)
             laws = self._tuned(grown, advance)
-        tree = self._partition().grow(rows)
         leaf = tree.route(training.X, threads(self.n_jobs))
         stats = self._summarise(tree, leaf[training.sides.grow], growing.y, growing.weight)
         weights = laws.law(self._candidates(), tree, stats)
         self._set_laws(laws)
         self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))
-        limit, scale = self._errors(growing, folds, grown, laws, leaf[training.sides.grow])
-        self._certify(training, leaf, limit, scale)
+        said = [self._said(one, laws)[inside] for one, inside in zip(grown, leaves, strict=True)]
+        limit, scale = self._errors(growing.y, leaf[training.sides.grow], folds, said)
+        self._certify(training.sides, training.y, leaf, limit, scale)
         return self
 
+    def _said(self, fold: GrownFold, laws: Mixture) -> Float64:
+        """What the vote of a fold predicts in its cells, (m,)."""
+        law = laws.law(self._candidates(), fold.tree, fold.stats)
+        return vote(fold.tree, fold.stats, law, self._voting()).score[:, 0]
+
     def _errors(
-        self,
-        growing: Training,
-        folds: list[Fold],
-        grown: list[GrownFold],
-        laws: Mixture,
-        leaf: Int32,
+        self, y: Float64, leaf: Int32, folds: list[Fold], said: list[Float64]
     ) -> tuple[float, Float64]:
         """The largest absolute error of the cross-validation, and what it is about in every cell.
 
-        The same prunings that predict the target predict how far it lies off, with the same weights.
+        Each fold says something of all rows that grow, of which some judge. The same prunings that
+        predict the target predict how far it lies off, with the same weights.
         """
-        parts = [(leaf[:0], growing.y[:0], growing.y[:0])]
-        for fold, one in zip(folds, grown, strict=True):
-            law = laws.law(self._candidates(), one.tree, one.stats)
-            said = vote(one.tree, one.stats, law, self._voting()).score[:, 0]
-            judged = growing.at(fold.judge)
-            off = np.abs(judged.y - said[one.tree.route(judged.X, threads(self.n_jobs))])
+        parts = [(leaf[:0], y[:0], y[:0])]
+        for fold, values in zip(folds, said, strict=True):
+            off = np.abs(y[fold.judge] - values[fold.judge])
             weight = np.ones(len(off)) if fold.judge_weight is None else fold.judge_weight
             parts.append((leaf[fold.judge], off, weight))
         cells, off, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
         limit = float(off.max(initial=0.0))
-        if limit <= _NOTHING * float(np.abs(growing.y).max()):
+        if limit <= _NOTHING * float(np.abs(y).max()):
             # Where nothing was judged or missed, the target's own range is as good, or any number.
-            limit = float(np.ptp(growing.y)) or 1.0
+            limit = float(np.ptp(y)) or 1.0
         stats = measured(self.tree_, cells, off / limit, weight, unit=1.0)
         ballots = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
         about = ballots.cast(self.tree_, self.weights_).score[:, 0]
         return limit, limit * np.maximum(about, _LEAST_SCALE * float(stats.mean[0]) or 1.0)
 
-    def _certify(self, training: Training, leaf: Int32, limit: float, scale: Float64) -> None:
+    def _certify(self, sides: Sides, y: Float64, leaf: Int32, limit: float, scale: Float64) -> None:
         """Set what the rows that certify say of the fitted vote."""
-        tree, weigh, groups = self.tree_, training.sides.weigh, training.groups
-        leaf, y, weight, n = leaf[weigh], training.y[weigh], np.ones(len(weigh)), len(weigh)
+        tree, weigh, groups = self.tree_, sides.weigh, sides.groups
+        leaf, y, weight, n = leaf[weigh], y[weigh], np.ones(len(weigh)), len(weigh)
         if groups is not None:
-            weight, n = shares_of_groups(groups, training.sides.grow, weigh)
+            weight, n = shares_of_groups(groups, sides.grow, weigh)
         value = self.vote_.score[:, 0]
         held = HeldOutNumbers(
             tree, self.stats_, leaf, y, weight, limit, n, grouped=groups is not None

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from certree.estimators.compact import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
-from certree.estimators.tune import Candidate, GrownFold, both_sides, tune
+from certree.estimators.tune import Candidate, GrownFold, tune
 from certree.grow.dyadic import resolution_of
 from certree.grow.growing import GrowingRows, MaxDepth
 from certree.grow.partition import Partition, partition_of
@@ -32,7 +32,7 @@ from certree.prunings.paths import losses_as_leaf
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
 from certree.rows.folds import Fold, Indices
-from certree.rows.training import Training, new_rows
+from certree.rows.training import Training
 from certree.tree import LEAF, Tree, threads
 from certree.votes import Voting
 from certree.weights.family import JudgedVotes
@@ -235,7 +235,7 @@ class DecoratedTree(TreeVoteEstimator):
 
     def _sides(self, grown: _Grown, fold: Fold) -> GrownFold:
         """The statistics of the two sides of a fold."""
-        return both_sides(fold, grown.tree, self._summarise, grown.leaf, grown.rows.y)
+        return GrownFold.of(fold, grown.tree, self._summarise, grown.leaf, grown.rows.y)
 
     def _constant_losses(self, grown: _Grown, folds: list[Fold]) -> Float64:
         """Loss of every node without a model on rows left out, (m,)."""
@@ -283,7 +283,7 @@ class DecoratedTree(TreeVoteEstimator):
 
     def _by_leaf(self, X: ArrayLike) -> tuple[NDArray[Any], Int32, list[tuple[int, Indices]]]:
         """New rows, their leaves, and those of each leaf with a model."""
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         self._expect_values(rows)
         leaf = self.tree_.route(rows, threads(self.n_jobs))
         order = np.argsort(leaf, kind="stable")

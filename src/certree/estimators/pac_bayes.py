@@ -1,6 +1,7 @@
 """Estimators in which all prunings vote by the PAC-Bayes law."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -31,7 +32,7 @@ _LAW_CONSTRAINTS: dict[str, list[Any]] = {
 def voting_of(vote: Voting | Kind, slopes: Any) -> Voting:
     """How the prunings of a classifier vote."""
     given = Voting(vote, SMOOTHING) if isinstance(vote, str) else vote
-    return Voting(given.kind, given.smoothing, given.slopes if slopes is None else slopes)
+    return given if slopes is None else replace(given, slopes=slopes)
 
 
 class PACBayesLaws(BaseEstimator):

@@ -21,8 +21,8 @@ from certree.certificates.parts.families import (
 )
 from certree.interface.arrays import Int32, column
 from certree.interface.fitted import reads_state
+from certree.rows.deal import Sides
 from certree.rows.folds import Indices
-from certree.rows.training import Training
 from certree.votes import Vote
 
 
@@ -46,12 +46,12 @@ class WeighingRows:
     y: Int32
 
     @classmethod
-    def of(cls, training: Training, leaf: Int32) -> Self:
-        """The weighing ones of some rows, with the leaf of each of them all."""
-        weigh, n = training.sides.weigh, len(training.y)
-        given = weigh if training.indices is None else training.indices[weigh]
-        n_given = n if training.n_given is None else training.n_given
-        return cls(given, n_given, leaf[weigh], training.y[weigh])
+    def of(cls, sides: Sides, leaf: Int32, y: Int32) -> Self:
+        """The weighing ones of some rows, with leaf and class of each of them all."""
+        weigh, n = sides.weigh, len(y)
+        given = weigh if sides.indices is None else sides.indices[weigh]
+        n_given = n if sides.n_given is None else sides.n_given
+        return cls(given, n_given, leaf[weigh], y[weigh])
 
 
 class Promising(Certified):

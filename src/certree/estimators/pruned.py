@@ -21,7 +21,7 @@ from certree.interface.fitted import reads_state
 from certree.interface.signatures import NONNEGATIVE
 from certree.prunings.rule import PruningRule
 from certree.prunings.shorthand import RULES, rule_of
-from certree.rows.training import Training, new_rows
+from certree.stats import Stats
 from certree.tree import Tree, threads
 from certree.votes import Voting
 from certree.weights.family import Scoring
@@ -49,8 +49,8 @@ class PrunedVote(TreeVoteEstimator):
     def _voting(self) -> Voting:
         return Voting("mean", 0.0, self._slopes())
 
-    def _vote(self, training: Training, tree: Tree, laws: Mixture) -> None:
-        super()._vote(training, tree, laws)
+    def _vote(self, tree: Tree, stats: Stats, laws: Mixture) -> None:
+        super()._vote(tree, stats, laws)
         self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self._voting()))
 
 
@@ -195,7 +195,7 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
                 "rows have a part in the tree, and cannot certify it: expected numbers in a "
                 f'Grid(box, resolution="paper"), got partition={self.partition!r}'
             )
-        rows, truth = new_rows(self, X), array_of("y", y)
+        rows, truth = self._new_rows(X), array_of("y", y)
         if truth.shape != (len(rows),) or self.n_classes_ != 2:
             raise ValueError(
                 f"y must have shape ({len(rows)},) and 2 classes, got {truth.shape} and "

@@ -2,6 +2,7 @@
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -22,7 +23,6 @@ from certree.estimators.tune import (
     Objective,
     Search,
     choose,
-    grow_fold,
 )
 from certree.explain.contributions import contributions
 from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
@@ -32,20 +32,12 @@ from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, shares_with_labels
 from certree.grow.growing import GrowingRows, Slopes, slopes_of
-from certree.grow.partition import PARTITIONS, Partition, partition_of
+from certree.grow.partition import PARTITIONS, Partition, grow_trees, partition_of
 from certree.interface.arrays import Float64, Int32
-from certree.interface.fitted import KeepsParameters, reads_state, replaces_state
+from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.progress import progress
-from certree.rows.categories import Categories
 from certree.rows.folds import Fold, Indices
-from certree.rows.training import (
-    Training,
-    names_of_features,
-    new_rows,
-    one_row,
-    rows_and_values,
-    training_rows,
-)
+from certree.rows.training import TakesRows, Training, one_row
 from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
@@ -61,7 +53,7 @@ def _leaves_predict_values(model: Any) -> bool:
     return not hasattr(model, "leaf_estimator")
 
 
-class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMeta):
+class TreeVoteEstimator(Exports, TakesRows, BaseEstimator, metaclass=ABCMeta):
     """A tree grows, temperatures are chosen, its prunings vote.
 
     What the target is decides over `_summarise`; the method over `_candidates` and its temperatures.
@@ -84,8 +76,6 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
     }
 
     monotonic_cst: Any = None
-    n_features_in_: int
-    categories_: Categories | None
 
     @abstractmethod
     def _candidates(self) -> dict[str, Candidate]:
@@ -154,14 +144,14 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         self : object
             The fitted estimator.
         """
-        self._fit(training_rows(self, X, y, sample_weight))
+        self._fit(self._take(X, y, sample_weight))
         return self
 
     def _fit(self, training: Training) -> None:
-        random_state = check_random_state(self.random_state)
-        rows = self._growing(training, random_state)
-        laws = self._chosen(training, rows, random_state)
-        self._vote(training, self._partition().grow(rows), laws)
+        tree, laws = self._grown(training, check_random_state(self.random_state))
+        leaf = tree.route(training.X, threads(self.n_jobs))
+        stats = self._summarise(tree, leaf, training.y, training.weight)
+        self._vote(tree.knowing_missing(training.X), stats, laws)
 
     def _partition(self) -> Partition:
         """What grows the tree."""
@@ -174,7 +164,7 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
             training.y,
             training.weight,
             max_depth=self.max_depth,
-            categorical=None if self.categories_ is None else self.categories_.mask,
+            categorical=self._category_mask(),
             slopes=self._slopes(),
             random_state=int(random_state.randint(2**31 - 1)),
             n_jobs=self.n_jobs,
@@ -188,14 +178,20 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
             raise ValueError(f"monotonic_cst takes a Cart partition, got {self.partition!r}")
         return slopes
 
-    def _chosen(
-        self, training: Training, rows: GrowingRows, random_state: np.random.RandomState
-    ) -> Mixture:
-        """Choose a law, or a mixture of several."""
+    def _grown(
+        self, training: Training, random_state: np.random.RandomState
+    ) -> tuple[Tree, Mixture]:
+        """Grow the tree, and choose a law, or a mixture of several, by the trees of folds."""
+        rows, n_threads = self._growing(training, random_state), threads(self.n_jobs)
         folds = training.folds(self.cv, random_state) if self._is_tuned() else []
-        steps = len(folds) + 4 * len(self._candidates())
-        with progress(self.verbose > 0, steps, type(self).__name__) as advance:
-            return self._tuned(self._grown_folds(rows, folds, advance), advance)
+        with self._progress(folds) as advance:
+            *trees, tree = grow_trees(self._partition(), rows, [*folds, None], advance)
+            leaves = [one.route(rows.X, n_threads) for one in trees]
+            return tree, self._tuned(self._on_sides(folds, trees, leaves, training.y), advance)
+
+    def _progress(self, folds: list[Fold]) -> AbstractContextManager[Callable[[], None]]:
+        steps = len(folds) + 1 + 4 * len(self._candidates())
+        return progress(self.verbose > 0, steps, type(self).__name__)
 
     def _is_tuned(self) -> bool:
         """Whether a temperature is left to choose."""
@@ -218,21 +214,17 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         }
         return choose(objectives, self._given(), self._search(), advance)
 
-    def _grown_folds(
-        self, rows: GrowingRows, folds: list[Fold], advance: Callable[[], None] = lambda: None
+    def _on_sides(
+        self, folds: list[Fold], trees: list[Tree], leaves: list[Int32], y: NDArray[Any]
     ) -> list[GrownFold]:
         """The tree of each fold with the statistics of its two sides."""
-        grown, partition = [], self._partition()
-        for fold in folds:
-            grown.append(grow_fold(fold, partition, rows, self._summarise))
-            advance()
-        return grown
+        return [
+            GrownFold.of(fold, tree, self._summarise, leaf, y)
+            for fold, tree, leaf in zip(folds, trees, leaves, strict=True)
+        ]
 
-    def _vote(self, training: Training, tree: Tree, laws: Mixture) -> None:
+    def _vote(self, tree: Tree, stats: Stats, laws: Mixture) -> None:
         """Set the fitted attributes, once the laws are chosen."""
-        leaf = tree.route(training.X, threads(self.n_jobs))
-        stats = self._summarise(tree, leaf, training.y, training.weight)
-        tree = tree.knowing_missing(training.X)
         weights = laws.law(self._candidates(), tree, stats)
         self._set_laws(laws)
         self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))
@@ -254,12 +246,12 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
     # -- prediction --------------------------------------------------------------------------------
 
     def _leaves(self, X: ArrayLike) -> Int32:
-        rows = new_rows(self, X)
+        rows = self._new_rows(X)
         return self.tree_.route(rows, threads(self.n_jobs))
 
     def _votes(self, X: ArrayLike, score: Float64 | None = None) -> tuple[Int32, Indices, Float64]:
         """The leaf of each row, which rows may belong to several, and the average scores of these."""
-        rows, n_threads = new_rows(self, X), threads(self.n_jobs)
+        rows, n_threads = self._new_rows(X), threads(self.n_jobs)
         leaves = self.tree_.route(rows, n_threads)
         lacking = lacking_rows(rows)
         if not len(lacking) or not self.tree_.missing_both.any():
@@ -381,7 +373,7 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
         Explanation
             Contributions to the probabilities of the classes, or to the number.
         """
-        rows, values = rows_and_values(self, X)
+        rows, values = self._rows_and_values(X)
         base, added = contributions(
             self.tree_,
             self.weights_,
@@ -392,7 +384,7 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
             threads(self.n_jobs),
         )
         parts = self._explained(base, added)
-        return Explanation(feature_names=names_of_features(self), values=values, **parts)
+        return Explanation(feature_names=self._feature_names(), values=values, **parts)
 
     @available_if(_leaves_predict_values)
     @reads_state
@@ -412,7 +404,7 @@ class TreeVoteEstimator(Exports, KeepsParameters, BaseEstimator, metaclass=ABCMe
 
     def _explainer(self) -> Explainer:
         check_is_fitted(self)
-        names, rows = names_of_features(self), self.stats_.n
+        names, rows = self._feature_names(), self.stats_.n
         sets = None if self.categories_ is None else self.categories_.names
         # Where it is known which nodes no row lacked a value at, all others send it one way.
         missing = bool(self.tree_.missing_left.any() or self.tree_.missing_both.any())
@@ -523,7 +515,6 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    n_classes_: int
     stats_: NodeStats | SparseNodeStats
     _takes_sparse_stats: ClassVar[bool] = False
 

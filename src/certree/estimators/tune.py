@@ -1,25 +1,24 @@
 """Choosing temperatures, or a mixture of laws, by cross-validation.
 
-The tree of a fold grows once. All laws are weighed, voted and judged on it in one call of their family,
-eight in each sweep over the nodes; a path of prunings judges all its prices at once.
+The tree of a fold grows once, and leaves are all that is seen of rows. All laws are weighed, voted and
+judged on it in one call of their family, eight in each sweep over the nodes; a path of prunings judges
+all its prices at once.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from certree._core import mix
-from certree.grow.growing import GrowingRows
-from certree.grow.partition import Partition
 from certree.interface.arrays import Float64, Int32, OfColumns, column
 from certree.rows.folds import Fold
 from certree.stats import Stats
-from certree.tree import Tree, threads
+from certree.tree import Tree
 from certree.votes import Voting
 from certree.weights.family import Family, JudgedVotes, Scoring, Tunable
 from certree.weights.node_weights import NodeWeights, mixed
@@ -70,7 +69,7 @@ class GrownFold:
     Parameters
     ----------
     tree : Tree
-        Grown on the growing rows, or on all.
+        Grown on the growing rows, on all, or on none.
     stats : NodeStats or TargetStats
         Statistics of the growing rows.
     judging : ndarray of float64, shape (m, K) or (m, 3), or entries
@@ -81,22 +80,12 @@ class GrownFold:
     stats: Stats
     judging: Any
 
-
-def grow_fold(
-    fold: Fold, partition: Partition, rows: GrowingRows, summarise: Summarise
-) -> GrownFold:
-    """Grow the tree of a fold and summarise its rows on both sides, by `counted` or `measured`."""
-    tree = partition.grow(rows.part(fold.grow, fold.grow_weight))
-    # Of all rows at once: parts of X would be copies.
-    leaf = tree.route(rows.X, threads(rows.n_jobs))
-    return both_sides(fold, tree, summarise, leaf, rows.y)
-
-
-def both_sides(fold: Fold, tree: Tree, summarise: Summarise, leaf: Int32, y: Any) -> GrownFold:
-    """Summarise the rows of a fold on both sides, in a tree that they may not have grown."""
-    stats = summarise(tree, leaf[fold.grow], y[fold.grow], fold.grow_weight)
-    judging = summarise(tree, leaf[fold.judge], y[fold.judge], fold.judge_weight)
-    return GrownFold(tree, stats, judging.table)
+    @classmethod
+    def of(cls, fold: Fold, tree: Tree, summarise: Summarise, leaf: Int32, y: Any) -> Self:
+        """Summarise the rows of a fold on both sides, by the leaves of all rows."""
+        stats = summarise(tree, leaf[fold.grow], y[fold.grow], fold.grow_weight)
+        judging = summarise(tree, leaf[fold.judge], y[fold.judge], fold.judge_weight)
+        return cls(tree, stats, judging.table)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

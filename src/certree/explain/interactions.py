@@ -20,7 +20,6 @@ from certree.interface.extras import needed
 from certree.interface.notebook import html_table
 from certree.interface.signatures import checked
 from certree.interface.words import aligned
-from certree.rows.training import names_of_features, new_rows
 from certree.tree import threads
 
 # Leaves are compared pair by pair if they are no more; that takes the square of their number.
@@ -198,8 +197,8 @@ def interaction_shares(
         if given is not None and given < 2:
             raise ValueError(f"{name} must be at least 2, got {given}")
     model = summable(model)
-    names, n_threads = tuple(names_of_features(model)), threads(model.n_jobs)
-    rows = new_rows(model, X)
+    names, n_threads = tuple(model._feature_names()), threads(model.n_jobs)
+    rows = model._new_rows(X)
     return shares_of(summed_trees(model), rows, names, max_bins, n_threads, n_draws, random_state)
 
 

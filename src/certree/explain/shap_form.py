@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 
 from certree.explain.summed import cover_of, summable, summed_trees
 from certree.interface.signatures import checked
-from certree.rows.training import new_rows
 from certree.tree import LEAF, threads
 
 
@@ -56,7 +55,7 @@ def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any
         )
     if not len(summed.trees):
         raise ValueError("the model has no trees, but shap takes one at least")
-    others = None if background is None else new_rows(model, background)
+    others = None if background is None else model._new_rows(background)
     rows = cover_of(summed, others, threads(model.n_jobs))
     trees: list[dict[str, Any]] = []
     for tree, own in zip(summed.trees, np.split(rows, summed.trees.root[1:]), strict=True):

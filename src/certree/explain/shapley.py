@@ -20,7 +20,6 @@ from certree.explain.explanation import Explanation
 from certree.explain.summed import SummedTrees, cover_of, summable, summed_trees
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
-from certree.rows.training import names_of_features, new_rows, rows_and_values
 from certree.tree import threads
 
 # Points in 0 .. 1 at which features are known, and their weights, for paths of so many features.
@@ -152,8 +151,8 @@ def _explained(
 ) -> Explanation:
     model = summable(model)
     summed = summed_trees(model)
-    rows, values = rows_and_values(model, X)
-    others = None if background is None else new_rows(model, background)
+    rows, values = model._rows_and_values(X)
+    others = None if background is None else model._new_rows(background)
     if others is not None and others.dtype != rows.dtype:
         rows, others = rows.astype(np.float64), others.astype(np.float64)
     n_threads = threads(model.n_jobs)
@@ -168,7 +167,7 @@ def _explained(
         added = values_by(summed.with_rows(cover), rows, None, mixture, n_threads)
     parts = summed.parts(base, added)
     additive = mixture is legendre
-    names = names_of_features(model)
+    names = model._feature_names()
     return Explanation(feature_names=names, values=values, additive=additive, **parts)
 
 

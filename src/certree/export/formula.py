@@ -131,8 +131,8 @@ def expect_utf8(text: str) -> None:
 
 def constant_tree(n_features: int, value: Float64) -> Tree:
     """A tree of a single leaf, which says (1, n_outputs)."""
-    leaf, zero = np.full(1, LEAF, dtype=np.int32), np.zeros(1)
-    return Tree.known(leaf, n_features, feature=leaf + 1, threshold=zero, value=value)
+    leaf, nothing = np.full(1, LEAF, dtype=np.int32), np.zeros(1)
+    return Tree(leaf + 1, nothing, leaf, leaf + 2, n_features, value=value)
 
 
 def shares_with_labels(score: Float64, label: NDArray[np.integer]) -> Float64:

@@ -18,6 +18,7 @@ from certree.interface.arrays import (
     array_of,
     class_number,
     codes,
+    frozen,
     nonnegative,
     plain,
     row_weights,
@@ -74,7 +75,7 @@ class GrownForest(NamedTuple):
             category_start=self.category_start,
             categories=self.categories,
             root=self.root,
-            value=np.zeros((len(self.left), n_outputs)),
+            value=frozen(np.zeros((len(self.left), n_outputs))),
         )
 
     def class_weights(self, n_classes: int) -> Float64:

@@ -1,5 +1,6 @@
 """What grows a tree: any object with a method `grow`, and what such objects are called in short."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from certree.grow.cart import Cart
@@ -7,6 +8,7 @@ from certree.grow.dyadic import Dyadic
 from certree.grow.growing import GrowingRows
 from certree.grow.kd import KD
 from certree.grow.sklearn_tree import SklearnTree
+from certree.rows.folds import Fold
 from certree.tree import Tree
 
 
@@ -20,6 +22,24 @@ class Partition(Protocol):
 
     def grow(self, rows: GrowingRows) -> Tree:
         """Grow the tree of these rows."""
+
+
+def grow_trees(
+    partition: Partition,
+    rows: GrowingRows,
+    folds: Sequence[Fold | None],
+    advance: Callable[[], None] = lambda: None,
+) -> list[Tree]:
+    """Grow a tree on the growing rows of each fold, None being all rows.
+
+    All of them grow before any routes rows, so that rows go through the rooms once.
+    """
+    trees = []
+    for fold in folds:
+        part = rows if fold is None else rows.part(fold.grow, fold.grow_weight)
+        trees.append(partition.grow(part))
+        advance()
+    return trees
 
 
 PARTITIONS = {"cart": Cart, "dyadic": Dyadic, "kd": KD}

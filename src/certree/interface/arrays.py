@@ -5,7 +5,7 @@ from dataclasses import fields
 from decimal import Decimal
 from numbers import Integral, Real
 from reprlib import repr as shortened
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,6 +57,17 @@ class OfColumns:
     def __reduce__(self) -> tuple[Any, ...]:
         one: Any = self
         return type(self), tuple(getattr(one, field.name) for field in fields(one))
+
+    @classmethod
+    def made(cls, *columns: Any) -> Self:
+        """Make one of columns that are checked already, or that the core has made.
+
+        What users may get hold of must be columns that nobody can write to; see `frozen`.
+        """
+        one = object.__new__(cls)
+        for field, value in zip(fields(cls), columns, strict=True):  # type: ignore[arg-type]
+            object.__setattr__(one, field.name, value)
+        return one
 
     def _check(self, dtype: str, shape: tuple[int | None, ...], *names: str) -> None:
         """Make read-only columns of some fields; see `column`."""
@@ -117,10 +128,8 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
     if given.size == 0 and not isinstance(values, np.ndarray):
         given = given.astype(dtype)
     _expect_dtype(name, given, dtype)
-    if len(given.shape) != len(shape) or any(
-        expected is not None and expected != got
-        for expected, got in zip(shape, given.shape, strict=True)
-    ):
+    fitting = [got if one is None else one for one, got in zip(shape, given.shape, strict=False)]
+    if given.ndim != len(shape) or [*given.shape] != fitting:
         wanted = ", ".join("any" if length is None else str(length) for length in shape)
         raise ValueError(f"{name} must have shape ({wanted}), got {given.shape}")
     if dtype == "int32" and given.dtype != np.int32 and given.size:
@@ -138,7 +147,19 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
     converted = np.ascontiguousarray(given, dtype=dtype)
     if dtype == "float64" and given.dtype.kind == "i" and has_far_numbers(converted):
         expect_exact(name, np.atleast_1d(given), converted)
-    return np.ndarray(given.shape, dtype, buffer=converted.tobytes())
+    return frozen(converted)
+
+
+def frozen(values: NDArray[Any]) -> NDArray[Any]:
+    """The values in memory that nobody can write to, which is a copy unless they lie there already."""
+    if values.flags.c_contiguous and not values.flags.writeable and _is_nobodys(values):
+        return values
+    return np.ndarray(values.shape, values.dtype, buffer=values.tobytes())
+
+
+def zeros(n: int) -> Float64:
+    """A column of zeros that nobody can write to."""
+    return np.frombuffer(bytes(8 * n))
 
 
 def plain(values: NDArray[Any], dtype: Any = None) -> NDArray[Any]:

@@ -22,16 +22,6 @@ Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
 
-class KeepsParameters:
-    """Estimators whose constructors keep what they are given."""
-
-    def _store(self, parameters: dict[str, Any]) -> None:
-        """Keep ``locals()`` of a constructor, each parameter under its own name."""
-        for name, value in parameters.items():
-            if name != "self":
-                setattr(self, name, value)
-
-
 # How a model works, not what it is: whoever sets them means them from then on.
 _READ_AFTER_FIT = frozenset({"n_jobs", "verbose"})
 

@@ -95,16 +95,18 @@ def expect_settings(owner: Any) -> None:
         _expect(name, expected, getattr(owner, name))
 
 
-Accepts = Callable[[Any], bool]
-Expected = tuple[tuple[Accepts, ...], str]
+# What a value may be: of some classes, or else what functions accept; and how error messages say it.
+Expected = tuple[tuple[type, ...], tuple[Callable[[Any], bool], ...], str]
 
 
 def _expect(name: str, expected: Expected, value: Any) -> None:
-    accepts, words = expected
-    for accept in accepts:
-        if accept(value):
-            return
-    raise InvalidParameterError(f"{name} must be {words}, got {shortened(value)}")
+    if not (isinstance(value, expected[0]) or _is_one_of(expected, value)):
+        raise InvalidParameterError(f"{name} must be {expected[2]}, got {shortened(value)}")
+
+
+def _is_one_of(expected: Any, value: Any) -> bool:
+    classes, accepts, _ = expected
+    return isinstance(value, classes) or any(accept(value) for accept in accepts)
 
 
 @cache
@@ -116,8 +118,8 @@ def _expected(function: Callable[..., Any]) -> dict[str, Expected]:
         alternatives = sorted(_alternatives(annotation), key=lambda one: one is not NoneType)
         kinds = [_kind(one) for one in alternatives]
         if name != "return" and all(kinds):
-            accepts, words = zip(*filter(None, kinds), strict=True)
-            expected[name] = (accepts, " or ".join(words))
+            classes, accepts, words = zip(*filter(None, kinds), strict=True)
+            expected[name] = sum(classes, ()), sum(accepts, ()), " or ".join(words)
     return expected
 
 
@@ -129,19 +131,22 @@ def _alternatives(annotation: Any) -> Iterator[Any]:
         yield annotation
 
 
-def _kind(annotation: Any) -> tuple[Accepts, str] | None:
+def _kind(annotation: Any) -> Expected | None:
     """What one annotation accepts, in code and in words; None if it is not looked at."""
     if get_origin(annotation) is Literal:
         options = get_args(annotation)
         return (
-            lambda value: isinstance(value, str) and value in options,
+            (),
+            (lambda value: isinstance(value, str) and value in options,),
             " or ".join(f'"{option}"' for option in options),
         )
     if get_origin(annotation) in (Sequence, tuple):
         return _sequence(get_args(annotation))
     if annotation in _NUMBERS:
         types, words = _NUMBERS[annotation]
-        return (lambda value: isinstance(value, types) and _is_float(value)), words
+        # Whole numbers of Python may lie beyond all others.
+        bounded = tuple(one for one in types if one in (bool, np.bool_, float, NoneType))
+        return bounded, (lambda value: isinstance(value, types) and _is_float(value),), words
     if annotation is Any or not isinstance(annotation, type) or get_origin(annotation) is not None:
         return None
     if getattr(annotation, "_is_protocol", False):
@@ -151,32 +156,30 @@ def _kind(annotation: Any) -> tuple[Accepts, str] | None:
         def keeps_to_it(kind: Hashable) -> bool:
             return all(hasattr(kind, name) for name in members)
 
-        return (lambda value: keeps_to_it(cast(Hashable, type(value)))), _noun(annotation)
-    return lambda value: isinstance(value, annotation), _noun(annotation)
+        return (), (lambda value: keeps_to_it(cast(Hashable, type(value))),), _noun(annotation)
+    return (annotation,), (), _noun(annotation)
 
 
-def _sequence(parts: tuple[Any, ...]) -> tuple[Accepts, str] | None:
+def _sequence(parts: tuple[Any, ...]) -> Expected | None:
     """A sequence of any length, whose members are alike, or one of so many members."""
     is_open = len(parts) == 1 or parts[1:] == (...,)
     members = [_kind(part) for part in (parts[:1] if is_open else parts)]
     if not all(members):
         return None
-    accept, words = zip(*filter(None, members), strict=True)
+    words = [member[2] for member in filter(None, members)]
 
     def accepts(value: Any) -> bool:
         listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
         listed = listed or (isinstance(value, np.ndarray) and value.ndim == 1)
-        if not listed or not (is_open or len(value) == len(accept)):
+        if not listed or not (is_open or len(value) == len(members)):
             return False
-        return all(each(one) for each, one in zip(cycle(accept), value, strict=False))
+        return all(map(_is_one_of, cycle(members), value))
 
-    return accepts, f"a sequence, each {words[0]}" if is_open else f"({', '.join(words)})"
+    return (), (accepts,), f"a sequence, each {words[0]}" if is_open else f"({', '.join(words)})"
 
 
 def _is_float(value: Any) -> bool:
     """Whether a number lies in the range of a float64."""
-    if value is None:
-        return True
     try:
         float(value)
     except OverflowError:

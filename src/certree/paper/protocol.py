@@ -11,12 +11,12 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from certree.estimators.tune import Candidate, GrownFold, Objective, OneLaw, grow_fold, tune
+from certree.estimators.tune import Candidate, GrownFold, Objective, OneLaw, tune
 from certree.files.tables import Table, load
 from certree.grow.dyadic import Dyadic
 from certree.grow.growing import GrowingRows
 from certree.grow.kd import KD
-from certree.grow.partition import Partition
+from certree.grow.partition import Partition, grow_trees
 from certree.interface.arrays import Int32
 from certree.interface.progress import progress
 from certree.prunings.penalties import CostComplexity, DepthPenalised
@@ -154,8 +154,12 @@ def judge(
     rng = np.random.RandomState(repeat)
     summarise = partial(counted, n_classes=n_classes)
     rows = GrowingRows(X, y, max_depth="log")
-    folds = [grow_fold(fold, cells, rows, summarise) for fold in content_folds(X, y, 2, rng)]
-    tree = cells.grow(rows)
+    dealt = list(content_folds(X, y, 2, rng))
+    *trees, tree = grow_trees(cells, rows, [*dealt, None])
+    folds = [
+        GrownFold.of(fold, one, summarise, one.route(X, 1), y)
+        for fold, one in zip(dealt, trees, strict=True)
+    ]
     stats = count(tree, X, y, n_classes)
     leaf = tree.apply(sample.X_test)
     errors = {UNPRUNED: float(np.mean(stats.label[leaf] != sample.y_test))}

@@ -24,7 +24,7 @@ def _family(
     gains = np.stack([gains_of(tree, term) for term in terms], axis=1)
     gains[:, 0] += np.where(tree.is_leaf, 0.0, split)
     root = np.array([term[0] for term in terms])
-    return Family(tree, gains, root, np.array(fixed), chain_stops(tree), prune=True)
+    return Family.made(tree, gains, root, np.array(fixed, dtype=float), chain_stops(tree), True)
 
 
 @checked

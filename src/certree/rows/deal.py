@@ -19,10 +19,19 @@ class Sides:
     ----------
     grow, weigh : ndarray of intp
         Indices of the rows, ascending; no row is on both sides.
+    groups : ndarray of shape (n,), or None
+        Group of each row.
+    indices : ndarray of intp, shape (n,), or None
+        Which of the rows given these are; None: all.
+    n_given : int or None
+        How many rows were given, those of weight zero included; None: these are all.
     """
 
     grow: Indices
     weigh: Indices
+    groups: NDArray[Any] | None = None
+    indices: Indices | None = None
+    n_given: int | None = None
 
     @classmethod
     def all_grow(cls, n: int) -> "Sides":

@@ -5,34 +5,32 @@ which rows may grow, preprocessing, categories, the matrix of features, codes of
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from reprlib import repr as shortened
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
-from sklearn.utils import (
-    check_consistent_length,
-    check_random_state,
-    compute_sample_weight,
-)
+from sklearn.utils import check_consistent_length, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
     _check_sample_weight,
     _check_y,
+    _get_feature_names,
     check_array,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
 from certree.interface.arrays import (
     MOST_ROWS,
     Float64,
+    Int32,
     UInt64,
     array_of,
     can_be_added,
@@ -43,7 +41,7 @@ from certree.interface.arrays import (
 )
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.columns import expect_exact_numbers, expect_no_times, given_values, rows_at
-from certree.rows.deal import Sides, checked_groups, deal
+from certree.rows.deal import Sides, checked_groups
 from certree.rows.folds import Fold, Indices, content_folds, group_folds
 from certree.rows.hashes import distinct, row_hashes
 
@@ -69,38 +67,32 @@ class Training:
     weight : ndarray of float64, shape (n,), or None
         Positive weight of each row; None: 1 each.
     sides : Sides
-        Which of these rows grow, and which weigh a tree that they have no part in; where nothing is
-        certified all grow.
-    indices : ndarray of intp, shape (n,), or None
-        Which of the rows given these are; None: all.
-    groups : ndarray of shape (n,), or None
-        Group of each row.
-    n_given : int or None
-        How many rows were given, those of weight zero included; None: these are all.
+        Which of the rows given these are; which grow, and which weigh a tree that they have no part in.
+        Where nothing is certified all grow.
+    growing : Training or None
+        The rows that grow, by themselves; None: all of these, or none.
     """
 
     X: NDArray[Any]
     y: NDArray[Any]
     weight: Float64 | None
     sides: Sides
-    indices: Indices | None = None
-    groups: NDArray[Any] | None = None
-    n_given: int | None = None
+    growing: "Training | None" = None
 
     def at(self, indices: Indices, weighted: bool = True) -> "Training":
         """Some of these rows, by themselves, with their weights or without."""
         weight = self.weight[indices] if weighted and self.weight is not None else None
         X, y = np.ascontiguousarray(self.X[indices]), self.y[indices]
-        groups = None if self.groups is None else self.groups[indices]
-        return Training(X, y, weight, Sides.all_grow(len(y)), groups=groups)
+        groups = None if self.sides.groups is None else self.sides.groups[indices]
+        return Training(X, y, weight, replace(Sides.all_grow(len(y)), groups=groups))
 
     def folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
         """Split the rows as scikit-learn's `cv` says; a number of folds goes by content or groups."""
         if cv is None or isinstance(cv, Integral):
             n_folds = 5 if cv is None else int(cv)
-            if self.groups is not None:
-                sides = group_folds(self.groups, n_folds, random_state)
-                return [self._fold(grow, judge) for grow, judge in sides]
+            if self.sides.groups is not None:
+                parts = group_folds(self.sides.groups, n_folds, random_state)
+                return [self._fold(grow, judge) for grow, judge in parts]
             return list(content_folds(self.X, self.y, n_folds, random_state, self.weight))
         # Importing it takes longer than importing all of certree; most models never need it.
         from sklearn.model_selection import check_cv
@@ -108,10 +100,10 @@ class Training:
         # Text has a method of that name, too.
         splits_rows = hasattr(cv, "split") and not isinstance(cv, str | bytes)
         # A splitter splits the rows that are left; given indices are those of all rows.
-        place = np.arange(len(self.y))
-        if self.indices is not None and self.n_given is not None and not splits_rows:
-            place = np.full(self.n_given, -1)
-            place[self.indices] = np.arange(len(self.indices))
+        place, indices = np.arange(len(self.y)), self.sides.indices
+        if indices is not None and self.sides.n_given is not None and not splits_rows:
+            place = np.full(self.sides.n_given, -1)
+            place[indices] = np.arange(len(indices))
         classifier = self.y.dtype == np.int32
         splits = (
             check_cv(cv, self.y, classifier=classifier).split(self.X, self.y)
@@ -166,6 +158,72 @@ def _left(place: Indices, rows: Indices) -> Indices:
     return kept[kept >= 0]
 
 
+class TakesRows:
+    """Estimators that take rows in, keep what a fit learns of them, and read new ones by that."""
+
+    categorical_features: Any
+    categories_: Categories | None
+    n_features_in_: int
+    classes_: NDArray[Any]
+    n_classes_: int
+    # Whether categories make cells, which those of an identifier would spoil.
+    _splits_categories: ClassVar[bool] = True
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Keep ``locals()`` of a constructor, each parameter under its own name."""
+        for name, value in parameters.items():
+            if name != "self":
+                setattr(self, name, value)
+
+    def _take(self, X: Any, y: Any, sample_weight: Any = None, **how: Any) -> Training:
+        """Take in rows as `training_rows` does, and keep what they tell."""
+        training, learned = training_rows(self, X, y, sample_weight, **how)
+        self.__dict__.update(learned)
+        if learned.get("feature_names_in_", self) is None:
+            del self.__dict__["feature_names_in_"]
+        return training
+
+    def _categories_of(self, X: Any, again: bool) -> Categories | None:
+        """The categories of rows; `again`: those that are known, and more where they may be added."""
+        return self.categories_ if again else categories_of(X, self.categorical_features)
+
+    def _new_rows(self, X: Any) -> NDArray[Any]:
+        """Check rows to predict against what is known; categories become codes."""
+        return _matrix(self, self._table(X), self.categories_, again=True)
+
+    def _rows_and_values(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Do the same, and give beside the rows their values as they were given, or preprocessed."""
+        table = self._table(X)
+        return _matrix(self, table, self.categories_, again=True), given_values(table)
+
+    def _table(self, X: Any) -> Any:
+        """Rows as the fit learned them: dense and preprocessed."""
+        check_is_fitted(self)
+        if issparse(X):
+            array_of("X", X)
+        preprocessor = getattr(self, "preprocessor_", None)
+        return X if preprocessor is None else preprocessor.transform(X)
+
+    def _feature_names(self) -> list[str]:
+        """Names of the features, "x[0]" and so on where rows had none."""
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x[{j}]" for j in range(self.n_features_in_)] if names is None else [*names]
+
+    def _category_mask(self) -> NDArray[np.bool_] | None:
+        """Which features hold categories; None: none does."""
+        return None if self.categories_ is None else self.categories_.mask
+
+    def _class_codes(self, name: str, y: Any) -> NDArray[np.intp]:
+        """Places of classes among those of the fit; others are an error."""
+        given = column_or_1d(y)
+        places, known = places_among(self.classes_, given)
+        if not known.all():
+            raise ValueError(
+                f"{name} must hold classes among {self.classes_}, got {np.unique(given[~known])}"
+            )
+        return places
+
+
 def training_rows(
     model: Any,
     X: Any,
@@ -173,22 +231,17 @@ def training_rows(
     sample_weight: Any = None,
     *,
     groups: Any = None,
-    grow_size: float | None = None,
-    random_state: np.random.RandomState | None = None,
-    categories: Callable[[Any], Categories | None] | None = None,
+    dealt: Callable[[int, NDArray[Any] | None], Sides] | None = None,
     classes: ArrayLike | None = None,
-    reset: bool = True,
-) -> Training:
+    again: bool = False,
+) -> tuple[Training, dict[str, Any]]:
     """Check and code what an estimator is fitted on, and leave out rows of weight zero.
-
-    Sets what rows tell of features and target: ``n_features_in_``, ``feature_names_in_``,
-    ``categories_`` and, of a classifier, ``classes_``, ``n_classes_`` and ``row_hashes_``.
 
     Parameters
     ----------
-    model : estimator
-        Its parameters ``categorical_features``, ``class_weight`` and ``preprocessor`` are read, where
-        it has them.
+    model : TakesRows
+        The estimator, which is not changed. Its parameters ``class_weight`` and ``preprocessor`` are
+        read, where it has them, and it says which categories rows have.
     X : array-like of shape (n, p)
         Rows.
     y : array-like of shape (n,)
@@ -197,21 +250,20 @@ def training_rows(
         How many rows each row counts as. A row of weight zero is as if absent.
     groups : array-like of shape (n,), or None
         Group of each row.
-    grow_size : float or None
-        Share of the rows, or groups, that grow; 0: none of them; None: all do everything.
-    random_state : numpy RandomState or None
-        Deals the rows.
-    categories : callable or None
-        Learns the `Categories` of rows; None: those that ``categorical_features`` names, or those
-        that the model knows.
+    dealt : callable or None
+        ``dealt(n, groups)`` says which of the rows that are left grow; None: all do everything.
     classes : array-like of shape (K,), or None
         The classes; None: those of the rows that grow.
-    reset : bool
-        Whether features and classes are new, or must be those that the model knows.
+    again : bool
+        Whether features and classes must be those that the model knows.
 
     Returns
     -------
-    Training
+    training : Training
+        The rows.
+    learned : dict
+        What they tell of features and target: fitted attributes by their names. The names of features
+        are None where rows have none, and only a classifier learns classes and hashes of its rows.
 
     Raises
     ------
@@ -222,40 +274,44 @@ def training_rows(
         array_of("X", X)
     if not hasattr(X, "__getitem__"):  # what is no array yet cannot be divided by rows
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
-    target, weight = _weighed(model, X, y, sample_weight)
-    n_given = len(target)
+    is_of_classes = is_classifier(model)
+    target, weight = _weighed(model, X, y, sample_weight, is_of_classes)
+    indices, n_given = None, len(target)
     if groups is not None:
         groups = checked_groups(groups, n_given)
-    there = [X, target, weight, groups]
-    indices = None
     if weight is not None and not (weight > 0).all():
         indices = np.flatnonzero(weight > 0)
         if not len(indices):
             raise ValueError("sample_weight must be positive for at least one row")
-        there = [None if one is None else rows_at(one, indices) for one in there]
-    X, target, weight, groups = there
-    sides = Sides.all_grow(len(target))
-    if grow_size is not None:
-        sides = deal(len(target), grow_size, check_random_state(random_state), groups)
+        there = X, target, weight, groups
+        X, target, weight, groups = (
+            None if one is None else rows_at(one, indices) for one in there
+        )
+    sides = Sides.all_grow(len(target)) if dealt is None else dealt(len(target), groups)
     if isinstance(getattr(model, "class_weight", None), str):
         weight = _times(balanced_weights(target, weight, sides), weight)
+    learned: dict[str, Any] = {}
     if hasattr(model, "preprocessor"):
-        X = _preprocessed(model, X, target, sides)
-    if reset or categories is not None:
-        learn = categories or partial(
-            categories_of, categorical_features=model.categorical_features
-        )
-        model.categories_ = learn(_growing(X, sides))
-    rows = _matrix(model, X, reset)
-    if reset and categories is None and model.categories_ is not None:
-        warn_of_identifiers(rows, model.categories_, getattr(model, "feature_names_in_", None))
-    coded = _coded(model, target, classes, reset, sides)
-    if is_classifier(model):
-        model.row_hashes_ = _learned_hashes(model, rows, reset)
-    return Training(rows, coded, weight, sides, indices, groups, n_given)
+        learned["preprocessor_"] = step = _preprocessor(model.preprocessor, X, target, sides)
+        X = X if step is None else step.transform(X)
+    rows, of_features = _features(model, X, sides, again)
+    learned |= of_features
+    if is_of_classes:
+        codes, of_classes = _classes(model, target, classes, sides, again)
+        hashes = _hashes(model, rows, again)
+        learned |= {**of_classes, "row_hashes_": hashes}
+    else:
+        codes = plain(target, np.float64)
+    sides = Sides(sides.grow, sides.weigh, groups, indices, n_given)
+    training = Training(rows, codes, weight, sides)
+    if len(sides.grow) and len(sides.weigh):
+        training = replace(training, growing=training.at(sides.grow))
+    return training, learned
 
 
-def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float64 | None]:
+def _weighed(
+    model: Any, X: Any, y: Any, sample_weight: Any, is_of_classes: bool
+) -> tuple[Any, Float64 | None]:
     """Target and weight of each row."""
     if y is None:
         raise ValueError(
@@ -263,13 +319,13 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
         )
     if isinstance(y, (list, tuple)):
         y = array_of("y", y)
-    if not is_classifier(model):
+    if not is_of_classes:
         _expect_numbers("y", y)
     times = np.asarray(y)
     if times.dtype.kind in "mM" and np.isnat(times).any():
         raise ValueError("Input y contains NaT, where every row must have a class.")
     with np.errstate(invalid="ignore"):  # it adds all numbers up to look for infinite ones
-        target = _check_y(y, y_numeric=not is_classifier(model), estimator=model)
+        target = _check_y(y, y_numeric=not is_of_classes, estimator=model)
     check_consistent_length(X, target)
     weight = None
     if sample_weight is not None:
@@ -277,7 +333,7 @@ def _weighed(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Float
         weight = plain(
             _check_sample_weight(sample_weight, target, dtype=np.float64, ensure_non_negative=True)
         )
-    if is_classifier(model):
+    if is_of_classes:
         check_classification_targets(target)
         factors = getattr(model, "class_weight", None)
         if isinstance(factors, dict):
@@ -326,64 +382,76 @@ def _growing(X: Any, sides: Sides) -> Any:
     return rows_at(X, sides.grow) if both else X
 
 
-def _preprocessed(model: Any, X: Any, target: NDArray[Any], sides: Sides) -> Any:
-    """Transform all rows by a preprocessor that only those that grow have fitted."""
-    model.preprocessor_ = None  # that of a fit before is forgotten
-    if model.preprocessor is None:
-        return X
+def _preprocessor(given: Any, X: Any, target: NDArray[Any], sides: Sides) -> Any:
+    """A preprocessor that only the rows that grow have fitted; None: none is asked for."""
+    if given is None:
+        return None
     if not len(sides.grow):
         raise ValueError("preprocessor takes rows that grow the tree, and here none do")
-    step = clone(model.preprocessor)
-    model.preprocessor_ = step.fit(_growing(X, sides), target[sides.grow])
-    return model.preprocessor_.transform(X)
+    return clone(given).fit(_growing(X, sides), target[sides.grow])
 
 
-def _matrix(model: Any, X: Any, reset: bool) -> NDArray[Any]:
-    """Rows as a matrix of numbers; sets or checks the number and the names of the features."""
-    if model.categories_ is None:
-        expect_exact_numbers(X)
-        try:
-            with np.errstate(invalid="ignore"):  # it adds all numbers up to look for infinite ones
-                rows: NDArray[Any] = validate_data(model, X, reset=reset, **_NUMBERS)
-        except (ValueError, OverflowError):
-            _expect_numbers("X", X)
-            raise
-        return plain(rows)
-    validate_data(model, X, reset=reset, skip_check_array=True)
-    coded = model.categories_.encode(X)
-    return check_array(coded, estimator=model, input_name="X", **_NUMBERS)
+def _features(model: Any, X: Any, sides: Sides, again: bool) -> tuple[NDArray[Any], dict[str, Any]]:
+    """Rows as a matrix of numbers, and what they tell of features; see `training_rows`."""
+    categories = model._categories_of(_growing(X, sides), again)
+    if again:
+        return _matrix(model, X, categories, again), {"categories_": categories}
+    names, rows = _get_feature_names(X), _matrix(model, X, categories, again)
+    if categories is not None and model._splits_categories:
+        warn_of_identifiers(rows, categories, names)
+    learned = {"categories_": categories, "n_features_in_": rows.shape[1]}
+    return rows, {**learned, "feature_names_in_": names}
 
 
-def _coded(
-    model: Any, target: NDArray[Any], classes: ArrayLike | None, reset: bool, sides: Sides
-) -> NDArray[Any]:
-    """The target as int32 classes or float64 numbers."""
-    if not is_classifier(model):
-        return plain(target, np.float64)
-    if reset:
-        model.classes_ = np.unique(_growing(target, sides) if classes is None else classes)
-        model.n_classes_ = len(model.classes_)
-    codes, known = places_among(model.classes_, target)
+def _matrix(model: Any, X: Any, categories: Categories | None, again: bool) -> NDArray[Any]:
+    """Rows as a matrix of numbers; `again`: of the features that the model knows."""
+    if categories is not None:
+        if again:
+            _check_feature_names(model, X, reset=False)
+            _check_n_features(model, X, reset=False)
+        return check_array(categories.encode(X), estimator=model, input_name="X", **_NUMBERS)
+    expect_exact_numbers(X)
+    try:
+        if again:
+            _check_feature_names(model, X, reset=False)
+        with np.errstate(invalid="ignore"):  # it adds all numbers up to look for infinite ones
+            rows = check_array(X, estimator=model, input_name="X", **_NUMBERS)
+        if again:
+            _check_n_features(model, rows, reset=False)
+    except (ValueError, OverflowError):
+        _expect_numbers("X", X)
+        raise
+    return np.require(rows, None, ["C", "A"])
+
+
+def _classes(
+    model: Any, target: NDArray[Any], classes: ArrayLike | None, sides: Sides, again: bool
+) -> tuple[Int32, dict[str, Any]]:
+    """Codes of the target as int32, and the classes; see `training_rows`."""
+    if again:
+        known = model.classes_
+    else:
+        known = np.unique(_growing(target, sides) if classes is None else classes)
+    codes, is_known = places_among(known, target)
     # A class that no growing row has is one that the tree cannot predict: an error, whatever it says.
-    if not known[sides.grow].all() or not known.any():
-        raise ValueError(
-            f"y must hold classes among {model.classes_}, got {np.unique(target[~known])}"
-        )
-    return np.where(known, codes, other_class(model)).astype(np.int32)
+    if not is_known[sides.grow].all() or not is_known.any():
+        raise ValueError(f"y must hold classes among {known}, got {np.unique(target[~is_known])}")
+    coded = np.where(is_known, codes, other_class(len(known))).astype(np.int32)
+    return coded, {"classes_": known, "n_classes_": len(known)}
 
 
-def _learned_hashes(model: Any, rows: NDArray[Any], reset: bool) -> UInt64 | None:
+def _hashes(model: Any, rows: NDArray[Any], again: bool) -> UInt64 | None:
     """Hashes of the rows of the fit; None if those of earlier ones are not known."""
-    if reset:
+    if not again:
         return distinct(row_hashes(rows))
     if model.row_hashes_ is None:
         return None
     return distinct(model.row_hashes_, row_hashes(rows))
 
 
-def other_class(model: Any) -> int:
-    """The code of all classes that a classifier does not know; counting takes two at least."""
-    return max(2, len(model.classes_))
+def other_class(n_classes: int) -> int:
+    """The code of all classes but those that are known; counting takes two at least."""
+    return max(2, n_classes)
 
 
 def balanced_weights(y: NDArray[Any], weight: Float64 | None, sides: Sides) -> Float64:
@@ -408,44 +476,6 @@ def _expect_class_weights(class_weight: dict[Any, Any]) -> None:
             raise ValueError(
                 f"class_weight must be finite and non-negative, got {factor!r} for class {label!r}"
             )
-
-
-def new_rows(model: Any, X: Any) -> NDArray[Any]:
-    """Check rows to predict against what a fitted model knows; categories become codes."""
-    return _matrix(model, _expected(model, X), reset=False)
-
-
-def rows_and_values(model: Any, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Do the same, and give beside the rows their values as they were given, or preprocessed."""
-    table = _expected(model, X)
-    return _matrix(model, table, reset=False), given_values(table)
-
-
-def names_of_features(model: Any) -> list[str]:
-    """Names of the features of a fitted model, "x[0]" and so on where rows had none."""
-    names = getattr(model, "feature_names_in_", None)
-    return [f"x[{j}]" for j in range(model.n_features_in_)] if names is None else [*names]
-
-
-def _expected(model: Any, X: Any) -> Any:
-    """Rows as a fitted model learned them: dense and preprocessed."""
-    check_is_fitted(model)
-    if issparse(X):
-        array_of("X", X)
-    if getattr(model, "preprocessor_", None) is not None:
-        return model.preprocessor_.transform(X)
-    return X
-
-
-def known_classes(model: Any, name: str, y: Any) -> NDArray[np.intp]:
-    """Places of classes in the ``classes_`` of a fitted classifier; others are an error."""
-    given = column_or_1d(y)
-    places, known = places_among(model.classes_, given)
-    if not known.all():
-        raise ValueError(
-            f"{name} must hold classes among {model.classes_}, got {np.unique(given[~known])}"
-        )
-    return places
 
 
 def one_row(x: ArrayLike) -> ArrayLike:

@@ -19,7 +19,6 @@ from certree.explain.path import Branch, Explainer
 from certree.interface.arrays import Float64
 from certree.interface.fitted import state_of
 from certree.interface.words import percent, to_four_digits
-from certree.rows.training import names_of_features, new_rows
 from certree.tree import Tree, threads
 
 Scale = Literal["probability", "raw score", "target"]
@@ -154,7 +153,7 @@ def _of_ensemble(model: Any, number: int, X: ArrayLike | None) -> Cells:
     rows = _counted(model, tree, X)
     sets = None if model.categories_ is None else model.categories_.names
     mean = _means(tree, rows, tree.value)
-    explainer = Explainer.of_whole(tree, rows, names_of_features(model), mean.__getitem__, sets)
+    explainer = Explainer.of_whole(tree, rows, model._feature_names(), mean.__getitem__, sets)
     return Cells(explainer, mean, outputs, scale)
 
 
@@ -167,7 +166,7 @@ def _scale(model: Any) -> Scale:
 
 def _counted(model: Any, tree: Tree, X: ArrayLike) -> Float64:
     """Rows in each node, (m,)."""
-    leaf = tree.route(new_rows(model, X), threads(model.n_jobs))
+    leaf = tree.route(model._new_rows(X), threads(model.n_jobs))
     return summed(tree, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
 
 

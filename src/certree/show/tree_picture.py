@@ -12,7 +12,6 @@ from certree.explain.path import Branch
 from certree.interface.arrays import Float64
 from certree.interface.extras import needed
 from certree.interface.words import counted, cut, percent, rounded_up, surely, visible
-from certree.rows.training import names_of_features
 from certree.show.cells import Cells, cells_of
 from certree.show.style import (
     CLASSES,
@@ -221,13 +220,13 @@ def _title(model: Any, cells: Cells, root: Branch, number: int) -> str:
         if not root.children:
             return f"{tree} asks nothing"
         return (
-            f"{tree} asks for {cut(names_of_features(model)[cells.tree.feature[0]])} first · {part}"
+            f"{tree} asks for {cut(model._feature_names()[cells.tree.feature[0]])} first · {part}"
         )
     importances = model.feature_importances_
     first = int(importances.argmax())
     if not root.children or not importances[first] > 0:
         return f"Nothing tells the rows apart · {part}"
-    name = cut(names_of_features(model)[first])
+    name = cut(model._feature_names()[first])
     return f"{name} decides most: {percent(importances[first])} of what all splits tell · {part}"
 
 

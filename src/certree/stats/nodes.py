@@ -164,7 +164,7 @@ class NodeStats(OfColumns):
 
 def expect_nodes(n_nodes: int, tree: Trees) -> None:
     """Check that statistics of so many nodes belong to a tree of this size."""
-    if n_nodes != tree.n_nodes:
+    if n_nodes != len(tree.left):
         raise ValueError(f"stats has {n_nodes} nodes, but the tree has {tree.n_nodes} nodes")
 
 
@@ -228,4 +228,4 @@ def counted(
 ) -> NodeStats:
     """Do what `count` does, for rows that have been checked and routed to their leaves."""
     counts = core_count(tree.left, leaf, y, weight, n_classes)
-    return NodeStats(counts, majority(tree.left, counts))
+    return NodeStats.made(counts, majority(tree.left, counts))

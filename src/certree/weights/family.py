@@ -15,7 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 
 from certree._core import judged_votes, score_grid, weigh
-from certree.interface.arrays import LARGEST, Float64, Int32, Int64, OfColumns, array_of, column
+from certree.interface.arrays import (
+    LARGEST,
+    Float64,
+    Int32,
+    Int64,
+    OfColumns,
+    array_of,
+    column,
+    frozen,
+    zeros,
+)
 from certree.interface.signatures import checked
 from certree.stats import NodeStats, SparseNodeStats, Stats
 from certree.tree import LEAF, Tree, Trees
@@ -117,10 +127,10 @@ class Family(OfColumns):
             self.prune,
         )
         if self.prune:
-            return NodeWeights(weight, log_odds, 0.0, *2 * [np.zeros_like(weight)])
+            return NodeWeights.made(weight, log_odds, 0.0, *2 * [zeros(len(weight))])
         if evidence == -np.inf:
             raise ValueError("log_own forbids every pruning of the tree")
-        return NodeWeights(weight, log_odds, evidence, stops.entropy, stops.mode)
+        return NodeWeights.made(weight, log_odds, evidence, stops.entropy, stops.mode)
 
     def losses(
         self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
@@ -208,12 +218,12 @@ def chain_stops(
     tree: Trees, log_split: float | Float64 = 0.0, log_stop: float = 0.0, free_end: bool = False
 ) -> ChainStops:
     """Sum up the stops inside the chains of a tree."""
-    m = tree.n_nodes
-    ends = tree.is_leaf if free_end else np.zeros(m, dtype=bool)
+    m = len(tree.left)
+    ends = tree.left == LEAF if free_end else np.zeros(m, dtype=bool)
     total = np.where(ends, 0.0, log_stop) if log_stop else np.zeros(m)
     with np.errstate(over="ignore"):
         passed: Float64 = np.multiply(log_split, tree.chain) if np.any(log_split) else np.zeros(m)
-    entropy = mode = np.zeros(m)
+    entropy = mode = zeros(m)
     long = np.flatnonzero(tree.chain > 1)
     if len(long):
         kinds = np.empty(len(long), dtype=np.complex128)  # sorted faster than rows of a table
@@ -225,7 +235,8 @@ def chain_stops(
         sums = _stops_of(length, kinds.imag, odd > 0, log_stop)
         for of_nodes, of_kinds in zip((total, entropy, mode), sums, strict=True):
             of_nodes[long] = of_kinds[kind]
-    return ChainStops(total, passed, entropy, mode)
+        entropy, mode = frozen(entropy), frozen(mode)
+    return ChainStops.made(total, passed, entropy, mode)
 
 
 def _stops_of(
@@ -248,7 +259,7 @@ def _stops_of(
 
 def gains_of(tree: Trees, values: Float64) -> Float64:
     """``values(left) + values(right) - values(v)`` for every node, 0 at leaves: (m,) -> (m,)."""
-    gains = np.zeros(tree.n_nodes)
+    gains = np.zeros(len(tree.left))
     inner = np.flatnonzero(tree.left != LEAF)
     child = tree.left[inner]
     gains[inner] = values[child] + values[child + 1] - values[inner]
@@ -277,7 +288,7 @@ def loss_family(
         root = np.append(nats[:1], root[1:])
     elif loss != "error":
         raise ValueError(f'loss must be "error" or "log_loss", got {loss!r}')
-    return Family(tree, gains, root, np.array(fixed), stops)
+    return Family.made(tree, gains, root, np.array(fixed, dtype=np.float64), stops, False)
 
 
 @checked

@@ -65,7 +65,7 @@ class NodeWeights(OfColumns):
 
     def of(self, tree: Trees) -> "NodeWeights":
         """Check that the weights belong to a tree of this size, and return them."""
-        if len(self.weight) != tree.n_nodes:
+        if len(self.weight) != len(tree.left):
             raise ValueError(
                 f"weights has {len(self.weight)} nodes, but the tree has {tree.n_nodes} nodes"
             )

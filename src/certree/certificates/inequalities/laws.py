@@ -67,8 +67,8 @@ def kl_divergence(tree: Trees, law: NodeWeights, prior: NodeWeights) -> float:
     ----------
     Cover and Thomas, "Elements of information theory", 2006, Theorem 2.5.3.
     """
-    nats = np.zeros(tree.n_nodes)
     own = law.of(tree).log_odds
+    nats = np.zeros(len(own))
     decisions = zip(law.log_decisions, prior.of(tree).log_decisions, strict=True)
     for probability, (log_law, log_prior) in zip((expit(-own), expit(own)), decisions, strict=True):
         possible = probability > 0  # 0 times infinity is meant to be 0

@@ -30,10 +30,7 @@ from certree.interface.signatures import NONNEGATIVE, POSITIVE
 from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
 from certree.rows.columns import frame_of
 from certree.rows.training import (
-    names_of_features,
-    new_rows,
-    rows_and_values,
-    training_rows,
+    TakesRows,
 )
 
 # More bins than any table has rows that tell them apart.
@@ -86,7 +83,7 @@ def choices_of(densities: Any, n_features: int, names: Sequence[str] | None = No
     return [str(choice) for choice in choices]
 
 
-class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
+class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
     """Naive Bayes for tables of numbers and categories, with missing values.
 
     The posterior of a class is its prior times the densities of the features in it. A feature has a
@@ -169,6 +166,9 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
+    # An identifier is one factor of a product here.
+    _splits_categories = False
+
     def __init__(
         self,
         densities: Any = "auto",
@@ -181,14 +181,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         priors: ArrayLike | None = None,
         class_weight: Any = None,
     ) -> None:
-        self.densities = densities
-        self.categorical_features = categorical_features
-        self.bins = bins
-        self.alpha = alpha
-        self.var_smoothing = var_smoothing
-        self.power = power
-        self.priors = priors
-        self.class_weight = class_weight
+        self._store(locals())
 
     # -- training ----------------------------------------------------------------------------------
 
@@ -267,15 +260,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         if self.priors is not None and self.class_weight is not None:
             raise ValueError("priors and class_weight contradict each other: give one of them")
-        training = training_rows(
-            self,
-            X,
-            y,
-            sample_weight,
-            categories=self._learned_categories if first else self._with_those_of,
-            classes=classes,
-            reset=first,
-        )
+        training = self._take(X, y, sample_weight, classes=classes, again=not first)
         rows, codes = training.X.astype(np.float64), training.y
         weight = np.ones(len(codes)) if training.weight is None else training.weight
         if first:
@@ -286,8 +271,10 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         self._set_power(rows, codes, weight)
         return self
 
-    def _learned_categories(self, X: Any) -> Categories | None:
-        """The categories of training rows: of the features that hold some, or are to."""
+    def _categories_of(self, X: Any, again: bool) -> Categories | None:
+        """The categories of the features that hold some, or are to; later rows may have more."""
+        if again:
+            return None if self.categories_ is None else self.categories_.with_those_of(X)
         categories = categories_of(X, self.categorical_features)
         if isinstance(self.densities, str) and self.densities == "auto":
             return categories
@@ -304,10 +291,6 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
                     f"must be 'auto' or 'categorical', got {choices[j]!r}"
                 )
         return Categories.of(X, asked | held) if (asked & ~held).any() else categories
-
-    def _with_those_of(self, X: Any) -> Categories | None:
-        """The categories known, and those that more rows have."""
-        return None if self.categories_ is None else self.categories_.with_those_of(X)
 
     def _begin(self, rows: Float64, y: Int32, weight: Float64) -> None:
         """Choose the densities, and learn them from the first rows."""
@@ -374,7 +357,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         """Refuse sums that float64 does not hold; predictions by them would be NaN."""
         if not can_be_added(self.class_count_):
             raise ValueError(f"the weights of all rows must sum to at most {MOST_ROWS:g}")
-        names = names_of_features(self)
+        names = self._feature_names()
         for j, moments in self._moments.items():
             if not (np.isfinite(moments.mean).all() and np.isfinite(moments.deviation).all()):
                 raise ValueError(
@@ -392,7 +375,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     def _normal(self, j: int, floor: float) -> Normal:
         normal = self._moments[j].normal(floor)
         if not normal.deviation.all():
-            name, label = names_of_features(self)[j], self.classes_[normal.deviation.argmin()]
+            name, label = self._feature_names()[j], self.classes_[normal.deviation.argmin()]
             raise ValueError(
                 f"feature {name!r} does not vary within class {label!r}: a normal density "
                 "needs var_smoothing > 0 there"
@@ -471,7 +454,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n, K)
             In the order of `classes_`.
         """
-        log_density = self._log_density(new_rows(self, X))
+        log_density = self._log_density(self._new_rows(X))
         return self._log_prior + log_density
 
     @reads_state
@@ -488,7 +471,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n, K)
             In the order of `classes_`.
         """
-        log_density = self._log_density(new_rows(self, X))
+        log_density = self._log_density(self._new_rows(X))
         return self._log_prior + relative(self._log_prior, log_density)
 
     @reads_state
@@ -548,7 +531,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             Contributions to the log odds of the second of two classes, or to K scores whose softmax
             are the probabilities.
         """
-        rows, values = rows_and_values(self, X)
+        rows, values = self._rows_and_values(X)
         prior = self._log_prior
         added = np.zeros((len(rows), len(prior), self.n_features_in_))
         for j, density in enumerate(self.densities_):
@@ -556,7 +539,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             added[:, :, j] = relative(prior, log_density)
         if len(prior) == 2:
             prior, added = prior[1:] - prior[:1], added[:, 1:] - added[:, :1]
-        names, outputs = names_of_features(self), scored_classes(self.classes_)
+        names, outputs = self._feature_names(), scored_classes(self.classes_)
         return Explanation(prior, added, names, outputs, values, "raw score")
 
     def __sklearn_tags__(self) -> Tags:

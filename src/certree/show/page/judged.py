@@ -20,7 +20,6 @@ from certree.interface.arrays import Float64
 from certree.interface.words import percent, to_four_digits
 from certree.rows.columns import rows_at
 from certree.rows.hashes import n_known
-from certree.rows.training import new_rows
 
 # Rows to look at, by what they cost.
 _QUANTILES = (0.0, 0.5, 0.75, 0.9, 0.98, 1.0)
@@ -78,7 +77,7 @@ class Judged:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
         if is_regressor(model):
             truth = truth.astype(np.float64)
-        return cls(model, X, new_rows(model, X), truth, *_asked(model, X))
+        return cls(model, X, model._new_rows(X), truth, *_asked(model, X))
 
     @property
     def n(self) -> int:

@@ -16,7 +16,6 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_shares
 from certree.interface.fitted import state_of
 from certree.interface.words import counted, percent, to_four_digits
-from certree.rows.training import names_of_features
 from certree.show.calibration import compared, draw_reliability
 from certree.show.importance import plot_importance
 from certree.show.interactions_picture import plot_interactions
@@ -188,7 +187,7 @@ def importances(judged: Judged) -> Section | None:
         return None
     figure = plot_importance(model, max_features=_FEATURES)
     order = np.argsort(-np.asarray(values), kind="stable")
-    names = names_of_features(model)
+    names = model._feature_names()
     lines = [(names[j], percent(values[j])) for j in order.tolist()]
     words = f"{names[order[0]]} has {percent(values[order[0]])} of what all splits tell."
     numbers = table(("feature", "share"), lines, "Importances")
