@@ -30,7 +30,6 @@ from certree import (
     TreeForestClassifier,
     TreeForestRegressor,
     Voting,
-    arrays,
     certificates,
     count,
     grow,
@@ -49,6 +48,7 @@ from certree.certificates import inequalities
 from certree.certificates.fixed_box import FixedBox
 from certree.certificates.posteriors import LabelledWeights
 from certree.estimators.naive_bayes import densities
+from certree.interface import arrays
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
