@@ -19,7 +19,7 @@ import pandas as pd
 import pyarrow as pa
 from sklearn.base import is_classifier
 
-from certree.export.exports import Exports
+from certree.explain.tree_model import TreeModel
 from fuzz.functions import Attempt
 from fuzz.relations import Subject
 from reference import predicted_by
@@ -45,7 +45,7 @@ def export(random: Random) -> Iterator[Attempt]:
     """Fit to a table of hostile names, and export in every way."""
     names, classes = random.sample(_NAMES, 4), random.choice(_CLASSES)
     subject = Subject(random, _KINDS, names=names, classes=classes)
-    if not isinstance(subject.model, Exports):
+    if not isinstance(subject.model, TreeModel):
         return
     yield subject.fit
     if subject.is_fitted:

@@ -89,6 +89,9 @@ class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
         self.validation_score_ = float(np.mean([one.score for one in parts]))
         return self
 
+    def _takes_missing_values(self) -> bool:
+        return False
+
     @abstractmethod
     def _targets(self, y: NDArray[Any]) -> list[Float64]:
         """The numbers that are learned, one column for each output."""

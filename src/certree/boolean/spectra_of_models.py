@@ -22,7 +22,7 @@ from certree.boolean.spectrum import Spectrum, means_of
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.explain.summed import SummedTrees, summable, summed_trees
-from certree.export.exports import Exports
+from certree.explain.tree_model import TreeModel
 from certree.grow.sklearn_tree import from_sklearn, numbers_from_sklearn
 from certree.interface.arrays import Float64, Int32, column
 from certree.interface.fitted import state_of
@@ -126,7 +126,7 @@ def added_trees(model: Any) -> tuple[Trees, Float64]:
         model, "_summed_trees"
     ):
         return _of_scores(summed_trees(summable(model)))
-    if isinstance(model, Exports):
+    if isinstance(model, TreeModel):
         return _of_formula(state_of(model))
     if isinstance(model, BaseDecisionTree):
         check_is_fitted(model)

@@ -7,25 +7,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
-from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, _fit_context
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
-from certree.explain.explanation import Explanation, scored_classes
 from certree.explain.summed import SummedTrees
-from certree.export.exports import Exports
+from certree.explain.tree_model import TreeModel, adds_up
 from certree.export.formula import Formula, Link
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
 from certree.interface.arrays import Float64, by_row
-from certree.interface.fitted import reads_state, replaces_state, state_of
+from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.signatures import COUNT, ROUNDS
 from certree.rows.training import (
-    TakesRows,
     Training,
 )
 from certree.tree import Trees, threads
@@ -34,14 +32,7 @@ from certree.tree import Trees, threads
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
-def _has_trees(model: "AdaBoostTreeClassifier") -> bool:
-    """Whether the learners are trees of certree."""
-    return state_of(model).estimator is None
-
-
-class AdaBoostTreeClassifier(
-    Exports, MetaEstimatorMixin, TakesRows, ClassifierMixin, BaseEstimator
-):
+class AdaBoostTreeClassifier(MetaEstimatorMixin, ClassifierMixin, TreeModel):
     """AdaBoost with its bound on the training error, round by round.
 
     Two classes y = -1, 1, rows with weights D_1 of sum 1. In round t a learner h is fitted to the
@@ -288,36 +279,13 @@ class AdaBoostTreeClassifier(
     def _answers(self, scores: Float64) -> NDArray[Any]:
         return self.classes_.take(best_classes(scores))
 
-    @available_if(_has_trees)
-    @reads_state
-    def explain(self, X: ArrayLike) -> Explanation:
-        """Say how much each feature adds to the score of each row; `estimator` must be None.
+    def _leaves_say_values(self) -> bool:
+        return self.estimator is None
 
-        A tree adds what its root would say, and along the path of a row what the child of each cut
-        would say beyond its parent, which belongs to the feature that is compared.
+    def _link(self) -> Link:
+        return "logistic" if self.n_classes_ <= 2 else "softmax"
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        Explanation
-            Contributions to `decision_function`.
-        """
-        rows, values = self._rows_and_values(X)
-        trees = self._packed(self._first)
-        base = self.start_ + trees.value[trees.root].sum(axis=0)
-        parts = self._parts(base, trees.contributions(rows, threads(self.n_jobs)))
-        return Explanation(feature_names=self._feature_names(), values=values, **parts)
-
-    def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
-        """The fields of an explanation that speak of the target, of what trees add up to."""
-        names = scored_classes(self.classes_)
-        return {"base": base, "contributions": added, "output_names": names, "scale": "raw score"}
-
-    @available_if(_has_trees)
+    @available_if(adds_up)
     @reads_state
     def _summed_trees(self) -> SummedTrees:
         """The trees that have a say, which keep no rows of their nodes."""
@@ -444,8 +412,7 @@ class AdaBoostTreeClassifier(
         # Half of the log odds, and half of log probabilities.
         trees = self._packed(self._first)
         trees = trees.saying(2 * trees.value)
-        link: Link = "logistic" if self.n_classes_ <= 2 else "softmax"
-        return self._formula_of(trees, "boosted", link, start=2 * self.start_)
+        return self._formula_of(trees, "boosted", self._link(), start=2 * self.start_)
 
     # -- inspection --------------------------------------------------------------------------------
 
@@ -462,11 +429,8 @@ class AdaBoostTreeClassifier(
             return np.zeros(self.n_features_in_)
         return np.average(parts, axis=0, weights=votes)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
+    def _takes_missing_values(self) -> bool:
         # What is no estimator is refused by the fit, and has no tags to ask.
         if hasattr(self.estimator, "__sklearn_tags__"):
-            tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan
-        else:
-            tags.input_tags.allow_nan = self.estimator is None
-        return tags
+            return bool(get_tags(self.estimator).input_tags.allow_nan)
+        return self.estimator is None

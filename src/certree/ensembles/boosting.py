@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
-from sklearn.utils import Tags, check_random_state
+from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
@@ -26,9 +26,7 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.rounds import Rounds, Settings, started
 from certree.ensembles.stopping import JudgedRounds, best_rounds
-from certree.explain.explanation import Explanation, Scale, scored_classes
-from certree.explain.summed import SummedTrees
-from certree.export.exports import Exports
+from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.growing import MonotonicCst, Slopes, slopes_of
 from certree.interface.arrays import Float64, by_row
@@ -42,7 +40,6 @@ from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
 from certree.rows.copies import copies
 from certree.rows.folds import Fold
 from certree.rows.training import (
-    TakesRows,
     Training,
 )
 from certree.tree import Trees, threads
@@ -67,7 +64,7 @@ def _constant(scores: Float64, n: int) -> Float64:
     return np.repeat(scores[:, None], n, axis=1)
 
 
-class BoostedTrees(Exports, TakesRows, BaseEstimator):
+class BoostedTrees(TreeModel):
     """What boosted trees share, whatever the target is."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -301,19 +298,11 @@ class BoostedTrees(Exports, TakesRows, BaseEstimator):
         """
         return map(self._answers, self._staged(self._new_rows(X)))
 
-    @abstractmethod
-    def _link(self) -> Link:
-        """From scores to what is predicted."""
-
     def _formula(self) -> Formula:
         check_is_fitted(self)
         return self._formula_of(self.trees_, "boosted", self._link(), start=self.start_)
 
     # -- inspection --------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _explained(self) -> tuple[list[Any], Scale]:
-        """Names of the outputs of an explanation, and what it adds up."""
 
     @reads_state
     def staged_loss(self, X: ArrayLike, y: ArrayLike) -> Float64:
@@ -336,43 +325,6 @@ class BoostedTrees(Exports, TakesRows, BaseEstimator):
         loss.expect_domain(known)
         return np.array([loss.of_rows(known, scores).mean() for scores in self._staged(rows)])
 
-    @reads_state
-    def explain(self, X: ArrayLike) -> Explanation:
-        """Say how much each feature adds to the score of each row.
-
-        Along the path of a row through a tree each cut changes what is predicted, weighed by the
-        probability that a pruning makes it; the change belongs to the feature that is compared. These
-        sums of changes are exact and cheap, but they are no Shapley values: a feature that acts
-        through another one which is compared first gets less.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        Explanation
-            Contributions to the score: the log odds of the second of two classes, K scores whose
-            softmax are probabilities, or the number. Losses "poisson" and "gamma" have the log of the
-            prediction.
-        """
-        rows, values = self._rows_and_values(X)
-        base = self.start_ + self.trees_.value[self.trees_.root].sum(axis=0)
-        parts = self._parts(base, self.trees_.contributions(rows, threads(self.n_jobs)))
-        return Explanation(feature_names=self._feature_names(), values=values, **parts)
-
-    def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
-        """The fields of an explanation that speak of the target, of what trees add up to."""
-        outputs, scale = self._explained()
-        return {"base": base, "contributions": added, "output_names": outputs, "scale": scale}
-
-    @reads_state
-    def _summed_trees(self) -> SummedTrees:
-        """The trees, which keep no rows of their nodes."""
-        check_is_fitted(self)
-        return SummedTrees(self.trees_, self.start_, None, self._parts)
-
     @property
     @reads_state
     def feature_importances_(self) -> Float64:
@@ -380,11 +332,6 @@ class BoostedTrees(Exports, TakesRows, BaseEstimator):
         check_is_fitted(self)
         total = self._importances.sum()
         return self._importances / (total if total > 0 else 1.0)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def _copied(training: Training) -> Training:
@@ -533,9 +480,6 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
 
     def _targets(self, y: Any) -> NDArray[Any]:
         return self._class_codes("y_val", y)
-
-    def _explained(self) -> tuple[list[Any], Scale]:
-        return scored_classes(self.classes_), "raw score"
 
     def _shares(self, scores: Float64) -> Float64:
         if self.n_classes_ == 1:
@@ -722,9 +666,6 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     def _link(self) -> Link:
         return "exp" if self._loss().is_log else "identity"
-
-    def _explained(self) -> tuple[list[Any], Scale]:
-        return ["prediction"], "raw score" if self._loss().is_log else "target"
 
     def _answers(self, scores: Float64) -> NDArray[Any]:
         return np.exp(scores[0]) if self._loss().is_log else scores[0]

@@ -9,9 +9,9 @@ from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,10 +24,9 @@ from certree.ensembles.forest_importances import (
 from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, shares_of, unit_of
 from certree.ensembles.losses import SquaredLoss
-from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.explain.summed import SummedTrees
-from certree.export.exports import Exports
-from certree.export.formula import Formula
+from certree.explain.tree_model import TreeModel
+from certree.export.formula import Formula, Link
 from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower, GrownForest
 from certree.interface.arrays import Float64, Int64, by_row
@@ -39,7 +38,6 @@ from certree.interface.fitted import (
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE
 from certree.rows.training import (
-    TakesRows,
     Training,
     training_rows,
 )
@@ -58,7 +56,7 @@ _OF_ALL_TREES = ("n_estimators", "leaves", "oob_score", "warm_start")
 _AT_A_TIME = 10
 
 
-class Forest(Exports, TakesRows, BaseEstimator):
+class Forest(TreeModel):
     """What all forests share: how their trees grow, and what can be asked of them."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -150,34 +148,10 @@ class Forest(Exports, TakesRows, BaseEstimator):
             shared += leaf[given[:, 0]] == leaf[given[:, 1]]
         return shared / len(self.trees_)
 
-    @abstractmethod
-    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
-        """The fields of an explanation that speak of the target, of what trees say on average."""
-
-    @reads_state
-    def explain(self, X: ArrayLike) -> Explanation:
-        """Say how much each feature adds to what trees say of each row on average.
-
-        Every cut on the path of a row through a tree leads from what the tree says of a cell as a whole
-        to what it says of a part of it; see `trees_`. The change belongs to the feature that is
-        compared. Sums are exact; they are no Shapley values.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        Explanation
-            Contributions to the number, or to the averaged probabilities before their power.
-        """
-        rows, values = self._rows_and_values(X)
+    def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         trees = self.trees_
         base = trees.value[trees.root].sum(axis=0)
-        added = trees.contributions(rows, threads(self.n_jobs))
-        parts = self._explained(base / len(trees), added / len(trees))
-        return Explanation(feature_names=self._feature_names(), values=values, **parts)
+        return base / len(trees), trees.contributions(rows, threads(self.n_jobs)) / len(trees)
 
     @reads_state
     def _summed_trees(self) -> SummedTrees:
@@ -185,12 +159,7 @@ class Forest(Exports, TakesRows, BaseEstimator):
         check_is_fitted(self)
         trees = self.trees_.saying(self.trees_.value / len(self.trees_))
         start = np.zeros(trees.value.shape[1])
-        return SummedTrees(trees, start, self._rows_of_nodes(), self._explained)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+        return SummedTrees(trees, start, self._rows_of_nodes(), self._parts)
 
 
 class ForestClassifier(ClassifierMixin, Forest):
@@ -210,8 +179,8 @@ class ForestClassifier(ClassifierMixin, Forest):
         rows = self._rows_of_nodes()
         return self._formula_of(self.trees_, "forest", "shares", rows=rows, power=self._power)
 
-    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
-        return parts_of_classes(base, added, self.classes_)
+    def _link(self) -> Link:
+        return "shares"
 
     def _shares(self, mean: Float64, power: float) -> Float64:
         if self.n_classes_ == 1:
@@ -251,23 +220,6 @@ class ForestClassifier(ClassifierMixin, Forest):
             Probabilities in the order of `classes_`.
         """
         return self._shares(self._means(X), self._power)
-
-    @reads_state
-    def predict_log_proba(self, X: ArrayLike) -> Float64:
-        """Predict the logarithms of the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Logarithms in the order of `classes_`.
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self._shares(self._means(X), self._power))
 
 
 class TreeForest(Forest):
@@ -866,8 +818,8 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
             return self.oob_score(y, said)
         return float(r2_score(y, said, sample_weight=weight)) if len(y) > 1 else np.nan
 
-    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
-        return parts_of_numbers(base, added)
+    def _link(self) -> Link:
+        return "identity"
 
     def _formula(self) -> Formula:
         check_is_fitted(self)

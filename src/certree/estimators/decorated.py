@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Tags, assert_all_finite, check_random_state, get_tags
+from sklearn.utils import assert_all_finite, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
@@ -160,6 +160,9 @@ class DecoratedTree(TreeVoteEstimator):
             "the same for all their rows"
         )
 
+    def _leaves_say_values(self) -> bool:
+        return False
+
     def _leaf_model(self) -> Any:
         model = self._default_leaf() if self.leaf_estimator is None else self.leaf_estimator
         expected = "classifier" if is_classifier(self) else "regressor"
@@ -171,11 +174,6 @@ class DecoratedTree(TreeVoteEstimator):
     def _takes_missing_values(self) -> bool:
         model = self._default_leaf() if self.leaf_estimator is None else self.leaf_estimator
         return hasattr(model, "__sklearn_tags__") and bool(get_tags(model).input_tags.allow_nan)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._takes_missing_values()
-        return tags
 
     def _notes(self) -> dict[int, str]:
         return dict.fromkeys(self.models_, ", and a model of its own")

@@ -1,6 +1,6 @@
 """What all estimators share: a tree grows, temperatures are chosen, its prunings vote."""
 
-from abc import ABCMeta, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from numbers import Integral
@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
-from sklearn.utils import Tags, check_random_state
+from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -25,19 +25,18 @@ from certree.estimators.tune import (
     choose,
 )
 from certree.explain.contributions import contributions
-from certree.explain.explanation import Explanation, parts_of_classes, parts_of_numbers
 from certree.explain.path import ExplainedCell, Explainer
 from certree.explain.rules import Rules, rules_of, text_of
 from certree.explain.summed import SummedTrees
-from certree.export.exports import Exports
-from certree.export.formula import Formula, shares_with_labels
+from certree.explain.tree_model import TreeModel, adds_up
+from certree.export.formula import Formula, Link, shares_with_labels
 from certree.grow.growing import GrowingRows, Slopes, slopes_of
 from certree.grow.partition import PARTITIONS, Partition, grow_trees, partition_of
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.progress import progress
 from certree.rows.folds import Fold, Indices
-from certree.rows.training import TakesRows, Training, one_row
+from certree.rows.training import Training, one_row
 from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
@@ -48,12 +47,7 @@ from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
 
 
-def _leaves_predict_values(model: Any) -> bool:
-    """Whether leaves predict shares or means, not by models of their own."""
-    return not hasattr(model, "leaf_estimator")
-
-
-class TreeVoteEstimator(Exports, TakesRows, BaseEstimator, metaclass=ABCMeta):
+class TreeVoteEstimator(TreeModel):
     """A tree grows, temperatures are chosen, its prunings vote.
 
     What the target is decides over `_summarise`; the method over `_candidates` and its temperatures.
@@ -349,44 +343,15 @@ class TreeVoteEstimator(Exports, TakesRows, BaseEstimator, metaclass=ABCMeta):
         """What the nodes vote for."""
         return self._voting().ballots(self.tree_, self.stats_)
 
-    @abstractmethod
-    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
-        """The fields of an explanation that speak of the target, of what is said by the vote."""
+    def _link(self) -> Link:
+        return "identity"
 
-    @available_if(_leaves_predict_values)
-    @reads_state
-    def explain(self, X: ArrayLike) -> Explanation:
-        """Say how much each feature adds to the prediction of each row.
+    def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
+        ballots, n_threads = self._ballots(), threads(self.n_jobs)
+        law = self.tree_, self.weights_, self.vote_
+        return contributions(*law, ballots, self.stats_.n, rows, n_threads)
 
-        A prediction is what the root says, and for every cut on the path of the row the change from
-        the parent to the child, times the probability that a pruning goes as far as the child. The
-        change belongs to the feature that is compared. Sums are exact, and cost little more than a
-        prediction; they are no Shapley values.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        Explanation
-            Contributions to the probabilities of the classes, or to the number.
-        """
-        rows, values = self._rows_and_values(X)
-        base, added = contributions(
-            self.tree_,
-            self.weights_,
-            self.vote_,
-            self._ballots(),
-            self.stats_.n,
-            rows,
-            threads(self.n_jobs),
-        )
-        parts = self._explained(base, added)
-        return Explanation(feature_names=self._feature_names(), values=values, **parts)
-
-    @available_if(_leaves_predict_values)
+    @available_if(adds_up)
     @reads_state
     def _summed_trees(self) -> SummedTrees:
         """The tree and the outcomes of the vote at its leaves."""
@@ -396,7 +361,7 @@ class TreeVoteEstimator(Exports, TakesRows, BaseEstimator, metaclass=ABCMeta):
         value = np.zeros((tree.n_nodes, said.shape[1]))
         value[leaves] = said
         start = np.zeros(said.shape[1])
-        return SummedTrees(tree.saying(value), start, self.stats_.n, self._explained)
+        return SummedTrees(tree.saying(value), start, self.stats_.n, self._parts)
 
     def _scored(self, outcomes: Float64) -> Float64:
         """Outcomes of the vote, (k, K), that tell all of them."""
@@ -437,7 +402,7 @@ class TreeVoteEstimator(Exports, TakesRows, BaseEstimator, metaclass=ABCMeta):
     def _told(self, outcome: Float64) -> tuple[Any, float | None]:
         """What an outcome of the vote, (K,), predicts: a class and its probability, or a number."""
 
-    @available_if(_leaves_predict_values)
+    @available_if(adds_up)
     @reads_state
     def rules(self, max_leaves: int = 16) -> Rules:
         """Give the part of the tree that matters most to the vote as rules.
@@ -500,11 +465,6 @@ class TreeVoteEstimator(Exports, TakesRows, BaseEstimator, metaclass=ABCMeta):
             self.tree_.saying(self._leaf_values()), "tree", "identity", rows=rows
         )
 
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
 
 class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     """What the classifiers share: classes, their weights and their shares of the vote."""
@@ -538,9 +498,6 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         shares = outcome[: self.n_classes_]
         best = int(shares.argmax())
         return self.classes_[best], float(shares[best] / shares.sum())
-
-    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
-        return parts_of_classes(base, added, self.classes_)
 
     def _scored(self, outcomes: Float64) -> Float64:
         # The first of two classes has what the second has not.
@@ -608,9 +565,6 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     def _told(self, outcome: Float64) -> tuple[Any, float | None]:
         return float(outcome[0]), None
 
-    def _explained(self, base: Float64, added: Float64) -> dict[str, Any]:
-        return parts_of_numbers(base, added)
-
     @reads_state
     def predict(self, X: ArrayLike) -> Float64:
         """Predict the average of the prunings' means.
@@ -631,7 +585,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         is_leaf = self.tree_.is_leaf[:, None]
         return np.where(is_leaf, self.vote_.outcomes(np.arange(self.tree_.n_nodes)), 0.0)
 
-    @available_if(_leaves_predict_values)
+    @available_if(adds_up)
     @reads_state
     def predict_spread(self, X: ArrayLike) -> Float64:
         """Say how far the target may lie from its prediction.

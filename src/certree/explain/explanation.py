@@ -21,13 +21,27 @@ _FEATURES, _ROWS = 10, 5
 _OUTPUTS = 3
 
 
-def scored_classes(classes: NDArray[Any]) -> list[Any]:
+def parts_of(
+    base: Float64, added: Float64, classes: NDArray[Any] | None, link: str
+) -> dict[str, Any]:
+    """The fields of an explanation that speak of the target, of what is added up before a link."""
+    if classes is not None and link in ("logistic", "softmax"):
+        names: list[Any] = _scored_classes(classes)
+        scale: Scale = "raw score"
+    elif classes is not None:
+        return _parts_of_shares(base, added, classes)
+    else:
+        names, scale = ["prediction"], "raw score" if link == "exp" else "target"
+    return {"base": base, "contributions": added, "output_names": names, "scale": scale}
+
+
+def _scored_classes(classes: NDArray[Any]) -> list[Any]:
     """Classes that have a score of their own: of two the second, whose score is for it."""
     return classes.tolist()[1:] if len(classes) == 2 else classes.tolist()
 
 
-def parts_of_classes(base: Float64, added: Float64, classes: NDArray[Any]) -> dict[str, Any]:
-    """The fields of an explanation that speak of the target: probabilities of classes."""
+def _parts_of_shares(base: Float64, added: Float64, classes: NDArray[Any]) -> dict[str, Any]:
+    """The same of probabilities of classes."""
     k = len(classes)
     if k == 1:  # it has all, whatever a second one would have
         base, added = np.ones(1), np.zeros((len(added), 1, added.shape[2]))
@@ -41,12 +55,6 @@ def parts_of_classes(base: Float64, added: Float64, classes: NDArray[Any]) -> di
         "output_names": names,
         "scale": "probability",
     }
-
-
-def parts_of_numbers(base: Float64, added: Float64) -> dict[str, Any]:
-    """The same of numbers."""
-    names = ["prediction"]
-    return {"base": base, "contributions": added, "output_names": names, "scale": "target"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from certree.export.exports import Exports
 from certree.export.formula import Formula
 from certree.export.onnx_graph import OPSET, Graph, class_labels, write
 from certree.interface.extras import needed
+from certree.rows.training import TakesRows
 
 _ML_OPSET = 3
 # Whether probabilities are dictionaries: skl2onnx adds the nodes that make them.
@@ -29,7 +29,7 @@ def register_converters() -> None:
         If skl2onnx is not installed.
     """
     register = needed("skl2onnx", "onnx").update_registered_converter
-    for estimator in _kinds_of(Exports):
+    for estimator in _kinds_of(TakesRows):
         register(
             estimator,
             f"Certree{estimator.__name__}",
@@ -40,10 +40,10 @@ def register_converters() -> None:
 
 
 def _kinds_of(kind: type) -> Iterator[type]:
-    """All classes that are derived from one and can be fitted, those of others included."""
+    """All classes derived from one that can be fitted and exported, those of others included."""
     below: list[type] = kind.__subclasses__()
     for one in below:
-        if hasattr(one, "fit"):
+        if hasattr(one, "fit") and hasattr(one, "_formula"):
             yield one
         yield from _kinds_of(one)
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
-from sklearn.utils import check_consistent_length, compute_sample_weight
+from sklearn.utils import Tags, check_consistent_length, compute_sample_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -208,6 +209,32 @@ class TakesRows:
         """Names of the features, "x[0]" and so on where rows had none."""
         names = getattr(self, "feature_names_in_", None)
         return [f"x[{j}]" for j in range(self.n_features_in_)] if names is None else [*names]
+
+    def _takes_missing_values(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()  # type: ignore[misc] # of BaseEstimator
+        tags.input_tags.allow_nan = self._takes_missing_values()
+        return tags
+
+    @available_if(lambda model: hasattr(model, "predict_proba"))
+    def predict_log_proba(self, X: ArrayLike) -> Float64:
+        """Predict the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Logarithms (nats) in the order of `classes_`.
+        """
+        classifier: Any = self
+        with np.errstate(divide="ignore"):
+            return np.log(classifier.predict_proba(X))
 
     def _category_mask(self) -> NDArray[np.bool_] | None:
         """Which features hold categories; None: none does."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils import Tags, check_array
+from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from certree.estimators.naive_bayes.densities import (
@@ -23,7 +23,7 @@ from certree.estimators.naive_bayes.densities import (
     prefers_histogram,
 )
 from certree.estimators.naive_bayes.powers import JudgedPowers, losses_of, relative
-from certree.explain.explanation import Explanation, scored_classes
+from certree.explain.explanation import Explanation, parts_of
 from certree.interface.arrays import MOST_ROWS, Float64, Int32, can_be_added, column
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.signatures import NONNEGATIVE, POSITIVE
@@ -539,10 +539,5 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
             added[:, :, j] = relative(prior, log_density)
         if len(prior) == 2:
             prior, added = prior[1:] - prior[:1], added[:, 1:] - added[:, :1]
-        names, outputs = self._feature_names(), scored_classes(self.classes_)
-        return Explanation(prior, added, names, outputs, values, "raw score")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+        parts = parts_of(prior, added, self.classes_, "softmax")
+        return Explanation(feature_names=self._feature_names(), values=values, **parts)

@@ -1,26 +1,104 @@
-"""A method for each format, for all estimators whose predictions are a formula."""
+"""Models that add up trees: what all can be asked once they say what they add up."""
 
-from abc import abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
+from certree.explain.explanation import Explanation, parts_of
+from certree.explain.summed import SummedTrees
 from certree.export.formula import Formula, Kind, Link, constant_tree
 from certree.export.onnx_graph import onnx_model
 from certree.export.plain_dict import plain_dict
 from certree.export.sql import sql_statement
 from certree.interface.arrays import Float64
-from certree.interface.fitted import reads_state
-from certree.tree import Trees
+from certree.interface.fitted import reads_state, state_of
+from certree.rows.training import TakesRows
+from certree.tree import Trees, threads
 
 
-class Exports:
-    """Models that can be written in the words of others."""
+def adds_up(model: "TreeModel") -> bool:
+    """Whether leaves say shares or numbers, and not models of their own."""
+    return state_of(model)._leaves_say_values()
+
+
+class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
+    """A model that adds up what the leaves of trees say.
+
+    It says once what that is, by `_summed_trees`, and `_link` leads from there to what is predicted.
+    Explanations, Shapley values, importances and exports follow.
+    """
+
+    trees_: Any
+    start_: Float64
+    n_jobs: int | None
+
+    # -- what is added up --------------------------------------------------------------------------
+
+    @abstractmethod
+    def _link(self) -> Link:
+        """From what is added up to what is predicted."""
+
+    def _leaves_say_values(self) -> bool:
+        return True
+
+    @available_if(adds_up)
+    @reads_state
+    def _summed_trees(self) -> SummedTrees:
+        """The trees and what they are added to; they may keep no rows of their nodes."""
+        check_is_fitted(self)
+        return SummedTrees(self.trees_, self.start_, None, self._parts)
 
     @abstractmethod
     def _formula(self) -> Formula:
         """What the fitted model computes."""
+
+    def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
+        """What is said before any feature is known, (n_outputs,), and what each adds to it."""
+        summed = self._summed_trees()
+        base = summed.start + summed.trees.value[summed.trees.root].sum(axis=0)
+        return base, summed.trees.contributions(rows, threads(self.n_jobs))
+
+    def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
+        """The fields of an explanation that speak of the target, of what trees add up to."""
+        return parts_of(base, added, getattr(self, "classes_", None), self._link())
+
+    # -- explanations ------------------------------------------------------------------------------
+
+    @available_if(adds_up)
+    @reads_state
+    def explain(self, X: ArrayLike) -> Explanation:
+        """Say how much each feature adds to the prediction of each row.
+
+        A prediction is what the roots say, and for every cut on the path of the row through a tree the
+        change from the cell to the part of it that the row is in, times the probability that a pruning
+        makes the cut. The change belongs to the feature that is compared. Sums are exact, and cost
+        little more than a prediction. They are no Shapley values: a feature that acts through another
+        one which is compared first gets less.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        Explanation
+            Contributions to the probabilities of the classes, in forests before their power, or to the
+            number. Of boosted trees and AdaBoost to the score: the log odds of the second of two
+            classes (of AdaBoost half of them), a score for each of more classes, or the number, for
+            "poisson" and "gamma" its logarithm.
+        """
+        rows, values = self._rows_and_values(X)
+        parts = self._parts(*self._contributions(rows))
+        return Explanation(feature_names=self._feature_names(), values=values, **parts)
+
+    # -- exports -----------------------------------------------------------------------------------
 
     def _formula_of(
         self,
