@@ -156,7 +156,7 @@ def test_trees_say_together_what_they_say_one_by_one(several, seed, data):
     joined = Trees.joined(parts, 3, 2)
     for number, (tree, value) in enumerate(zip(several, values, strict=True)):
         for found in (together, joined):
-            one = found[number]
+            one = found.tree(number)
             np.testing.assert_array_equal(one.apply(X), tree.apply(X))
             np.testing.assert_array_equal(one.value, value)
             np.testing.assert_array_equal(one.chain, tree.chain)
@@ -652,7 +652,7 @@ def test_features_that_may_not_act_together_do_not():
         max_iter=30, interaction_cst=[[0], [1], [2, 3, 4]], random_state=0
     ).fit(X, y)
     for number in range(30):
-        tree = model.trees_[number]
+        tree = model.trees_.tree(number)
         for leaf in np.flatnonzero(tree.is_leaf):
             above = {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
             assert above <= {0} or above <= {1} or above <= {2, 3, 4}

@@ -137,7 +137,7 @@ def test_a_tree_knows_nothing_of_the_rows_that_judge_it():
         after = sampled(other, named)
         for field in ("feature", "threshold", "left", "missing_left"):
             np.testing.assert_array_equal(
-                getattr(after.trees[number], field), getattr(before.trees[number], field)
+                getattr(after.trees.tree(number), field), getattr(before.trees.tree(number), field)
             )
         labels = (
             np.split(one.stats[0].label, one.trees.root[1:])[number] for one in (before, after)

@@ -266,7 +266,7 @@ def test_a_forest_goes_from_mean_to_mean():
     model = TreeForestClassifier(5, bootstrap=False, random_state=0).fit(X, y)
     # Without bags every root holds all rows.
     np.testing.assert_allclose(model.explain(X).base, np.bincount(y) / len(y), atol=1e-6)
-    tree = model.trees_[0]
+    tree = model.trees_.tree(0)
     value = tree.value
     leaf = tree.apply(X)
     for v in range(tree.n_nodes):

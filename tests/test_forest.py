@@ -96,7 +96,7 @@ def test_leaves_say_the_means_of_those_that_fill_them(seed, k, filled_by, shrink
     value = rows.values(Leaves(filled_by, shrinkage))
     assert (value[rows.trees.left >= 0] == 0).all()
     for number, count in enumerate(draws):
-        tree, first = forest.trees()[number], forest.root[number]
+        tree, first = forest.trees().tree(number), forest.root[number]
         leaf_of = tree.apply(X)
         inside = count * weight * (filled_by != "out_of_bag")
         outside = (count == 0) * weight * (filled_by != "in_bag")
@@ -121,7 +121,7 @@ def test_rows_out_of_bags_are_found():
     X, _, _, forest, rows, draws = grown(5)
     leaf = rows.trees.leaves(X, 1)
     for number, count in enumerate(draws):
-        alone = forest.root[number] + forest.trees()[number].apply(X)
+        alone = forest.root[number] + forest.trees().tree(number).apply(X)
         np.testing.assert_array_equal(leaf[number], alone)
         np.testing.assert_array_equal(rows.leaf[number], np.where(count == 0, ~alone, 0))
 
@@ -435,7 +435,7 @@ def test_leaves_of_rows_are_numbered_in_their_trees():
     leaf = model.apply(X)
     assert leaf.shape == (150, 8)
     for number in range(8):
-        tree = model.trees_[number]
+        tree = model.trees_.tree(number)
         np.testing.assert_array_equal(leaf[:, number], tree.apply(X))
 
 

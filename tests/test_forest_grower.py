@@ -28,7 +28,7 @@ def expect_same(a, b):
 
 
 def expect_twin(forest, number, nodes, numbers):
-    tree, first = forest.trees()[number], forest.root[number]
+    tree, first = forest.trees().tree(number), forest.root[number]
     assert tree.n_nodes == len(nodes)
     for v, node in enumerate(nodes):
         assert tree.left[v] == node.get("left", -1)
@@ -121,7 +121,7 @@ def test_cuts_by_entropy_are_the_best_of_those_that_are_drawn(seed):
     y = np.clip(y.astype(int), 0, 2)
     grower = ForestGrower(Bins.of(X), max_features=2, seed=seed)
     forest = grower.grow_classes(y, 3, 1, criterion="entropy")
-    tree, count = forest.trees()[0], grower.draws(0)
+    tree, count = forest.trees().tree(0), grower.draws(0)
     target = reference.ForestSums(y, count, 3, "entropy")
     keys = reference.cell_keys(tree, reference.key_of(reference.key_of(seed, 0), 2))
     inside = [[] for _ in range(tree.n_nodes)]
@@ -217,7 +217,7 @@ def test_sums_add_up_and_leaves_of_full_trees_cannot_be_divided(task, criterion)
     inner = np.flatnonzero(forest.left >= 0)
     assert np.array_equal(table[inner], table[forest.left[inner]] + table[forest.left[inner] + 1])
     for number in range(2):
-        tree, count = forest.trees()[number], grower.draws(number)
+        tree, count = forest.trees().tree(number), grower.draws(number)
         count = count if weight is None else count * weight
         own = table[forest.root[number] :][: tree.n_nodes]
         assert np.array_equal(own, reference.counts(tree, X, y, n_classes, count))
@@ -236,7 +236,7 @@ def test_sums_of_numbers_are_those_of_the_rows(task):
     grower = ForestGrower(Bins.of(X), **given)
     forest = grower.grow_numbers(y / 8.0, 2, sample_weight=weight)
     for number in range(2):
-        tree, count = forest.trees()[number], grower.draws(number)
+        tree, count = forest.trees().tree(number), grower.draws(number)
         count = count if weight is None else count * weight
         inside = reference.counts(tree, X, np.zeros(len(X), dtype=int), 1, count)[:, 0]
         total = reference.counts(tree, X, np.zeros(len(X), dtype=int), 1, count * y / 8.0)[:, 0]
@@ -253,7 +253,7 @@ def test_trees_are_the_same_whichever_are_grown_along():
     both = grower.grow_numbers(y, 5)
     later = grower.grow_numbers(y, 2, first=3)
     for number in range(2):
-        a, b = both.trees()[3 + number], later.trees()[number]
+        a, b = both.trees().tree(3 + number), later.trees().tree(number)
         assert np.array_equal(a.threshold, b.threshold)
         assert np.array_equal(a.left, b.left)
     assert len(grower.grow_numbers(y, 0).root) == 0
@@ -287,7 +287,7 @@ def test_rows_of_large_cells_go_where_the_tree_says(splitter):
     grower = ForestGrower(Bins.of(X, [1], fine_ends=True), max_features=3, splitter=splitter)
     forest = grower.grow_numbers(y, 2)
     for number in range(2):
-        tree, count = forest.trees()[number], grower.draws(number)
+        tree, count = forest.trees().tree(number), grower.draws(number)
         inside = np.bincount(tree.apply(X), weights=count, minlength=tree.n_nodes)
         own = forest.total.reshape(-1, 2)[forest.root[number] :][: tree.n_nodes, 0]
         assert np.array_equal(own[tree.is_leaf], inside[tree.is_leaf])
@@ -299,7 +299,7 @@ def test_columns_are_those_of_trees():
     trees = forest.trees().saying(forest.means()[:, None])
     scores = trees.add(np.zeros((1, len(X))), X, 1)[0]
     means = [forest.means()[start:] for start in forest.root]
-    each = [mean[forest.trees()[t].apply(X)] for t, mean in enumerate(means)]
+    each = [mean[forest.trees().tree(t).apply(X)] for t, mean in enumerate(means)]
     assert np.allclose(scores, np.sum(each, axis=0))
 
 
@@ -371,7 +371,7 @@ def test_large_numbers_are_rounded_little():
 def test_features_of_a_tree_are_few():
     X, y = drawn(0, n=400, p=8)
     forest = ForestGrower(Bins.of(X), max_features_per_tree=3).grow_numbers(y, 6)
-    used = [set(forest.trees()[t].feature[~forest.trees()[t].is_leaf]) for t in range(6)]
+    used = [set(forest.trees().tree(t).feature[~forest.trees().tree(t).is_leaf]) for t in range(6)]
     assert all(len(one) == 3 for one in used)
     assert len(set.union(*used)) > 3
 

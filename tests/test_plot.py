@@ -473,7 +473,7 @@ def test_a_tree_of_an_ensemble_counts_the_rows_given(model):
     figure = plot_tree(model, 3, number=1, X=X[:90])
     (ax,) = figure.axes
     assert ax.get_title(loc="left").startswith("Tree 2 of 3 asks for ")
-    tree = model.trees_[1]
+    tree = model.trees_.tree(1)
     value = tree.value
     mean = value[tree.apply(X[:90].to_numpy(), n_jobs=1), 0].mean()
     share = f"{100 * mean:.0f} %" if isinstance(model, TreeForestClassifier) else f"{mean:+.3g}"

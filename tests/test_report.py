@@ -313,7 +313,7 @@ def spoken(model, row, number):
     """What the model, or one of its trees, says of a row."""
     if not hasattr(model, "trees_"):
         return model.predict_proba(row)[0] if hasattr(model, "classes_") else model.predict(row)
-    tree = model.trees_[number]
+    tree = model.trees_.tree(number)
     value = tree.value
     coded = row.to_numpy() if model.categories_ is None else model.categories_.encode(row)
     return value[tree.apply(coded, n_jobs=1)[0]]

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 import certree
 import reference
 from certree import NodeStats, Tree, Voting, vote, weights
-from certree.certificates import kl_divergence
+from certree.certificates.inequalities import kl_divergence
 from certree.tree import Trees
 from certree.weights import node_weights
 from certree.weights.pac_bayes_laws import pac_bayes_family

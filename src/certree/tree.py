@@ -186,8 +186,11 @@ class Trees(OfColumns):
     def __len__(self) -> int:
         return len(self.root)
 
-    def __getitem__(self, number: int) -> "Tree":
-        """One of the trees."""
+    def __iter__(self) -> Iterator["Tree"]:
+        return map(self.tree, range(len(self)))
+
+    def tree(self, number: int) -> "Tree":
+        """One of the trees, counted from 0, or from the last one by negative numbers."""
         number = range(len(self))[number]
         first, last = [*self.root, self.n_nodes][number : number + 2]
         start, left = self.category_start[first : last + 1], self.left[first:last]
@@ -200,9 +203,6 @@ class Trees(OfColumns):
             optimal_splits=self.optimal_splits,
             **{name: getattr(self, name)[first:last] for name in names},
         )
-
-    def __iter__(self) -> Iterator["Tree"]:
-        return map(self.__getitem__, range(len(self)))
 
     def _with(self, **columns: Any) -> Self:
         """The same trees with some columns that are known to be right."""

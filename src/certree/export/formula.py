@@ -155,4 +155,4 @@ def rounded_down(threshold: Float64) -> NDArray[np.float32]:
     """The largest float32 numbers that are no larger: a float32 x is at most these or neither."""
     with np.errstate(over="ignore"):
         near = threshold.astype(np.float32)
-    return np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near)
+        return np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near)

@@ -159,6 +159,12 @@ def _left(place: Indices, rows: Indices) -> Indices:
     return kept[kept >= 0]
 
 
+def names_of_features(model: Any) -> list[str]:
+    """Names of the features of any fitted model, "x[0]" and so on where rows had none."""
+    names = getattr(model, "feature_names_in_", None)
+    return [f"x[{j}]" for j in range(model.n_features_in_)] if names is None else [*names]
+
+
 class TakesRows:
     """Estimators that take rows in, keep what a fit learns of them, and read new ones by that."""
 
@@ -206,9 +212,7 @@ class TakesRows:
         return X if preprocessor is None else preprocessor.transform(X)
 
     def _feature_names(self) -> list[str]:
-        """Names of the features, "x[0]" and so on where rows had none."""
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x[{j}]" for j in range(self.n_features_in_)] if names is None else [*names]
+        return names_of_features(self)
 
     def _takes_missing_values(self) -> bool:
         return True

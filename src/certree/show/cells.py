@@ -145,7 +145,7 @@ def _of_ensemble(model: Any, number: int, X: ArrayLike | None) -> Cells:
         raise ValueError(f"number must be one of {len(model.trees_)} trees, got {number!r}")
     if X is None:
         raise ValueError("an ensemble keeps no rows: give X, whose rows are counted in the cells")
-    tree = model.trees_[number]
+    tree = model.trees_.tree(number)
     outputs, scale = None, _scale(model)
     if is_classifier(model):
         # One score of two classes is for the second.

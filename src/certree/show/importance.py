@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.interface.words import counted, cut, percent
+from certree.rows.training import names_of_features
 from certree.show.style import BLUE, GREY, Figure, axes_of, styled
 
 # Times that every column is permuted, and rows that are asked at most.
@@ -76,7 +77,7 @@ def plot_importance(
             raise ValueError('kind="permutation" needs X and y')
         values, spread = permuted(model, X, y, random_state)
         words = "fall of the score when its values are permuted"
-    names = np.array(model._feature_names(), dtype=object)
+    names = np.array(names_of_features(model), dtype=object)
     return _drawn(names, values, spread, words, max_features, ax)
 
 
