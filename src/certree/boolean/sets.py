@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from certree.interface.arrays import Int64, UInt64
+from certree.interface.arrays import UInt64
 
 # So many sets at a time become one number for each bit.
 _BLOCK = 1 << 14
@@ -51,11 +51,6 @@ def members_of(masks: UInt64, n_bits: int) -> sparse.csr_matrix:
         sizes.append(inside.sum(axis=1, dtype=np.int64))
     bits, begin = np.concatenate(found), np.cumsum(np.concatenate(sizes))
     return sparse.csr_matrix((np.ones(len(bits)), bits, begin), shape=(len(masks), n_bits))
-
-
-def sizes_of(masks: UInt64, n_bits: int) -> Int64:
-    """Count the bits of each set."""
-    return np.diff(members_of(masks, n_bits).indptr).astype(np.int64)
 
 
 def ascending(masks: UInt64) -> NDArray[np.intp]:

@@ -38,7 +38,6 @@ from certree.files import models, tables
 from certree.files.places import expect_writable
 from certree.show.page.judged import Judged
 from certree.show.page.scores import scores_of
-from certree.tree import Trees
 
 # A target of so many numbers is seldom a class, and scikit-learn's regressors are what others mean.
 _MOST_NUMBERED_CLASSES = 20
@@ -257,7 +256,7 @@ def _learned(model: Any) -> str:
         return f"densities: {densities}; power {model.power_:.3g}"
     if isinstance(model, TreeVoteEstimator):
         return f"tree of {model.get_n_leaves()} leaves; {'; '.join(_laws(model))}"
-    trees: Trees = model.trees_
+    trees = model.trees_
     return f"{len(trees):,} trees of {int(np.sum(trees.left < 0)):,} leaves"
 
 

@@ -297,8 +297,8 @@ class TreeForest(Forest):
             return
         if self.max_samples is not None:
             raise ValueError(
-                "`max_sample` cannot be set if `bootstrap=False`. Either switch to `bootstrap=True` "
-                "or set `max_sample=None`."
+                "`max_samples` cannot be set if `bootstrap=False`. Either switch to `bootstrap=True` "
+                "or set `max_samples=None`."
             )
         if self.oob_score:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
