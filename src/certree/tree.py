@@ -149,11 +149,9 @@ class Trees(OfColumns):
         them. What is not given is as for the constructor.
         """
         given = {"optimal_splits": None, **columns, "left": left, "n_features": n_features}
-        values = (
-            given[field.name] if field.name in given else _DEFAULTS[field.name](len(left))
-            for field in fields(cls)
-        )
-        return cls.made(*values)
+        for name in _DEFAULTS.keys() - given.keys():
+            given[name] = _DEFAULTS[name](len(left))
+        return cls.made(*[given[field.name] for field in fields(cls)])
 
     @staticmethod
     def joined(parts: Sequence["Trees"], n_features: int, n_outputs: int) -> "Trees":
