@@ -782,6 +782,7 @@ SHARING = {
         ({"value": [[0.0], [0.0]]}, "value must have shape"),
         ({"category_start": [0, 1, 0, 0]}, "category_start must ascend"),
         ({"left": [-1, -1, -1]}, "exactly one parent"),
+        ({"missing_both": [True, True, False]}, "a leaf does"),
         ({**WITH_SET, "categories": [3, 2]}, "distinct and ascending"),
         ({**WITH_SET, "categories": [2, 2]}, "distinct and ascending"),
         ({**WITH_SET, "categories": [-1, 2]}, "distinct and ascending"),

@@ -34,7 +34,7 @@ CLASSIFIERS = [PACBayesTreeClassifier, HelmboldSchapireTreeClassifier, PrunedTre
 @given(trees(sets=True), st.data(), st.sampled_from([np.float32, np.float64]))
 def test_rows_are_blended_like_the_literal_ones(tree, data, dtype):
     X = data.draw(hnp.arrays(np.float64, (5, tree.n_features), elements=VALUES)).astype(dtype)
-    both = data.draw(hnp.arrays(np.bool_, tree.n_nodes))
+    both = data.draw(hnp.arrays(np.bool_, tree.n_nodes)) & ~tree.is_leaf
     tree = replace(tree, missing_both=both)
     rows = data.draw(hnp.arrays(np.float64, tree.n_nodes, elements=st.integers(0, 9)))
     score = data.draw(hnp.arrays(np.float64, (tree.n_nodes, 2), elements=st.integers(-9, 9)))

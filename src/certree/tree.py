@@ -454,6 +454,8 @@ def _expect_trees(nodes: Trees) -> None:
         raise ValueError(f"feature must lie in 0 .. {nodes.n_features - 1}")
     if not np.isfinite(nodes.threshold[inner]).all():
         raise ValueError("threshold must be finite")
+    if nodes.missing_both[nodes.is_leaf].any():
+        raise ValueError("only inner nodes send rows both ways, but a leaf does")
     _expect_sets(nodes)
 
 
