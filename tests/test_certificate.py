@@ -28,8 +28,8 @@ DOCS = Path(__file__).parent.parent / "docs"
 OF_LABEL = ("occam_vote", "occam_mean")
 OF_LAW = [name for name in METHODS if name.startswith(("gibbs_", "vote_"))]
 OF_ENSEMBLE = [name for name in METHODS if name.startswith("ensemble_")]
-# Certificates that bands and sets bring with them.
-OF_COVERAGE = ["band", "leaf_band", "prediction_set", "class_set"]
+# Certificates that bands, sets and silence bring with them.
+OF_COVERAGE = ["band", "leaf_band", "prediction_set", "class_set", "hold_out_answers"]
 OF_PARTS = [name for name in METHODS if name.startswith("every_")]
 CERTIFY = {name: partial(certify_law, method=name) for name in OF_LAW} | {
     name: getattr(certree.certificates, name)
@@ -257,8 +257,8 @@ def isort_key(name):
 @pytest.mark.parametrize(
     "module",
     [
-        *("certificate", "election", "fixed_box", "hold_out", "majority", "occam", "shift"),
-        *("parts.coverage", "parts.families", "weighing"),
+        *("certificate", "election", "fixed_box", "guarantees", "hold_out", "majority"),
+        *("occam", "parts.coverage", "shift", "weighing"),
     ],
 )
 def test_examples_print_what_they_say(module):

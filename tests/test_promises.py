@@ -20,7 +20,7 @@ from certree import CertifiedForestClassifier, CertifiedTreeClassifier, Grid
 from certree.certificates import Shift, hold_out, hold_out_mean, promises
 from certree.certificates.certificate import restored_certificate
 from certree.certificates.inequalities import bounds
-from certree.certificates.parts.answers import Routed, cell_parts, leaf_parts
+from certree.certificates.parts.answers import cell_parts, leaf_parts
 from strategies import trees_and_stats
 
 DELTA = 0.05
@@ -136,13 +136,12 @@ def test_rules_find_their_bounds():
 @given(trees_and_stats(largest=1000), st.floats(1e-6, 0.5), st.floats(0, 60))
 def test_levels_of_regions_use_at_most_delta(tree_and_stats, delta, nats):
     tree, stats = tree_and_stats
-    no_rows = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=bool)
-    routed = Routed(tree, stats.n, stats.label, no_rows[0])
-    shares = [part.observed[1] for part in leaf_parts(routed, no_rows[1], nats).values()]
+    no_rows = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=bool), nats
+    leaves = leaf_parts(tree, stats.n, stats.label, *no_rows)
+    shares = [part.observed[1] for part in leaves.values()]
     assert math.prod((1 - delta) ** share for share in shares) >= (1 - delta) * (1 - 1e-12)
-    levels = [
-        math.exp(nats - part.complexity) for part in cell_parts(routed, no_rows[1], nats).values()
-    ]
+    cells = cell_parts(tree, stats.n, *no_rows)
+    levels = [math.exp(nats - part.complexity) for part in cells.values()]
     assert sum(levels) <= 1 + 1e-12
 
 
@@ -150,7 +149,7 @@ def test_levels_of_regions_use_at_most_delta(tree_and_stats, delta, nats):
 def test_every_leaf_of_the_tree_is_in_one_region(tree_and_stats):
     tree, stats = tree_and_stats
     ends = np.flatnonzero(tree.is_leaf).astype(np.int32)
-    parts = leaf_parts(Routed(tree, stats.n, stats.label, ends), np.zeros(len(ends), bool), 0.0)
+    parts = leaf_parts(tree, stats.n, stats.label, ends, np.zeros(len(ends), bool), 0.0)
     assert sum(part.n for part in parts.values()) == len(ends)
     assert [*parts] == sorted(reference.largest_cells_alike(tree, stats.label))
 

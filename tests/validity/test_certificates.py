@@ -16,10 +16,10 @@ from scipy.stats import binom, norm
 import certree
 import reference
 from certree import Tree, paper
-from certree.certificates import METHODS, HeldOut, inequalities, promises
+from certree.certificates import METHODS, Guarantees, HeldOut, inequalities, promises
 from certree.certificates.methods import inequality_of
 from certree.certificates.parts import CertificateFamily
-from certree.certificates.parts.answers import Routed, cell_parts, leaf_parts
+from certree.certificates.parts.answers import cell_parts, leaf_parts
 from certree.certificates.parts.families import Terms
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -353,6 +353,42 @@ def lacking_truth(draw, per_class):
     return made, draw.world.classes * ~held
 
 
+def judged_before(draw):
+    """What the weighing rows say of a vote that the growing rows have fitted alone."""
+    X, y, grow, weigh = draw.rows()
+    model = certree.PACBayesTreeClassifier("kd", lambda_error=1.0, lambda_penalty=0.1)
+    model.fit(X[grow], y[grow])
+    return Guarantees.by_rows(model, X[weigh], y[weigh], DELTA, repeats="genuine")
+
+
+def hold_out_answers(draw):
+    """The margin whose bound is nearest to being false, as all of them hold at once."""
+    guarantees, pairs = judged_before(draw), []
+    for each in guarantees.selective_certificates():
+        label, answered = guarantees.predict_selective(GRID, each.margin)
+        right = draw.world.classes[answered, label[answered]]
+        pairs.append((each.certificate.bound, 1 - right.mean() if len(right) else 0.0))
+    return nearest_to_false(pairs)
+
+
+@pytest.mark.parametrize("per_class", [False, True])
+def test_sets_hold_for_classifiers_of_before(per_class):
+    outcomes = []
+    for seed in range(REPEATS):
+        draw = Draw(World(2), seed)
+        guarantees = judged_before(draw)
+        made = guarantees.certify_set(0.9, DELTA, per_class=per_class)
+        lacking = draw.world.classes * ~guarantees.predict_set(GRID, 0.9, per_class=per_class)
+        share = lacking.sum(axis=0) / (draw.world.classes.sum(axis=0) if per_class else len(GRID))
+        shares = share if per_class else [share.sum()]
+        outcomes.append(
+            nearest_to_false(
+                [(one.bound, s) for one, s in zip(made, shares, strict=True) if one is not None]
+            )
+        )
+    expect_valid(*np.array(outcomes).T, worth=0.15)
+
+
 def prediction_set(draw):
     (certificate,), lacking = lacking_truth(draw, per_class=False)
     return certificate.bound, lacking.sum(axis=1).mean()
@@ -441,6 +477,7 @@ CERTIFY = {
     "leaf_band": leaf_band,
     "prediction_set": prediction_set,
     "class_set": class_set,
+    "hold_out_answers": hold_out_answers,
     "hold_out": of_one_pruning(
         lambda held, risk: certree.certificates.hold_out(round(risk * held.n), held.n, DELTA)
     ),
@@ -711,9 +748,10 @@ def of_fixed(family):
         model = OfLabels(tree, grown.label)
         points, wrong = Points(draw.world, model), model.predict(X[weigh]) != y[weigh]
         if family in ("leaves", "cells"):
-            routed = Routed(tree, grown.n, grown.label, tree.apply(X[weigh]))
-            parts = (leaf_parts if family == "leaves" else cell_parts)(routed, wrong, 0.0)
-            method = "every_leaf" if family == "leaves" else "every_cell"
+            rows, method = (tree.apply(X[weigh]), wrong, 0.0), "every_cell"
+            parts = cell_parts(tree, grown.n, *rows)
+            if family == "leaves":
+                parts, method = leaf_parts(tree, grown.n, grown.label, *rows), "every_leaf"
             found = CertificateFamily(method, parts, Terms(DELTA, 1.0))
         else:
             groups = sides_of(X[weigh])

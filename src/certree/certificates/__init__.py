@@ -23,7 +23,8 @@ as of all rows. The formulas are in `inequalities`, what is promised of parts of
 from certree.certificates.certificate import Certificate, tightest
 from certree.certificates.election import Election, LabelledElection, elect, elect_labelled
 from certree.certificates.fixed_box import certify_fixed_box, fixed_box, lowest_fixed_box
-from certree.certificates.hold_out import certify, hold_out, hold_out_best, hold_out_mean
+from certree.certificates.guarantees import Guarantees, certify, promises
+from certree.certificates.hold_out import hold_out, hold_out_best, hold_out_mean
 from certree.certificates.majority import certify_ensemble, certify_law
 from certree.certificates.methods import METHODS, Method
 from certree.certificates.occam import (
@@ -36,7 +37,7 @@ from certree.certificates.occam import (
     selective_certificates,
     single_draw,
 )
-from certree.certificates.parts.families import Promises, promises
+from certree.certificates.parts.families import Promises
 from certree.certificates.posteriors import gibbs_posterior, labelled_posterior
 from certree.certificates.priors import (
     Prior,
@@ -56,7 +57,7 @@ from certree.certificates.weighing import HeldOut, HeldOutNumbers, held_out
 
 # fmt: off
 __all__ = [
-    "METHODS", "Certificate", "Election", "HeldOut", "HeldOutNumbers", "LabelledElection",
+    "METHODS", "Certificate", "Election", "Guarantees", "HeldOut", "HeldOutNumbers", "LabelledElection",
     "Method", "Monitor", "Prior", "Promises", "Shift", "absolute_error",
     "absolute_error_pruning", "allow_abstention", "branching_prior", "centred_prior", "certify",
     "certify_ensemble", "certify_fixed_box", "certify_law", "count_prior", "doubted_prior",

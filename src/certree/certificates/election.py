@@ -46,6 +46,7 @@ from certree.certificates.weighing import HeldOut
 from certree.interface.arrays import Int32
 from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats
+from certree.tree import Tree
 from certree.votes import Ballots, Vote, Voting
 from certree.weights.node_weights import NodeWeights, map_pruning
 
@@ -168,10 +169,12 @@ class Election(_Electorate):
     @cached_property
     def structure(self) -> Prior:
         """The mixture of priors over prunings that the growing rows and the tree allow."""
-        tree, grown = self.held.tree, self.held.grown
-        plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
-        centred = doubted_prior(tree, grown, map_pruning(tree, self.law))
-        return mix_priors(plain, count_prior(tree, grown), centred)
+        return expected_structure(self.held.tree, self.held.grown, self.likeliest)
+
+    @cached_property
+    def likeliest(self) -> NodeWeights:
+        """The likeliest pruning by the growing rows."""
+        return map_pruning(self.held.tree, self.law)
 
     @cached_property
     def prior(self) -> Prior:
@@ -203,6 +206,13 @@ class Election(_Electorate):
             family = gibbs_family(self.held.tree, self.stats, law)
             for value in PATH:
                 yield value, family.at(value, 0.0)
+
+
+def expected_structure(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Prior:
+    """The mixture of priors that growing rows, and their likeliest pruning, allow."""
+    plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
+    centred = doubted_prior(tree, grown, pruning)
+    return mix_priors(plain, count_prior(tree, grown), centred)
 
 
 @dataclass(frozen=True, eq=False)

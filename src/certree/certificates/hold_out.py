@@ -1,19 +1,16 @@
-"""Certificates of classifiers that were fixed before the rows were seen, whose fit may certify too."""
+"""Certificates of classifiers that were fixed before the rows were seen."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from reprlib import repr as shortened
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.certificate import Certificate, certificate_of
 from certree.interface.arrays import array_of
-from certree.interface.fitted import reads_state
 from certree.interface.signatures import checked
 from certree.rows.hashes import n_known
 
@@ -117,73 +114,6 @@ def share_of_look(look: Any) -> float:
     return 6 / (math.pi * int(look)) ** 2
 
 
-@checked
-def certify(
-    classifier: Any,
-    X: Any,
-    y: ArrayLike,
-    delta: float = 0.05,
-    *,
-    look: int | None = None,
-    repeats: Literal["genuine"] | None = None,
-) -> Certificate:
-    """Certify any fitted classifier by rows that were never used: an upper bound on its test error.
-
-    Unlike a score on test data it is no estimate: it says how high the error on new rows may be, and
-    no overfitting of the classifier can break it.
-
-    Parameters
-    ----------
-    classifier : fitted classifier
-        Of certree, scikit-learn or anybody, with ``predict``.
-    X : array-like of shape (n, p)
-        Rows that neither its fit, nor its choice among others, nor any step before has seen.
-    y : array-like of shape (n,)
-        Their classes.
-    delta : float
-        Probability with which the promise may fail.
-    look : int or None
-        Which look this is, 1, 2, ..., where rows come in and the same ones are looked at again: the
-        j-th has a share 6 / (pi^2 j^2) of delta, so that all of them hold together, whenever one
-        stops. None: the rows are looked at once.
-    repeats : {"genuine"} or None
-        A classifier of certree knows the rows of its fit, and refuses to be certified by them. Tables
-        may hold a row more than once, though: "genuine" says that rows which occur in the fit as well
-        were drawn anew. The certificate then says how many there are.
-
-    Returns
-    -------
-    Certificate
-        The exact binomial bound.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows, not as many classes as rows, the classifier knows none of the classes or
-        they are of another kind (text for numbers), or `look` is no number of a look; if rows occur in
-        the fit as well, or nobody knows whether they do, and `repeats` is None.
-
-    References
-    ----------
-    Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 1934.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from certree import certify
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> tree = DecisionTreeClassifier(random_state=0).fit(X[:300], y[:300])
-    >>> certificate = certify(tree, X[300:], y[300:])
-    >>> round(certificate.risk, 3), round(certificate.bound, 3)
-    (0.108, 0.144)
-    """
-    predicted, truth = outcomes(classifier, X, y)
-    known = repeated(classifier, X, repeats)
-    errors = int(np.sum(predicted != truth))
-    return replace(hold_out(errors, len(truth), delta, share_of_look(look)), repeats=known)
-
-
 def outcomes(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     """What any classifier predicts of some rows, and their classes."""
     if not hasattr(classifier, "predict"):
@@ -265,59 +195,3 @@ def _innermost(classifier: Any, X: Any) -> tuple[Any, Any]:
         rows = classifier[:-1].transform(X) if len(classifier.steps) > 1 else X
         return _innermost(classifier[-1], rows)
     return classifier, X
-
-
-class Certified:
-    """A classifier with a certificate of its fit."""
-
-    delta: float
-    certificate_: Certificate
-    certificates_: tuple[Certificate, ...]
-
-    @reads_state
-    def certify(
-        self,
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        delta: float | None = None,
-        *,
-        look: int | None = None,
-        repeats: Literal["genuine"] | None = None,
-    ) -> Certificate:
-        """Certify the fitted model by rows that were never used.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p), or None
-            Rows that no step of the fit or of a search has seen; None: the certificate of the fit.
-        y : array-like of shape (n,), or None
-            Their classes.
-        delta : float or None
-            Probability with which the promise may fail; None: `delta` of the fit.
-        look : int or None
-            Which look at rows that come in this is; see `certree.certify`.
-        repeats : {"genuine"} or None
-            Whether rows that occur in the fit as well were drawn anew; see `certree.certify`.
-
-        Returns
-        -------
-        Certificate
-            The exact binomial bound; without rows `certificate_`, at the given delta. What predicts
-            was chosen at that of the fit, and all that it was chosen from is covered at any.
-
-        Raises
-        ------
-        ValueError
-            If there are rows without classes, or the other way round, or rows of the fit.
-        """
-        check_is_fitted(self)
-        if X is not None and y is not None:
-            return certify(self, X, y, self._delta(delta), look=look, repeats=repeats)
-        if (X is None) != (y is None):
-            raise ValueError("certify takes both X and y, or neither")
-        if look is not None or repeats is not None:
-            raise ValueError("look and repeats speak of new rows: certify takes them with X and y")
-        return self.certificate_ if delta is None else self.certificate_.at(delta)
-
-    def _delta(self, given: float | None) -> float:
-        return self.delta if given is None else given

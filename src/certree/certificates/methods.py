@@ -77,6 +77,14 @@ METHODS: dict[str, Method] = {
     "hold_out_mean": Method(
         "occam_mean", _CLASSIFIER, _ONE_BEFORE, "Hoeffding, JASA 1963", "held-out rows"
     ),
+    "hold_out_answers": Method(
+        "occam",
+        "for all margins at once, this classifier's error, where it answers,",
+        "classifier, probabilities and margins were fixed before the held-out rows were seen",
+        "Clopper and Pearson, Biometrika 1934, with Bonferroni's inequality, given which rows are "
+        "answered",
+        "held-out rows that it answers",
+    ),
     "occam_vote": Method("occam", _VOTE, _TREE_BEFORE, "Langford, JMLR 2005"),
     "occam_mean": Method(
         "occam_mean",

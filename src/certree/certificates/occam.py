@@ -346,10 +346,14 @@ class Selective:
 
 def margins(ballot: Vote) -> Float64:
     """By how much the class with the most votes is before the second in every cell, (m,)."""
-    score = ballot.score
-    if score.shape[1] == 1:
-        return np.ones(len(score))
-    two = np.partition(score, -2, axis=1)[:, -2:]
+    return leads(ballot.score)
+
+
+def leads(shares: Float64) -> Float64:
+    """By how much the first of the classes is before the second, of shares (n, K)."""
+    if shares.shape[1] == 1:
+        return np.ones(len(shares))
+    two = np.partition(shares, -2, axis=1)[:, -2:]
     return np.minimum(two[:, 1] - two[:, 0], 1.0)
 
 

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from certree.certificates.certificate import Certificate
-from certree.certificates.hold_out import Certified
+from certree.certificates.guarantees import Certified
 from certree.certificates.inequalities.laws import kl_divergence
 from certree.certificates.majority import OF_ENSEMBLES, OF_PAIRS, Overlaps, blocks, shared_rows
 from certree.certificates.posteriors import gibbs_family

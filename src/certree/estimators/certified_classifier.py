@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.certificate import Certificate
 from certree.certificates.election import (
     PILOT,
     CurvePoint,
@@ -25,18 +24,17 @@ from certree.certificates.election import (
     elect_labelled,
     share_to_grow,
 )
-from certree.certificates.occam import (
-    Drawn,
-    Selective,
-    margins,
-    occam_pruning,
-    selective_certificates,
-    single_draw,
+from certree.certificates.guarantees import (
+    Certified,
+    Guarantees,
+    JudgingRows,
+    TreeGuarantees,
+    asks,
 )
+from certree.certificates.occam import margins
+from certree.certificates.parts.families import CertificateFamily
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
 from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
-from certree.estimators.prediction_sets import PredictsSets
-from certree.estimators.promised import Promising, WeighingRows
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.estimators.tune import Candidate, Mixture, Objective, best_loss
 from certree.grow.growing import MaxDepth
@@ -51,7 +49,7 @@ from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree, threads
 from certree.votes import Kind, Vote, Voting
-from certree.weights.node_weights import NodeWeights
+from certree.weights.family import Scoring
 
 # Of the learning curve of the pilot; at a third of its rows each fold grows alone.
 _PILOT_FOLDS = 3
@@ -59,7 +57,7 @@ _PILOT_FOLDS = 3
 _LAWS = PACBayesLaws()
 
 
-class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteClassifier):
+class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
     """A tree with a certificate on its error on new rows.
 
     Some of the rows grow the tree and let its prunings vote, as in `PACBayesTreeClassifier`; the others
@@ -138,6 +136,10 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
         The outcome of the vote in every cell.
     election_ : Election, LabelledElection or None
         The rows that certify, and what may be certified by them; None if loaded from a file.
+    judging_ : JudgingRows or None
+        The weighing rows one by one, and what the growing rows said; None if loaded from a file.
+    guarantees_ : TreeGuarantees
+        All that these rows guarantee, which the methods below ask. A model from a file has none.
     preprocessor_ : transformer or None
         The fitted preprocessor.
     n_features_in_ : int
@@ -164,6 +166,7 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
 
     stats_: NodeStats
     vote_: Vote
+    judging_: JudgingRows | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
         "grow_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
@@ -305,6 +308,7 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
         by_bound = isinstance(self.laws, str) and self.laws == "bound"
         chosen = [] if by_bound else [laws.law(self._candidates(), tree, election.stats)]
         self.election_: Election | LabelledElection | None = election
+        self.judging_ = JudgingRows.of(held, election.likeliest, training.sides, leaf, training.y)
         deployed = elect(election, chosen, self.deploy)
         self._deploy(tree, deployed, laws if deployed.lambda_error is None else None)
 
@@ -314,13 +318,13 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
         leaf = tree.route(training.X, threads(self.n_jobs))
         held, weighing = self._counted(tree, leaf, training.y, training.weight, training.sides)
         self.election_ = LabelledElection(held, self.delta, weighing)
+        self.judging_ = JudgingRows.of(held, None, training.sides, leaf, training.y)
         self._deploy(tree, elect_labelled(self.election_), None)
 
     def _counted(
         self, tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, sides: Sides
     ) -> tuple[HeldOut, NodeStats | None]:
         """Both sides of the rows; those that weigh once each and, if rows have weights, by them."""
-        self._weighing = WeighingRows.of(sides, leaf, y)
         n_classes, grow, weigh = other_class(self.n_classes_), sides.grow, sides.weigh
         held = kept_apart(tree, leaf, y, n_classes, grow, weigh, sides.groups)
         if weight is None:
@@ -339,6 +343,9 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
     def _laws(self) -> PACBayesLaws:
         return _LAWS if isinstance(self.laws, str) else self.laws
 
+    def _scoring(self) -> Scoring:
+        return self._laws().scoring
+
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
         return {**super()._shorthands(), "laws": {"cv": PACBayesLaws()}.get}
 
@@ -354,35 +361,36 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
         self.certificate_ = deployed.certificate
         self.certificates_ = (*deployed.rivals, *deployed.others)
 
+    @property
     @reads_state
-    def selective_certificates(self, delta: float | None = None) -> tuple[Selective, ...]:
-        """Certify the fitted vote where it answers, for several margins below which it is silent.
-
-        Parameters
-        ----------
-        delta : float or None
-            Probability with which any of these promises may fail, apart from that of the fit; None:
-            `delta` of the fit.
-
-        Returns
-        -------
-        tuple of Selective
-            By rising margin; take any of them, such as the first whose bound is low enough, and its
-            margin for `predict_selective`.
-
-        Raises
-        ------
-        ValueError
-            If the model was fitted by groups, or was loaded from a file.
-        """
-        election = self._elected()
-        return selective_certificates(
-            election.held,
-            self.vote_,
-            election.structure,
-            self._delta(delta),
-            fixed=self.certificate_ is self.certificates_[0] and isinstance(election, Election),
+    def guarantees_(self) -> TreeGuarantees:
+        """All that the weighing rows guarantee: of parts of the rows, sets of classes, and silence."""
+        check_is_fitted(self)
+        rows, ballot = self.judging_, self.vote_
+        if rows is None:
+            raise ValueError(
+                "A model file does not keep the rows of the fit. Certify before saving"
+            )
+        return TreeGuarantees(
+            classifier=self,
+            certificate=self.certificate_,
+            y=rows.y,
+            predicted=ballot.label[rows.leaf],
+            rows=rows,
+            ballot=ballot,
+            fixed=rows.splits is not None and self.certificate_ is self.certificates_[0],
         )
+
+    promises = asks(TreeGuarantees.promises)
+    predict_set = asks(TreeGuarantees.predict_set)
+    certify_set = asks(TreeGuarantees.certify_set)
+    selective_certificates = asks(Guarantees.selective_certificates)
+    certify_pruning = asks(TreeGuarantees.certify_pruning)
+    draw_pruning = asks(TreeGuarantees.draw_pruning)
+
+    def _certified_cells(self) -> CertificateFamily | None:
+        """Certificates of all nodes of the tree, at the delta of the fit."""
+        return None if self.judging_ is None else self.guarantees_.cells()
 
     @reads_state
     def predict_selective(
@@ -414,81 +422,6 @@ class CertifiedTreeClassifier(PredictsSets, Promising, PACBayesVote, TreeVoteCla
         leaf = self._leaves(X)
         label: NDArray[Any] = self.classes_.take(self.vote_.label.take(leaf))
         return label, margins(self.vote_)[leaf] >= smallest
-
-    @reads_state
-    def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
-        """Certify any pruning of the tree with the labels of the growing rows, edited by hand, too.
-
-        All prunings are covered at once, so that the lowest bound of any number of them holds.
-
-        Parameters
-        ----------
-        pruning : NodeWeights
-            Weights 0 and 1 over the nodes of `tree_`, such as ``map_pruning(tree_, weights_)``.
-        delta : float or None
-            As in `selective_certificates`.
-
-        Returns
-        -------
-        Certificate
-
-        Raises
-        ------
-        TypeError
-            If `pruning` holds no weights of nodes.
-        ValueError
-            As in `selective_certificates`, if the weights are not 0 and 1, or with a `Grid`: labels are
-            weighed there, and a pruning has none of its own.
-        """
-        election = self._of_growing_rows()
-        if not isinstance(pruning, NodeWeights):
-            raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
-        return occam_pruning(election.held, pruning, election.structure, self._delta(delta))
-
-    @reads_state
-    def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
-        """Draw a single pruning from the law of the fit, once, and certify it.
-
-        To draw again and keep the better one breaks the promise; see `single_draw`.
-
-        Parameters
-        ----------
-        random_state : int, RandomState or None
-            Source of the draw, which must not depend on the rows.
-        delta : float or None
-            As in `selective_certificates`.
-
-        Returns
-        -------
-        Drawn
-            The pruning and its certificate.
-
-        Raises
-        ------
-        ValueError
-            As in `certify_pruning`.
-        """
-        election = self._of_growing_rows()
-        seed = check_random_state(random_state).randint(2**31 - 1)
-        return single_draw(
-            election.held, self.weights_, election.structure, self._delta(delta), rng=seed
-        )
-
-    def _elected(self) -> Election | LabelledElection:
-        check_is_fitted(self)
-        if self.election_ is None:
-            raise ValueError(
-                "A model file does not keep the rows of the fit. Certify before saving"
-            )
-        return self.election_
-
-    def _of_growing_rows(self) -> Election:
-        election = self._elected()
-        if not isinstance(election, Election):
-            raise ValueError(
-                "no growing rows label the prunings of a Grid: expected another partition"
-            )
-        return election
 
     @reads_state
     def report(self) -> str:

@@ -15,7 +15,7 @@ from certree.certificates.occam import absolute_error, absolute_error_pruning
 from certree.certificates.parts.coverage import Bands, Scores, leaf_regions
 from certree.certificates.priors import pruning_prior
 from certree.certificates.weighing import HeldOutNumbers, shares_of_groups
-from certree.estimators.pac_bayes import PACBayesVote
+from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.estimators.tune import GrownFold, Mixture
 from certree.grow.growing import MaxDepth
@@ -32,6 +32,8 @@ from certree.weights.node_weights import NodeWeights, map_pruning
 
 Widths = Literal["scaled", "one", "leaf"]
 
+# The law is chosen by cross-validation.
+_LAWS = PACBayesLaws(search="mixture")
 # Rows with the errors of its parent that every cell is given, and what share of the mean error the
 # scale of a leaf is at least: few rows may happen to have small errors.
 _SMOOTHING, _LEAST_SCALE = 20.0, 0.3
@@ -160,10 +162,6 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         "preprocessor": [HasMethods(["fit", "transform"]), None],
     }
 
-    # The law is chosen by cross-validation: what `PACBayesTreeRegressor` takes as parameters.
-    prior = lambda_error = lambda_penalty = None
-    search = "mixture"
-
     def __init__(
         self,
         partition: Any = "cart",
@@ -183,6 +181,9 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         verbose: int = 0,
     ) -> None:
         self._store(locals())
+
+    def _laws(self) -> PACBayesLaws:
+        return _LAWS
 
     def _voting(self) -> Voting:
         return Voting("mean", self.smoothing, self._slopes())

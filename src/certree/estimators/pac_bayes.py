@@ -106,9 +106,6 @@ class PACBayesVote(TreeVoteEstimator):
             families["likeliest pruning"] = likeliest_prunings
         return {name: Candidate(family, voting) for name, family in families.items()}
 
-    def _scoring(self) -> Scoring:
-        return self._laws().scoring
-
     def _search(self) -> Search:
         search, scoring = self._laws().search, self._scoring()
         if search is None:

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from certree.certificates.certificate import restored_certificate
-from certree.certificates.hold_out import Certified
+from certree.certificates.guarantees import Certified
 
 ENTRIES_OF_CERTIFICATES = frozenset({"certificates", "deployed"})
 

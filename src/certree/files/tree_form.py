@@ -153,7 +153,7 @@ def restore_tree(
             raise ValueError("the bands have regions that no scores are of")
         restore_certificates(model, header)
     if isinstance(model, CertifiedTreeClassifier):
-        model.election_ = None
+        model.election_ = model.judging_ = None
         model.grow_size_ = _grow_size(header["grow_size"])
         restore_certificates(model, header)
 

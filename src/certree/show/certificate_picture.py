@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 
 from certree.certificates.certificate import Certificate
-from certree.certificates.hold_out import Certified
+from certree.certificates.guarantees import Certified
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.interface.words import percent, rounded_up

@@ -5,6 +5,6 @@ which order statistic of scores holds a share of new rows, in each region for it
 """
 
 from certree.certificates.parts.coverage import Bands, Scores, place_to_cover
-from certree.certificates.parts.families import CertificateFamily, Promises, promises
+from certree.certificates.parts.families import CertificateFamily, Promises
 
-__all__ = ["Bands", "CertificateFamily", "Promises", "Scores", "place_to_cover", "promises"]
+__all__ = ["Bands", "CertificateFamily", "Promises", "Scores", "place_to_cover"]

@@ -291,32 +291,23 @@ def class_scores(held: HeldOut) -> Float64:
     return score
 
 
-def scores_of_truth(
-    held: HeldOut, score: Float64, n_classes: int, *, per_class: bool = False
-) -> Scores:
-    """Scores of the classes that the weighing rows have.
+def scores_of_truth(score: Float64, code: NDArray[np.intp], *, per_class: bool = False) -> Scores:
+    """Scores of the classes that rows have.
 
     Parameters
     ----------
-    held : HeldOut
-        The tree and the weighing rows, each by itself.
-    score : ndarray of shape (m, K)
-        `class_scores`.
-    n_classes : int
-        Number of classes that there are.
+    score : ndarray of shape (n, K)
+        1 less the share of each class at each row, by what was known before the rows.
+    code : ndarray of int, shape (n,)
+        Class of each row; K: another one.
     per_class : bool
         Whether every class is a region of its own, with as much of delta as the others. Else all rows
-        are one region, in which no set holds a class that no growing row has.
+        are one region, in which no set holds a class that is none of the K.
     """
-    leaves = np.flatnonzero(held.tree.is_leaf)
-    counts = held.stats.counts[leaves].astype(np.int64)
-    held_by = np.full(counts.shape, np.inf)
-    held_by[:, :n_classes] = score[leaves, :n_classes]
-    classes = np.broadcast_to(np.arange(counts.shape[1]), counts.shape)
-    if per_class:
-        counts, held_by, classes = (part[:, :n_classes] for part in (counts, held_by, classes))
-    times = counts.ravel()
-    value, region = np.repeat(held_by.ravel(), times), np.repeat(classes.ravel(), times)
+    n_classes = score.shape[1]
+    known = np.flatnonzero(code < n_classes)
+    value = np.full(len(code), np.inf)
+    value[known] = score[known, code[known]]
     if not per_class:
-        return Scores.of(value, np.zeros_like(region), np.ones(1))
-    return Scores.of(value, region, np.full(n_classes, 1 / n_classes))
+        return Scores.of(value, np.zeros_like(code), np.ones(1))
+    return Scores.of(value[known], code[known], np.full(n_classes, 1 / n_classes))

@@ -1,32 +1,20 @@
 """Families of promises: one for each part of the rows, all of which hold at once."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from heapq import nlargest
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from certree.certificates.certificate import Certificate, certificate_of
-from certree.certificates.hold_out import outcomes, repeated
 from certree.certificates.methods import METHODS, inequality_of
-from certree.certificates.parts.answers import (
-    Answers,
-    Kinds,
-    Part,
-    Routed,
-    cell_parts,
-    kinds_of,
-    leaf_parts,
-    parts_of_kinds,
-    parts_of_pairs,
-)
-from certree.certificates.shift import Shift, kept_by_weights, shift_nearby
+from certree.certificates.parts.answers import Kinds, Part, kinds_of
+from certree.certificates.shift import Shift, shift_nearby
 from certree.interface.arrays import Float64, column
 from certree.interface.notebook import html_table
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.signatures import expect_settings
 from certree.interface.words import aligned, surely
 from certree.rows.deal import checked_groups
 
@@ -142,44 +130,18 @@ class CertificateFamily(Mapping[Any, Certificate]):
 FEWEST_ROWS = 10
 _ROUNDING = 1e-9
 
-_Parts = Mapping[Any, Part]
-
-
-def _everywhere(answers: Answers) -> _Parts:
-    risk = float(answers.wrong.mean())
-    return {"all rows": Part("", (risk,), len(answers.wrong), answers.nats)}
-
-
-def _by_group(parts: Callable[[Answers, Kinds], _Parts]) -> Callable[[Answers], _Parts]:
-    def of(answers: Answers) -> _Parts:
-        assert answers.groups is not None  # else the family is refused
-        return parts(answers, answers.groups)
-
-    return of
-
-
-def _by_region(
-    parts: Callable[[Routed, NDArray[np.bool_], float], _Parts],
-) -> Callable[[Answers], _Parts]:
-    def of(answers: Answers) -> _Parts:
-        assert answers.routed is not None
-        return parts(answers.routed, answers.wrong, answers.nats)
-
-    return of
-
-
-# The row of METHODS of each family, and its parts; the error has the row of a vote or of a hold-out.
-_FAMILIES: dict[str, tuple[str, Callable[[Answers], _Parts]]] = {
-    "error": ("", _everywhere),
-    "recall": ("every_class", lambda answers: parts_of_kinds(answers, answers.truth)),
-    "precision": ("every_prediction", lambda answers: parts_of_kinds(answers, answers.predicted)),
-    "leaves": ("every_leaf", _by_region(leaf_parts)),
-    "cells": ("every_cell", _by_region(cell_parts)),
-    "groups": ("every_group", _by_group(parts_of_kinds)),
-    "gaps": ("every_gap", _by_group(parts_of_pairs)),
+# The row of METHODS of each family; the error has the row of what certifies the whole.
+FAMILIES = {
+    "error": "",
+    "recall": "every_class",
+    "precision": "every_prediction",
+    "leaves": "every_leaf",
+    "cells": "every_cell",
+    "groups": "every_group",
+    "gaps": "every_gap",
 }
-_OF_TREES = ("leaves", "cells")
-_OF_GROUPS = ("groups", "gaps")
+OF_TREES = ("leaves", "cells")
+OF_GROUPS = ("groups", "gaps")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,7 +167,7 @@ class Promises(Mapping[str, CertificateFamily]):
         return len(self.families)
 
     def __getattr__(self, name: str) -> CertificateFamily:
-        if name not in _FAMILIES:
+        if name not in FAMILIES:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if name not in self.families:
             raise AttributeError(
@@ -290,59 +252,19 @@ def _shares(shares: Any, classes: list[Any]) -> list[float]:
     return given.tolist()
 
 
-@checked
-def promises_of(
-    answers: Answers,
-    families: str | Sequence[str] | None,
-    terms: Terms,
-    *,
-    weights: ArrayLike | None = None,
-    max_weight: float | None = None,
-    random_state: int = 0,
-    jointly: bool = False,
-) -> Promises:
-    """Promises by rows that have been looked up; the parameters are those of `promises`."""
-    named = _named(families, answers)
-    if (weights is None) != (max_weight is None):
-        raise ValueError(
-            "weights come with max_weight, the most that any may be, fixed without the rows"
-        )
-    if weights is not None and max_weight is not None:
-        kept = kept_by_weights(weights, max_weight, len(answers.wrong), random_state)
-        answers = answers.at(kept)
-        terms = replace(terms, shift=Shift("weights", max_weight))
-    if len(answers.wrong) < FEWEST_ROWS:
-        left = "" if weights is None else " that the weights keep"
-        raise ValueError(
-            f"promises take at least {FEWEST_ROWS} held-out rows{left}, got {len(answers.wrong)}"
-        )
-    if jointly:
-        terms = replace(terms, share=terms.share / len(named))
-    whole = "hold_out" if answers.routed is None else "occam_vote"
-    found = {}
-    for name in named:
-        method, parts = _FAMILIES[name]
-        found[name] = CertificateFamily(method or whole, parts(answers), terms)
-        next(iter(found[name].values()))  # rows in groups and a wrong delta are refused now
-    return Promises(found)
-
-
-def _named(families: Any, answers: Answers) -> list[str]:
+def expect_families(families: Any, impossible: Collection[str]) -> list[str]:
     """Names of the families asked for; by default those that there can be."""
-    impossible = _OF_TREES if answers.routed is None else ()
-    if answers.groups is None:
-        impossible = (*impossible, *_OF_GROUPS)
     if families is None:
-        return [name for name in _FAMILIES if name not in impossible]
+        return [name for name in FAMILIES if name not in impossible]
     named = [families] if isinstance(families, str) else list(families)
-    unknown = [name for name in named if name not in _FAMILIES]
+    unknown = [name for name in named if name not in FAMILIES]
     if unknown or not named or len(set(named)) < len(named):
         raise ValueError(
-            f"families must be some of {', '.join(_FAMILIES)}, each once, got {families!r}"
+            f"families must be some of {', '.join(FAMILIES)}, each once, got {families!r}"
         )
     for name in named:
         if name in impossible:
-            needs = "a tree whose fit certifies" if name in _OF_TREES else "groups"
+            needs = "a tree whose fit certifies" if name in OF_TREES else "groups"
             raise ValueError(f"the family {name} needs {needs}")
     return named
 
@@ -353,98 +275,3 @@ def groups_among(groups: ArrayLike, n: int) -> Kinds:
     if len(kinds.names) < 2:
         raise ValueError(f"groups must have at least two values, got {len(kinds.names)}")
     return kinds
-
-
-@checked
-def promises(
-    classifier: Any,
-    X: Any,
-    y: ArrayLike,
-    families: str | Sequence[str] | None = None,
-    *,
-    groups: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    max_weight: float | None = None,
-    random_state: int = 0,
-    delta: float = 0.05,
-    jointly: bool = False,
-    repeats: Literal["genuine"] | None = None,
-) -> Promises:
-    """Promise more of any fitted classifier, by rows that were never used, than its error as a whole.
-
-    Parameters
-    ----------
-    classifier : fitted classifier
-        Of certree, scikit-learn or anybody, with ``predict``.
-    X : array-like of shape (n, p)
-        Rows that neither its fit, nor its choice among others, nor any step before has seen.
-    y : array-like of shape (n,)
-        Their classes.
-    families : str, sequence of str or None
-        Which families: "error" of all rows, "recall" of each class, "precision" of each predicted
-        class, error of "groups", "gaps" between them. None: all that there can be. A class or group
-        without any row has no promise.
-    groups : array-like of shape (n,), or None
-        A group of each row, such as a hospital, that was not chosen by looking at errors. Rows are
-        drawn independently all the same.
-    weights : array-like of shape (n,), or None
-        For new rows from another source, whose density over that of these rows is known: that density
-        at each row, up to a factor. Each row is kept with probability ``weight / max_weight``, and
-        those that are kept are independent draws of the other source.
-    max_weight : float or None
-        The most that any weight may be, fixed without the rows.
-    random_state : int
-        Seed of these draws. To draw again and keep the better promise breaks it.
-    delta : float
-        Probability with which a family may fail.
-    jointly : bool
-        Whether delta is divided by the number of families, which must then be chosen without looking,
-        so that all of them hold together.
-    repeats : {"genuine"} or None
-        Whether rows that occur in the fit as well were drawn anew; see `certree.certify`.
-
-    Returns
-    -------
-    Promises
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than 10 rows, also of those kept, a family or a setting is unknown, there is
-        only one group, a weight is above `max_weight`, the classifier can know none of the classes, or
-        rows occur in the fit as well.
-
-    References
-    ----------
-    Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 1934.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from certree.certificates import promises
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> tree = DecisionTreeClassifier(random_state=0).fit(X[:300], y[:300])
-    >>> print(promises(tree, X[300:], y[300:], "recall"))
-    With probability at least 95 %, for all classes at once, this classifier's error is at most:
-    class  rows  observed error  error at most  recall at least
-    0        66           0.030          0.106            0.894
-    1       203           0.133          0.188            0.812
-    """
-    predicted, truth = outcomes(classifier, X, y)
-    known = repeated(classifier, X, repeats)
-    answers = Answers(
-        kinds_of("y", truth),
-        kinds_of("predictions", predicted),
-        np.asarray(predicted != truth),
-        None if groups is None else groups_among(groups, len(truth)),
-    )
-    return promises_of(
-        answers,
-        families,
-        Terms(delta, 1.0, repeats=known),
-        weights=weights,
-        max_weight=max_weight,
-        random_state=random_state,
-        jointly=jointly,
-    )

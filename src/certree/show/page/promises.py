@@ -5,7 +5,7 @@ from typing import Any
 
 from certree.certificates import Certificate
 from certree.certificates.parts.families import CertificateFamily
-from certree.estimators.promised import Promising
+from certree.estimators import CertifiedTreeClassifier
 from certree.interface.words import rounded_up
 from certree.show.certificate_picture import draw_by_rows
 from certree.show.page.judged import Judged
@@ -40,12 +40,14 @@ def certificate(judged: Judged) -> Section | None:
 
 def _more(model: Any, promised: Certificate) -> Html:
     """What else there is to say, or why there is nothing."""
-    if not isinstance(model, Promising):
+    if not isinstance(model, CertifiedTreeClassifier):
         return Html("") if promised.unit is not None else _by_rows(promised)
-    why = model._why_no_promises()
+    why: str | None = "a model file does not keep the rows of the fit"
+    if model.judging_ is not None:
+        why = model.guarantees_.why_no_promises()
     if why is not None:
         return tag("p", f"No more is promised: {why}.")
-    families = model.promises(["recall", "precision"], delta=promised.delta)
+    families = model.promises(["recall", "precision"])
     told = tag(
         "p", "All lines of a table hold at once, each table by itself with its own probability."
     )

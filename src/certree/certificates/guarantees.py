@@ -1,0 +1,961 @@
+"""What rows kept apart guarantee of a classifier: one object answers all that they are asked.
+
+Any fitted classifier has one by rows that it has never seen, a certified fit by its weighing rows.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from certree.certificates.certificate import Certificate, certificate_of
+from certree.certificates.election import expected_structure
+from certree.certificates.hold_out import hold_out, outcomes, repeated, share_of_look
+from certree.certificates.occam import (
+    Drawn,
+    Selective,
+    leads,
+    margins,
+    occam_pruning,
+    selective_certificates,
+    single_draw,
+)
+from certree.certificates.parts.answers import (
+    Kinds,
+    Part,
+    cell_parts,
+    kinds_of,
+    leaf_parts,
+    parts_of_kinds,
+    parts_of_pairs,
+)
+from certree.certificates.parts.coverage import Scores, class_scores, scores_of_truth
+from certree.certificates.parts.families import (
+    FAMILIES,
+    FEWEST_ROWS,
+    OF_GROUPS,
+    OF_TREES,
+    CertificateFamily,
+    Promises,
+    Terms,
+    expect_families,
+    groups_among,
+)
+from certree.certificates.priors import Prior, branching_prior
+from certree.certificates.shift import Monitor, Shift, kept_by_weights
+from certree.certificates.weighing import HeldOut, shares_of_groups, weighed
+from certree.interface.arrays import (
+    Float64,
+    Int32,
+    Int64,
+    OfColumns,
+    codes,
+    column,
+    nonnegative,
+)
+from certree.interface.fitted import reads_state
+from certree.interface.signatures import checked, expect_settings
+from certree.rows.deal import Sides
+from certree.rows.folds import Indices
+from certree.stats import NodeStats
+from certree.tree import Tree
+from certree.votes import Vote
+from certree.weights.node_weights import NodeWeights, pruning_of
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+# Margins below which a classifier may be silent, fixed without any row.
+_MARGINS = [i / 20 for i in range(20)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Guarantees:
+    """What rows that it has never seen guarantee of a classifier.
+
+    `by_rows` makes it of any fitted classifier; `CertifiedTreeClassifier.guarantees_` are those by
+    the weighing rows of the fit. Every promise holds by itself, apart from `certificate`.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+        What is asked about new rows.
+    certificate : Certificate
+        What holds of its error as a whole; its delta is that of the others where none is given.
+    y, predicted : ndarray of shape (n,)
+        Class of each judging row, and what is predicted.
+    shares : ndarray of shape (n, K), or None
+        Shares of the classes at these rows; None: the classifier tells none.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from certree import BoostedTreesClassifier
+    >>> from certree.certificates import Guarantees
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = BoostedTreesClassifier(random_state=0).fit(X[:300], y[:300])
+    >>> guarantees = Guarantees.by_rows(model, X[300:], y[300:])
+    >>> guarantees.certificate.n, round(guarantees.promises().recall.worst.bound, 3)
+    (269, 0.054)
+    >>> guarantees.predict_set(X[:2], coverage=0.95).sum(axis=1)
+    array([1, 1])
+    """
+
+    classifier: Any
+    certificate: Certificate
+    y: NDArray[Any]
+    predicted: NDArray[Any]
+    shares: Float64 | None = None
+
+    @classmethod
+    def by_rows(
+        cls,
+        classifier: Any,
+        X: Any,
+        y: ArrayLike,
+        delta: float = 0.05,
+        *,
+        repeats: Literal["genuine"] | None = None,
+    ) -> "Guarantees":
+        """Let rows judge any fitted classifier; the parameters are those of `certify`.
+
+        Returns
+        -------
+        Guarantees
+            Those that speak of sets and margins need a classifier with ``predict_proba``.
+
+        Raises
+        ------
+        ValueError
+            As in `certify`.
+        """
+        judged = _judged(classifier, X, y, delta, repeats=repeats)
+        if not (hasattr(classifier, "predict_proba") and hasattr(classifier, "classes_")):
+            return judged
+        return replace(judged, shares=np.asarray(classifier.predict_proba(X), dtype=np.float64))
+
+    # -- the rows ----------------------------------------------------------------------------------
+
+    @cached_property
+    def wrong(self) -> NDArray[np.bool_]:
+        """Which judging rows are predicted wrongly, (n,)."""
+        return np.asarray(self.predicted != self.y)
+
+    @cached_property
+    def _truth(self) -> Kinds:
+        return kinds_of("y", self.y)
+
+    @cached_property
+    def _told(self) -> Kinds:
+        return kinds_of("predictions", self.predicted)
+
+    @property
+    def _given(self) -> tuple[NDArray[np.integer], int]:
+        """Places of the judging rows among those that were given, and how many these were."""
+        return np.arange(len(self.y)), len(self.y)
+
+    @property
+    def _classes(self) -> list[Any]:
+        classes: list[Any] = np.asarray(self.classifier.classes_).tolist()
+        return classes
+
+    def _delta(self, given: float | None) -> float:
+        return self.certificate.delta if given is None else given
+
+    # -- parts of the rows, and other sources ------------------------------------------------------
+
+    @checked
+    def promises(
+        self,
+        families: str | Sequence[str] | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        max_weight: float | None = None,
+        random_state: int = 0,
+        delta: float | None = None,
+        jointly: bool = False,
+    ) -> Promises:
+        """Promise more of what predicts than its error as a whole, by the rows that certify it.
+
+        Each family holds for all of its parts at once with probability ``1 - delta``, by itself and
+        apart from the certificate. What predicts may have been chosen by the same rows of a fit: it has
+        its prior mass's share of delta.
+
+        Parameters
+        ----------
+        families : str, sequence of str or None
+            Which families: "error" of all rows, "recall" of each class, "precision" of each predicted
+            class, and of "groups", "gaps" between them; of a certified fit also error in the "leaves"
+            of the smallest tree that predicts the same, and in all "cells" of `tree_`, of which any may
+            be picked after looking. None: all that there can be. Keys of leaves and cells are numbers
+            of nodes of `tree_`, as `rules` has them.
+        groups : array-like of shape (n,), or None
+            A group of each row that was given, to the fit those that grow and those of weight zero
+            included, such as a hospital, that was not chosen by looking at errors. Rows are drawn
+            independently all the same.
+        weights : array-like of shape (n,), or None
+            For new rows from another source, whose density over that of these rows is known: that
+            density at each row given, up to a factor. Rows are kept with probability
+            ``weight / max_weight``.
+        max_weight : float or None
+            The most that any weight may be, fixed without the rows.
+        random_state : int
+            Seed of these draws. To draw again and keep the better promise breaks it.
+        delta : float or None
+            Probability with which a family may fail; None: that of the certificate.
+        jointly : bool
+            Whether delta is divided by the number of families, which must then be chosen without
+            looking, so that all of them hold together.
+
+        Returns
+        -------
+        Promises
+            A class, group or leaf without judging rows has the bound 1.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than 10 judging rows, also of those kept, a family or a setting is
+            unknown, there is only one group, a weight is above `max_weight`, or the model was fitted
+            by groups or loaded from a file.
+        """
+        given, n_given = self._given
+        of_groups = None if groups is None else groups_among(groups, n_given).at(given)
+        if weights is not None:
+            weights = column("weights", weights, "float64", (n_given,))[given]
+        named = expect_families(families, self._impossible(of_groups))
+        if (weights is None) != (max_weight is None):
+            raise ValueError(
+                "weights come with max_weight, the most that any may be, fixed without the rows"
+            )
+        kept, shift = np.arange(len(self.y)), None
+        if weights is not None and max_weight is not None:
+            kept = np.flatnonzero(kept_by_weights(weights, max_weight, len(kept), random_state))
+            shift = Shift("weights", max_weight)
+        if len(kept) < FEWEST_ROWS:
+            left = "" if weights is None else " that the weights keep"
+            raise ValueError(
+                f"promises take at least {FEWEST_ROWS} held-out rows{left}, got {len(kept)}"
+            )
+        share = 1 / len(named) if jointly else 1.0
+        about = self.certificate.grouped, self.certificate.repeats, shift
+        terms, found = Terms(self._delta(delta), share, *about), {}
+        for name in named:
+            method, parts = FAMILIES[name] or self._whole, self._parts(name, kept, of_groups)
+            found[name] = CertificateFamily(method, parts, terms)
+            next(iter(found[name].values()))  # rows in groups and a wrong delta are refused now
+        return Promises(found)
+
+    # The row of METHODS that the error as a whole has.
+    _whole = "hold_out"
+
+    def _impossible(self, groups: Kinds | None) -> tuple[str, ...]:
+        """Families that these rows have no parts for."""
+        return OF_TREES if groups is not None else (*OF_TREES, *OF_GROUPS)
+
+    def _parts(self, name: str, kept: Indices, groups: Kinds | None) -> dict[Any, Part]:
+        """The parts of a family, by those of the judging rows that are kept."""
+        wrong, nats = self.wrong[kept], self.certificate.complexity
+        if name == "error":
+            return {"all rows": Part("", (float(wrong.mean()),), len(wrong), nats)}
+        if name in OF_GROUPS:
+            assert groups is not None  # else the family is refused
+            parts = parts_of_pairs if name == "gaps" else parts_of_kinds
+            return parts(groups.at(kept), wrong, nats)
+        kinds = self._truth if name == "recall" else self._told
+        return parts_of_kinds(kinds.at(kept), wrong, nats)
+
+    def nearby(
+        self, *, kl: float | None = None, total_variation: float | None = None
+    ) -> Certificate:
+        """The certificate for every source of rows near this one; see `Certificate.nearby`."""
+        return self.certificate.nearby(kl=kl, total_variation=total_variation)
+
+    def mix(self, shares: dict[Any, float] | ArrayLike, delta: float | None = None) -> Certificate:
+        """Bound the error where classes come in other shares; see `Promises.mix`."""
+        return self.promises("recall", delta=delta).mix(shares)
+
+    def monitor(self, alpha: float = 0.05) -> Monitor:
+        """Watch over the certificate while labelled rows come in; see `Certificate.monitor`."""
+        return self.certificate.monitor(alpha)
+
+    # -- sets of classes ---------------------------------------------------------------------------
+
+    def predict_set(
+        self,
+        X: ArrayLike,
+        coverage: float = 0.9,
+        delta: float | None = None,
+        *,
+        per_class: bool = False,
+    ) -> NDArray[np.bool_]:
+        """Predict for each row a set of classes that holds the true one for a share of new rows.
+
+        Given the classifier, with probability ``1 - delta`` over the draw of the judging rows and
+        whatever their distribution is. What was known before them alone says in which order classes
+        come into a set: of a certified fit the growing rows, of any other classifier its
+        probabilities; the judging rows say how far to go. So a set need not hold the class that
+        `predict` gives, which in a certified fit both have chosen, and it may be empty where less than
+        the usual would be surprising.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        coverage : float
+            Share of new rows, between 0 and 1, whose class their set holds.
+        delta : float or None
+            Probability with which the sets hold fewer; None: that of the certificate.
+        per_class : bool
+            Whether they hold that share of the rows of every class, of all classes at once. A class of
+            too few judging rows is in every set.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, K)
+            Which classes are in the set of each row, in the order of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If a number is not between 0 and 1; if too few rows judge for such a promise, or too many of
+            them are of classes that the classifier does not know; if the model was fitted by groups,
+            with a `Grid`, or was loaded from a file.
+        TypeError
+            If the classifier tells no probabilities.
+        """
+        score, scores = self._score(X), self._scores(per_class)
+        held: NDArray[np.bool_] = score <= _finite(scores, coverage, self._delta(delta))
+        return held
+
+    def certify_set(
+        self, coverage: float = 0.9, delta: float | None = None, *, per_class: bool = False
+    ) -> tuple[Certificate | None, ...]:
+        """Say what `predict_set` promises.
+
+        Parameters
+        ----------
+        coverage, delta, per_class
+            As in `predict_set`.
+
+        Returns
+        -------
+        tuple of Certificate or None
+            Of the share of rows whose set lacks their class: one of all rows, or one of the rows of
+            each class, which hold together; None for a class that is in every set.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `predict_set`.
+        """
+        scores, promise = self._scores(per_class), (coverage, self._delta(delta))
+        _finite(scores, *promise)
+        method, parts = (
+            ("class_set", [*map(str, self._classes)]) if per_class else ("prediction_set", [""])
+        )
+        return tuple(
+            one and replace(one, repeats=self.certificate.repeats)
+            for one in scores.certificates(method, *promise, parts)
+        )
+
+    def _scores(self, per_class: bool) -> Scores:
+        """What their classes score at the judging rows."""
+        score = self._own_score()
+        place = {name: place for place, name in enumerate(self._classes)}
+        names = [place.get(name, len(place)) for name in self._truth.names]
+        code = np.array([*names, len(place)])[self._truth.place]
+        return scores_of_truth(score, code, per_class=per_class)
+
+    def _score(self, X: ArrayLike) -> Float64:
+        """1 less the share of every class at new rows, (n, K)."""
+        self._own_shares()
+        return 1 - np.asarray(self.classifier.predict_proba(X), dtype=np.float64)
+
+    def _own_score(self) -> Float64:
+        """The same at the judging rows."""
+        return 1 - self._own_shares()
+
+    def _own_shares(self) -> Float64:
+        if self.shares is None:
+            raise TypeError(
+                "sets of classes and margins go by probabilities: expected a classifier with "
+                f"predict_proba and classes_, got {type(self.classifier).__name__}"
+            )
+        return self.shares
+
+    # -- silence -----------------------------------------------------------------------------------
+
+    def selective_certificates(self, delta: float | None = None) -> tuple[Selective, ...]:
+        """Certify what predicts where it answers, for several margins below which it is silent.
+
+        Parameters
+        ----------
+        delta : float or None
+            Probability with which any of these promises may fail, apart from that of the certificate;
+            None: as much.
+
+        Returns
+        -------
+        tuple of Selective
+            By rising margin; take any of them, such as the first whose bound is low enough, and its
+            margin for `predict_selective`.
+
+        Raises
+        ------
+        ValueError
+            If the model was fitted by groups, or was loaded from a file.
+        TypeError
+            If the classifier tells no probabilities.
+        """
+        return self._selective(self._delta(delta))
+
+    def _selective(self, delta: float) -> tuple[Selective, ...]:
+        lead, found = leads(self._own_shares()), []
+        for margin in _MARGINS:
+            wrong = self.wrong[lead >= margin]
+            if n := len(wrong):
+                observed, nats = (int(wrong.sum()) / n,), math.log(len(_MARGINS))
+                entries = "hold_out_answers", observed, n, nats, delta, 1.0
+                certificate = certificate_of(*entries, repeats=self.certificate.repeats)
+                found.append(Selective(margin, n / len(lead), certificate))
+        return tuple(found)
+
+    def predict_selective(
+        self, X: ArrayLike, margin: float
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Predict, and say where the prediction is sure enough to answer.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        margin : float
+            It answers where the first class is at least so far before the second.
+
+        Returns
+        -------
+        label : ndarray of shape (n,)
+            Predicted classes, also where there is no answer.
+        answered : ndarray of bool, shape (n,)
+            Whether there is.
+
+        Raises
+        ------
+        ValueError
+            If the margin is negative or not finite.
+        TypeError
+            If the classifier tells no probabilities.
+        """
+        smallest = nonnegative("margin", margin)
+        label, lead = self._leading(X)
+        return label, lead >= smallest
+
+    def _leading(self, X: ArrayLike) -> tuple[NDArray[Any], Float64]:
+        """What is predicted of new rows, and by how much the first class is before the second."""
+        return np.asarray(self.classifier.predict(X)), leads(1 - self._score(X))
+
+
+def _finite(scores: Scores, coverage: float, delta: float) -> Float64:
+    """How far sets go, unless the classes of too many rows are in none."""
+    reach = scores.reach(coverage, delta)
+    if len(reach) == 1 and np.isinf(reach).any():
+        unknown = int(np.isinf(scores.value).sum())
+        raise ValueError(
+            f"coverage={coverage!r} is out of reach: {unknown:,} of {len(scores.value):,} weighing "
+            "rows are of classes that no growing row has, which no set holds"
+        )
+    return reach
+
+
+@dataclass(frozen=True, eq=False)
+class JudgingRows(OfColumns):
+    """The weighing rows of a fit one by one, and what the growing rows said before them.
+
+    These columns are all that a model keeps to answer by its weighing rows.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree.
+    grown : NodeStats
+        Counts of the growing rows, whose majority labels the nodes.
+    splits : array-like of bool, shape (m,), or None
+        Where the likeliest pruning by the growing rows goes on; None: no rows grew the tree.
+    given : array-like of int, shape (n,)
+        Places of the weighing rows among the rows that were given to the fit.
+    n_given : int
+        How many those were.
+    leaf, y : array-like of int, shape (n,)
+        Leaf and class of each; the code of a class that no label names is that after the labels.
+    weight : array-like of shape (n,), or None
+        Of rows in groups 1 / (weighing rows of its group); None: each row counts by itself.
+
+    Raises
+    ------
+    ValueError
+        If these do not go together.
+    """
+
+    tree: Tree
+    grown: NodeStats
+    splits: NDArray[np.bool_] | None
+    given: Int64
+    n_given: int
+    leaf: Int32
+    y: Int32
+    weight: Float64 | None = None
+
+    def __post_init__(self) -> None:
+        expect_settings(self)
+        self.grown.of(self.tree)
+        given: Int64 = column("given", self.given, "int64", (None,))
+        if len(given) and not (given.min() >= 0 and given.max() < self.n_given):
+            raise ValueError(f"given must lie in 0 .. {self.n_given - 1}")
+        n, nodes = len(given), self.tree.n_nodes
+        columns: dict[str, Any] = {
+            "given": given,
+            "leaf": codes("leaf", self.leaf, n, nodes),
+            "y": codes("y", self.y, n, self.grown.n_classes + 1),
+        }
+        if self.splits is not None:
+            columns["splits"] = column("splits", self.splits, "bool", (nodes,))
+        if self.weight is not None:
+            columns["weight"] = column("weight", self.weight, "float64", (n,))
+        for name, values in columns.items():
+            object.__setattr__(self, name, values)
+
+    @classmethod
+    def of(
+        cls, held: HeldOut, likeliest: NodeWeights | None, sides: Sides, leaf: Int32, y: Int32
+    ) -> Self:
+        """Those of a fit, by leaf and class of each row of it, and by what the growing rows expect."""
+        weigh, weight = sides.weigh, None
+        if sides.groups is not None:
+            weight = shares_of_groups(sides.groups, sides.grow, weigh)[0]
+        return cls(
+            held.tree,
+            held.grown,
+            None if likeliest is None else likeliest.log_odds > 0,
+            weigh if sides.indices is None else sides.indices[weigh],
+            len(y) if sides.n_given is None else sides.n_given,
+            leaf[weigh],
+            y[weigh],
+            weight,
+        )
+
+    @cached_property
+    def held(self) -> HeldOut:
+        """Both sides of the rows, counted."""
+        stats = weighed(self.tree, self.leaf, self.y, self.weight, self.grown)
+        n, sides = len(self.given), (self.given[:0], self.given)
+        if self.weight is None:
+            return HeldOut(self.tree, self.grown, stats, *sides, n)
+        return HeldOut(self.tree, self.grown, stats, *sides, round(self.weight.sum()), grouped=True)
+
+    @cached_property
+    def structure(self) -> Prior:
+        """What was expected before the weighing rows."""
+        if self.splits is None:
+            return branching_prior(self.tree, self.grown.n_classes)
+        return expected_structure(self.tree, self.grown, pruning_of(self.tree, self.splits))
+
+    def by_growing_rows(self) -> HeldOut:
+        """Both sides of the rows, where there are growing ones.
+
+        Raises
+        ------
+        ValueError
+            If there are none.
+        """
+        if self.splits is None:
+            raise ValueError(
+                "no growing rows label the prunings of a Grid: expected another partition"
+            )
+        return self.held
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeGuarantees(Guarantees):
+    """What the weighing rows of a fit guarantee of the tree whose prunings they have weighed.
+
+    Parameters
+    ----------
+    rows : JudgingRows
+        The rows; `y` and `predicted` are their codes.
+    ballot : Vote
+        What predicts, in every cell.
+    fixed : bool
+        Whether it was fixed without the weighing rows.
+    """
+
+    rows: JudgingRows
+    ballot: Vote
+    fixed: bool
+
+    @cached_property
+    def _truth(self) -> Kinds:
+        return Kinds(self._classes, np.minimum(self.y, len(self._classes)))
+
+    @cached_property
+    def _told(self) -> Kinds:
+        return Kinds(self._classes, self.predicted)
+
+    @property
+    def _given(self) -> tuple[NDArray[np.integer], int]:
+        return self.rows.given, self.rows.n_given
+
+    _whole = "occam_vote"
+
+    def _impossible(self, groups: Kinds | None) -> tuple[str, ...]:
+        return OF_GROUPS if groups is None else ()
+
+    def _parts(self, name: str, kept: Indices, groups: Kinds | None) -> dict[Any, Part]:
+        if name not in OF_TREES:
+            return super()._parts(name, kept, groups)
+        rows, nats = self.rows, self.certificate.complexity
+        grown, leaf, wrong = rows.grown.n, rows.leaf[kept], self.wrong[kept]
+        if name == "cells":
+            return cell_parts(rows.tree, grown, leaf, wrong, nats)
+        return leaf_parts(rows.tree, grown, self.ballot.label, leaf, wrong, nats)
+
+    def why_no_promises(self) -> str | None:
+        """Why there are no promises beside the error as a whole; None: there are."""
+        if self.certificate.grouped:
+            return "the rows of the fit came in groups, and errors of single rows are counted"
+        if len(self.y) < FEWEST_ROWS:
+            return f"fewer than {FEWEST_ROWS} rows certify the fit"
+        return None
+
+    def cells(self) -> CertificateFamily | None:
+        """Certificates of all nodes of the tree; None: there are no promises."""
+        return None if self.why_no_promises() else self.promises("cells").cells
+
+    @cached_property
+    def _score_of_cells(self) -> Float64:
+        """1 less the share of every class in every cell, by the growing rows alone, (m, K)."""
+        return class_scores(self.rows.by_growing_rows())[:, : len(self._classes)]
+
+    def _score(self, X: ArrayLike) -> Float64:
+        leaf = self.classifier.apply(X)
+        return self._score_of_cells[leaf]
+
+    def _own_score(self) -> Float64:
+        if self.rows.by_growing_rows().grouped:
+            raise ValueError(
+                "sets are about single rows, and rows of one group depend on each other: expected a "
+                "fit without groups"
+            )
+        return self._score_of_cells[self.rows.leaf]
+
+    def _selective(self, delta: float) -> tuple[Selective, ...]:
+        held, prior = self.rows.held, self.rows.structure
+        return selective_certificates(held, self.ballot, prior, delta, fixed=self.fixed)
+
+    def _leading(self, X: ArrayLike) -> tuple[NDArray[Any], Float64]:
+        leaf = self.classifier.apply(X)
+        label: NDArray[Any] = self.classifier.classes_.take(self.ballot.label.take(leaf))
+        return label, margins(self.ballot)[leaf]
+
+    def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
+        """Certify any pruning of the tree with the labels of the growing rows, edited by hand, too.
+
+        All prunings are covered at once, so that the lowest bound of any number of them holds.
+
+        Parameters
+        ----------
+        pruning : NodeWeights
+            Weights 0 and 1 over the nodes of `tree_`, such as ``map_pruning(tree_, weights_)``.
+        delta : float or None
+            As in `selective_certificates`.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        TypeError
+            If `pruning` holds no weights of nodes.
+        ValueError
+            As in `selective_certificates`, if the weights are not 0 and 1, or with a `Grid`: labels are
+            weighed there, and a pruning has none of its own.
+        """
+        held = self.rows.by_growing_rows()
+        if not isinstance(pruning, NodeWeights):
+            raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
+        return occam_pruning(held, pruning, self.rows.structure, self._delta(delta))
+
+    def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
+        """Draw a single pruning from the law of the fit, once, and certify it.
+
+        To draw again and keep the better one breaks the promise; see `single_draw`.
+
+        Parameters
+        ----------
+        random_state : int, RandomState or None
+            Source of the draw, which must not depend on the rows.
+        delta : float or None
+            As in `selective_certificates`.
+
+        Returns
+        -------
+        Drawn
+            The pruning and its certificate.
+
+        Raises
+        ------
+        ValueError
+            As in `certify_pruning`.
+        """
+        held, law = self.rows.by_growing_rows(), self.classifier.weights_
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        return single_draw(held, law, self.rows.structure, self._delta(delta), rng=seed)
+
+
+def asks(
+    method: Callable[Concatenate[Any, Given], Answer],
+) -> Callable[Concatenate[Any, Given], Answer]:
+    """Make a method of models of one of their guarantees, which answer it."""
+
+    @reads_state
+    @wraps(method)
+    def asked(self: Any, /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        answer: Answer = getattr(self.guarantees_, method.__name__)(*args, **kwargs)
+        return answer
+
+    return asked
+
+
+# -- any classifier --------------------------------------------------------------------------------
+
+
+def _judged(
+    classifier: Any,
+    X: Any,
+    y: ArrayLike,
+    delta: float,
+    share: float = 1.0,
+    *,
+    repeats: Literal["genuine"] | None,
+) -> Guarantees:
+    """What rows say of a classifier by its predictions alone."""
+    predicted, truth = outcomes(classifier, X, y)
+    known = repeated(classifier, X, repeats)
+    errors = int(np.sum(predicted != truth))
+    certificate = replace(hold_out(errors, len(truth), delta, share), repeats=known)
+    return Guarantees(classifier=classifier, certificate=certificate, y=truth, predicted=predicted)
+
+
+@checked
+def certify(
+    classifier: Any,
+    X: Any,
+    y: ArrayLike,
+    delta: float = 0.05,
+    *,
+    look: int | None = None,
+    repeats: Literal["genuine"] | None = None,
+) -> Certificate:
+    """Certify any fitted classifier by rows that were never used: an upper bound on its test error.
+
+    Unlike a score on test data it is no estimate: it says how high the error on new rows may be, and
+    no overfitting of the classifier can break it.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+        Of certree, scikit-learn or anybody, with ``predict``.
+    X : array-like of shape (n, p)
+        Rows that neither its fit, nor its choice among others, nor any step before has seen.
+    y : array-like of shape (n,)
+        Their classes.
+    delta : float
+        Probability with which the promise may fail.
+    look : int or None
+        Which look this is, 1, 2, ..., where rows come in and the same ones are looked at again: the
+        j-th has a share 6 / (pi^2 j^2) of delta, so that all of them hold together, whenever one
+        stops. None: the rows are looked at once.
+    repeats : {"genuine"} or None
+        A classifier of certree knows the rows of its fit, and refuses to be certified by them. Tables
+        may hold a row more than once, though: "genuine" says that rows which occur in the fit as well
+        were drawn anew. The certificate then says how many there are.
+
+    Returns
+    -------
+    Certificate
+        The exact binomial bound.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, not as many classes as rows, the classifier knows none of the classes or
+        they are of another kind (text for numbers), or `look` is no number of a look; if rows occur in
+        the fit as well, or nobody knows whether they do, and `repeats` is None.
+
+    References
+    ----------
+    Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 1934.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from certree import certify
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(X[:300], y[:300])
+    >>> certificate = certify(tree, X[300:], y[300:])
+    >>> round(certificate.risk, 3), round(certificate.bound, 3)
+    (0.108, 0.144)
+    """
+    return _judged(classifier, X, y, delta, share_of_look(look), repeats=repeats).certificate
+
+
+@checked
+def promises(
+    classifier: Any,
+    X: Any,
+    y: ArrayLike,
+    families: str | Sequence[str] | None = None,
+    *,
+    groups: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    max_weight: float | None = None,
+    random_state: int = 0,
+    delta: float = 0.05,
+    jointly: bool = False,
+    repeats: Literal["genuine"] | None = None,
+) -> Promises:
+    """Promise more of any fitted classifier, by rows that were never used, than its error as a whole.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+        Of certree, scikit-learn or anybody, with ``predict``.
+    X : array-like of shape (n, p)
+        Rows that neither its fit, nor its choice among others, nor any step before has seen.
+    y : array-like of shape (n,)
+        Their classes.
+    families : str, sequence of str or None
+        Which families: "error" of all rows, "recall" of each class, "precision" of each predicted
+        class, error of "groups", "gaps" between them. None: all that there can be. A class or group
+        without any row has no promise.
+    groups : array-like of shape (n,), or None
+        A group of each row, such as a hospital, that was not chosen by looking at errors. Rows are
+        drawn independently all the same.
+    weights : array-like of shape (n,), or None
+        For new rows from another source, whose density over that of these rows is known: that density
+        at each row, up to a factor. Each row is kept with probability ``weight / max_weight``, and
+        those that are kept are independent draws of the other source.
+    max_weight : float or None
+        The most that any weight may be, fixed without the rows.
+    random_state : int
+        Seed of these draws. To draw again and keep the better promise breaks it.
+    delta : float
+        Probability with which a family may fail.
+    jointly : bool
+        Whether delta is divided by the number of families, which must then be chosen without looking,
+        so that all of them hold together.
+    repeats : {"genuine"} or None
+        Whether rows that occur in the fit as well were drawn anew; see `certree.certify`.
+
+    Returns
+    -------
+    Promises
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 10 rows, also of those kept, a family or a setting is unknown, there is
+        only one group, a weight is above `max_weight`, the classifier can know none of the classes, or
+        rows occur in the fit as well.
+
+    References
+    ----------
+    Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 1934.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from certree.certificates import promises
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(X[:300], y[:300])
+    >>> print(promises(tree, X[300:], y[300:], "recall"))
+    With probability at least 95 %, for all classes at once, this classifier's error is at most:
+    class  rows  observed error  error at most  recall at least
+    0        66           0.030          0.106            0.894
+    1       203           0.133          0.188            0.812
+    """
+    judged = _judged(classifier, X, y, delta, repeats=repeats)
+    return judged.promises(
+        families,
+        groups=groups,
+        weights=weights,
+        max_weight=max_weight,
+        random_state=random_state,
+        jointly=jointly,
+    )
+
+
+class Certified:
+    """A classifier with a certificate of its fit."""
+
+    delta: float
+    certificate_: Certificate
+    certificates_: tuple[Certificate, ...]
+
+    @reads_state
+    def certify(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        delta: float | None = None,
+        *,
+        look: int | None = None,
+        repeats: Literal["genuine"] | None = None,
+    ) -> Certificate:
+        """Certify the fitted model by rows that were never used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p), or None
+            Rows that no step of the fit or of a search has seen; None: the certificate of the fit.
+        y : array-like of shape (n,), or None
+            Their classes.
+        delta : float or None
+            Probability with which the promise may fail; None: `delta` of the fit.
+        look : int or None
+            Which look at rows that come in this is; see `certree.certify`.
+        repeats : {"genuine"} or None
+            Whether rows that occur in the fit as well were drawn anew; see `certree.certify`.
+
+        Returns
+        -------
+        Certificate
+            The exact binomial bound; without rows `certificate_`, at the given delta. What predicts
+            was chosen at that of the fit, and all that it was chosen from is covered at any.
+
+        Raises
+        ------
+        ValueError
+            If there are rows without classes, or the other way round, or rows of the fit.
+        """
+        check_is_fitted(self)
+        if X is not None and y is not None:
+            return certify(self, X, y, self._delta(delta), look=look, repeats=repeats)
+        if (X is None) != (y is None):
+            raise ValueError("certify takes both X and y, or neither")
+        if look is not None or repeats is not None:
+            raise ValueError("look and repeats speak of new rows: certify takes them with X and y")
+        return self.certificate_ if delta is None else self.certificate_.at(delta)
+
+    def _delta(self, given: float | None) -> float:
+        return self.delta if given is None else given
