@@ -1,6 +1,7 @@
 """What the bits of a row are."""
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -183,7 +184,8 @@ def coding_of(X: NDArray[Any]) -> TwoValued:
     if np.isin(X, (-1.0, 1.0)).all():
         return "-1/+1"
     other = X[~np.isin(X, (-1.0, 0.0, 1.0))]
-    found = f"{other.flat[0]:g}" if other.size else "-1, 0 and 1"
+    first = other.flat[0] if other.size else "-1, 0 and 1"
+    found = f"{first:g}" if isinstance(first, Real) else first
     raise ValueError(f"features must have the values 0 and 1, or -1 and 1, got {found}")
 
 
