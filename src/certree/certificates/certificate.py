@@ -432,7 +432,7 @@ def restored_certificates(stored: Stored) -> tuple[tuple[Certificate, ...], Cert
     if not isinstance(saved, list) or len(saved) > _MOST_CERTIFICATES:
         raise ValueError(f"expected a list of certificates, got {saved!r}")
     certificates = tuple(map(restored_certificate, saved))
-    return certificates, certificates[stored.whole("deployed", len(saved))]
+    return certificates, certificates[stored.whole("deployed", 0, len(saved) - 1)]
 
 
 def _expect_observed(given: Certificate) -> None:

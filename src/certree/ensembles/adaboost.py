@@ -230,6 +230,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, ClassifierMixin, TreeModel):
             )
         importances = [one.importances for one in self.estimators_]
         return {
+            **super().__stored__(),
             "trees": self.trees_,
             "trees.value": self.trees_.value,
             **{name: getattr(self, f"{name}_") for name in (*_OF_ROUNDS, *_OF_PREDICTIONS)},
@@ -241,6 +242,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, ClassifierMixin, TreeModel):
         """Check what a file holds, and set the fitted attributes."""
         if self.estimator is not None:
             raise ValueError("estimator must be null: files hold certree's own trees")
+        super().__restore__(stored)
         value = stored.numbers("trees.value", (None, self._n_outputs))
         trees = self._stored_trees(Trees, stored.of("trees"), value=value)
         n = len(trees)

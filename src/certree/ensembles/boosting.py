@@ -254,6 +254,7 @@ class BoostedTrees(TreeModel):
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit."""
         return {
+            **super().__stored__(),
             "trees": self.trees_,
             "trees.value": self.trees_.value,
             "start": self.start_,
@@ -265,6 +266,7 @@ class BoostedTrees(TreeModel):
 
     def __restore__(self, stored: Stored) -> None:
         """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
         self._seed, self.n_iter_ = stored.whole("seed"), stored.whole("n_rounds")
         self.thresholds_ = _stored_thresholds(stored["thresholds"])
         n_outputs = self._loss().n_outputs

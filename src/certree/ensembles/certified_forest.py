@@ -385,11 +385,16 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
 
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit."""
-        trees = {"trees": self.trees_, "trees.value": self.trees_.value}
-        return {**trees, **stored_certificates(self.certificates_, self.certificate_)}
+        return {
+            **super().__stored__(),
+            **stored_certificates(self.certificates_, self.certificate_),
+            "trees": self.trees_,
+            "trees.value": self.trees_.value,
+        }
 
     def __restore__(self, stored: Stored) -> None:
         """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
         shares = None, self._n_outputs
         value = stored.numbers("trees.value", shares, -_ROUNDING, 1 + _ROUNDING)
         self.trees_ = self._stored_trees(Trees, stored.of("trees"), value=value)

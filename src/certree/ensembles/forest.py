@@ -433,6 +433,7 @@ class TreeForest(Forest):
         """What a file holds of the fit: what leaves say, and no more, as there are many nodes."""
         is_leaf = self.trees_.is_leaf
         return {
+            **super().__stored__(),
             "trees": self.trees_,
             "trees.value": self.trees_.value[is_leaf].astype("f4" if self._classes else "f8"),
             "trees.rows": self._rows[is_leaf].astype(np.float32),
@@ -444,6 +445,7 @@ class TreeForest(Forest):
 
     def __restore__(self, stored: Stored) -> None:
         """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
         self._seed, self._origin = stored.whole("seed"), stored.whole("origin")
         self.leaves_ = stored_leaves(stored["leaves"])
         is_leaf = ~column("compares", stored["trees.compares"], "bool", (None,))

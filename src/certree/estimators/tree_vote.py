@@ -48,6 +48,9 @@ from certree.votes import Ballots, DeferredVote, SparseBallots, Vote, Voting, sp
 from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
 
+# Sums of shares, which may be above 1 by so much.
+_ROUNDING = 1e-6
+
 
 class TreeVoteEstimator(TreeModel):
     """A tree grows, temperatures are chosen, its prunings vote.
@@ -246,6 +249,7 @@ class TreeVoteEstimator(TreeModel):
         votes = {"vote": self.vote_} if isinstance(self.vote_, Vote) else {}
         laws = {name: getattr(self, f"{name}_") for name in ("temperatures", "shares", "laws")}
         return {
+            **super().__stored__(),
             "tree": self.tree_,
             "stats": self.stats_,
             "weights": self.weights_,
@@ -255,6 +259,7 @@ class TreeVoteEstimator(TreeModel):
 
     def __restore__(self, stored: Stored) -> None:
         """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
         tree = self._stored_trees(Tree, stored.of("tree"))
         # Leaves compare none, but slopes look it up at all nodes.
         codes("feature", tree.feature, tree.n_nodes, self.n_features_in_)
@@ -560,7 +565,8 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         if not isinstance(self.vote_, Vote):
             return
         score, is_leaf = self.vote_.score, self.tree_.is_leaf
-        if not np.allclose(score[is_leaf].sum(axis=1), 1) or score.min() < 0:
+        shares = ((score >= 0) & (score <= 1 + _ROUNDING)).all()
+        if not shares or not np.allclose(score[is_leaf].sum(axis=1), 1):
             raise ValueError("the votes in a leaf are no shares that sum to 1")
         if self.vote_.label[is_leaf].max() >= self.n_classes_:
             raise ValueError(

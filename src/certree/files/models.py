@@ -33,20 +33,16 @@ from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
 from certree.grow.grid import Grid
 from certree.grow.kd import KD
-from certree.interface.arrays import OfColumns, column
+from certree.interface.arrays import OfColumns
 from certree.interface.fitted import keep_parameters, state_of
 from certree.interface.stored import Stored
 from certree.interface.whole import write_whole
 from certree.prunings.shorthand import RULES
-from certree.rows.categories import Categories
 from certree.votes import Voting
 
 FORMAT, VERSION = "certree model", 4
-# Kinds of dtypes that arrays among the parameters may have, and those of dates and time spans, which
-# files hold as whole numbers of their unit.
-_NUMBERS, _TIMES = "biuf", "mM"
-# More features than any table has; what is said of each of them takes memory.
-_MOST_FEATURES = 2**24
+# Kinds of dtypes that arrays among the parameters may have.
+_NUMBERS = "biuf"
 _Entries = dict[str, Any]
 _Arrays = Mapping[str, NDArray[Any]]
 
@@ -115,7 +111,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool
     parameters = model.get_params(False).items()
     plain = {name: _plain(name, value) for name, value in parameters}
     entries, arrays = _taken_apart(model)
-    text = json.dumps({**entries, "parameters": plain}).encode()
+    text = _as_json({**entries, "parameters": plain}).encode()
     _expect_readable(text, arrays)
     write_whole(path, lambda file: write_archive(file, text, arrays))
 
@@ -128,29 +124,20 @@ def _expect_readable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
         raise ValueError(f"this model cannot be saved: {_reason(error)}") from error
 
 
+def _as_json(value: Any) -> str:
+    """JSON in which NumPy's numbers are like others."""
+    return json.dumps(value, default=np.generic.item)
+
+
 def _taken_apart(model: Any) -> tuple[_Entries, dict[str, NDArray[Any]]]:
     """What a file holds of a fitted model beside its parameters: the header, and arrays."""
-    names = getattr(model, "feature_names_in_", None)
-    entries: _Entries = {
-        "format": FORMAT,
-        "version": VERSION,
-        "model": type(model).__name__,
-        "n_features": int(model.n_features_in_),
-        "categories": None if model.categories_ is None else [*model.categories_.names],
-        "feature_names": None if names is None else [str(name) for name in names],
-    }
+    entries: _Entries = {"format": FORMAT, "version": VERSION, "model": type(model).__name__}
     arrays: dict[str, NDArray[Any]] = {}
     for name, part in model.__stored__().items():
         inner = part.stored() if isinstance(part, OfColumns) else {"": part}
         for field, value in inner.items():
             kind: dict[str, Any] = arrays if isinstance(value, np.ndarray) else entries
             kind[f"{name}.{field}" if field else name] = value
-    if is_classifier(model):
-        classes, hashes = np.asarray(model.classes_), model.row_hashes_
-        arrays["classes"], entries["classes"] = _plain_classes(classes)
-        entries["object_classes"] = bool(classes.dtype == object)
-        entries["row_hashes"] = None if hashes is None else len(hashes)
-        arrays |= {} if hashes is None else {"row_hashes": hashes}
     return entries, arrays
 
 
@@ -191,32 +178,13 @@ def _reason(error: Exception) -> str:
     return f"its parts do not go together ({type(error).__name__}: {error})"
 
 
-def _plain_classes(classes: NDArray[Any]) -> tuple[NDArray[Any], str]:
-    """Classes as an array of numbers or strings, and the type that they have."""
-    if classes.dtype == object:
-        if not all(isinstance(label, str) for label in classes):
-            raise TypeError("classes must be numbers, booleans, strings or dates to be saved")
-        if any(label.endswith("\0") for label in classes):
-            raise ValueError("classes must not end in a NUL to be saved, as NumPy drops it")
-        classes = classes.astype(str)
-    stored = classes.astype(np.int64) if classes.dtype.kind in _TIMES else classes
-    return stored, classes.dtype.str
-
-
 def _model(text: bytes, arrays: _Arrays) -> Any:
     """Make a model of a header and arrays, which must be all that would be written of it."""
     header = _header(text)
     stored = Stored(header, arrays)
-    given = stored.entry("parameters").items()
+    given = stored["parameters"].items()
     model = _MODELS[header["model"]](**{name: _restored(value) for name, value in given})
     model._validate_params()
-    model.n_features_in_ = _n_features(stored.entry("n_features"))
-    _set_feature_names(model, stored.entry("feature_names"))
-    model.categories_ = _categories(stored.entry("categories"), model.n_features_in_)
-    if is_classifier(model):
-        model.classes_ = _checked_classes(stored)
-        model.n_classes_ = len(model.classes_)
-        model.row_hashes_ = _checked_hashes(stored)
     model.__restore__(stored)
     _expect_all(header, arrays, *_taken_apart(model))
     keep_parameters(model)
@@ -241,7 +209,7 @@ def _expect_all(
         if given.tobytes() != made.tobytes():
             raise ValueError(f"{name} holds what no model has")
     for name, value in entries.items():
-        if json.dumps(header[name]) != json.dumps(value):
+        if _as_json(header[name]) != _as_json(value):
             raise ValueError(f"{name} must be {shortened(value)}, got {shortened(header[name])}")
 
 
@@ -267,73 +235,6 @@ def _infinity(constant: str) -> float:
     if constant == "NaN":
         raise ValueError("its header has a NaN")
     return float(constant)
-
-
-def _dtype_of(name: Any) -> np.dtype[Any]:
-    """The type of classes."""
-    dtype = np.dtype(name if isinstance(name, str) else "O")
-    if dtype.kind not in f"{_NUMBERS}{_TIMES}U":
-        raise ValueError(f"classes must be numbers, booleans, strings or dates, got type {name!r}")
-    return dtype
-
-
-def _checked_classes(stored: Stored) -> NDArray[Any]:
-    dtype = _dtype_of(stored.entry("classes"))
-    classes = stored.array("classes").astype(dtype, copy=False)
-    if not len(classes):
-        raise ValueError("classes must be some, got none")
-    if not np.array_equal(np.unique(classes), classes):
-        raise ValueError("classes must be sorted and distinct")
-    as_objects = stored.entry("object_classes")
-    if as_objects and dtype.kind != "U":
-        raise ValueError(f"object_classes must be true for strings only, got {as_objects!r}")
-    return classes.astype(object) if as_objects else classes
-
-
-def _checked_hashes(stored: Stored) -> NDArray[Any] | None:
-    if stored.entry("row_hashes") is None:
-        return None
-    hashes = column("row_hashes", stored.array("row_hashes"), "uint64", (None,))
-    if not len(hashes) or not (hashes[1:] > hashes[:-1]).all():
-        raise ValueError("row_hashes must be some, ascending and distinct")
-    return hashes
-
-
-def _categories(names: Any, n_features: int) -> Categories | None:
-    if names is None:
-        return None
-    if not isinstance(names, list) or len(names) != n_features:
-        raise ValueError(f"expected categories of {n_features} features, got {names!r}")
-    for known in names:
-        if known is not None and not isinstance(known, list):
-            raise ValueError(f"categories must be a list, got {known!r}")
-        kinds = {type(name) for name in known or ()}
-        if known is not None and (kinds - {str} and kinds - {float}):
-            raise ValueError(f"categories must be all strings or all numbers, got {known!r}")
-        if known is not None and len(set(known)) != len(known):
-            raise ValueError(f"categories must be distinct, got {known!r}")
-    return Categories(tuple(None if known is None else tuple(known) for known in names))
-
-
-def _set_feature_names(model: Any, names: list[str] | None) -> None:
-    if names is None:
-        return
-    if (
-        not isinstance(names, list)
-        or len(names) != model.n_features_in_
-        or not all(isinstance(name, str) for name in names)
-        or len(set(names)) != len(names)
-    ):
-        raise ValueError(f"expected {model.n_features_in_} different feature names, got {names!r}")
-    model.feature_names_in_ = np.array(names, dtype=object)
-
-
-def _n_features(value: Any) -> int:
-    if type(value) is not int or not 1 <= value <= _MOST_FEATURES:
-        raise ValueError(
-            f"n_features must be a whole number in 1 .. {_MOST_FEATURES}, got {value!r}"
-        )
-    return value
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -35,19 +35,10 @@ class Stored:
 
     def __getitem__(self, name: str) -> Any:
         full = f"{self._part}.{name}" if self._part else name
-        return self._arrays[full] if full in self._arrays else self.entry(full)
-
-    def entry(self, name: str) -> Any:
-        """What is no array."""
-        if name not in self._entries:
-            raise ValueError(f"it lacks {name}")
-        return self._entries[name]
-
-    def array(self, name: str) -> NDArray[Any]:
-        """An array."""
-        if name not in self._arrays:
-            raise ValueError(f"it lacks {name}")
-        return self._arrays[name]
+        for held in (self._arrays, self._entries):
+            if full in held:
+                return held[full]
+        raise ValueError(f"it lacks {full}")
 
     def of(self, part: str) -> "Stored":
         """The same of a part."""
@@ -75,9 +66,9 @@ class Stored:
             raise ValueError(f"{name} must be finite and in {least:g} .. {most:g}, got {value}")
         return float(value)
 
-    def whole(self, name: str, end: int = 2**64) -> int:
-        """A whole number in 0 .. end - 1."""
+    def whole(self, name: str, least: int = 0, most: int = 2**64 - 1) -> int:
+        """A whole number in a range."""
         value = self[name]
-        if type(value) is not int or not 0 <= value < end:
-            raise ValueError(f"{name} must be a whole number in 0 .. {end - 1}, got {value!r}")
+        if type(value) is not int or not least <= value <= most:
+            raise ValueError(f"{name} must be a whole number in {least} .. {most}, got {value!r}")
         return value

@@ -433,6 +433,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         n_classes = len(self.classes_)
         moments = [self._moments[j] for j in sorted(self._moments)]
         return {
+            **super().__stored__(),
             "class_count": self.class_count_,
             "class_prior": self.class_prior_,
             "power": float(self.power_),
@@ -444,11 +445,12 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
 
     def __restore__(self, stored: Stored) -> None:
         """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
         n_classes = len(self.classes_)
         self.class_count_ = stored.numbers("class_count", (n_classes,), 0)
         if not self.class_count_.any() or not can_be_added(self.class_count_):
             raise ValueError("class_count holds no rows, or too many to be added up")
-        self.class_prior_ = stored.numbers("class_prior", (n_classes,), 0)
+        self.class_prior_ = stored.numbers("class_prior", (n_classes,), 0, 1 + 1e-6)
         if not np.isclose(self.class_prior_.sum(), 1):
             raise ValueError(f"class_prior must sum to 1, got {self.class_prior_.sum()}")
         if (self.class_count_[self.class_prior_ == 0] > 0).any():

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import Float64, Int32, Int64, OfColumns, column
+from certree.interface.arrays import MOST_ROWS, Float64, Int32, Int64, OfColumns, column
 from certree.interface.stored import Stored
 
 KINDS = ("normal", "histogram", "categorical")
@@ -367,7 +367,7 @@ def _expect_ascending(edges: Float64, n_bins: int) -> None:
 def _restored_tables(stored: Stored, shape: tuple[int, int]) -> list[CategoricalTable]:
     n_classes, n_tables = shape
     sizes: Int64 = column("table.size", stored["table.size"], "int64", (n_tables,))
-    counts = stored.numbers("table.counts", (n_classes, None), 0)
+    counts = stored.numbers("table.counts", (n_classes, None), 0, MOST_ROWS)
     # Each size by itself, so that no sum of them can overflow.
     if (sizes < 1).any() or (sizes > counts.shape[1]).any() or sizes.sum() != counts.shape[1]:
         raise ValueError("table.size does not go with table.counts")
