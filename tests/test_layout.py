@@ -15,11 +15,13 @@ from sklearn.base import BaseEstimator
 
 import certree
 import certree.boolean
+import certree.estimators.naive_bayes
 import certree.paper
 import certree.show
 from certree.certificates.election import PILOT
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import TreeForest
+from certree.rows.training import TakesRows
 
 SOURCE = Path(certree.__file__).parent
 # Every room, in the order of the flow.
@@ -138,6 +140,24 @@ def test_a_file_and_a_class_have_a_name_of_their_own():
 def test_the_paper_is_asked_by_its_commands_alone():
     asking = {name for name, path in MODULES.items() if "paper" in rooms_below(path)}
     assert {name for name in asking if not name.startswith("paper.")} == {"cli.paper"}
+
+
+def test_files_know_no_model_by_name_and_no_private_attribute():
+    rooms = (certree.estimators, certree.estimators.naive_bayes, certree.ensembles)
+    models = {
+        name
+        for room in rooms
+        for name in room.__all__
+        if issubclass(getattr(room, name), TakesRows)
+    }
+    for name, path in MODULES.items():
+        nodes = [*ast.walk(ast.parse(path.read_text()))] if name.startswith("files.") else []
+        asked = [node for node in nodes if isinstance(node, ast.Attribute)]
+        private = {ast.unparse(node) for node in asked if re.match("_[^_]", node.attr)}
+        # Parameters are checked as scikit-learn does.
+        assert {one for one in private if not one.startswith("self.")} <= {"model._validate_params"}
+        named = {node.id for node in nodes if isinstance(node, ast.Name)}
+        assert not models & (named | {node.attr for node in asked}), name
 
 
 def test_no_private_name_crosses_files():

@@ -289,10 +289,10 @@ def test_arrays_with_wrong_content_are_refused(saved, name, change):
         {"power": 1.5},
         {"power": -0.5},
         {"power": float("nan")},
-        {"judged_rows": None},
-        {"judged_rows": -1.0},
-        {"judged_rows": float("inf")},
-        {"judged_rows": float("nan")},
+        {"judged.rows": None},
+        {"judged.rows": -1.0},
+        {"judged.rows": float("inf")},
+        {"judged.rows": float("nan")},
     ],
     ids=lambda entries: json.dumps(entries)[:60],
 )
@@ -315,7 +315,7 @@ def test_files_of_the_first_version_are_said_to_be_old(saved):
     refuses(saved, "written by an earlier, unreleased certree")
 
 
-@pytest.mark.parametrize("entry", ["densities", "power", "judged_rows", "categories", "n_features"])
+@pytest.mark.parametrize("entry", ["densities", "power", "judged.rows", "categories", "n_features"])
 def test_headers_without_an_entry_are_refused(saved, entry):
     header = header_of(saved)
     del header[entry]

@@ -181,6 +181,63 @@ class Trees(OfColumns):
             value=of_all("value", "float64", (0, n_outputs)),
         )
 
+    def stored(self) -> dict[str, Any]:
+        """The columns as files hold them: of nodes that compare alone, as there are many.
+
+        Chains, what blends and what nodes say are left out.
+        """
+        compares = ~self.is_leaf
+        inner = np.flatnonzero(compares)
+        return {
+            "compares": compares,
+            "feature": self.feature[inner],
+            "threshold": self.threshold[inner],
+            "missing_left": self.missing_left[inner],
+            "n_categories": np.diff(self.category_start)[inner].astype(np.int32),
+            # How far behind its parent a left child stands.
+            "beyond": (self.left[inner] - inner).astype(np.int32),
+            "categories": self.categories,
+            "root": self.root,
+        }
+
+    @classmethod
+    def restored(cls, stored: Any, **known: Any) -> Self:
+        """Make trees of what is stored; known are `n_features` and `value`."""
+        compares = column("compares", stored["compares"], "bool", (None,))
+        m, inner = len(compares), np.flatnonzero(compares)
+
+        def spread(values: ArrayLike, dtype: str) -> NDArray[Any]:
+            every = np.zeros(m, dtype)
+            every[inner] = column("columns of nodes that compare", values, dtype, (len(inner),))
+            return every
+
+        left = inner + column("beyond", stored["beyond"], "int64", (len(inner),))
+        sizes = spread(stored["n_categories"], "int64")
+        return cls(
+            spread(stored["feature"], "int32"),
+            spread(stored["threshold"], "float64"),
+            np.where(compares, spread(left, "int64"), LEAF),
+            np.ones(m, dtype=np.int32),
+            missing_left=spread(stored["missing_left"], "bool"),
+            category_start=np.append(0, np.cumsum(sizes)),
+            categories=stored["categories"],
+            root=stored["root"],
+            **known,
+        )
+
+    def among(self, names: Sequence[Sequence[Any] | None] | None) -> Self:
+        """Check that sets hold categories that the features have by name, and return the trees."""
+        if not len(self.categories):
+            return self
+        known = ((),) * self.n_features if names is None else names
+        n_known = np.array([len(one or ()) for one in known])
+        node = np.repeat(np.arange(self.n_nodes), np.diff(self.category_start))
+        if (self.categories >= n_known[self.feature[node]]).any():
+            raise ValueError(
+                "the tree compares categories that are not among those of the features"
+            )
+        return self
+
     def __len__(self) -> int:
         return len(self.root)
 
@@ -330,6 +387,17 @@ optimal_splits, missing_both, root, value
         super().__post_init__()
         if len(self.root) != 1:
             raise ValueError(f"a tree has one root, got {len(self.root)}")
+
+    def stored(self) -> dict[str, Any]:
+        """All columns but its root and what nodes say."""
+        without = ("n_features", "root", "value")
+        columns = super(Trees, self).stored()
+        return {name: one for name, one in columns.items() if name not in without}
+
+    @classmethod
+    def restored(cls, stored: Any, **known: Any) -> Self:
+        """Make a tree of what is stored; `n_features` is known."""
+        return super(Trees, cls).restored(stored, root=None, value=None, **known)
 
     @classmethod
     def of(cls, columns: Columns, p: int) -> "Tree":

@@ -1,7 +1,8 @@
 """Certificates: what is promised about errors on new rows, with which probability, and why."""
 
 import math
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
@@ -12,6 +13,7 @@ from certree.certificates.methods import (
 from certree.certificates.shift import Monitor, Shift, shift_nearby
 from certree.interface.notebook import html_table
 from certree.interface.signatures import checked, expect_settings
+from certree.interface.stored import Stored
 from certree.interface.words import rounded_up, surely
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
@@ -19,6 +21,8 @@ _MOST_ROWS = 2**50
 _ROUNDING = 1e-9
 # More than a fit has had; a bound of even more takes long to compute.
 _MOST_RESTORED = 10**9
+# More than a fit makes.
+_MOST_CERTIFICATES = 64
 # Digits that are printed of numbers in units of the target; a promise is rounded up.
 _DIGITS = Context(prec=4, rounding=ROUND_CEILING)
 
@@ -412,6 +416,23 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
             f"gives {again.bound:.6g}"
         )
     return given
+
+
+def stored_certificates(
+    certificates: Sequence[Certificate], deployed: Certificate
+) -> dict[str, Any]:
+    """What a file holds of the certificates of a fit, of which one is deployed."""
+    place = list(certificates).index(deployed)
+    return {"certificates": [asdict(one) for one in certificates], "deployed": place}
+
+
+def restored_certificates(stored: Stored) -> tuple[tuple[Certificate, ...], Certificate]:
+    """All certificates that a file holds, checked as far as they tell of themselves, and the one."""
+    saved = stored["certificates"]
+    if not isinstance(saved, list) or len(saved) > _MOST_CERTIFICATES:
+        raise ValueError(f"expected a list of certificates, got {saved!r}")
+    certificates = tuple(map(restored_certificate, saved))
+    return certificates, certificates[stored.whole("deployed", 0, len(saved) - 1)]
 
 
 def _expect_observed(given: Certificate) -> None:

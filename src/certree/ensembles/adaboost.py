@@ -20,14 +20,20 @@ from certree.explain.tree_model import TreeModel, adds_up
 from certree.export.formula import Formula, Link
 from certree.grow.bins import Bins
 from certree.grow.counted import CountedGrower
-from certree.interface.arrays import Float64, by_row
+from certree.interface.arrays import Float64, by_row, column
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.signatures import COUNT, ROUNDS
+from certree.interface.stored import Stored
 from certree.rows.training import (
     Training,
 )
 from certree.tree import Trees, threads
 
+# Columns of one number for each round, and those that speak of predictions: one at least.
+_OF_ROUNDS = ("estimator_weights", "estimator_errors", "normalizers")
+_OF_PREDICTIONS = ("error_bounds", "training_errors")
+# Sums of shares, which may be above 1 by so much.
+_ROUNDING = 1e-9
 # What is added to a score is not 0, however small all weights are.
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
@@ -213,6 +219,53 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, ClassifierMixin, TreeModel):
         """Set what each learner adds to the score of the class that it says, and put trees together."""
         self._votes = votes
         self.trees_ = self._packed() if self.estimator is None else None
+
+    def __stored__(self) -> dict[str, Any]:
+        """What a file holds of the fit, if the learners are trees of certree."""
+        if self.trees_ is None:
+            raise TypeError(
+                f"{type(self).__name__} of other learners than certree's trees holds fitted "
+                "estimators, and reading them back means executing code, which no model file of "
+                "certree asks for: write it with joblib or skops"
+            )
+        importances = [one.importances for one in self.estimators_]
+        return {
+            **super().__stored__(),
+            "trees": self.trees_,
+            "trees.value": self.trees_.value,
+            **{name: getattr(self, f"{name}_") for name in (*_OF_ROUNDS, *_OF_PREDICTIONS)},
+            "importances": np.reshape(importances, (-1, self.n_features_in_)),
+            "start": self.start_,
+        }
+
+    def __restore__(self, stored: Stored) -> None:
+        """Check what a file holds, and set the fitted attributes."""
+        if self.estimator is not None:
+            raise ValueError("estimator must be null: files hold certree's own trees")
+        super().__restore__(stored)
+        value = stored.numbers("trees.value", (None, self._n_outputs))
+        trees = self._stored_trees(Trees, stored.of("trees"), value=value)
+        n = len(trees)
+        self.estimator_weights_ = weights = column(
+            "estimator_weights", stored["estimator_weights"], "float64", (n,)
+        )
+        # Infinite is the weight of a learner that decides alone, which is the last one.
+        if not ((weights > 0).all() and np.isfinite(weights[:-1]).all()):
+            raise ValueError("estimator_weights must be positive, and finite but for the last")
+        self.estimator_errors_ = stored.numbers("estimator_errors", (n,), 0, 1 + _ROUNDING)
+        self.normalizers_ = stored.numbers("normalizers", (n,), 0)
+        for name in _OF_PREDICTIONS:
+            setattr(self, f"{name}_", stored.numbers(name, (max(n, 1),), 0, 1 + _ROUNDING))
+        self.start_ = stored.numbers("start", (self._n_outputs,))
+        self.estimators_ = [
+            WeakTree(tree, best_classes(tree.value.T), importances)
+            for tree, importances in zip(
+                trees, stored.numbers("importances", (n, self.n_features_in_), 0), strict=True
+            )
+        ]
+        self._set_votes(np.abs(trees.value[trees.root]).max(axis=1, initial=0.0))
+        if self.trees_ is None or not np.array_equal(self.trees_.value, trees.value):
+            raise ValueError("every node of a tree must vote by its tree's weight for one class")
 
     def _teacher(self, training: Training) -> Teach:
         mask = self._category_mask()

@@ -37,6 +37,7 @@ from certree.interface.fitted import (
 )
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
+from certree.interface.stored import Stored
 from certree.rows.copies import copies
 from certree.rows.folds import Fold
 from certree.rows.training import (
@@ -248,6 +249,35 @@ class BoostedTrees(TreeModel):
             return
         self.validation_score_ = -self.staged_loss(X_val, y_val)
 
+    # -- files -------------------------------------------------------------------------------------
+
+    def __stored__(self) -> dict[str, Any]:
+        """What a file holds of the fit."""
+        return {
+            **super().__stored__(),
+            "trees": self.trees_,
+            "trees.value": self.trees_.value,
+            "start": self.start_,
+            "importances": self._importances,
+            "n_rounds": self.n_iter_,
+            "seed": self._seed,
+            "thresholds": [*self.thresholds_],
+        }
+
+    def __restore__(self, stored: Stored) -> None:
+        """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
+        self._seed, self.n_iter_ = stored.whole("seed"), stored.whole("n_rounds")
+        self.thresholds_ = _stored_thresholds(stored["thresholds"])
+        n_outputs = self._loss().n_outputs
+        value = stored.numbers("trees.value", (None, n_outputs))
+        self.trees_ = self._stored_trees(Trees, stored.of("trees"), value=value)
+        if len(self.trees_) != self.n_iter_:
+            raise ValueError(f"expected {self.n_iter_} trees, got {len(self.trees_)}")
+        self.start_ = stored.numbers("start", (n_outputs,))
+        self._importances = stored.numbers("importances", (self.n_features_in_,), 0)
+        self._settings(self.thresholds_)
+
     # -- prediction --------------------------------------------------------------------------------
 
     def _scores(self, X: Any) -> Float64:
@@ -332,6 +362,14 @@ class BoostedTrees(TreeModel):
         check_is_fitted(self)
         total = self._importances.sum()
         return self._importances / (total if total > 0 else 1.0)
+
+
+def _stored_thresholds(given: Any) -> tuple[int | None, ...]:
+    """Numbers of thresholds as a file holds them."""
+    known = isinstance(given, list) and [one for one in given if one is not None]
+    if not given or known is False or not all(type(one) is int and one >= 1 for one in known):
+        raise ValueError(f"thresholds must hold whole numbers >= 1 or null, got {given!r}")
+    return tuple(given)
 
 
 def _copied(training: Training) -> Training:

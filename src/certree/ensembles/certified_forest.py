@@ -13,7 +13,11 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from certree.certificates.certificate import Certificate
+from certree.certificates.certificate import (
+    Certificate,
+    restored_certificates,
+    stored_certificates,
+)
 from certree.certificates.guarantees import Certified
 from certree.certificates.inequalities.laws import kl_divergence
 from certree.certificates.majority import OF_ENSEMBLES, OF_PAIRS, Overlaps, blocks, shared_rows
@@ -27,6 +31,7 @@ from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import replaces_state
 from certree.interface.progress import progress
 from certree.interface.signatures import ROUNDS
+from certree.interface.stored import Stored
 from certree.rows.folds import Indices
 from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
@@ -44,6 +49,8 @@ _PRIOR_ROWS = 30.0
 _PATH = (0.06, 0.12, 0.25, 0.5)
 # Prior share of the trees as they have grown, and of the law over their prunings.
 _LOG_SHARE = float(np.log(0.5))
+# Sums of shares, which may lie outside 0 .. 1 by so much.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,6 +382,25 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         self.trees_ = trees.saying(said)
         self.certificates_ = best.certificates(self.delta, share, best.sampled.risk(shares))
         self.certificate_ = min(self.certificates_, key=lambda one: one.bound)
+
+    def __stored__(self) -> dict[str, Any]:
+        """What a file holds of the fit."""
+        return {
+            **super().__stored__(),
+            **stored_certificates(self.certificates_, self.certificate_),
+            "trees": self.trees_,
+            "trees.value": self.trees_.value,
+        }
+
+    def __restore__(self, stored: Stored) -> None:
+        """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
+        shares = None, self._n_outputs
+        value = stored.numbers("trees.value", shares, -_ROUNDING, 1 + _ROUNDING)
+        self.trees_ = self._stored_trees(Trees, stored.of("trees"), value=value)
+        if not len(self.trees_):
+            raise ValueError("a forest has at least one tree, got none")
+        self.certificates_, self.certificate_ = restored_certificates(stored)
 
     @property
     def _power(self) -> float:

@@ -22,14 +22,23 @@ from certree.ensembles.forest_importances import (
     sums_in_bags,
 )
 from certree.ensembles.forest_rows import ForestRows
-from certree.ensembles.leaves import FIXED, PLAIN, LeafRows, Leaves, said_by, shares_of, unit_of
+from certree.ensembles.leaves import (
+    FIXED,
+    PLAIN,
+    LeafRows,
+    Leaves,
+    said_by,
+    shares_of,
+    stored_leaves,
+    unit_of,
+)
 from certree.ensembles.losses import SquaredLoss
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.bins import Bins
 from certree.grow.forest import ForestGrower, GrownForest
-from certree.interface.arrays import Float64, Int64, by_row
+from certree.interface.arrays import Float64, Int64, by_row, column
 from certree.interface.fitted import (
     expect_parameters_of_fit,
     reads_state,
@@ -37,6 +46,7 @@ from certree.interface.fitted import (
 )
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE
+from certree.interface.stored import Stored
 from certree.rows.training import (
     Training,
     training_rows,
@@ -416,6 +426,40 @@ class TreeForest(Forest):
 
     def _rows_of_nodes(self) -> Float64:
         return self._rows
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def __stored__(self) -> dict[str, Any]:
+        """What a file holds of the fit: what leaves say, and no more, as there are many nodes."""
+        is_leaf = self.trees_.is_leaf
+        return {
+            **super().__stored__(),
+            "trees": self.trees_,
+            "trees.value": self.trees_.value[is_leaf].astype("f4" if self._classes else "f8"),
+            "trees.rows": self._rows[is_leaf].astype(np.float32),
+            "importances": self._importances,
+            "seed": self._seed,
+            "origin": self._origin,
+            "leaves": [*self.leaves_],
+        }
+
+    def __restore__(self, stored: Stored) -> None:
+        """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
+        self._seed, self._origin = stored.whole("seed"), stored.whole("origin")
+        self.leaves_ = stored_leaves(stored["leaves"])
+        is_leaf = ~column("compares", stored["trees.compares"], "bool", (None,))
+        n_leaves, shares = int(is_leaf.sum()), (0.0, 1.0) if self._classes else ()
+        said = stored.numbers("trees.value", (n_leaves, self._n_outputs), *shares)
+        value, rows = np.zeros((len(is_leaf), self._n_outputs)), np.zeros(len(is_leaf))
+        value[is_leaf] = said
+        rows[is_leaf] = stored.numbers("trees.rows", (n_leaves,), 0)
+        trees = self._stored_trees(Trees, stored.of("trees"), value=value)
+        if not len(trees):
+            raise ValueError("a forest has at least one tree, got none")
+        self._set_trees(trees, rows)
+        self._importances = stored.numbers("importances", (self.n_features_in_,), 0)
+        self._kept = None
 
     _judged_name: ClassVar[str]
     _classes: ClassVar[bool]

@@ -56,6 +56,15 @@ FIXED = {
 }
 
 
+def stored_leaves(given: Any) -> Leaves:
+    """Leaves as a file holds them."""
+    if not isinstance(given, list) or len(given) != 3 or given[0] not in FILLED_BY:
+        raise ValueError(f"leaves must be a way to fill them and two numbers, got {given!r}")
+    if not all(type(one) is float and 0 <= one < 2**16 for one in given[1:]):
+        raise ValueError(f"leaves must have finite numbers >= 0, got {given!r}")
+    return Leaves(*given)
+
+
 @dataclass(slots=True, eq=False)
 class LeafRows:
     """Rows that have walked down the trees of a forest.

@@ -13,6 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates.certificate import (
+    restored_certificates,
+    stored_certificates,
+)
 from certree.certificates.election import (
     PILOT,
     CurvePoint,
@@ -41,6 +45,7 @@ from certree.grow.growing import MaxDepth
 from certree.grow.partition import grow_trees
 from certree.interface.arrays import Float64, Int32, nonnegative
 from certree.interface.fitted import reads_state, replaces_state
+from certree.interface.stored import Stored
 from certree.prunings.penalties import CostComplexity
 from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold
@@ -53,6 +58,8 @@ from certree.weights.family import Scoring
 
 # Of the learning curve of the pilot; at a third of its rows each fold grows alone.
 _PILOT_FOLDS = 3
+# Less than all rows.
+_MOST_GROW = 1 - 2.0**-53
 # How the growing rows choose a law where nothing else is said.
 _LAWS = PACBayesLaws()
 
@@ -360,6 +367,18 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         self._set_fitted(tree, deployed.stats, deployed.weights, deployed.ballot)
         self.certificate_ = deployed.certificate
         self.certificates_ = (*deployed.rivals, *deployed.others)
+
+    def __stored__(self) -> dict[str, Any]:
+        """What a file holds of the fit: not the rows that certify it."""
+        certified = stored_certificates(self.certificates_, self.certificate_)
+        return {**super().__stored__(), **certified, "grow_size": float(self.grow_size_)}
+
+    def __restore__(self, stored: Stored) -> None:
+        """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
+        self.election_ = self.judging_ = None
+        self.grow_size_ = stored.number("grow_size", 0, _MOST_GROW)
+        self.certificates_, self.certificate_ = restored_certificates(stored)
 
     @property
     @reads_state

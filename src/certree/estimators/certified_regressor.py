@@ -10,7 +10,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.certificate import Certificate
+from certree.certificates.certificate import (
+    Certificate,
+    restored_certificates,
+    stored_certificates,
+)
 from certree.certificates.occam import absolute_error, absolute_error_pruning
 from certree.certificates.parts.coverage import Bands, Scores, leaf_regions
 from certree.certificates.priors import pruning_prior
@@ -23,6 +27,7 @@ from certree.grow.partition import grow_trees
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.signatures import NONNEGATIVE
+from certree.interface.stored import Stored
 from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold
 from certree.stats.targets import measured
@@ -295,6 +300,22 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         of_all = not held.grouped and self.widths != "leaf"
         bands = self._of_bands(self.coverage, self.delta) if of_all else ()
         self.certificates_ = (self.certificate_, *filter(None, bands))
+
+    def __stored__(self) -> dict[str, Any]:
+        """What a file holds of the fit: of the rows that certify it, how far they lie off."""
+        certified = stored_certificates(self.certificates_, self.certificate_)
+        bands = {"bands": self.bands_, "scores": self.scores_}
+        return {**super().__stored__(), **bands, **certified}
+
+    def __restore__(self, stored: Stored) -> None:
+        """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
+        self.held_ = None
+        self.bands_ = Bands.restored(stored.of("bands")).of(self.tree_)
+        self.scores_ = Scores.restored(stored.of("scores"))
+        if self.bands_.region.max() >= len(self.scores_.mass):
+            raise ValueError("the bands have regions that no scores are of")
+        self.certificates_, self.certificate_ = restored_certificates(stored)
 
     @reads_state
     def predict_interval(

@@ -129,6 +129,12 @@ class DecoratedTree(TreeVoteEstimator):
 
     verbose = 0
 
+    def __stored__(self) -> dict[str, Any]:
+        raise TypeError(
+            f"{type(self).__name__} holds estimators of scikit-learn, and reading them back means "
+            "executing code, which no model file of certree asks for: write it with joblib or skops"
+        )
+
     def _partition_of(self, value: Any) -> Partition:
         # A few large cells are all that is needed.
         return partition_of(value, min_samples_split=_MIN_SAMPLES_SPLIT)

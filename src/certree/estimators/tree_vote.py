@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from certree._core import push_down
 from certree.certificates.parts.families import CertificateFamily
 from certree.estimators.tune import (
     Candidate,
@@ -32,11 +33,12 @@ from certree.explain.tree_model import TreeModel, adds_up
 from certree.export.formula import Formula, Link, shares_with_labels
 from certree.grow.growing import GrowingRows, Slopes, slopes_of
 from certree.grow.partition import PARTITIONS, Partition, grow_trees, partition_of
-from certree.interface.arrays import Float64, Int32
+from certree.interface.arrays import Float64, Int32, codes
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.progress import progress
+from certree.interface.stored import Stored
 from certree.rows.folds import Fold, Indices
-from certree.rows.training import Training, one_row
+from certree.rows.training import Training, one_row, other_class
 from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
@@ -45,6 +47,9 @@ from certree.tree import LEAF, Tree, lacking_rows, threads
 from certree.votes import Ballots, DeferredVote, SparseBallots, Vote, Voting, spread, vote
 from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
+
+# Sums of shares, which may be above 1 by so much.
+_ROUNDING = 1e-6
 
 
 class TreeVoteEstimator(TreeModel):
@@ -236,6 +241,63 @@ class TreeVoteEstimator(TreeModel):
         self, tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote | DeferredVote
     ) -> None:
         self.tree_, self.stats_, self.weights_, self.vote_ = tree, stats, weights, ballot
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def __stored__(self) -> dict[str, Any]:
+        """What a file holds of the fit; a vote on many classes is made again of the rest."""
+        votes = {"vote": self.vote_} if isinstance(self.vote_, Vote) else {}
+        laws = {name: getattr(self, f"{name}_") for name in ("temperatures", "shares", "laws")}
+        return {
+            **super().__stored__(),
+            "tree": self.tree_,
+            "stats": self.stats_,
+            "weights": self.weights_,
+            **votes,
+            **laws,
+        }
+
+    def __restore__(self, stored: Stored) -> None:
+        """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
+        tree = self._stored_trees(Tree, stored.of("tree"))
+        # Leaves compare none, but slopes look it up at all nodes.
+        codes("feature", tree.feature, tree.n_nodes, self.n_features_in_)
+        stats = self._stored_stats(stored.of("stats")).of(tree)
+        law = NodeWeights.restored(stored.of("weights")).of(tree)
+        # Each pruning has one leaf on every path; a vote of ones adds up to how many there are.
+        leaves = push_down(tree.left, law.weight, None, np.ones((tree.n_nodes, 1)), 1)
+        if not np.allclose(leaves[tree.is_leaf], 1):
+            raise ValueError("weight must sum to 1 along every path of the tree")
+        self._set_laws(self._stored_laws(stored))
+        ballots = self._voting().ballots(tree, stats)
+        if isinstance(ballots, SparseBallots):
+            self._set_fitted(tree, stats, law, ballots.cast(tree, law))
+        else:
+            score = stored.of("vote").numbers("score", (tree.n_nodes, ballots.n_values))
+            self._set_fitted(tree, stats, law, Vote(score))
+        self._partition()
+        threads(self.n_jobs)
+
+    @abstractmethod
+    def _stored_stats(self, stored: Stored) -> Stats:
+        """The statistics that a file holds."""
+
+    def _stored_laws(self, stored: Stored) -> Mixture:
+        """The laws that a file holds."""
+        temperatures, families = stored["temperatures"], stored["laws"]
+        if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
+            raise ValueError(f"expected temperatures {self._temperatures}, got {temperatures!r}")
+        if not isinstance(families, list) or not all(isinstance(name, str) for name in families):
+            raise ValueError(f"laws must be a list of names, got {families!r}")
+        shares = np.array(stored["shares"], dtype=np.float64)
+        laws = [
+            np.broadcast_to(np.array(temperatures[name], dtype=np.float64), shares.shape)
+            for name in self._temperatures
+        ]
+        if np.isnan(laws).any():
+            raise ValueError(f"temperatures must be numbers, got {temperatures}")
+        return Mixture(np.stack(laws, axis=1), shares, families)
 
     # -- prediction --------------------------------------------------------------------------------
 
@@ -490,6 +552,27 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         # Counting takes two classes at least, so that one class is no special case later.
         return counted(tree, leaf, y, weight, max(2, self.n_classes_))
 
+    def _stored_stats(self, stored: Stored) -> NodeStats | SparseNodeStats:
+        kind = SparseNodeStats if self._has_sparse_stats() else NodeStats
+        stats: NodeStats | SparseNodeStats = kind.restored(stored)
+        if stats.n_classes != other_class(self.n_classes_):
+            raise ValueError(f"stats must be of {self.n_classes_} classes, got {stats.n_classes}")
+        return stats
+
+    def __restore__(self, stored: Stored) -> None:
+        """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
+        if not isinstance(self.vote_, Vote):
+            return
+        score, is_leaf = self.vote_.score, self.tree_.is_leaf
+        shares = ((score >= 0) & (score <= 1 + _ROUNDING)).all()
+        if not shares or not np.allclose(score[is_leaf].sum(axis=1), 1):
+            raise ValueError("the votes in a leaf are no shares that sum to 1")
+        if self.vote_.label[is_leaf].max() >= self.n_classes_:
+            raise ValueError(
+                f"a leaf votes for another class than the {self.n_classes_} that there are"
+            )
+
     def _prediction_of(self, node: int) -> Any:
         label = self.stats_.label[node]
         return self.classes_[label] if label < self.n_classes_ else None
@@ -558,6 +641,9 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
     ) -> TargetStats:
         return measured(tree, leaf, y, weight)
+
+    def _stored_stats(self, stored: Stored) -> TargetStats:
+        return TargetStats.restored(stored)
 
     def _prediction_of(self, node: int) -> Any:
         return float(self.stats_.mean[node])

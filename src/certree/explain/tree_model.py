@@ -2,7 +2,7 @@
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +18,11 @@ from certree.export.plain_dict import plain_dict
 from certree.export.sql import sql_statement
 from certree.interface.arrays import Float64
 from certree.interface.fitted import reads_state, state_of
+from certree.interface.stored import Stored
 from certree.rows.training import TakesRows
 from certree.tree import Trees, threads
+
+AnyTrees = TypeVar("AnyTrees", bound=Trees)
 
 
 def adds_up(model: "TreeModel") -> bool:
@@ -67,6 +70,11 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
     def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
         """The fields of an explanation that speak of the target, of what trees add up to."""
         return parts_of(base, added, getattr(self, "classes_", None), self._link())
+
+    def _stored_trees(self, kind: type[AnyTrees], stored: Stored, **known: Any) -> AnyTrees:
+        """The trees that a file holds, if they go with what is known of the features."""
+        names = None if self.categories_ is None else self.categories_.names
+        return kind.restored(stored, n_features=self.n_features_in_, **known).among(names)
 
     # -- explanations ------------------------------------------------------------------------------
 

@@ -10,16 +10,13 @@ import stat
 import struct
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-
-# What arrays must be: dtype and lengths, by name. Lengths that have the same name are equal.
-Shapes = dict[str, tuple[str, tuple[int | str, ...]]]
 
 # All arrays may have 64 MB and a hundred times the size of their file. Deflate makes a thousand of one.
 _FREE, _RATIO = 2**26, 100
@@ -104,8 +101,8 @@ def _expect_directory(file: BinaryIO, size: int) -> None:
         raise ValueError(f"its directory says that it has {members} parts or more")
 
 
-class Archive:
-    """The arrays of an open zip file, of which none has been read yet.
+class Archive(Mapping[str, NDArray[Any]]):
+    """The arrays of an open zip file, the header among them, of which none has been read yet.
 
     Parameters
     ----------
@@ -118,6 +115,7 @@ class Archive:
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
         self._archive, self.size = archive, size
         self._members: dict[str, zipfile.ZipInfo] = {}
+        self._arrays: dict[str, NDArray[Any]] = {}
         for one in archive.infolist():
             self._add(one)
         declared = sum(one.file_size for one in self._members.values())
@@ -139,51 +137,34 @@ class Archive:
             raise ValueError(f"its part {name!r} is compressed in another way than by deflate")
         self._members[name] = one
 
-    def expect_names(self, names: set[str]) -> None:
-        """Check that these are all arrays that there are, besides the header."""
-        names = {HEADER, *names}
-        if missing := sorted(names - set(self._members)):
-            raise ValueError(f"it lacks {', '.join(missing)}")
-        if unknown := sorted(set(self._members) - names):
-            raise ValueError(f"it has the unknown {', '.join(map(repr, unknown))}")
-
     def header(self) -> bytes:
         """The text of the header."""
-        if HEADER not in self._members:
-            raise ValueError(f"it lacks {HEADER}")
         most = _most_text(self.size)
-        if self._members[HEADER].file_size > most:
+        if HEADER in self._members and self._members[HEADER].file_size > most:
             raise ValueError(f"its header has more than {most:,} bytes")
-        return self.arrays({HEADER: ("|u1", ("length",))})[HEADER].tobytes()
+        text = self[HEADER]
+        if text.dtype != np.uint8 or text.ndim != 1:
+            raise ValueError(f"its header is no text, but {text.dtype} of shape {text.shape}")
+        return text.tobytes()
 
-    def arrays(self, shapes: Shapes) -> dict[str, NDArray[Any]]:
-        """Read arrays of these types and shapes; nothing is read if one has another."""
-        streams = {name: self._archive.open(self._members[name]) for name in shapes}
-        declared = {
-            name: _declared(stream, self._members[name].file_size)
-            for name, stream in streams.items()
-        }
-        expect_shapes(shapes, declared)
-        return {
-            name: _read(streams[name], dtype, shape) for name, (dtype, shape) in declared.items()
-        }
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """An array, which is read when it is asked for first."""
+        if name not in self._arrays:
+            if name not in self._members:
+                raise ValueError(f"it lacks {name}")
+            stream = self._archive.open(self._members[name])
+            dtype, shape = _declared(stream, self._members[name].file_size)
+            self._arrays[name] = _read(stream, dtype, shape)
+        return self._arrays[name]
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
 
-def expect_shapes(shapes: Shapes, given: dict[str, tuple[np.dtype[Any], tuple[int, ...]]]) -> None:
-    """Check types and shapes, and that lengths of one name are one length."""
-    lengths: dict[str, int] = {}
-    for name, (dtype, shape) in shapes.items():
-        got_dtype, got = given[name]
-        if got_dtype != np.dtype(dtype):
-            raise ValueError(f"{name} must have dtype {np.dtype(dtype)}, got {got_dtype}")
-        wanted = shape
-        if len(shape) == len(got):
-            wanted = tuple(
-                lengths.setdefault(length, found) if isinstance(length, str) else length
-                for length, found in zip(shape, got, strict=True)
-            )
-        if wanted != got:
-            raise ValueError(f"{name} must have shape {wanted}, got {got}")
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._members
 
 
 def _declared(stream: Any, size: int) -> tuple[np.dtype[Any], tuple[int, ...]]:

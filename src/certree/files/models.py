@@ -7,9 +7,9 @@ before a model is made of it.
 
 import json
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -23,143 +23,36 @@ from sklearn.tree import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from certree.ensembles import (
-    AdaBoostTreeClassifier,
-    BoostedTreesClassifier,
-    BoostedTreesRegressor,
-    CertifiedForestClassifier,
-    TreeForestClassifier,
-    TreeForestRegressor,
-)
-from certree.estimators.certified_classifier import CertifiedTreeClassifier
-from certree.estimators.certified_regressor import CertifiedTreeRegressor
-from certree.estimators.decorated import DecoratedTree
-from certree.estimators.helmbold_schapire import HelmboldSchapireTreeClassifier
-from certree.estimators.naive_bayes.classifier import NaiveBayesClassifier
-from certree.estimators.pac_bayes import PACBayesLaws, PACBayesTreeClassifier, PACBayesTreeRegressor
-from certree.estimators.pruned import PrunedTreeClassifier, PrunedTreeRegressor
-from certree.files.adaboost_form import parts_of_adaboost, restore_adaboost, shapes_of_adaboost
-from certree.files.archive import Shapes, expect_shapes, opened, write_archive
-from certree.files.boosting_form import (
-    ENTRIES_OF_BOOSTING,
-    parts_of_boosting,
-    restore_boosting,
-    shapes_of_boosting,
-)
-from certree.files.certified_forest_form import (
-    ENTRIES_OF_CERTIFIED_FOREST,
-    parts_of_certified_forest,
-    restore_certified_forest,
-    shapes_of_certified_forest,
-)
-from certree.files.forest_form import (
-    ENTRIES_OF_FOREST,
-    parts_of_forest,
-    restore_forest,
-    shapes_of_forest,
-)
-from certree.files.naive_bayes_form import (
-    ENTRIES,
-    parts_of_naive_bayes,
-    restore_naive_bayes,
-    shapes_of_naive_bayes,
-)
+import certree.ensembles
+import certree.estimators
+import certree.estimators.naive_bayes
+from certree.estimators import PACBayesLaws
+from certree.files.archive import HEADER, opened, write_archive
 from certree.files.places import expect_path
-from certree.files.tree_form import entries_of_tree, parts_of_tree, restore_tree, shapes_of_tree
 from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
 from certree.grow.grid import Grid
 from certree.grow.kd import KD
+from certree.interface.arrays import OfColumns
 from certree.interface.fitted import keep_parameters, state_of
+from certree.interface.stored import Stored
 from certree.interface.whole import write_whole
 from certree.prunings.shorthand import RULES
-from certree.rows.categories import Categories
 from certree.votes import Voting
 
-FORMAT, VERSION = "certree model", 3
-# Kinds of dtypes that arrays among the parameters may have, and those of dates and time spans, which
-# files hold as whole numbers of their unit.
-_NUMBERS, _TIMES = "biuf", "mM"
-# More features than any table has; what is said of each of them takes memory.
-_MOST_FEATURES = 2**24
-_ENTRIES = {
-    "format",
-    "version",
-    "model",
-    "parameters",
-    "n_features",
-    "categories",
-    "feature_names",
+FORMAT, VERSION = "certree model", 4
+# Kinds of dtypes that arrays among the parameters may have.
+_NUMBERS = "biuf"
+_Entries = dict[str, Any]
+_Arrays = Mapping[str, NDArray[Any]]
+
+# The models that say what a file holds of them.
+_MODELS: dict[str, type[Any]] = {
+    name: getattr(room, name)
+    for room in (certree.estimators, certree.estimators.naive_bayes, certree.ensembles)
+    for name in room.__all__
+    if hasattr(getattr(room, name), "__restore__")
 }
-_ENTRIES_OF_CLASSES = {"classes", "object_classes", "row_hashes"}
-_Arrays = dict[str, NDArray[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A class of models, and how one is taken apart and put together again."""
-
-    model: type[Any]
-    parts: Callable[[Any], tuple[dict[str, Any], _Arrays]]
-    # Entries of the header, and arrays, that it has besides those of all models.
-    entries: frozenset[str]
-    shapes: Callable[[Any, dict[str, Any]], Shapes]
-    restore: Callable[[Any, dict[str, Any], _Arrays], None]
-
-
-_TREES = (
-    CertifiedTreeClassifier,
-    CertifiedTreeRegressor,
-    HelmboldSchapireTreeClassifier,
-    PACBayesTreeClassifier,
-    PACBayesTreeRegressor,
-    PrunedTreeClassifier,
-    PrunedTreeRegressor,
-)
-
-
-_FORMS: dict[str, _Form] = {
-    **{
-        model.__name__: _Form(
-            model, parts_of_tree, entries_of_tree(model), shapes_of_tree, restore_tree
-        )
-        for model in _TREES
-    },
-    **{
-        model.__name__: _Form(
-            model, parts_of_boosting, ENTRIES_OF_BOOSTING, shapes_of_boosting, restore_boosting
-        )
-        for model in (BoostedTreesClassifier, BoostedTreesRegressor)
-    },
-    AdaBoostTreeClassifier.__name__: _Form(
-        AdaBoostTreeClassifier,
-        parts_of_adaboost,
-        frozenset(),
-        shapes_of_adaboost,
-        restore_adaboost,
-    ),
-    **{
-        model.__name__: _Form(
-            model, parts_of_forest, ENTRIES_OF_FOREST, shapes_of_forest, restore_forest
-        )
-        for model in (TreeForestClassifier, TreeForestRegressor)
-    },
-    CertifiedForestClassifier.__name__: _Form(
-        CertifiedForestClassifier,
-        parts_of_certified_forest,
-        ENTRIES_OF_CERTIFIED_FOREST,
-        shapes_of_certified_forest,
-        restore_certified_forest,
-    ),
-    NaiveBayesClassifier.__name__: _Form(
-        NaiveBayesClassifier,
-        parts_of_naive_bayes,
-        ENTRIES,
-        shapes_of_naive_bayes,
-        restore_naive_bayes,
-    ),
-}
-
 
 # What a parameter may be beside numbers and strings: objects of these classes, by name. They have
 # `get_params` or are dataclasses. A file can name no other, so no code comes from a file.
@@ -209,58 +102,43 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool
         If the model is not fitted.
     """
     expect_path(path)
-    form, model = _form_of(model), state_of(model)
+    if _MODELS.get(type(model).__name__) is not type(model):
+        raise TypeError(f"expected a fitted model of certree, got {model!r}")
+    model = state_of(model)
     check_is_fitted(model)
-    names = getattr(model, "feature_names_in_", None)
-    header, arrays = form.parts(model)
-    header |= {
-        "format": FORMAT,
-        "version": VERSION,
-        "model": type(model).__name__,
-        "parameters": {
-            name: _plain(name, value) for name, value in model.get_params(False).items()
-        },
-        "n_features": int(model.n_features_in_),
-        "categories": None if model.categories_ is None else model.categories_.names,
-        "feature_names": None if names is None else [str(name) for name in names],
-    }
-    if is_classifier(model):
-        classes = np.asarray(model.classes_)
-        arrays["classes"], header["classes"] = _plain_classes(classes)
-        header["object_classes"] = bool(classes.dtype == object)
-        header["row_hashes"] = None
-        if row_hashes and model.row_hashes_ is not None:
-            arrays["row_hashes"] = model.row_hashes_
-            header["row_hashes"] = len(model.row_hashes_)
-    text = json.dumps(header).encode()
+    if is_classifier(model) and not row_hashes:
+        model.row_hashes_ = None
+    parameters = model.get_params(False).items()
+    plain = {name: _plain(name, value) for name, value in parameters}
+    entries, arrays = _taken_apart(model)
+    text = _as_json({**entries, "parameters": plain}).encode()
     _expect_readable(text, arrays)
     write_whole(path, lambda file: write_archive(file, text, arrays))
 
 
-def _expect_readable(text: bytes, arrays: _Arrays) -> None:
+def _expect_readable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
     """Never write what `load` refuses."""
     try:
-        _model(text, partial(_of_these, arrays))
+        _model(text, arrays)
     except Exception as error:
         raise ValueError(f"this model cannot be saved: {_reason(error)}") from error
 
 
-def _of_these(arrays: _Arrays, shapes: Shapes) -> _Arrays:
-    """What reading the same arrays from a file would give."""
-    expect_shapes(shapes, {name: (arrays[name].dtype, arrays[name].shape) for name in shapes})
-    return {name: arrays[name] for name in shapes}
+def _as_json(value: Any) -> str:
+    """JSON in which NumPy's numbers are like others."""
+    return json.dumps(value, default=np.generic.item)
 
 
-def _form_of(model: Any) -> _Form:
-    if isinstance(model, DecoratedTree):
-        raise TypeError(
-            f"{type(model).__name__} holds estimators of scikit-learn, and reading them back means "
-            "executing code, which no model file of certree asks for: write it with joblib or skops"
-        )
-    form = _FORMS.get(type(model).__name__)
-    if form is None or form.model is not type(model):
-        raise TypeError(f"expected a fitted model of certree, got {model!r}")
-    return form
+def _taken_apart(model: Any) -> tuple[_Entries, dict[str, NDArray[Any]]]:
+    """What a file holds of a fitted model beside its parameters: the header, and arrays."""
+    entries: _Entries = {"format": FORMAT, "version": VERSION, "model": type(model).__name__}
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, part in model.__stored__().items():
+        inner = part.stored() if isinstance(part, OfColumns) else {"": part}
+        for field, value in inner.items():
+            kind: dict[str, Any] = arrays if isinstance(value, np.ndarray) else entries
+            kind[f"{name}.{field}" if field else name] = value
+    return entries, arrays
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -285,8 +163,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     expect_path(path)
     try:
         with opened(path) as archive:
-            text = archive.header()
-            return _model(text, archive.arrays, archive.expect_names)
+            return _model(archive.header(), archive)
     except FileNotFoundError:
         raise
     except Exception as error:  # parsers of foreign bytes raise anything
@@ -301,65 +178,55 @@ def _reason(error: Exception) -> str:
     return f"its parts do not go together ({type(error).__name__}: {error})"
 
 
-def _plain_classes(classes: NDArray[Any]) -> tuple[NDArray[Any], str]:
-    """Classes as an array of numbers or strings, and the type that they have."""
-    if classes.dtype == object:
-        if not all(isinstance(label, str) for label in classes):
-            raise TypeError("classes must be numbers, booleans, strings or dates to be saved")
-        if any(label.endswith("\0") for label in classes):
-            raise ValueError("classes must not end in a NUL to be saved, as NumPy drops it")
-        classes = classes.astype(str)
-    stored = classes.astype(np.int64) if classes.dtype.kind in _TIMES else classes
-    return stored, classes.dtype.str
-
-
-def _model(
-    text: bytes,
-    read: Callable[[Shapes], _Arrays],
-    expect_names: Callable[[set[str]], None] = lambda _: None,
-) -> Any:
-    """Make a model of a header and of what reads arrays of given types and shapes."""
+def _model(text: bytes, arrays: _Arrays) -> Any:
+    """Make a model of a header and arrays, which must be all that would be written of it."""
     header = _header(text)
-    form = _FORMS[header["model"]]
-    parameters = {name: _restored(value) for name, value in header["parameters"].items()}
-    model = form.model(**parameters)
+    stored = Stored(header, arrays)
+    given = stored["parameters"].items()
+    model = _MODELS[header["model"]](**{name: _restored(value) for name, value in given})
     model._validate_params()
-    model.n_features_in_ = _n_features(header["n_features"])
-    _set_feature_names(model, header["feature_names"])
-    model.categories_ = _categories(header["categories"], model.n_features_in_)
-    classes: Shapes = {}
-    if is_classifier(model):
-        classes["classes"] = _dtype_of(header["classes"])[1].str, ("classes",)
-        if header["row_hashes"] is not None:
-            classes["row_hashes"] = "<u8", (_n_hashes(header["row_hashes"]),)
-        own = read(classes)
-        model.classes_ = _checked_classes(own["classes"], header)
-        model.n_classes_ = len(model.classes_)
-        model.row_hashes_ = _checked_hashes(own.get("row_hashes"))
-    shapes = form.shapes(model, header)
-    expect_names({*classes, *shapes})
-    form.restore(model, header, read(shapes))
+    model.__restore__(stored)
+    _expect_all(header, arrays, *_taken_apart(model))
     keep_parameters(model)
     return model
 
 
-def _header(text: bytes) -> dict[str, Any]:
+def _expect_all(
+    header: _Entries, arrays: _Arrays, entries: _Entries, columns: dict[str, NDArray[Any]]
+) -> None:
+    """Check that a file holds what would be written of the model that is made of it, to the bit."""
+    if unknown := sorted(set(arrays) - {HEADER, *columns}):
+        raise ValueError(f"it has the unknown {', '.join(map(repr, unknown))}")
+    if differing := sorted(map(repr, set(header) ^ {"parameters", *entries})):
+        raise ValueError(f"its header lacks, or should not have, {', '.join(differing)}")
+    for name, made in columns.items():
+        given = arrays[name]
+        if (given.dtype, given.shape) != (made.dtype, made.shape):
+            raise ValueError(
+                f"{name} must have dtype {made.dtype} and shape {made.shape}, got {given.dtype} and "
+                f"{given.shape}"
+            )
+        if given.tobytes() != made.tobytes():
+            raise ValueError(f"{name} holds what no model has")
+    for name, value in entries.items():
+        if _as_json(header[name]) != _as_json(value):
+            raise ValueError(f"{name} must be {shortened(value)}, got {shortened(header[name])}")
+
+
+def _header(text: bytes) -> _Entries:
     header = json.loads(text, parse_constant=_infinity)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
-    if header.get("version") in (1, 2):
-        raise ValueError("it was written by an earlier, unreleased certree; fit the model again")
-    if header.get("version") != VERSION:
-        raise ValueError(f"its version is {header.get('version')!r}, this certree reads {VERSION}")
-    name = header.get("model")
-    if not isinstance(name, str) or name not in _FORMS:
-        raise ValueError(f"unknown model {name!r}")
-    entries = _ENTRIES | _FORMS[name].entries
-    if is_classifier(_FORMS[name].model()):
-        entries |= _ENTRIES_OF_CLASSES
-    if set(header) != entries:
-        differing = ", ".join(sorted(map(repr, entries ^ set(header))))
-        raise ValueError(f"its header lacks, or should not have, {differing}")
+    version = header.get("version")
+    if type(version) is int and 1 <= version < VERSION:
+        raise ValueError(
+            f"it was written by an earlier, unreleased certree, as version {version}: fit the model "
+            "again"
+        )
+    if version != VERSION:
+        raise ValueError(f"its version is {version!r}, this certree reads {VERSION}")
+    if not isinstance(header.get("model"), str) or header["model"] not in _MODELS:
+        raise ValueError(f"unknown model {header.get('model')!r}")
     return header
 
 
@@ -368,75 +235,6 @@ def _infinity(constant: str) -> float:
     if constant == "NaN":
         raise ValueError("its header has a NaN")
     return float(constant)
-
-
-def _dtype_of(name: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
-    """The type of classes and that of the array that holds them."""
-    dtype = np.dtype(name if isinstance(name, str) else "O")
-    if dtype.kind not in f"{_NUMBERS}{_TIMES}U":
-        raise ValueError(f"classes must be numbers, booleans, strings or dates, got type {name!r}")
-    return dtype, np.dtype(np.int64) if dtype.kind in _TIMES else dtype
-
-
-def _checked_classes(stored: NDArray[Any], header: dict[str, Any]) -> NDArray[Any]:
-    classes = stored.astype(_dtype_of(header["classes"])[0], copy=False)
-    if not len(classes):
-        raise ValueError("classes must be some, got none")
-    if not np.array_equal(np.unique(classes), classes):
-        raise ValueError("classes must be sorted and distinct")
-    as_objects = header["object_classes"]
-    if not isinstance(as_objects, bool) or (as_objects and classes.dtype.kind != "U"):
-        raise ValueError(f"object_classes must be true for strings only, or false: {as_objects!r}")
-    return classes.astype(object) if as_objects else classes
-
-
-def _checked_hashes(hashes: NDArray[Any] | None) -> NDArray[Any] | None:
-    if hashes is not None and not (hashes[1:] > hashes[:-1]).all():
-        raise ValueError("row_hashes must be ascending and distinct")
-    return hashes
-
-
-def _n_hashes(value: Any) -> int:
-    if type(value) is not int or value < 1:
-        raise ValueError(f"row_hashes must be a number of rows or null, got {value!r}")
-    return value
-
-
-def _categories(names: Any, n_features: int) -> Categories | None:
-    if names is None:
-        return None
-    if not isinstance(names, list) or len(names) != n_features:
-        raise ValueError(f"expected categories of {n_features} features, got {names!r}")
-    for known in names:
-        if known is not None and not isinstance(known, list):
-            raise ValueError(f"categories must be a list, got {known!r}")
-        kinds = {type(name) for name in known or ()}
-        if known is not None and (kinds - {str} and kinds - {float}):
-            raise ValueError(f"categories must be all strings or all numbers, got {known!r}")
-        if known is not None and len(set(known)) != len(known):
-            raise ValueError(f"categories must be distinct, got {known!r}")
-    return Categories(tuple(None if known is None else tuple(known) for known in names))
-
-
-def _set_feature_names(model: Any, names: list[str] | None) -> None:
-    if names is None:
-        return
-    if (
-        not isinstance(names, list)
-        or len(names) != model.n_features_in_
-        or not all(isinstance(name, str) for name in names)
-        or len(set(names)) != len(names)
-    ):
-        raise ValueError(f"expected {model.n_features_in_} different feature names, got {names!r}")
-    model.feature_names_in_ = np.array(names, dtype=object)
-
-
-def _n_features(value: Any) -> int:
-    if type(value) is not int or not 1 <= value <= _MOST_FEATURES:
-        raise ValueError(
-            f"n_features must be a whole number in 1 .. {_MOST_FEATURES}, got {value!r}"
-        )
-    return value
 
 
 def _plain(name: str, value: Any) -> Any:

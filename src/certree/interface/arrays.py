@@ -69,6 +69,19 @@ class OfColumns:
             object.__setattr__(one, field.name, value)
         return one
 
+    def stored(self) -> dict[str, Any]:
+        """What a file holds of it, by name: its fields."""
+        one: Any = self
+        values = {field.name: getattr(one, field.name) for field in fields(one)}
+        numbers = {field.name for field in fields(one) if field.type is float}
+        return {name: float(one) if name in numbers else one for name, one in values.items()}
+
+    @classmethod
+    def restored(cls, stored: Any, **known: Any) -> Self:
+        """Make one of what is stored by the names of its fields, but for those that are known."""
+        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        return cls(**known, **{name: stored[name] for name in names if name not in known})
+
     def _check(self, dtype: str, shape: tuple[int | None, ...], *names: str) -> None:
         """Make read-only columns of some fields; see `column`."""
         for name in names:

@@ -40,11 +40,18 @@ from certree.interface.arrays import (
     places_among,
     plain,
 )
+from certree.interface.stored import Stored
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.columns import expect_exact_numbers, expect_no_times, given_values, rows_at
 from certree.rows.deal import Sides, checked_groups
 from certree.rows.folds import Fold, Indices, content_folds, group_folds
 from certree.rows.hashes import distinct, row_hashes
+from certree.rows.learned import (
+    restored_classes,
+    restored_features,
+    stored_classes,
+    stored_features,
+)
 
 # How scikit-learn is to check a matrix of features.
 _NUMBERS: dict[str, Any] = {
@@ -189,6 +196,17 @@ class TakesRows:
         if learned.get("feature_names_in_", self) is None:
             del self.__dict__["feature_names_in_"]
         return training
+
+    def __stored__(self) -> dict[str, Any]:
+        """What a file holds of the fit."""
+        classes = stored_classes(self) if is_classifier(self) else {}
+        return {**stored_features(self), **classes}
+
+    def __restore__(self, stored: Stored) -> None:
+        """Check what a file holds, and set the fitted attributes."""
+        self.__dict__.update(restored_features(stored))
+        if is_classifier(self):
+            self.__dict__.update(restored_classes(stored))
 
     def _categories_of(self, X: Any, again: bool) -> Categories | None:
         """The categories of rows; `again`: those that are known, and more where they may be added."""

@@ -21,12 +21,17 @@ from certree.estimators.naive_bayes.densities import (
     Normal,
     edges_of,
     prefers_histogram,
+    restored_densities,
+    restored_moments,
+    stored_columns,
+    stored_densities,
 )
-from certree.estimators.naive_bayes.powers import JudgedPowers, losses_of, relative
+from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers, losses_of, relative
 from certree.explain.explanation import Explanation, parts_of
 from certree.interface.arrays import MOST_ROWS, Float64, Int32, can_be_added, column
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.signatures import NONNEGATIVE, POSITIVE
+from certree.interface.stored import Stored
 from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
 from certree.rows.columns import frame_of
 from certree.rows.training import (
@@ -420,6 +425,73 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
             else:
                 total += density.left_out(*row)
         return total
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def __stored__(self) -> dict[str, Any]:
+        """What a file holds of the fit, and what `partial_fit` goes on from."""
+        n_classes = len(self.classes_)
+        moments = [self._moments[j] for j in sorted(self._moments)]
+        return {
+            **super().__stored__(),
+            "class_count": self.class_count_,
+            "class_prior": self.class_prior_,
+            "power": float(self.power_),
+            "judged": self._judged,
+            "densities": [density.kind for density in self.densities_],
+            **stored_columns("moments", moments, n_classes),
+            **stored_densities(self.densities_, n_classes),
+        }
+
+    def __restore__(self, stored: Stored) -> None:
+        """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
+        n_classes = len(self.classes_)
+        self.class_count_ = stored.numbers("class_count", (n_classes,), 0)
+        if not self.class_count_.any() or not can_be_added(self.class_count_):
+            raise ValueError("class_count holds no rows, or too many to be added up")
+        self.class_prior_ = stored.numbers("class_prior", (n_classes,), 0, 1 + 1e-6)
+        if not np.isclose(self.class_prior_.sum(), 1):
+            raise ValueError(f"class_prior must sum to 1, got {self.class_prior_.sum()}")
+        if (self.class_count_[self.class_prior_ == 0] > 0).any():
+            raise ValueError("class_prior is 0 for a class with rows")
+        self.power_ = stored.number("power", 0, 1)
+        judged = stored.of("judged")
+        losses = (judged.numbers(name, POWERS.shape) for name in ("older", "recent"))
+        self._judged = JudgedPowers(judged.number("rows", 0, np.inf), *losses)
+        kinds = self._stored_kinds(stored["densities"])
+        of_numbers = [j for j, kind in enumerate(kinds) if kind != "categorical"]
+        moments = restored_moments(stored, (len(of_numbers), n_classes))
+        self._moments = dict(zip(of_numbers, moments, strict=True))
+        self.densities_ = restored_densities(stored, kinds, n_classes)
+        self._expect_known()
+
+    def _stored_kinds(self, kinds: Any) -> list[str]:
+        """The kinds of the densities, which go with what features hold."""
+        if not isinstance(kinds, list) or len(kinds) != self.n_features_in_:
+            raise ValueError(f"expected densities of {self.n_features_in_} features, got {kinds!r}")
+        for j, kind in enumerate(kinds):
+            held = self._category_names(j) is not None
+            possible = ("categorical",) if held else ("normal", "histogram")
+            if kind not in possible:
+                raise ValueError(f"the density of feature {j} must be {' or '.join(possible)}")
+        return kinds
+
+    def _expect_known(self) -> None:
+        """No feature is known of more rows than a class has, or has other categories than named."""
+        # But for what rounding adds.
+        most = self.class_count_ * (1 + 1e-6)
+        for j, density in enumerate(self.densities_):
+            names = self._category_names(j)
+            if j in self._moments and (self._moments[j].rows > most).any():
+                raise ValueError("moments.rows counts more rows than class_count")
+            if isinstance(density, Normal):
+                continue
+            counts = (density.table if isinstance(density, Histogram) else density).counts
+            if names is not None and counts.shape[1] != max(1, len(names)):
+                raise ValueError(f"the table of feature {j} has {counts.shape[1]} categories")
+            if (counts.sum(axis=1) > most).any():
+                raise ValueError("table.counts counts more rows than class_count")
 
     # -- prediction --------------------------------------------------------------------------------
 

@@ -5,18 +5,24 @@ out of a product over features. What a row's density would be without the row ha
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import Float64, Int32, OfColumns
+from certree.interface.arrays import MOST_ROWS, Float64, Int32, Int64, OfColumns, column
+from certree.interface.stored import Stored
 
 KINDS = ("normal", "histogram", "categorical")
 
 
+# What a file holds, by name.
+Columns = dict[str, NDArray[Any]]
+
+# The smallest number above 0.
+_NARROWEST = float(np.finfo(np.float64).smallest_subnormal)
 # Beyond so many standard deviations a square overflows.
 _FARTHEST = 1e150
 
@@ -286,6 +292,91 @@ class Histogram(OfColumns):
 
 
 Density = Normal | Histogram | CategoricalTable
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def stored_columns(name: str, columns: Sequence[Moments | Normal], n_classes: int) -> Columns:
+    """What a file holds of the same of several features: a row for each."""
+    kind = Moments if name == "moments" else Normal
+    stored: list[dict[str, Float64]] = [one.stored() for one in columns]
+    return {
+        f"{name}.{field.name}": np.reshape([one[field.name] for one in stored], (-1, n_classes))
+        for field in fields(kind)
+    }
+
+
+def stored_densities(densities: Sequence[Density], n_classes: int) -> Columns:
+    """What a file holds of densities: those of a kind, one after the other as their features are."""
+    histograms = [one for one in densities if isinstance(one, Histogram)]
+    tables = [
+        one.table if isinstance(one, Histogram) else one
+        for one in densities
+        if not isinstance(one, Normal)
+    ]
+    normals = [one for one in densities if isinstance(one, Normal)]
+    return {
+        **stored_columns("normal", normals, n_classes),
+        "histogram.edges": np.concatenate([np.zeros(0), *(one.edges for one in histograms)]),
+        "table.size": np.array([one.counts.shape[1] for one in tables], dtype=np.int64),
+        "table.alpha": np.array([one.alpha for one in tables], dtype=np.float64),
+        "table.counts": np.hstack([np.zeros((n_classes, 0)), *(one.counts for one in tables)]),
+    }
+
+
+def restored_moments(stored: Stored, shape: tuple[int, int]) -> list[Moments]:
+    """The moments that a file holds, of so many features and classes."""
+    least = {"rows": 0.0, "mean": -np.inf, "deviation": 0.0}
+    columns = [stored.numbers(f"moments.{name}", shape, low) for name, low in least.items()]
+    return [Moments(*one) for one in zip(*columns, strict=True)]
+
+
+def restored_densities(stored: Stored, kinds: Sequence[str], n_classes: int) -> list[Density]:
+    """The densities that a file holds, of these kinds."""
+    shape = kinds.count("normal"), n_classes
+    mean = stored.numbers("normal.mean", shape)
+    deviation = stored.numbers("normal.deviation", shape, _NARROWEST)
+    normals = (Normal(*one) for one in zip(mean, deviation, strict=True))
+    tables = iter(_restored_tables(stored, (n_classes, len(kinds) - shape[0])))
+    edges = stored.numbers("histogram.edges", (None,))
+    densities: list[Density] = []
+    for kind in kinds:
+        if kind == "normal":
+            densities.append(next(normals))
+            continue
+        table = next(tables)
+        if kind == "categorical":
+            densities.append(table)
+            continue
+        n_bins = table.counts.shape[1]
+        own, edges = edges[: n_bins + 1], edges[n_bins + 1 :]
+        _expect_ascending(own, n_bins)
+        densities.append(Histogram(own, table))
+    return densities
+
+
+def _expect_ascending(edges: Float64, n_bins: int) -> None:
+    if len(edges) != n_bins + 1:
+        raise ValueError(f"histogram.edges lacks numbers for {n_bins} bins")
+    # A single value has one bin of no width.
+    if not (edges[1:] > edges[:-1]).all() and not (n_bins == 1 and edges[0] == edges[1]):
+        raise ValueError("histogram.edges must ascend")
+
+
+def _restored_tables(stored: Stored, shape: tuple[int, int]) -> list[CategoricalTable]:
+    n_classes, n_tables = shape
+    sizes: Int64 = column("table.size", stored["table.size"], "int64", (n_tables,))
+    counts = stored.numbers("table.counts", (n_classes, None), 0, MOST_ROWS)
+    # Each size by itself, so that no sum of them can overflow.
+    if (sizes < 1).any() or (sizes > counts.shape[1]).any() or sizes.sum() != counts.shape[1]:
+        raise ValueError("table.size does not go with table.counts")
+    alpha = stored.numbers("table.alpha", (n_tables,), _NARROWEST)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(alpha * sizes).all():
+            raise ValueError("table.alpha must be finite for all categories together")
+    parts = np.split(counts, np.cumsum(sizes)[:-1], axis=1) if n_tables else []
+    return [CategoricalTable(part, one) for part, one in zip(parts, alpha.tolist(), strict=True)]
 
 
 # -- bins ------------------------------------------------------------------------------------------

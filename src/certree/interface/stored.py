@@ -1,0 +1,74 @@
+"""What a file holds of something fitted, by name, as it is asked for when it is made again.
+
+What has been fitted says what it is made of: ``__stored__()`` gives arrays, columns, numbers, text and
+lists of these, and ``__restore__(stored)`` sets the same attributes again, and checks them. Columns do
+so by `stored` and `restored`.
+"""
+
+from collections.abc import Mapping
+from reprlib import repr as shortened
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.interface.arrays import Float64, column
+
+
+class Stored:
+    """The arrays, and what else there is, that a file holds, or those of a part.
+
+    Parameters
+    ----------
+    entries : mapping
+        What is no array.
+    arrays : mapping
+        Arrays, which may be read only when they are asked for.
+    part : str
+        What names begin with, and a dot; empty: these are all.
+    """
+
+    def __init__(
+        self, entries: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], part: str = ""
+    ) -> None:
+        self._entries, self._arrays, self._part = entries, arrays, part
+
+    def __getitem__(self, name: str) -> Any:
+        full = f"{self._part}.{name}" if self._part else name
+        for held in (self._arrays, self._entries):
+            if full in held:
+                return held[full]
+        raise ValueError(f"it lacks {full}")
+
+    def of(self, part: str) -> "Stored":
+        """The same of a part."""
+        return Stored(self._entries, self._arrays, part)
+
+    def numbers(
+        self,
+        name: str,
+        shape: tuple[int | None, ...],
+        least: float = -np.inf,
+        most: float = np.inf,
+    ) -> Float64:
+        """An array of finite numbers of this shape, None for any length, and range."""
+        values: Float64 = column(name, self[name], "float64", shape)
+        if not (np.isfinite(values) & (values >= least) & (values <= most)).all():
+            raise ValueError(f"{name} must hold finite numbers in {least:g} .. {most:g}")
+        return values
+
+    def number(self, name: str, least: float, most: float) -> float:
+        """A finite number in a range."""
+        value = self[name]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{name} must be a number, got {shortened(value)}")
+        if not (least <= value <= most and abs(value) < np.inf):
+            raise ValueError(f"{name} must be finite and in {least:g} .. {most:g}, got {value}")
+        return float(value)
+
+    def whole(self, name: str, least: int = 0, most: int = 2**64 - 1) -> int:
+        """A whole number in a range."""
+        value = self[name]
+        if type(value) is not int or not least <= value <= most:
+            raise ValueError(f"{name} must be a whole number in {least} .. {most}, got {value!r}")
+        return value

@@ -1,0 +1,106 @@
+"""What a fit has learned of features and classes, as a file holds it."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.interface.arrays import column
+from certree.interface.stored import Stored
+from certree.rows.categories import Categories
+
+# Kinds of dtypes that classes may have, and those of dates and time spans, which files hold as whole
+# numbers of their unit.
+_NUMBERS, _TIMES = "biuf", "mM"
+# More features than any table has; what is said of each of them takes memory.
+_MOST_FEATURES = 2**24
+
+
+def stored_features(model: Any) -> dict[str, Any]:
+    """What a file holds of the features."""
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "n_features": int(model.n_features_in_),
+        "categories": None if model.categories_ is None else [*model.categories_.names],
+        "feature_names": None if names is None else [str(name) for name in names],
+    }
+
+
+def restored_features(stored: Stored) -> dict[str, Any]:
+    """The fitted attributes that speak of features, by their names."""
+    p = stored.whole("n_features", 1, _MOST_FEATURES)
+    categories, names = _categories(stored["categories"], p), stored["feature_names"]
+    learned = {"n_features_in_": p, "categories_": categories}
+    return learned if names is None else {**learned, "feature_names_in_": _names(names, p)}
+
+
+def _categories(names: Any, n_features: int) -> Categories | None:
+    if names is None:
+        return None
+    if not isinstance(names, list) or len(names) != n_features:
+        raise ValueError(f"expected categories of {n_features} features, got {names!r}")
+    for known in names:
+        if known is not None and not isinstance(known, list):
+            raise ValueError(f"categories must be a list, got {known!r}")
+        kinds = {type(name) for name in known or ()}
+        if known is not None and (kinds - {str} and kinds - {float}):
+            raise ValueError(f"categories must be all strings or all numbers, got {known!r}")
+        if known is not None and len(set(known)) != len(known):
+            raise ValueError(f"categories must be distinct, got {known!r}")
+    return Categories(tuple(None if known is None else tuple(known) for known in names))
+
+
+def _names(names: Any, n_features: int) -> NDArray[Any]:
+    known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not known or len(names) != n_features or len(set(names)) != len(names):
+        raise ValueError(f"expected {n_features} different feature names, got {names!r}")
+    return np.array(names, dtype=object)
+
+
+def stored_classes(model: Any) -> dict[str, Any]:
+    """What a file holds of the classes: an array of numbers or strings, and the type that they have."""
+    classes = np.asarray(model.classes_)
+    dtype = classes.dtype
+    if dtype.kind == "O":
+        if not all(isinstance(label, str) for label in classes):
+            raise TypeError("classes must be numbers, booleans, strings or dates to be saved")
+        if any(label.endswith("\0") for label in classes):
+            raise ValueError("classes must not end in a NUL to be saved, as NumPy drops it")
+        classes = classes.astype(str)
+    stored = classes.astype(np.int64) if dtype.kind in _TIMES else classes
+    hashes = model.row_hashes_
+    return {
+        "classes": stored,
+        "classes.dtype": dtype.str,
+        "n_row_hashes": None if hashes is None else len(hashes),
+        **({} if hashes is None else {"row_hashes": hashes}),
+    }
+
+
+def restored_classes(stored: Stored) -> dict[str, Any]:
+    """The fitted attributes that speak of classes, by their names."""
+    classes = _classes(stored["classes"], stored["classes.dtype"])
+    hashes = None
+    if stored["n_row_hashes"] is not None:
+        n = stored.whole("n_row_hashes", 1)
+        hashes = column("row_hashes", stored["row_hashes"], "uint64", (n,))
+        if not (hashes[1:] > hashes[:-1]).all():
+            raise ValueError("row_hashes must be ascending and distinct")
+    return {"classes_": classes, "n_classes_": len(classes), "row_hashes_": hashes}
+
+
+def _classes(given: Any, name: Any) -> NDArray[Any]:
+    dtype = np.dtype(name) if isinstance(name, str) else np.dtype("V")
+    if dtype.kind not in f"{_NUMBERS}{_TIMES}UO":
+        raise ValueError(f"classes must be numbers, booleans, strings or dates, got type {name!r}")
+    held = np.dtype(np.int64) if dtype.kind in _TIMES else dtype
+    if dtype.kind != "O" and given.dtype != held:
+        raise ValueError(f"classes must have dtype {held}, got {given.dtype}")
+    if dtype.kind == "O" and given.dtype.kind != "U":
+        raise ValueError(f"classes that are objects must be strings, got {given.dtype}")
+    classes: NDArray[Any] = given.astype(dtype, copy=False)
+    if classes.ndim != 1 or not len(classes):
+        raise ValueError(f"classes must be some, got shape {classes.shape}")
+    if not np.array_equal(np.unique(classes), classes):
+        raise ValueError("classes must be sorted and distinct")
+    return classes
