@@ -57,6 +57,7 @@ from certree.interface.arrays import (
     OfColumns,
     codes,
     column,
+    frozen,
     nonnegative,
 )
 from certree.interface.fitted import reads_state
@@ -540,15 +541,15 @@ class JudgingRows(OfColumns):
         weigh, weight = sides.weigh, None
         if sides.groups is not None:
             weight = shares_of_groups(sides.groups, sides.grow, weigh)[0]
-        return cls(
+        return cls.made(
             held.tree,
             held.grown,
-            None if likeliest is None else likeliest.log_odds > 0,
-            weigh if sides.indices is None else sides.indices[weigh],
+            None if likeliest is None else frozen(likeliest.log_odds > 0),
+            frozen(weigh if sides.indices is None else sides.indices[weigh]),
             len(y) if sides.n_given is None else sides.n_given,
-            leaf[weigh],
-            y[weigh],
-            weight,
+            frozen(leaf[weigh]),
+            frozen(y[weigh]),
+            None if weight is None else frozen(weight),
         )
 
     @cached_property
