@@ -148,6 +148,34 @@ def test_rows_of_the_fit_guarantee_nothing():
     assert known.certify_set(0.5)[0].repeats == 100
 
 
+def test_guarantees_are_of_the_classifier_as_it_was():
+    model, guarantees, X, y = judged(CLASSIFIERS[0])
+    expected = guarantees.predict_set(X, 0.8)
+    model.fit(X, y[::-1])
+    np.testing.assert_array_equal(guarantees.predict_set(X, 0.8), expected)
+
+
+def test_parts_that_do_not_go_together_are_refused():
+    _, guarantees, X, _ = judged(LogisticRegression())
+    for changed, message in (
+        ({"predicted": guarantees.predicted[:3]}, r"y must have shape \(3,\)"),
+        ({"shares": guarantees.shares[:3]}, "shares must be of 500 rows, got 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replace(guarantees, **changed)
+    with pytest.raises(TypeError, match=r"certificate must be a Certificate, got 0\.1"):
+        replace(guarantees, certificate=0.1)
+
+    class Odd(LogisticRegression):
+        def predict_proba(self, X):
+            return np.full((len(X), self.width), np.nan)
+
+    odd = Odd().fit(*rows(GROWING))
+    for odd.width, message in ((2, "predict_proba must have shape"), (3, "got NaN")):
+        with pytest.raises(ValueError, match=message):
+            Guarantees.by_rows(odd, X, guarantees.y)
+
+
 # -- of a fit --------------------------------------------------------------------------------------
 
 
