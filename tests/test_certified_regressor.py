@@ -27,6 +27,11 @@ WIDTHS = ["scaled", "one", "leaf"]
 every_width = pytest.mark.parametrize("widths", WIDTHS)
 
 
+def test_what_chooses_the_law_of_other_regressors_is_no_attribute():
+    for name in ("prior", "lambda_error", "lambda_penalty", "search"):
+        assert not hasattr(CertifiedTreeRegressor(), name)
+
+
 def noisy(n=800, seed=0):
     return make_friedman1(n, 6, noise=1.0, random_state=seed)
 

@@ -194,6 +194,18 @@ def test_no_constructor_is_crowded_and_all_its_parameters_are_documented(model):
     assert [name for name in documented if name in parameters] == parameters
 
 
+def classes_of_rooms():
+    rooms = [certree, *(getattr(certree, name) for name in ROOMS[1:-2])]
+    named = [getattr(room, name) for room in rooms for name in getattr(room, "__all__", [])]
+    return sorted(set(filter(inspect.isclass, named)), key=lambda one: one.__qualname__)
+
+
+@pytest.mark.parametrize("kind", classes_of_rooms())
+def test_no_class_stands_on_a_tower(kind):
+    # A forest of scikit-learn has 12.
+    assert len(kind.__mro__) <= 13
+
+
 def test_a_switch_of_growth_is_named_in_few_files():
     partitions = (certree.Cart, certree.KD, certree.Dyadic, certree.Grid)
     homes = {Path(inspect.getfile(one)): switches_of(one) for one in partitions}

@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -55,11 +56,13 @@ from certree.interface.arrays import (
     Int32,
     Int64,
     OfColumns,
+    array_of,
     codes,
     column,
+    frozen,
     nonnegative,
 )
-from certree.interface.fitted import reads_state
+from certree.interface.fitted import Answer, Given, reads_state, state_of
 from certree.interface.signatures import checked, expect_settings
 from certree.rows.deal import Sides
 from certree.rows.folds import Indices
@@ -67,9 +70,6 @@ from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights, pruning_of
-
-Given = ParamSpec("Given")
-Answer = TypeVar("Answer")
 
 # Margins below which a classifier may be silent, fixed without any row.
 _MARGINS = [i / 20 for i in range(20)]
@@ -93,6 +93,11 @@ class Guarantees:
     shares : ndarray of shape (n, K), or None
         Shares of the classes at these rows; None: the classifier tells none.
 
+    Raises
+    ------
+    ValueError
+        If these do not go together.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -112,6 +117,14 @@ class Guarantees:
     y: NDArray[Any]
     predicted: NDArray[Any]
     shares: Float64 | None = None
+
+    def __post_init__(self) -> None:
+        expect_settings(self)
+        y, predicted = array_of("y", self.y), array_of("predicted", self.predicted)
+        if y.ndim != 1 or y.shape != predicted.shape:
+            raise ValueError(f"y must have shape {predicted.shape}, got {y.shape}")
+        if self.shares is not None and len(self.shares) != len(y):
+            raise ValueError(f"shares must be of {len(y)} rows, got {len(self.shares)}")
 
     @classmethod
     def by_rows(
@@ -135,10 +148,12 @@ class Guarantees:
         ValueError
             As in `certify`.
         """
-        judged = _judged(classifier, X, y, delta, repeats=repeats)
-        if not (hasattr(classifier, "predict_proba") and hasattr(classifier, "classes_")):
+        # What it predicts is that of this fit, whatever it is fitted to later.
+        one = state_of(classifier) if isinstance(classifier, BaseEstimator) else classifier
+        judged = _judged(one, X, y, delta, repeats=repeats)
+        if not (hasattr(one, "predict_proba") and hasattr(one, "classes_")):
             return judged
-        return replace(judged, shares=np.asarray(classifier.predict_proba(X), dtype=np.float64))
+        return replace(judged, shares=judged._probabilities(X))
 
     # -- the rows ----------------------------------------------------------------------------------
 
@@ -164,6 +179,14 @@ class Guarantees:
     def _classes(self) -> list[Any]:
         classes: list[Any] = np.asarray(self.classifier.classes_).tolist()
         return classes
+
+    def _probabilities(self, X: ArrayLike) -> Float64:
+        """What the classifier tells of the classes at some rows, (n, K)."""
+        told = self.classifier.predict_proba(X)
+        shares: Float64 = column("predict_proba", told, "float64", (None, len(self._classes)))
+        if np.isnan(shares).any():
+            raise ValueError("predict_proba must give probabilities, got NaN")
+        return shares
 
     def _delta(self, given: float | None) -> float:
         return self.certificate.delta if given is None else given
@@ -377,7 +400,7 @@ class Guarantees:
     def _score(self, X: ArrayLike) -> Float64:
         """1 less the share of every class at new rows, (n, K)."""
         self._own_shares()
-        return 1 - np.asarray(self.classifier.predict_proba(X), dtype=np.float64)
+        return 1 - self._probabilities(X)
 
     def _own_score(self) -> Float64:
         """The same at the judging rows."""
@@ -540,15 +563,15 @@ class JudgingRows(OfColumns):
         weigh, weight = sides.weigh, None
         if sides.groups is not None:
             weight = shares_of_groups(sides.groups, sides.grow, weigh)[0]
-        return cls(
+        return cls.made(
             held.tree,
             held.grown,
-            None if likeliest is None else likeliest.log_odds > 0,
-            weigh if sides.indices is None else sides.indices[weigh],
+            None if likeliest is None else frozen(likeliest.log_odds > 0),
+            frozen(weigh if sides.indices is None else sides.indices[weigh]),
             len(y) if sides.n_given is None else sides.n_given,
-            leaf[weigh],
-            y[weigh],
-            weight,
+            frozen(leaf[weigh]),
+            frozen(y[weigh]),
+            None if weight is None else frozen(weight),
         )
 
     @cached_property

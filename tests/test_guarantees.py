@@ -1,0 +1,317 @@
+"""Guarantees as an object: of a fit, of any classifier by rows kept apart, and from bare columns."""
+
+import pickle
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+import certree
+import reference
+from certree import (
+    BoostedTreesClassifier,
+    CertifiedTreeClassifier,
+    Grid,
+    NodeStats,
+    TreeForestClassifier,
+    certify,
+)
+from certree.certificates import Guarantees, allow_abstention, promises
+from certree.certificates.guarantees import JudgingRows
+from certree.certificates.inequalities import bounds
+
+GROWING = 400
+
+
+def rows(n=900, n_classes=3):
+    X, y = make_classification(
+        n, 6, n_informative=4, n_classes=n_classes, flip_y=0.15, random_state=0
+    )
+    return X, np.array(["a", "b", "c"])[y]
+
+
+CLASSIFIERS = [
+    BoostedTreesClassifier(max_iter=8, random_state=0),
+    TreeForestClassifier(8, random_state=0),
+    LogisticRegression(),
+]
+
+
+def judged(classifier, n_classes=3):
+    """A classifier, its guarantees, and the rows that judge it."""
+    X, y = rows(n_classes=n_classes)
+    model = classifier.fit(X[:GROWING], y[:GROWING])
+    X, y = X[GROWING:], y[GROWING:]
+    return model, Guarantees.by_rows(model, X, y), X, y
+
+
+# -- any classifier --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=str)
+def test_one_object_says_what_the_functions_say(classifier):
+    model, guarantees, X, y = judged(classifier)
+    assert guarantees.certificate == certify(model, X, y)
+    groups = np.arange(len(y)) % 3
+    for asked in ({}, {"groups": groups}, {"delta": 0.2, "jointly": True}):
+        ours, theirs = guarantees.promises(**asked), promises(model, X, y, **asked)
+        assert dict(ours.items()) == dict(theirs.items())
+    assert guarantees.nearby(kl=0.01) == guarantees.certificate.nearby(kl=0.01)
+    shares = {"a": 0.2, "c": 0.8}
+    assert guarantees.mix(shares) == guarantees.promises("recall").mix(shares)
+    assert guarantees.mix(shares, 0.2).delta == 0.2
+    assert guarantees.monitor().bound == guarantees.certificate.bound
+    with pytest.raises(ValueError, match="the family leaves needs a tree whose fit certifies"):
+        guarantees.promises("leaves")
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=str)
+def test_sets_are_those_of_the_definition(classifier):
+    model, guarantees, X, y = judged(classifier)
+    shares, code = model.predict_proba(X), np.searchsorted(model.classes_, y)
+    expected = reference.prediction_set(shares, code, shares, 0.8, 0.05)
+    found = guarantees.predict_set(X, 0.8)
+    np.testing.assert_array_equal(found, expected)
+    (certificate,) = guarantees.certify_set(0.8)
+    lacking = 1 - found[np.arange(len(y)), code].mean()
+    assert certificate.risk == pytest.approx(lacking)
+    assert certificate.bound <= 0.2 + 1e-12
+    assert certificate.repeats == guarantees.certificate.repeats
+    for k, one in enumerate(guarantees.certify_set(0.7, per_class=True)):
+        assert one.n == (code == k).sum()
+        held = guarantees.predict_set(X[code == k], 0.7, per_class=True)[:, k]
+        assert one.risk == pytest.approx(1 - held.mean())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=str)
+def test_silence_is_certified_at_margins_that_no_row_has_chosen(classifier, n_classes):
+    _, guarantees, X, y = judged(classifier, n_classes)
+    found = guarantees.selective_certificates()
+    assert [each.margin for each in found] == [i / 20 for i in range(len(found))]
+    for each in found:
+        label, answered = guarantees.predict_selective(X, each.margin)
+        wrong = int((label != y)[answered].sum())
+        certificate = each.certificate
+        assert certificate.n == answered.sum()
+        assert each.coverage == pytest.approx(answered.mean())
+        assert round(certificate.risk * certificate.n) == wrong
+        log_delta = np.log(0.05 / 20)
+        assert certificate.bound == pytest.approx(
+            bounds.binomial_upper(wrong, certificate.n, log_delta)
+        )
+    assert found[0].coverage == 1
+    assert found[0].certificate.bound > guarantees.certificate.bound
+    strict = guarantees.selective_certificates(0.01)
+    assert strict[0].certificate.bound > found[0].certificate.bound
+
+
+def test_a_class_that_the_fit_had_not_is_in_no_set_and_always_wrong():
+    model, guarantees, X, y = judged(CLASSIFIERS[0])
+    rare = y.astype("<U8")
+    rare[:5] = "unknown"
+    guarantees = Guarantees.by_rows(model, X, rare)
+    assert guarantees.wrong[:5].all()
+    assert guarantees.promises("recall").recall["unknown"].risk == 1
+    assert guarantees.certify_set(0.7)[0].risk >= 5 / len(y)
+    with pytest.raises(ValueError, match=r"out of reach: 5 of 500 .* rows are of classes that"):
+        guarantees.predict_set(X, 0.995, 0.5)
+
+
+def test_a_classifier_without_probabilities_has_promises_alone():
+    model, guarantees, X, y = judged(LinearSVC())
+    assert guarantees.promises().error == promises(model, X, y).error
+    for ask in (
+        guarantees.certify_set,
+        guarantees.selective_certificates,
+        lambda: guarantees.predict_set(X),
+        lambda: guarantees.predict_selective(X, 0.1),
+    ):
+        with pytest.raises(
+            TypeError, match="expected a classifier with predict_proba and classes_"
+        ):
+            ask()
+
+
+def test_rows_of_the_fit_guarantee_nothing():
+    X, y = rows()
+    model = CLASSIFIERS[0].fit(X, y)
+    with pytest.raises(ValueError, match="rows also occur among those of the fit"):
+        Guarantees.by_rows(model, X[:100], y[:100])
+    known = Guarantees.by_rows(model, X[:100], y[:100], repeats="genuine")
+    assert known.certificate.repeats == known.promises().recall.worst.repeats == 100
+    assert known.selective_certificates()[0].certificate.repeats == 100
+    assert known.certify_set(0.5)[0].repeats == 100
+
+
+def test_guarantees_are_of_the_classifier_as_it_was():
+    model, guarantees, X, y = judged(CLASSIFIERS[0])
+    expected = guarantees.predict_set(X, 0.8)
+    model.fit(X, y[::-1])
+    np.testing.assert_array_equal(guarantees.predict_set(X, 0.8), expected)
+
+
+def test_parts_that_do_not_go_together_are_refused():
+    _, guarantees, X, _ = judged(LogisticRegression())
+    for changed, message in (
+        ({"predicted": guarantees.predicted[:3]}, r"y must have shape \(3,\)"),
+        ({"shares": guarantees.shares[:3]}, "shares must be of 500 rows, got 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replace(guarantees, **changed)
+    with pytest.raises(TypeError, match=r"certificate must be a Certificate, got 0\.1"):
+        replace(guarantees, certificate=0.1)
+
+    class Odd(LogisticRegression):
+        def predict_proba(self, X):
+            return np.full((len(X), self.width), np.nan)
+
+    odd = Odd().fit(*rows(GROWING))
+    for odd.width, message in ((2, "predict_proba must have shape"), (3, "got NaN")):
+        with pytest.raises(ValueError, match=message):
+            Guarantees.by_rows(odd, X, guarantees.y)
+
+
+# -- of a fit --------------------------------------------------------------------------------------
+
+
+def fitted(**switches):
+    X, y = rows()
+    return CertifiedTreeClassifier(**{"random_state": 0, **switches}).fit(X, y), X, y
+
+
+@pytest.mark.parametrize("deploy", ["best", "vote"])
+def test_a_fit_is_asked_through_its_guarantees(deploy):
+    model, X, y = fitted(deploy=deploy)
+    guarantees = model.guarantees_
+    assert guarantees.certificate is model.certificate_
+    assert dict(guarantees.promises().items()) == dict(model.promises().items())
+    np.testing.assert_array_equal(guarantees.predict_set(X, 0.8), model.predict_set(X, 0.8))
+    assert guarantees.certify_set(0.8) == model.certify_set(0.8)
+    assert guarantees.selective_certificates() == model.selective_certificates()
+    for ours, theirs in zip(
+        guarantees.predict_selective(X, 0.3), model.predict_selective(X, 0.3), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    weigh = model.election_.held.weigh
+    np.testing.assert_array_equal(guarantees.wrong, model.predict(X[weigh]) != y[weigh])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("groups", [None, np.arange(900) // 3])
+def test_judging_rows_know_what_the_election_knows(groups, weighted):
+    X, y = rows()
+    weight = np.random.default_rng(0).integers(0, 3, len(y)) if weighted else None
+    model = CertifiedTreeClassifier(random_state=0).fit(X, y, sample_weight=weight, groups=groups)
+    election, judging = model.election_, model.judging_
+    np.testing.assert_array_equal(judging.held.stats.counts, election.held.stats.counts)
+    assert (judging.held.n, judging.held.grouped) == (election.held.n, election.held.grouped)
+    label = model.vote_.label
+    assert judging.structure.log_mass(label) == election.structure.log_mass(label)
+    assert judging.n_given == len(y)
+    np.testing.assert_array_equal(model.apply(X[judging.given]), judging.leaf)
+    silent = allow_abstention(judging.structure)
+    assert silent.log_mass(label) == allow_abstention(election.structure).log_mass(label)
+
+
+def plain(rows):
+    """Bare arrays and numbers: what a file would have to hold beside the tree."""
+    return {
+        field.name: getattr(rows, field.name)
+        for field in fields(rows)
+        if field.name not in ("tree", "grown")
+    } | {"counts": rows.grown.counts, "label": rows.grown.label}
+
+
+@pytest.mark.parametrize("box", [False, True])
+def test_bare_columns_and_a_model_file_are_enough_for_all_guarantees(box, tmp_path):
+    X, y = rows()
+    partition = Grid([X.min(axis=0) - 1, X.max(axis=0) + 1]) if box else "cart"
+    model = CertifiedTreeClassifier(partition, max_depth=6, random_state=0)
+    model.fit(X, y, classes=np.unique(y) if box else None)
+    certree.save(model, tmp_path / "model")
+    loaded = certree.load(tmp_path / "model")
+    assert loaded.judging_ is None
+    with pytest.raises(ValueError, match="does not keep the rows of the fit"):
+        _ = loaded.guarantees_
+    columns = plain(model.judging_)
+    grown = NodeStats(columns.pop("counts"), columns.pop("label"))
+    loaded.judging_ = JudgingRows(tree=loaded.tree_, grown=grown, **columns)
+    groups = np.arange(len(y)) % 3
+    ours, theirs = loaded.promises(groups=groups), model.promises(groups=groups)
+    assert dict(ours.items()) == dict(theirs.items())
+    assert loaded.selective_certificates() == model.selective_certificates()
+    if not box:
+        np.testing.assert_array_equal(loaded.predict_set(X, 0.8), model.predict_set(X, 0.8))
+        assert loaded.certify_set(0.8) == model.certify_set(0.8)
+        likeliest = certree.weights.map_pruning(loaded.tree_, loaded.weights_)
+        assert loaded.certify_pruning(likeliest) == model.certify_pruning(likeliest)
+        assert loaded.draw_pruning(0).certificate == model.draw_pruning(0).certificate
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"given": [-1] * 10}, "given must lie in"),
+        ({"n_given": 3}, r"given must lie in 0 \.\. 2"),
+        ({"leaf": np.full(10, 10**6)}, "leaf must lie in"),
+        ({"y": np.full(10, 9)}, "y must lie in"),
+        ({"y": [0]}, "y must have shape"),
+        ({"splits": [True]}, "splits must have shape"),
+        ({"weight": [1.0]}, "weight must have shape"),
+    ],
+)
+def test_columns_that_do_not_go_together_are_refused(changed, message):
+    judging = fitted()[0].judging_
+    ten = {name: getattr(judging, name)[:10] for name in ("given", "leaf", "y")}
+    with pytest.raises(ValueError, match=message):
+        replace(judging, **{**ten, **changed})
+
+
+def test_guarantees_outlive_a_pickle():
+    model, X, _ = fitted()
+    for again in (
+        pickle.loads(pickle.dumps(model)).guarantees_,
+        pickle.loads(pickle.dumps(model.guarantees_)),
+    ):
+        assert again.selective_certificates() == model.selective_certificates()
+        np.testing.assert_array_equal(again.predict_set(X), model.predict_set(X))
+
+
+def test_guarantees_are_those_of_the_fit_that_was_asked():
+    model, X, y = fitted()
+    before = model.guarantees_
+    expected = before.promises().error
+    model.fit(X[::2], y[::2])
+    assert before.promises().error == expected
+    assert model.guarantees_.certificate == model.certificate_ != before.certificate
+
+
+def test_a_model_without_a_fit_has_none():
+    with pytest.raises(NotFittedError):
+        _ = CertifiedTreeClassifier().guarantees_
+    assert not hasattr(CertifiedTreeClassifier(), "guarantees_")
+
+
+def test_methods_that_ask_have_the_signature_and_the_words_of_the_answer():
+    for name in ("promises", "predict_set", "certify_set", "selective_certificates"):
+        method = getattr(CertifiedTreeClassifier, name)
+        assert method.__doc__ == getattr(Guarantees, name).__doc__
+        assert method.__name__ == name
+
+
+def test_one_class_and_a_class_that_no_row_grew_are_told_apart():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    y = np.zeros(80, dtype=int)
+    model = CertifiedTreeClassifier(grow_size=0.5, random_state=0).fit(X, y)
+    y[model.judging_.given[:4]] = 1
+    model.fit(X, y)
+    assert model.classes_.tolist() == [0]
+    promised = model.promises()
+    assert promised.error.worst.risk == pytest.approx(4 / 40)
+    assert promised.recall[0].n == 36
+    assert model.certify_set(0.5)[0].risk == pytest.approx(4 / 40)
