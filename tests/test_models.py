@@ -843,6 +843,18 @@ def test_sets_of_many_trees_need_categories(of_trees, names):
     refuses(of_trees, "not among those of the features")
 
 
+@pytest.mark.parametrize("change", [lambda one: one[:-1], lambda one: np.append(one, one)])
+def test_trees_have_a_value_for_every_node_that_says_one(of_trees, change):
+    rewrite(of_trees, {"trees.compares": change(arrays_of(of_trees)["trees.compares"])})
+    refuses(of_trees, "must have shape")
+
+
+@pytest.mark.parametrize("column", ["feature", "threshold", "beyond", "n_categories"])
+def test_trees_have_columns_of_nodes_that_compare(of_trees, column):
+    rewrite(of_trees, {f"trees.{column}": arrays_of(of_trees)[f"trees.{column}"][:-1]})
+    refuses(of_trees, f"{column} must have shape")
+
+
 def test_a_later_version_is_named(saved):
     rewrite(saved, version=5)
     refuses(saved, "version is 5")

@@ -203,23 +203,22 @@ class Trees(OfColumns):
     @classmethod
     def restored(cls, stored: Any, **known: Any) -> Self:
         """Make trees of what is stored; known are `n_features` and `value`."""
-        compares = column("compares", stored["compares"], "bool", (None,))
-        m, inner = len(compares), np.flatnonzero(compares)
+        compares = column("compares", stored["compares"], "bool", (len(known["value"]),))
+        inner = np.flatnonzero(compares)
 
-        def spread(values: ArrayLike, dtype: str) -> NDArray[Any]:
-            every = np.zeros(m, dtype)
-            every[inner] = column("columns of nodes that compare", values, dtype, (len(inner),))
+        def spread(name: str, dtype: str) -> NDArray[Any]:
+            every = np.zeros(len(compares), dtype)
+            every[inner] = column(name, stored[name], dtype, (len(inner),))
             return every
 
-        left = inner + column("beyond", stored["beyond"], "int64", (len(inner),))
-        sizes = spread(stored["n_categories"], "int64")
+        left = np.arange(len(compares)) + spread("beyond", "int64")
         return cls(
-            spread(stored["feature"], "int32"),
-            spread(stored["threshold"], "float64"),
-            np.where(compares, spread(left, "int64"), LEAF),
-            np.ones(m, dtype=np.int32),
-            missing_left=spread(stored["missing_left"], "bool"),
-            category_start=np.append(0, np.cumsum(sizes)),
+            spread("feature", "int32"),
+            spread("threshold", "float64"),
+            np.where(compares, left, LEAF),
+            np.ones(len(compares), dtype=np.int32),
+            missing_left=spread("missing_left", "bool"),
+            category_start=np.append(0, np.cumsum(spread("n_categories", "int64"))),
             categories=stored["categories"],
             root=stored["root"],
             **known,

@@ -106,7 +106,7 @@ def ask_everything(model: Any, rows: Any) -> None:
     model.predict(rows)
     if hasattr(model, "to_dict"):
         assert json.dumps(model.to_dict())
-        if all(getattr(model, "feature_names_in_", ["any"])):  # SQL has no empty names
+        if _has_names_for_sql(model):
             assert model.to_sql("rows")
         assert model.to_onnx()
     if hasattr(model, "explain"):
@@ -122,6 +122,12 @@ def ask_everything(model: Any, rows: Any) -> None:
         model.predict_spread(rows)
     if hasattr(model, "report"):
         model.report()
+
+
+def _has_names_for_sql(model: Any) -> bool:
+    """Whether no feature's name is empty, holds a NUL, or differs from another's by case only."""
+    names = [str(name).casefold() for name in getattr(model, "feature_names_in_", ())]
+    return all(names) and "\0" not in "".join(names) and len(set(names)) == len(names)
 
 
 def _cut(random: Random, content: bytes) -> bytes:

@@ -366,8 +366,10 @@ class BoostedTrees(TreeModel):
 
 def _stored_thresholds(given: Any) -> tuple[int | None, ...]:
     """Numbers of thresholds as a file holds them."""
-    known = isinstance(given, list) and [one for one in given if one is not None]
-    if not given or known is False or not all(type(one) is int and one >= 1 for one in known):
+    known = isinstance(given, list) and all(
+        one is None or (type(one) is int and one >= 1) for one in given
+    )
+    if not (known and given):
         raise ValueError(f"thresholds must hold whole numbers >= 1 or null, got {given!r}")
     return tuple(given)
 

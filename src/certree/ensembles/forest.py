@@ -449,8 +449,8 @@ class TreeForest(Forest):
         self._seed, self._origin = stored.whole("seed"), stored.whole("origin")
         self.leaves_ = stored_leaves(stored["leaves"])
         is_leaf = ~column("compares", stored["trees.compares"], "bool", (None,))
-        n_leaves, shares = int(is_leaf.sum()), (0.0, 1.0) if self._classes else ()
-        said = stored.numbers("trees.value", (n_leaves, self._n_outputs), *shares)
+        n_leaves, between = int(is_leaf.sum()), (0.0, 1.0) if self._classes else ()
+        said = stored.numbers("trees.value", (n_leaves, self._n_outputs), *between)
         value, rows = np.zeros((len(is_leaf), self._n_outputs)), np.zeros(len(is_leaf))
         value[is_leaf] = said
         rows[is_leaf] = stored.numbers("trees.rows", (n_leaves,), 0)

@@ -184,7 +184,6 @@ def _model(text: bytes, arrays: _Arrays) -> Any:
     stored = Stored(header, arrays)
     given = stored["parameters"].items()
     model = _MODELS[header["model"]](**{name: _restored(value) for name, value in given})
-    model._validate_params()
     model.__restore__(stored)
     _expect_all(header, arrays, *_taken_apart(model))
     keep_parameters(model)

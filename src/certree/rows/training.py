@@ -203,7 +203,9 @@ class TakesRows:
         return {**stored_features(self), **classes}
 
     def __restore__(self, stored: Stored) -> None:
-        """Check what a file holds, and set the fitted attributes."""
+        """Check the parameters and what a file holds, and set the fitted attributes."""
+        model: Any = self
+        model._validate_params()
         self.__dict__.update(restored_features(stored))
         if is_classifier(self):
             self.__dict__.update(restored_classes(stored))
