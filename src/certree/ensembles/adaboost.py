@@ -22,8 +22,6 @@ from certree.explain.summed import SummedTrees
 from certree.export.exports import Exports
 from certree.export.formula import Formula, Link
 from certree.fitted import KeepsParameters, reads_state, replaces_state, state_of
-from certree.grow.bins import Bins
-from certree.grow.counted import CountedGrower
 from certree.rows.training import (
     Training,
     known_classes,
@@ -238,9 +236,9 @@ class AdaBoostTreeClassifier(
             labels = self.classes_[training.y]
             seeds = check_random_state(self.random_state)
             return ClassifierTeacher(self.estimator, training.X, labels, self.classes_, seeds, mask)
-        bins = Bins.of(training.X, mask, n_jobs=self.n_jobs)
-        grower = CountedGrower(bins, None, self.max_depth, n_jobs=self.n_jobs)
-        return TreeTeacher(grower, training.y, self.n_classes_)
+        return TreeTeacher.of(
+            training.X, training.y, self.n_classes_, self.max_depth, mask, self.n_jobs
+        )
 
     def _predict_the_prior(self, y: NDArray[Any], weight: Float64) -> None:
         """Let the shares of the classes answer, as no learner is better than chance."""

@@ -23,8 +23,8 @@ from certree.ensembles.forest import ForestClassifier, MaxFeatures
 from certree.ensembles.forest_rows import whole_weights
 from certree.ensembles.trees import Trees
 from certree.fitted import replaces_state
+from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
-from certree.grow.forest import ForestGrower
 from certree.progress import progress
 from certree.rows.folds import Indices
 from certree.rows.training import Training, other_class, training_rows
@@ -380,7 +380,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         weight = _part(training.weight, sample)
         criterion: Any = "gini" if self.criterion == "gini" else "entropy"
         return (
-            ForestGrower(bins, bootstrap=False, seed=seed, **growth)
+            BinnedGrower(bins, seed=seed, **growth)
             .grow_classes(
                 training.y[sample],
                 other_class(self),

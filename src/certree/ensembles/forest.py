@@ -38,8 +38,8 @@ from certree.fitted import (
     reads_state,
     replaces_state,
 )
+from certree.grow.binned import BinnedGrower, GrownForest
 from certree.grow.bins import Bins
-from certree.grow.forest import ForestGrower, GrownForest
 from certree.progress import progress
 from certree.rows.training import (
     Training,
@@ -89,11 +89,13 @@ class Forest(Exports, KeepsParameters, BaseEstimator):
     n_features_in_: int
 
     def _growth(self, n: int, p: int) -> dict[str, Any]:
-        """How trees of n rows and p features grow, as `ForestGrower` takes it."""
+        """How trees of n rows and p features grow, as `BinnedGrower` takes it."""
         least_split = _number_of_rows(self.min_samples_split, n, 2)
         least_leaf = _number_of_rows(self.min_samples_leaf, n, 1)
         return {
-            "max_features": _number_of_features(self.max_features, p),
+            "order": "depth",
+            # Where all are looked at they are drawn, too: else ties would go to the first ones.
+            "max_features": _number_of_features(self.max_features, p) or p,
             "max_features_per_tree": _number_of_features(self.max_features_per_tree, p),
             "splitter": self.splitter,
             "max_depth": self.max_depth,
@@ -379,10 +381,10 @@ class TreeForest(Forest):
             )
         self._origin = origin
 
-    def _grower(self, rows: ForestRows) -> ForestGrower:
+    def _grower(self, rows: ForestRows) -> BinnedGrower:
         n, p = rows.X.shape
         mask = None if self.categories_ is None else self.categories_.mask
-        return ForestGrower(
+        return BinnedGrower(
             Bins.of(rows.X, mask, fine_ends=True, n_jobs=self.n_jobs),
             bootstrap=bool(self.bootstrap),
             n_draws=_number_of_draws(self.max_samples, n),
@@ -393,7 +395,7 @@ class TreeForest(Forest):
 
     @abstractmethod
     def _grow_trees(
-        self, grower: ForestGrower, rows: ForestRows, first: int, n_trees: int
+        self, grower: BinnedGrower, rows: ForestRows, first: int, n_trees: int
     ) -> GrownForest:
         """Grow some trees."""
 
@@ -407,7 +409,7 @@ class TreeForest(Forest):
         """How many numbers a leaf says."""
 
     def _grown(
-        self, grower: ForestGrower, rows: ForestRows, before: Trees | None
+        self, grower: BinnedGrower, rows: ForestRows, before: Trees | None
     ) -> tuple[Trees, Float64]:
         """The trees and what their nodes sum up to; those of the fit before are not grown again."""
         parts = [] if before is None or self._kept is None else [(before, self._kept)]
@@ -737,7 +739,7 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
         return self.leaves_.power
 
     def _grow_trees(
-        self, grower: ForestGrower, rows: ForestRows, first: int, n_trees: int
+        self, grower: BinnedGrower, rows: ForestRows, first: int, n_trees: int
     ) -> GrownForest:
         criterion: Any = "gini" if self.criterion == "gini" else "entropy"
         return grower.grow_classes(
@@ -865,7 +867,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         self._store(locals())
 
     def _grow_trees(
-        self, grower: ForestGrower, rows: ForestRows, first: int, n_trees: int
+        self, grower: BinnedGrower, rows: ForestRows, first: int, n_trees: int
     ) -> GrownForest:
         SquaredLoss().expect_domain(rows.y)
         return grower.grow_numbers(rows.y, n_trees, first=first, sample_weight=rows.weight)

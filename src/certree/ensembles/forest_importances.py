@@ -7,7 +7,7 @@ from certree.arrays import Float64, Int32
 from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import LeafRows, Leaves, loss_of
 from certree.ensembles.trees import Trees
-from certree.grow.forest import GrownForest
+from certree.grow.binned import GrownForest
 
 
 def impurity_importances(forest: GrownForest, sums: Float64, before: Float64) -> Float64:
@@ -54,7 +54,7 @@ def permutation_importances(
     leaves : Leaves
         What leaves say, filled by the rows that grew the trees.
     drawing : tuple
-        How rows are drawn; see `ForestGrower.drawing`.
+        How rows are drawn; see `BinnedGrower.drawing`.
     classes : bool
         Whether the target is a class.
     seed : int
