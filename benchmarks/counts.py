@@ -21,7 +21,7 @@ import lightgbm
 import numpy as np
 
 from benchmarks.timing import Row, report
-from certree.grow import Bins, CountedGrower
+from certree.grow import BinnedGrower, Bins
 
 LEAVES, LEAST_ROWS, GROWING = 63, 5, 0.7
 
@@ -76,7 +76,7 @@ def compared(name: str, X: np.ndarray, y: np.ndarray, share: float, repeats: int
     limits = {"num_leaves": LEAVES, "min_data_in_leaf": LEAST_ROWS, "min_sum_hessian_in_leaf": 0}
     theirs = lightgbm.Booster({**settings, **limits, "objective": "none"}, data)
     derivatives = g[rows].astype(np.float32), h[rows].astype(np.float32)
-    grower = CountedGrower(bins[0], max_leaves=LEAVES, min_samples_leaf=LEAST_ROWS)
+    grower = BinnedGrower(bins[0], max_leaves=LEAVES, min_samples_leaf=LEAST_ROWS)
     ours, peer = [], []
     for _ in range(repeats):
         ours.append(cpu(lambda: grower.grow_gradients(g, h, rows=rows, others=others)))

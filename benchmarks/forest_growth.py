@@ -30,7 +30,7 @@ from sklearn.ensemble import (
 from benchmarks.cart import TEST_ROWS, drawn
 from benchmarks.defaults import REGRESSION, tables
 from benchmarks.timing import Row, report
-from certree.grow import Bins, ForestGrower
+from certree.grow import BinnedGrower, Bins
 from certree.tree import Trees
 
 TABLES = (
@@ -60,11 +60,12 @@ def fitted(X: np.ndarray, y: np.ndarray, n_trees: int, options: dict[str, Any]) 
     options = dict(options)
     bins = Bins.of(X, options.pop("categorical", None), fine_ends=options.pop("fine_ends", True))
     p = X.shape[1]
+    options = {"bootstrap": True, "order": "depth", **options}
     if y.dtype.kind == "f":
-        forest = ForestGrower(bins, **options).grow_numbers(y, n_trees)
+        forest = BinnedGrower(bins, max_features=p, **options).grow_numbers(y, n_trees)
         return forest.trees().saying(forest.means()[:, None])
     n_classes = int(y.max()) + 1
-    grower = ForestGrower(bins, max_features=max(1, int(np.sqrt(p))), **options)
+    grower = BinnedGrower(bins, max_features=max(1, int(np.sqrt(p))), **options)
     forest = grower.grow_classes(y, n_classes, n_trees)
     table = forest.class_weights(n_classes)
     return forest.trees().saying(table / table.sum(axis=1, keepdims=True))

@@ -1084,7 +1084,7 @@ def category_cuts(X, cell, target, j):
         yield j, 0.0, side, left, opposite
 
 
-def counted_cuts(X, cell, target, options):
+def binned_cuts(X, cell, target, options):
     """Every cut of a cell that is allowed, in order, its value first."""
     for j in options["features"]:
         if options["groups"] and not any(j in group for group in cell["groups"]):
@@ -1112,7 +1112,7 @@ def counted_cuts(X, cell, target, options):
             yield target.value(left) + target.value(right), *cut
 
 
-def counted_children(cell, target, cut, options):
+def binned_children(cell, target, cut, options):
     """The two cells that a cut makes of one."""
     _, j, _, _, left, _ = cut
     right = [i for i in cell["rows"] if i not in left]
@@ -1133,7 +1133,7 @@ def counted_children(cell, target, cut, options):
         }
 
 
-def grow_counted(X, target, rows, max_leaves, max_depth=None, best_first=True, **given):
+def grow_binned(X, target, rows, max_leaves, max_depth=None, best_first=True, **given):
     """Nested cells as a dictionary by node: what it compares, its left child, its rows."""
     p = X.shape[1]
     options = {"features": range(p), "min_rows": 1, "categorical": [], "groups": [], **given}
@@ -1144,7 +1144,7 @@ def grow_counted(X, target, rows, max_leaves, max_depth=None, best_first=True, *
         if cell["depth"] == max_depth:
             return None
         best = None
-        for cut in counted_cuts(X, cell, target, options):
+        for cut in binned_cuts(X, cell, target, options):
             if best is None or cut[0] > best[0]:
                 best = cut
         if best is None:
@@ -1161,7 +1161,7 @@ def grow_counted(X, target, rows, max_leaves, max_depth=None, best_first=True, *
             break
         v = min(waiting, key=lambda v: (-waiting[v][0] if best_first else 0, v))
         _, cut = waiting.pop(v)
-        children = list(counted_children(nodes[v], target, cut, options))
+        children = list(binned_children(nodes[v], target, cut, options))
         _, j, threshold, missing_left, _, categories = cut
         nodes[v] |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
         nodes[v] |= {"left": len(nodes), "categories": categories}

@@ -18,7 +18,6 @@ import reference
 from certree import AdaBoostTreeClassifier, load, save
 from certree.ensembles.reweighing import reweigh, scores_of
 from certree.ensembles.weak import TreeTeacher
-from certree.grow import Bins, CountedGrower
 from model_files import rewrite
 
 STUMP = DecisionTreeClassifier(max_depth=1)
@@ -33,7 +32,7 @@ def noisy(seed, n=120, p=4, k=2):
 
 def rounds_of(X, y, k=2, n_estimators=25, learning_rate=1.0, weight=None, max_depth=1):
     weight = np.ones(len(y)) if weight is None else weight
-    teach = TreeTeacher(CountedGrower(Bins.of(X), None, max_depth), y.astype(np.int32), k)
+    teach = TreeTeacher.of(X, y.astype(np.int32), k, max_depth)
     return reweigh(teach, y, weight / weight.sum(), k, n_estimators, learning_rate)
 
 
@@ -146,14 +145,14 @@ def ties(says, rounds):
 # -- scikit-learn's --------------------------------------------------------------------------------
 
 
-class CountedStump(ClassifierMixin, BaseEstimator):
+class BinnedStump(ClassifierMixin, BaseEstimator):
     """The trees that AdaBoostTreeClassifier grows by itself, as scikit-learn's wants them."""
 
     def fit(self, X, y, sample_weight=None):
         self.classes_, codes = np.unique(y, return_inverse=True)
         weight = np.full(len(y), 1 / len(y)) if sample_weight is None else sample_weight
-        grower = CountedGrower(Bins.of(X), None, 1)
-        self.tree_, _ = TreeTeacher(grower, codes.astype(np.int32), len(self.classes_))(weight)
+        teach = TreeTeacher.of(X, codes.astype(np.int32), len(self.classes_), 1)
+        self.tree_, _ = teach(weight)
         return self
 
     def predict(self, X):
@@ -166,7 +165,7 @@ class CountedStump(ClassifierMixin, BaseEstimator):
 def test_it_is_scikit_learns_where_that_is_defined(table, learning_rate, own):
     X, y = table(return_X_y=True)
     settings = {"n_estimators": 12, "learning_rate": learning_rate, "random_state": 3}
-    learner = CountedStump() if own else STUMP
+    learner = BinnedStump() if own else STUMP
     theirs = AdaBoostClassifier(learner, **settings).fit(X, y)
     for ours in (learner, None) if own else (learner,):
         model = AdaBoostTreeClassifier(ours, **settings).fit(X, y)

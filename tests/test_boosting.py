@@ -31,7 +31,7 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.rounds import Rounds
 from certree.ensembles.stopping import best_rounds
-from certree.grow import Bins, CountedGrower
+from certree.grow import BinnedGrower, Bins
 from certree.tree import Trees
 from strategies import trees
 
@@ -535,9 +535,9 @@ def test_growing_rows_weigh_at_random(monkeypatch):
     random = np.random.default_rng(0)
     X = random.random((4000, 2))
     y = X[:, 0] + random.normal(0, 0.1, 4000)
-    given, descend = [], CountedGrower.descend
+    given, descend = [], BinnedGrower.descend
     monkeypatch.setattr(
-        CountedGrower,
+        BinnedGrower,
         "descend",
         lambda grower, g, h, rows, *rest: (
             given.append((h, rows)) or descend(grower, g, h, rows, *rest)

@@ -21,7 +21,7 @@ from certree import TreeForestClassifier, TreeForestRegressor, _core, load, save
 from certree.ensembles import Leaves
 from certree.ensembles.forest_rows import ForestRows, whole_weights
 from certree.ensembles.leaves import LeafRows
-from certree.grow import Bins, ForestGrower
+from certree.grow import BinnedGrower, Bins
 from certree.rows.hashes import distinct, row_hashes
 
 SHORT = {"n_estimators": 8, "random_state": 0}
@@ -42,7 +42,14 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
     X = random.integers(0, 5, size=(n, 3)).astype(float)
     X[random.random(X.shape) < 0.1] = np.nan
     weight = random.integers(1, 4, n).astype(float) if weighted else None
-    grower = ForestGrower(Bins.of(X, fine_ends=True), max_features=2, seed=seed, max_depth=4)
+    grower = BinnedGrower(
+        Bins.of(X, fine_ends=True),
+        max_depth=4,
+        order="depth",
+        max_features=2,
+        bootstrap=True,
+        seed=seed,
+    )
     if n_classes is None:
         y = np.nan_to_num(X[:, 0]) + random.integers(0, 3, n)
         forest = grower.grow_numbers(y, n_trees, sample_weight=weight)

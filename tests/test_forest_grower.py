@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from certree.grow import Bins, ForestGrower, GrownForest
+from certree.grow import BinnedGrower, Bins, GrownForest
 from certree.rows.hashes import content_keys
 
 SWITCHES = {"min_samples_leaf": "min_leaf", "min_samples_split": "min_split"}
@@ -20,6 +20,12 @@ def drawn(seed, n=40, p=4, missing=0.2, n_values=6):
     X[rng.random((n, p)) < missing] = np.nan
     y = np.nan_to_num(X[:, 0]) * (X[:, -1] > 1) + rng.integers(0, 3, size=n)
     return X, y
+
+
+def forest_grower(bins, **given):
+    """Full trees on bootstrap samples, by features that are drawn."""
+    drawn = {"order": "depth", "bootstrap": True, "max_features": bins.n_features}
+    return BinnedGrower(bins, **{**drawn, **given})
 
 
 def expect_same(a, b):
@@ -67,7 +73,7 @@ def grown_and_twins(seed, X, target_of, grow):
     given, weight, categorical = switches_of(seed)
     n = len(X)
     bootstrap, n_draws = [(True, n), (False, n), (False, 25), (True, 30)][seed % 4]
-    grower = ForestGrower(
+    grower = forest_grower(
         Bins.of(X, categorical),
         bootstrap=bootstrap,
         n_draws=n_draws,
@@ -119,7 +125,7 @@ def test_trees_on_numbers_are_those_of_the_twin(seed):
 def test_cuts_by_entropy_are_the_best_of_those_that_are_drawn(seed):
     X, y = drawn(seed, n=60)
     y = np.clip(y.astype(int), 0, 2)
-    grower = ForestGrower(Bins.of(X), max_features=2, seed=seed)
+    grower = forest_grower(Bins.of(X), max_features=2, seed=seed)
     forest = grower.grow_classes(y, 3, 1, criterion="entropy")
     tree, count = forest.trees().tree(0), grower.draws(0)
     target = reference.ForestSums(y, count, 3, "entropy")
@@ -141,7 +147,7 @@ def test_cuts_by_entropy_are_the_best_of_those_that_are_drawn(seed):
 @pytest.mark.parametrize(("bootstrap", "n_draws"), [(True, 9), (True, 30), (False, 9), (False, 17)])
 def test_rows_are_drawn_as_by_the_twin(bootstrap, n_draws):
     bins = Bins.of(np.arange(17.0)[:, None])
-    grower = ForestGrower(bins, bootstrap=bootstrap, n_draws=n_draws, seed=3)
+    grower = forest_grower(bins, bootstrap=bootstrap, n_draws=n_draws, seed=3)
     for number in range(3):
         count = grower.draws(number)
         assert count.sum() == n_draws
@@ -151,7 +157,7 @@ def test_rows_are_drawn_as_by_the_twin(bootstrap, n_draws):
 @pytest.mark.parametrize(("n", "n_draws"), [(1, 1), (2, 2), (3, 3), (10, 10), (100, 100), (50, 20)])
 def test_a_bootstrap_misses_the_share_of_rows_that_it_must(n, n_draws):
     bins, n_bags = Bins.of(np.arange(n)[:, None]), 2000
-    growers = [ForestGrower(bins, n_draws=n_draws, seed=seed) for seed in range(20)]
+    growers = [forest_grower(bins, n_draws=n_draws, seed=seed) for seed in range(20)]
     missed = np.array([grower.draws(t) == 0 for grower in growers for t in range(n_bags // 20)])
     share = (1 - 1 / n) ** n_draws
     # Every row by itself, in bags that are independent; the worst of n rows.
@@ -194,7 +200,7 @@ def test_trees_depend_neither_on_the_order_of_rows_nor_on_threads(task, criterio
     keys = content_keys(np.column_stack([X, y, np.zeros(len(y)) if weight is None else weight]))
     forests = []
     for rows, n_jobs in ((np.arange(len(X)), 1), (order, 2)):
-        grower = ForestGrower(
+        grower = forest_grower(
             Bins.of(X[rows], categorical), keys=keys[rows], n_jobs=n_jobs, **given
         )
         weights = None if weight is None else weight[rows]
@@ -210,7 +216,7 @@ def test_trees_depend_neither_on_the_order_of_rows_nor_on_threads(task, criterio
 @given(tasks(), st.sampled_from(["gini", "entropy"]))
 def test_sums_add_up_and_leaves_of_full_trees_cannot_be_divided(task, criterion):
     X, y, n_classes, weight, categorical, given, _ = task
-    grower = ForestGrower(Bins.of(X, categorical), **given)
+    grower = forest_grower(Bins.of(X, categorical), **given)
     options = {"criterion": criterion, "sample_weight": weight}
     forest = grower.grow_classes(y, n_classes, 2, **options)
     table = forest.class_weights(n_classes)
@@ -233,7 +239,7 @@ def test_sums_add_up_and_leaves_of_full_trees_cannot_be_divided(task, criterion)
 @given(tasks())
 def test_sums_of_numbers_are_those_of_the_rows(task):
     X, y, _, weight, _, given, _ = task
-    grower = ForestGrower(Bins.of(X), **given)
+    grower = forest_grower(Bins.of(X), **given)
     forest = grower.grow_numbers(y / 8.0, 2, sample_weight=weight)
     for number in range(2):
         tree, count = forest.trees().tree(number), grower.draws(number)
@@ -249,7 +255,7 @@ def test_sums_of_numbers_are_those_of_the_rows(task):
 @pytest.mark.threads
 def test_trees_are_the_same_whichever_are_grown_along():
     X, y = drawn(0, n=300)
-    grower = ForestGrower(Bins.of(X), max_features=2, n_jobs=2)
+    grower = forest_grower(Bins.of(X), max_features=2, n_jobs=2)
     both = grower.grow_numbers(y, 5)
     later = grower.grow_numbers(y, 2, first=3)
     for number in range(2):
@@ -266,7 +272,7 @@ def test_wide_sums_give_the_trees_of_narrow_ones(criterion, n_classes):
     X = rng.normal(size=(4000, 5))
     X[rng.random(X.shape) < 0.05] = np.nan
     y = np.clip(np.nan_to_num(X[:, 0] + X[:, 1] * X[:, 2]) + 2, 0, n_classes - 1).astype(int)
-    grower = ForestGrower(Bins.of(X), max_features=2)
+    grower = forest_grower(Bins.of(X), max_features=2)
     plain = grower.grow_classes(y, n_classes, 2, criterion=criterion)
     # Logs are rounded.
     for scale in (1, 1024) if criterion == "gini" else (1,):
@@ -284,7 +290,7 @@ def test_rows_of_large_cells_go_where_the_tree_says(splitter):
     X[:, 1] = rng.integers(0, 300, size=len(X))
     X[rng.random(X.shape) < 0.05] = np.nan
     y = np.nan_to_num(X[:, 0] * X[:, 2]) + (X[:, 1] % 7 == 3)
-    grower = ForestGrower(Bins.of(X, [1], fine_ends=True), max_features=3, splitter=splitter)
+    grower = forest_grower(Bins.of(X, [1], fine_ends=True), max_features=3, splitter=splitter)
     forest = grower.grow_numbers(y, 2)
     for number in range(2):
         tree, count = forest.trees().tree(number), grower.draws(number)
@@ -295,7 +301,7 @@ def test_rows_of_large_cells_go_where_the_tree_says(splitter):
 
 def test_columns_are_those_of_trees():
     X, y = drawn(1, n=200)
-    forest = ForestGrower(Bins.of(X, [0]), max_features=2).grow_numbers(y, 4)
+    forest = forest_grower(Bins.of(X, [0]), max_features=2).grow_numbers(y, 4)
     trees = forest.trees().saying(forest.means()[:, None])
     scores = trees.add(np.zeros((1, len(X))), X, 1)[0]
     means = [forest.means()[start:] for start in forest.root]
@@ -307,7 +313,7 @@ def test_a_forest_generalises():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 6))
     y = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int)
-    grower = ForestGrower(Bins.of(X[:3000], fine_ends=True), max_features=2)
+    grower = forest_grower(Bins.of(X[:3000], fine_ends=True), max_features=2)
     forest = grower.grow_classes(y[:3000], 2, 30)
     table = forest.class_weights(2)
     trees = forest.trees().saying(table / table.sum(axis=1, keepdims=True))
@@ -321,7 +327,7 @@ def test_a_forest_generalises():
 @pytest.mark.parametrize("splitter", ["best", "random"])
 def test_what_cannot_be_divided_is_a_leaf(splitter):
     def leaves(X, y, n_classes=2):
-        grower = ForestGrower(Bins.of(X), bootstrap=False, splitter=splitter)
+        grower = forest_grower(Bins.of(X), bootstrap=False, splitter=splitter)
         forest = grower.grow_classes(y, n_classes, 1)
         assert np.array_equal(forest.left, grower.grow_numbers(np.asarray(y) * 0.1, 1).left)
         return int(np.sum(forest.left < 0))
@@ -335,16 +341,16 @@ def test_what_cannot_be_divided_is_a_leaf(splitter):
 
 def test_cuts_that_gain_nothing_are_made():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    forest = ForestGrower(Bins.of(X), bootstrap=False).grow_classes([0, 1, 1, 0], 2, 3)
+    forest = forest_grower(Bins.of(X), bootstrap=False).grow_classes([0, 1, 1, 0], 2, 3)
     assert np.sum(forest.left < 0) == 12
-    grower = ForestGrower(Bins.of(X), bootstrap=False, min_impurity_decrease=1e-9)
+    grower = forest_grower(Bins.of(X), bootstrap=False, min_impurity_decrease=1e-9)
     assert np.sum(grower.grow_classes([0, 1, 1, 0], 2, 3).left < 0) == 3
 
 
 def test_features_that_are_constant_in_a_cell_do_not_count():
     X = np.zeros((50, 40))
     X[:, 17] = np.arange(50)
-    forest = ForestGrower(Bins.of(X), max_features=1).grow_numbers(np.arange(50.0), 2)
+    forest = forest_grower(Bins.of(X), max_features=1).grow_numbers(np.arange(50.0), 2)
     assert (forest.feature[forest.left >= 0] == 17).all()
     assert np.sum(forest.left < 0) > 40
 
@@ -352,7 +358,7 @@ def test_features_that_are_constant_in_a_cell_do_not_count():
 def test_a_tree_without_rows_of_weight_is_a_leaf():
     bins = Bins.of([[0.0], [1.0]])
     for draws in ({"bootstrap": False, "n_draws": 1}, {"n_draws": 1}):
-        grower = ForestGrower(bins, **draws)
+        grower = forest_grower(bins, **draws)
         forest = grower.grow_classes([0, 1], 2, 8, sample_weight=[0, 1])
         empty = [grower.draws(t)[1] == 0 for t in range(8)]
         assert any(empty)
@@ -363,15 +369,15 @@ def test_a_tree_without_rows_of_weight_is_a_leaf():
 def test_large_numbers_are_rounded_little():
     rng = np.random.default_rng(0)
     y = rng.normal(size=500) * 1e300
-    grower = ForestGrower(Bins.of(rng.normal(size=(500, 2))))
+    grower = forest_grower(Bins.of(rng.normal(size=(500, 2))))
     forest = grower.grow_numbers(y, 1)
     assert forest.total[1] == pytest.approx(np.sum(grower.draws(0) * y), rel=1e-9)
 
 
 def test_features_of_a_tree_are_few():
     X, y = drawn(0, n=400, p=8)
-    forest = ForestGrower(Bins.of(X), max_features_per_tree=3).grow_numbers(y, 6)
-    used = [set(forest.trees().tree(t).feature[~forest.trees().tree(t).is_leaf]) for t in range(6)]
+    forest = forest_grower(Bins.of(X), max_features_per_tree=3).grow_numbers(y, 6)
+    used = [set(tree.feature[~tree.is_leaf]) for tree in forest.trees()]
     assert all(len(one) == 3 for one in used)
     assert len(set.union(*used)) > 3
 
@@ -416,11 +422,11 @@ def test_fine_ends_have_bins_of_few_rows():
 )
 def test_bad_options_are_refused(given, what):
     with pytest.raises(ValueError, match=what):
-        ForestGrower(Bins.of(np.arange(8.0).reshape(4, 2)), **given)
+        forest_grower(Bins.of(np.arange(8.0).reshape(4, 2)), **given)
 
 
 def test_bad_rows_are_refused():
-    grower = ForestGrower(Bins.of([[0.0], [1.0]]))
+    grower = forest_grower(Bins.of([[0.0], [1.0]]))
     with pytest.raises(ValueError, match=r"y must lie in 0 \.\. 1"):
         grower.grow_classes([0, 2], 2, 1)
     with pytest.raises(ValueError, match="criterion must be"):
@@ -438,4 +444,4 @@ def test_bad_rows_are_refused():
     with pytest.raises(ValueError, match="n_trees must be a whole number >= 0"):
         grower.grow_numbers([0.0, 1.0], -1)
     with pytest.raises(TypeError, match="keys must be uint64"):
-        ForestGrower(grower.bins, keys=[0, 1])
+        forest_grower(grower.bins, keys=[0, 1])

@@ -27,7 +27,7 @@ from certree import (
     grow_kd,
 )
 from certree.explain import interaction_shares, shapley_values
-from certree.grow import Bins, CountedGrower, ForestGrower
+from certree.grow import BinnedGrower, Bins
 from certree.grow.growing import GrowingRows
 
 LONG_RUN = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -66,8 +66,10 @@ class Laws:
         self.cost = np.ascontiguousarray(self.gains[:, 0])
         self.splits = (self.left >= 0).astype(float)
         self.target = self.y.astype(float)
-        self.counted = CountedGrower(Bins.of(self.X), max_leaves=8, n_jobs=n_jobs)
-        self.forest = ForestGrower(self.counted.bins, max_features=2, n_jobs=n_jobs)
+        self.binned = BinnedGrower(Bins.of(self.X), max_leaves=8, n_jobs=n_jobs)
+        self.forest = BinnedGrower(
+            self.binned.bins, order="depth", max_features=2, bootstrap=True, n_jobs=n_jobs
+        )
         self.steps = np.ones(n)
         self.trees = self.tree.saying(self.ones[:, None])
         priors = (np.zeros((1, len(self.left))), np.zeros((1, len(self.left))))
@@ -95,8 +97,8 @@ LOOPS = {
     "bins of categories": lambda s: Bins.of(
         np.abs(s.X * 1e3).astype(int), range(4), n_jobs=s.n_jobs
     ),
-    "counted": lambda s: s.counted.grow_gradients(0.5 - s.target, s.steps),
-    "counted classes": lambda s: s.counted.grow_classes(s.y, 2),
+    "binned": lambda s: s.binned.grow_gradients(0.5 - s.target, s.steps),
+    "binned classes": lambda s: s.binned.grow_classes(s.y, 2, 1),
     "forest": lambda s: s.forest.grow_classes(s.y, 2, 1),
     "forest of numbers": lambda s: s.forest.grow_numbers(s.target, 1),
     "draws": lambda s: s.forest.draws(0),
@@ -164,7 +166,7 @@ LOOPS = {
         *(s.tree.feature, s.left, s.trees.root, s.ones[:, None], True, np.zeros(4), 1, 10, s.n_jobs)
     ),
     "transform": lambda s: _core.walsh_hadamard(np.ones(2 ** len(s.X).bit_length()), 1.0, s.n_jobs),
-    "coarser bins": lambda s: s.counted.bins.coarser(8, 1),
+    "coarser bins": lambda s: s.binned.bins.coarser(8, 1),
     "ranks": lambda s: GrowingRows.of(s.X, None, None, n_jobs=s.n_jobs).order,
     "Shapley values": lambda s: shapley_values(s.model, s.X[: len(s.X) // 20]),
     "Shapley values of a background": lambda s: shapley_values(
@@ -313,20 +315,21 @@ def stop(*_):
     raise StopError
 
 
-def grow_counted(X, y, n_jobs):
-    grower = CountedGrower(Bins.of(X), max_leaves=None, n_jobs=n_jobs)
+def grow_binned(X, y, n_jobs):
+    grower = BinnedGrower(Bins.of(X), n_jobs=n_jobs)
     for _ in range(99):
         grower.grow_gradients(y - 0.5, np.ones(len(y)))
 
 
 def grow_forest(X, y, n_jobs):
-    ForestGrower(Bins.of(X), max_features=4, n_jobs=n_jobs).grow_classes(y, 2, 50)
+    grower = BinnedGrower(Bins.of(X), order="depth", max_features=4, bootstrap=True, n_jobs=n_jobs)
+    grower.grow_classes(y, 2, 50)
 
 
 LONG = {
     "cart": grow_cart,
     "forest": grow_forest,
-    "counted": grow_counted,
+    "binned": grow_binned,
     "kd": lambda X, _, n_jobs: [grow_kd(X, axis="spread", n_jobs=n_jobs) for _ in range(99)],
     "dyadic": lambda X, _, n_jobs: [grow_dyadic(X, n_jobs=n_jobs) for _ in range(99)],
 }

@@ -37,8 +37,7 @@ NB_MODULE(_core, core) {
   core.doc() = "The loops of certree over plain arrays.";
   bind_interrupts(core);
   certree::door::bind_grow(core);
-  certree::door::bind_counted(core);
-  certree::door::bind_forest(core);
+  certree::door::bind_binned(core);
   certree::door::bind_tree(core);
   certree::door::bind_stats(core);
   certree::door::bind_weights(core);

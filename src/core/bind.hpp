@@ -32,8 +32,7 @@ using namespace nb::literals;
 
 void bind_tree(nb::module_& core);
 void bind_grow(nb::module_& core);
-void bind_counted(nb::module_& core);
-void bind_forest(nb::module_& core);
+void bind_binned(nb::module_& core);
 void bind_leaves(nb::module_& core);
 void bind_stats(nb::module_& core);
 void bind_weights(nb::module_& core);

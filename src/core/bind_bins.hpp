@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bind.hpp"
-#include "grow/binned.hpp"
+#include "grow/binned_growth.hpp"
 
 namespace certree::door {
 
@@ -27,6 +27,17 @@ inline KeptBins kept_bins(const Kept& kept, std::size_t p) {
           starts,
           view(levels),
           sized("level_bin", level_bin, levels.size())};
+}
+
+// Kind, number of draws, seed.
+using Draws = std::tuple<std::string, std::int64_t, std::uint64_t>;
+
+inline Drawing drawing_of(const Draws& draws, std::size_t n_rows) {
+  const auto& [kind, n_draws, seed] = draws;
+  if (n_draws < 1) throw std::invalid_argument("at least one row must be drawn");
+  if (kind == "repeated") return {Sampling::repeated, n_draws, seed};
+  if (std::cmp_greater(n_draws, n_rows)) throw std::invalid_argument("more draws than rows");
+  return {kind == "all" ? Sampling::all : Sampling::some, n_draws, seed};
 }
 
 inline Criterion criterion_of(const std::string& name) {

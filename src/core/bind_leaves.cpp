@@ -1,5 +1,5 @@
 // The doors of the leaves of forests.
-#include "bind_draws.hpp"
+#include "bind_bins.hpp"
 #include "bind_packed.hpp"
 #include "ensembles/leaves.hpp"
 
@@ -42,9 +42,9 @@ auto find_out_of_bag(const Packed& packed, const In<std::int64_t, 1>& category_s
                      const Draws& draws, int n_threads) {
   const TreesView trees = packed_trees(packed, category_start, categories, root);
   const auto x = rows(X);
-  const ForestSampling sampling = sampling_of(draws, X.shape(0));
+  const Drawing drawing = drawing_of(draws, X.shape(0));
   const auto loop = [&](auto leaf) {
-    certree::find_out_of_bag(trees, sampling, x, n_threads, leaf);
+    certree::find_out_of_bag(trees, drawing, x, n_threads, leaf);
   };
   return run(loop, Rows<std::int32_t>(root.size(), x.n_rows));
 }

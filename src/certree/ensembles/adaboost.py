@@ -18,8 +18,6 @@ from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, sai
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel, adds_up
 from certree.export.formula import Formula, Link
-from certree.grow.bins import Bins
-from certree.grow.counted import CountedGrower
 from certree.interface.arrays import Float64, by_row, column
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.signatures import COUNT, ROUNDS
@@ -273,9 +271,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, ClassifierMixin, TreeModel):
             labels = self.classes_[training.y]
             seeds = check_random_state(self.random_state)
             return ClassifierTeacher(self.estimator, training.X, labels, self.classes_, seeds, mask)
-        bins = Bins.of(training.X, mask, n_jobs=self.n_jobs)
-        grower = CountedGrower(bins, None, self.max_depth, n_jobs=self.n_jobs)
-        return TreeTeacher(grower, training.y, self.n_classes_)
+        return TreeTeacher.of(
+            training.X, training.y, self.n_classes_, self.max_depth, mask, self.n_jobs
+        )
 
     def _predict_the_prior(self, y: NDArray[Any], weight: Float64) -> None:
         """Let the shares of the classes answer, as no learner is better than chance."""

@@ -25,8 +25,8 @@ from certree.certificates.posteriors import gibbs_family
 from certree.certificates.priors import decisions_by_rows
 from certree.ensembles.forest import ForestClassifier, MaxFeatures
 from certree.ensembles.forest_rows import whole_weights
+from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
-from certree.grow.forest import ForestGrower
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import replaces_state
 from certree.interface.progress import progress
@@ -364,7 +364,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         weight = None if training.weight is None else training.weight[sample]
         criterion: Any = "gini" if self.criterion == "gini" else "entropy"
         return (
-            ForestGrower(bins, bootstrap=False, seed=seed, **growth)
+            BinnedGrower(bins, seed=seed, **growth)
             .grow_classes(
                 training.y[sample],
                 other_class(self.n_classes_),

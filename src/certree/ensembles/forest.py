@@ -36,8 +36,8 @@ from certree.ensembles.losses import SquaredLoss
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
+from certree.grow.binned import BinnedGrower, GrownForest
 from certree.grow.bins import Bins
-from certree.grow.forest import ForestGrower, GrownForest
 from certree.interface.arrays import Float64, Int64, by_row, column
 from certree.interface.fitted import (
     expect_parameters_of_fit,
@@ -89,11 +89,13 @@ class Forest(TreeModel):
     trees_: Trees
 
     def _growth(self, n: int, p: int) -> dict[str, Any]:
-        """How trees of n rows and p features grow, as `ForestGrower` takes it."""
+        """How trees of n rows and p features grow, as `BinnedGrower` takes it."""
         least_split = _number_of_rows(self.min_samples_split, n, 2)
         least_leaf = _number_of_rows(self.min_samples_leaf, n, 1)
         return {
-            "max_features": _number_of_features(self.max_features, p),
+            "order": "depth",
+            # Where all are looked at they are drawn, too: else ties would go to the first ones.
+            "max_features": _number_of_features(self.max_features, p) or p,
             "max_features_per_tree": _number_of_features(self.max_features_per_tree, p),
             "splitter": self.splitter,
             "max_depth": self.max_depth,
@@ -329,10 +331,10 @@ class TreeForest(Forest):
             )
         self._origin = origin
 
-    def _grower(self, rows: ForestRows) -> ForestGrower:
+    def _grower(self, rows: ForestRows) -> BinnedGrower:
         n, p = rows.X.shape
         mask = self._category_mask()
-        return ForestGrower(
+        return BinnedGrower(
             Bins.of(rows.X, mask, fine_ends=True, n_jobs=self.n_jobs),
             bootstrap=bool(self.bootstrap),
             n_draws=_number_of_draws(self.max_samples, n),
@@ -343,7 +345,7 @@ class TreeForest(Forest):
 
     @abstractmethod
     def _grow_trees(
-        self, grower: ForestGrower, rows: ForestRows, first: int, n_trees: int
+        self, grower: BinnedGrower, rows: ForestRows, first: int, n_trees: int
     ) -> GrownForest:
         """Grow some trees."""
 
@@ -357,7 +359,7 @@ class TreeForest(Forest):
         """How many numbers a leaf says."""
 
     def _grown(
-        self, grower: ForestGrower, rows: ForestRows, before: Trees | None
+        self, grower: BinnedGrower, rows: ForestRows, before: Trees | None
     ) -> tuple[Trees, Float64]:
         """The trees and what their nodes sum up to; those of the fit before are not grown again."""
         parts = [] if before is None or self._kept is None else [(before, self._kept)]
@@ -718,7 +720,7 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
         return self.leaves_.power
 
     def _grow_trees(
-        self, grower: ForestGrower, rows: ForestRows, first: int, n_trees: int
+        self, grower: BinnedGrower, rows: ForestRows, first: int, n_trees: int
     ) -> GrownForest:
         criterion: Any = "gini" if self.criterion == "gini" else "entropy"
         return grower.grow_classes(
@@ -846,7 +848,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         self._store(locals())
 
     def _grow_trees(
-        self, grower: ForestGrower, rows: ForestRows, first: int, n_trees: int
+        self, grower: BinnedGrower, rows: ForestRows, first: int, n_trees: int
     ) -> GrownForest:
         SquaredLoss().expect_domain(rows.y)
         return grower.grow_numbers(rows.y, n_trees, first=first, sample_weight=rows.weight)

@@ -5,7 +5,7 @@ import numpy as np
 from certree._core import draw_rows, sum_leaves
 from certree.ensembles.forest_rows import ForestRows
 from certree.ensembles.leaves import LeafRows, Leaves, loss_of
-from certree.grow.forest import GrownForest
+from certree.grow.binned import GrownForest
 from certree.interface.arrays import Float64, Int32
 from certree.tree import Trees
 
@@ -54,7 +54,7 @@ def permutation_importances(
     leaves : Leaves
         What leaves say, filled by the rows that grew the trees.
     drawing : tuple
-        How rows are drawn; see `ForestGrower.drawing`.
+        How rows are drawn; see `BinnedGrower.drawing`.
     classes : bool
         Whether the target is a class.
     seed : int

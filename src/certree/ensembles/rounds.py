@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from certree._core import add_steps, part_rows, round_steps
 from certree.ensembles.losses import Loss
+from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
-from certree.grow.counted import CountedGrower
 from certree.grow.growing import Slopes
 from certree.interface.arrays import Float64, UInt64
 from certree.rows.hashes import content_keys
@@ -56,7 +56,7 @@ class Rounds:
         What is lowered.
     settings : Settings
         How.
-    grower : CountedGrower
+    grower : BinnedGrower
         Grows trees on the rows.
     y : ndarray of shape (n,)
         Targets, or codes of classes.
@@ -70,7 +70,7 @@ class Rounds:
 
     loss: Loss
     settings: Settings
-    grower: CountedGrower
+    grower: BinnedGrower
     y: NDArray[Any]
     weight: Float64 | None
     keys: UInt64
@@ -199,7 +199,7 @@ def started(
 ) -> tuple[Rounds, Float64]:
     """A run before its first round, and the scores (n_outputs,) that it starts from."""
     bins = Bins.of(X, categorical, n_jobs=settings.n_jobs)
-    grower = CountedGrower(
+    grower = BinnedGrower(
         bins,
         max_leaves=settings.max_leaf_nodes,
         max_depth=settings.max_depth,

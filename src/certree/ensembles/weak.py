@@ -9,10 +9,13 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from certree.ensembles.reweighing import Codes
-from certree.grow.counted import CountedGrower
-from certree.interface.arrays import Float64, places_among
+from certree.grow.binned import BinnedGrower
+from certree.grow.bins import Bins
+from certree.interface.arrays import Float64, Int32, places_among
 from certree.tree import Tree
 
+# A fall of the impurity below this share of the weight is what rounding leaves of nothing.
+_NOTHING = 2.0**-46
 # Where no cut gains anything, shares of 0 are divided by this.
 _SMALLEST = float(np.finfo(np.float64).tiny)
 _MOST_SEED = int(np.iinfo(np.int32).max)
@@ -47,30 +50,58 @@ class TreeTeacher:
 
     Parameters
     ----------
-    grower : CountedGrower
+    grower : BinnedGrower
         Knows the rows.
+    X : ndarray of shape (n, p)
+        The rows.
     y : ndarray of int32, shape (n,)
         Class of each row.
     n_classes : int
         Number of classes.
     """
 
-    grower: CountedGrower
+    grower: BinnedGrower
+    X: NDArray[np.floating]
     y: NDArray[np.int32]
     n_classes: int
 
+    @classmethod
+    def of(
+        cls,
+        X: NDArray[np.floating],
+        y: NDArray[np.int32],
+        n_classes: int,
+        max_depth: int | None,
+        categorical: NDArray[np.bool_] | None = None,
+        n_jobs: int | None = None,
+    ) -> "TreeTeacher":
+        """Grow trees of so many levels on these rows."""
+        bins = Bins.of(X, categorical, n_jobs=n_jobs)
+        least = _NOTHING if n_classes > 2 else 0.0
+        grower = BinnedGrower(bins, max_depth=max_depth, min_impurity_decrease=least, n_jobs=n_jobs)
+        return cls(grower, X, y, n_classes)
+
     def __call__(self, weight: Float64) -> tuple[WeakTree, Codes]:
         """Grow a tree; returns it and what it says of each row."""
-        k = max(2, self.n_classes)
-        tree, leaf, sums = self.grower.grow_classes(
-            self.y, k, criterion="gini", sample_weight=weight
-        )
+        tree, leaf, sums = self._grown(weight)
+        k = sums.shape[1]
         # Sums of the grower are rounded: its leaves say what the weights themselves say.
-        table, own = sums[:, :k].copy(), tree.is_leaf
+        table, own = sums.copy(), tree.is_leaf
         exact = np.bincount(leaf.astype(np.intp) * k + self.y, weight, tree.n_nodes * k)
         table[own] = exact.reshape(-1, k)[own]
         says = table.argmax(axis=1)
-        return WeakTree(tree, says, _importances(tree, sums[:, :k])), says[leaf]
+        return WeakTree(tree, says, _importances(tree, sums)), says[leaf]
+
+    def _grown(self, weight: Float64) -> tuple[Tree, Int32, Float64]:
+        """The tree, the leaf of each row, and the weight of each class in each node."""
+        if self.n_classes > 2:
+            forest = self.grower.grow_classes(self.y, self.n_classes, 1, sample_weight=weight)
+            tree = forest.trees().tree(0)
+            return tree, tree.apply(self.X), forest.class_weights(self.n_classes)
+        # The Gini index of two classes is squared loss of -1 and 1, whose gradients are quicker.
+        tree, leaf, sums = self.grower.grow_gradients(np.where(self.y, weight, -weight), weight)
+        beyond, both = sums[:, 0], sums[:, 1]
+        return tree, leaf, np.column_stack([both - beyond, both + beyond]) / 2
 
 
 def _importances(tree: Tree, table: Float64) -> Float64:

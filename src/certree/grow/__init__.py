@@ -1,10 +1,9 @@
 """2 TREE: how a partition grows T0."""
 
+from certree.grow.binned import BinnedGrower, CountedTree, GrownForest
 from certree.grow.bins import Bins
 from certree.grow.cart import Cart, grow_cart
-from certree.grow.counted import CountedGrower, CountedTree
 from certree.grow.dyadic import Dyadic, dyadic_resolution, grow_dyadic
-from certree.grow.forest import ForestGrower, GrownForest
 from certree.grow.grid import Grid, dyadic_grid
 from certree.grow.growing import GrowingRows
 from certree.grow.kd import KD, grow_kd
@@ -13,8 +12,8 @@ from certree.grow.sklearn_tree import SklearnTree, from_sklearn
 
 # fmt: off
 __all__ = [
-    "KD", "Bins", "Cart", "CountedGrower", "CountedTree", "Dyadic", "ForestGrower", "Grid",
-    "GrowingRows", "GrownForest", "Partition", "SklearnTree", "dyadic_grid", "dyadic_resolution",
-    "from_sklearn", "grow_cart", "grow_dyadic", "grow_kd",
+    "KD", "BinnedGrower", "Bins", "Cart", "CountedTree", "Dyadic", "Grid", "GrowingRows",
+    "GrownForest", "Partition", "SklearnTree", "dyadic_grid", "dyadic_resolution", "from_sklearn",
+    "grow_cart", "grow_dyadic", "grow_kd",
 ]
 # fmt: on

@@ -30,10 +30,9 @@ void add_row(const LeafTargets& targets, std::size_t i, double weight, double* s
     sums[1 + static_cast<std::size_t>(targets.y[i])] += weight;
 }
 
-std::vector<std::int32_t> out_of_bag(const ForestSampling& sampling, std::int64_t t,
-                                     std::int64_t n) {
+std::vector<std::int32_t> out_of_bag(const Drawing& drawing, std::int64_t t, std::int64_t n) {
   std::vector<std::int32_t> count(static_cast<std::size_t>(n));
-  draw_rows(sampling, t, count);
+  draw_rows(drawing, t, count);
   std::vector<std::int32_t> out;
   for (const std::size_t i : turns(count.size()))
     if (count[i] == 0) out.push_back(static_cast<std::int32_t>(i));
@@ -148,13 +147,13 @@ void judge(const Arrivals& arrivals, int n_threads, Table<double> total,
 }  // namespace
 
 template <class Real>
-void find_out_of_bag(const TreesView& trees, const ForestSampling& sampling, Table<const Real> X,
+void find_out_of_bag(const TreesView& trees, const Drawing& drawing, Table<const Real> X,
                      int n_threads, Table<std::int32_t> leaf) {
   fill(leaf.values(), 0);
   with_packed_steps(trees.nodes, [&](const auto& steps) {
     // Rows pass a tree that stays in the cache, as trees are larger than rows.
     parallel_for(leaf.n_rows, n_threads, [&](std::int64_t t) {
-      const std::vector<std::int32_t> out = out_of_bag(sampling, t, leaf.width);
+      const std::vector<std::int32_t> out = out_of_bag(drawing, t, leaf.width);
       Tally tally;
       for (std::size_t first = 0; first < out.size(); first += kGroup) {
         const std::int64_t width =
@@ -240,9 +239,9 @@ void judge_leaves(const Arrivals& arrivals, const LeafTargets& targets, Table<co
         [&] { return AsTheyAre({said.data, said.n_rows, said.width}); });
 }
 
-template void find_out_of_bag(const TreesView&, const ForestSampling&, Table<const float>, int,
+template void find_out_of_bag(const TreesView&, const Drawing&, Table<const float>, int,
                               Table<std::int32_t>);
-template void find_out_of_bag(const TreesView&, const ForestSampling&, Table<const double>, int,
+template void find_out_of_bag(const TreesView&, const Drawing&, Table<const double>, int,
                               Table<std::int32_t>);
 
 }  // namespace certree

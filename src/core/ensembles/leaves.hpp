@@ -7,13 +7,13 @@
 #pragma once
 
 #include "ensembles/predict.hpp"
-#include "grow/forest.hpp"
+#include "grow/binned_growth.hpp"
 
 namespace certree {
 
 // leaf: (n_trees, n) of rows by the order in which they were drawn; 0 for rows in the bag.
 template <class Real>
-void find_out_of_bag(const TreesView& trees, const ForestSampling& sampling, Table<const Real> X,
+void find_out_of_bag(const TreesView& trees, const Drawing& drawing, Table<const Real> X,
                      int n_threads, Table<std::int32_t> leaf);
 
 // Trees one behind the other, and where rows arrive.

@@ -1,14 +1,19 @@
 // Gradients and Hessians of a loss as a target of growth from sums.
 //
-// Belongs to counted.cpp alone. A target has the lanes of its sums, the last of which counts rows;
-// an Item for each row, that which is added up; the value of a cut and the response of a cell.
+// Belongs to binned_growth.cpp alone. A target has a Row, which is moved about and knows where the
+// codes of a row are; an Item for each row, which is added up, at times the Row itself; a Sum of
+// items, whole numbers, one or more of which are added up for each bin; and OfCell, which knows the
+// rows of a cell and their sums. That writes sums of a bin as lanes of int64, tells what cuts are
+// worth by sums on their left side, and describes categories. Where a target keeps sums, tally()
+// adds up lanes by all bins of features, and the last lane counts rows.
 #pragma once
 
 #include <array>
 #include <stdexcept>
 
+#include "grow/binned_growth.hpp"
 #include "grow/chance.hpp"
-#include "grow/counted.hpp"
+#include "grow/decide.hpp"
 #include "grow/whole_numbers.hpp"
 
 namespace certree {
@@ -24,6 +29,11 @@ struct GradientLimits {
 // Hessian.
 struct GradientItem {
   std::int64_t gradient_and_row, hessian;
+
+  void operator+=(const GradientItem& other) {
+    gradient_and_row += other.gradient_and_row;
+    hessian += other.hessian;
+  }
 };
 inline constexpr int kRowBits = 12;
 // So many gradients of 2^40 and their rows fit into one number.
@@ -38,13 +48,9 @@ template <std::size_t... f>
 void add_items(const std::uint8_t* const* codes, std::span<const std::int32_t> rows,
                const GradientItem* item, BlockSums* sums, std::index_sequence<f...>) {
   const std::array<const std::uint8_t*, sizeof...(f)> code{codes[f]...};
-  const auto add = [](GradientItem& sum, const GradientItem& one) {
-    sum.gradient_and_row += one.gradient_and_row;
-    sum.hessian += one.hessian;
-  };
   for (const std::int32_t row : rows) {
     const GradientItem one = *item++;
-    (add(sums[f][code[f][row]], one), ...);
+    ((sums[f][code[f][row]] += one), ...);
   }
 }
 
@@ -62,8 +68,8 @@ CERTREE_INLINE void unpack(const GradientItem* sums, std::size_t n_bins, std::in
   }
 }
 
-// The values of the cuts behind each bin: G^2 / (H + l2) of both sides; below 0 where a side has
-// too little. Returns the largest. prefix: (3, width) sums up to each bin, to which `shift` is
+// The values of the cuts behind each bin: G^2 / (H + l2) of both sides; minus infinity where a side
+// has too little. Returns the largest. prefix: (3, width) sums up to each bin, to which `shift` is
 // added.
 CERTREE_WIDE double value_gradient_cuts(const std::int64_t* prefix, std::size_t width,
                                         std::size_t n_bins, const std::int64_t* shift,
@@ -73,8 +79,6 @@ CERTREE_WIDE double value_gradient_cuts(const std::int64_t* prefix, std::size_t 
   const std::int64_t g_shift = shift[0], h_shift = shift[1], n_shift = shift[2];
   const std::int64_t g_all = total[0], h_all = total[1], n_all = total[2];
   const auto [l2, min_hessian, min_rows] = limits;
-  // As whole numbers, bits of numbers that are not negative are in the order of these, and those of
-  // others are below.
   auto most = std::numeric_limits<std::int64_t>::min();
   for (std::size_t b = 0; b < n_bins; ++b) {
     const std::int64_t n_left = n[b] + n_shift, n_right = n_all - n_left;
@@ -84,35 +88,36 @@ CERTREE_WIDE double value_gradient_cuts(const std::int64_t* prefix, std::size_t 
     const bool enough = (n_left >= min_rows) & (n_right >= min_rows) & (h_left >= min_hessian) &
                         (h_right >= min_hessian) & (left > 0.0) & (right > 0.0);
     const double both = g_left * g_left / left + g_right * g_right / right;
-    value[b] = enough ? both : -1.0;
+    value[b] = enough ? both : -kInfinity;
     most = std::max(most, std::bit_cast<std::int64_t>(value[b]));
   }
-  return most < 0 ? -1.0 : std::bit_cast<double>(most);
+  return largest_of_bits(most);
 }
 
 class Gradients {
  public:
+  using Row = std::int32_t;
   using Item = GradientItem;
+  using Sum = GradientItem;
+  static constexpr bool kKeeps = true, kSparse = false;
   static constexpr std::size_t kLanes = 3;  // gradients, Hessians, rows
   static constexpr std::size_t kBlock = kRowsOfBlock;
   static constexpr std::size_t kTogether = 4;  // features by which rows are added up at a time
 
-  Gradients(std::span<const double> gradient, std::span<const double> hessian,
-            std::span<const std::int32_t> rows, const Counting& counting)
-      : Gradients(gradient, hessian, largest(gradient, hessian, rows), std::ssize(rows), counting) {
-  }
+  Gradients(const Derivatives& response, std::span<const std::int32_t> rows,
+            const BinnedGrowth& growth)
+      : Gradients(response, largest(response, rows), std::ssize(rows), growth) {}
 
-  std::size_t n_lanes() const { return kLanes; }
-  const GradientLimits& limits() const { return limits_; }
-  double min_gain() const { return min_gain_; }
+  static constexpr std::size_t most_sums() { return 1; }
+  static constexpr bool counts_rows() { return false; }  // the last lane does
 
   // The items of rows, by number of row.
   void itemise(std::span<const std::int32_t> rows, Item* items) const {
     for (const auto part : stretches(rows))
       for (const std::int32_t row : part) {
         const auto i = static_cast<std::size_t>(row);
-        items[i] = {gradient_.whole(gradients_[i]) * (1 << kRowBits) + 1,
-                    hessian_.whole(hessians_[i])};
+        items[i] = {gradient_.whole(response_.gradient[i]) * (1 << kRowBits) + 1,
+                    hessian_.whole(response_.hessian[i])};
       }
   }
 
@@ -141,73 +146,139 @@ class Gradients {
         unpack<true>(sums[f].data(), n_bins[f], lanes[f]);
   }
 
-  // The sums of rows in each lane.
-  std::vector<std::int64_t> total(std::span<const std::int32_t> rows, const Item* items) const {
-    std::vector<std::int64_t> sums(kLanes);
+  void total(std::span<const std::int32_t> rows, const Item* items, CellSums& sums) const {
+    std::int64_t g = 0, h = 0;
     for (const auto part : stretches(rows))
       for (const std::int32_t row : part) {
-        sums[0] += (items[row].gradient_and_row - 1) / (1 << kRowBits);
-        sums[1] += items[row].hessian;
+        g += gradient_of(items[row]);
+        h += items[row].hessian;
       }
-    sums[2] = std::ssize(rows);
-    return sums;
+    sums.add(0, g);
+    sums.add(1, h);
+    sums.add(2, std::ssize(rows));
   }
 
-  double value_cuts(const std::int64_t* prefix, std::size_t width, std::size_t n_bins,
-                    const std::int64_t* shift, const std::int64_t* all, double* value) const {
-    return value_gradient_cuts(prefix, width, n_bins, shift, all, limits_, value);
+  // Sum of the squared gradients of rows, in units of 2^40 squares: what their scatter is told by.
+  static std::int64_t squares(std::span<const std::int32_t> rows, const Item* items) {
+    std::int64_t sum = 0;
+    for (const auto part : stretches(rows))
+      for (const std::int32_t row : part) {
+        const auto g = static_cast<double>(gradient_of(items[row]));
+        sum += static_cast<std::int64_t>(g * g * 0x1p-40);
+      }
+    return sum;
   }
 
-  // The value of a cell that is not cut.
-  double value(const std::int64_t* sums) const {
-    const double g = static_cast<double>(sums[0]), h = static_cast<double>(sums[1]) + limits_.l2;
-    return h > 0.0 ? g * g / h : 0.0;
-  }
   // What monotonic slopes are about: the step that lowers the loss most.
   double response(const std::int64_t* sums) const {
     const double h = static_cast<double>(sums[1]) + limits_.l2;
     return h > 0.0 ? -static_cast<double>(sums[0]) / h : 0.0;
   }
 
-  // -- categories
+  class OfCell {
+   public:
+    OfCell(const Gradients& target, const CellSums::One& total, std::int64_t squares)
+        : target_(target), squares_(squares) {
+      std::ranges::copy(total.sum, total_.begin());
+    }
+    static constexpr std::size_t n_sums() { return 1; }
+    static CERTREE_INLINE void add(const Item& item, Sum* sum) { *sum += item; }
+    static bool is_empty(const Sum* sum) { return rows_of(*sum) == 0; }
+    // From lanes so wide.
+    static void take_away(const Sum& sum, std::int64_t* lanes, std::size_t width) {
+      const auto less = lanes_of(sum);
+      for (std::size_t l = 0; l < kLanes; ++l) lanes[l * width] -= less[l];
+    }
 
-  // Numbers that describe a category: weight and responses.
-  std::size_t n_of_group() const { return 2; }
-  void describe(const std::int64_t* sums, double* numbers) const {
-    numbers[0] = static_cast<double>(std::max<std::int64_t>(sums[1], 1));
-    numbers[1] = static_cast<double>(sums[0]);
-  }
-  // Sum of the squared gradients of rows, in units of 2^40 squares.
-  static std::int64_t squares(std::span<const std::int32_t> rows, const Item* items) {
-    std::int64_t sum = 0;
-    for (const auto part : stretches(rows))
-      for (const std::int32_t row : part) {
-        const auto g = static_cast<double>((items[row].gradient_and_row - 1) / (1 << kRowBits));
-        sum += static_cast<std::int64_t>(g * g * 0x1p-40);
+    using Memory = CutSums;
+    // The first of the best cuts behind the first n bins that beat `most` and are allowed by the
+    // sums on their left, which it tells; n: none does. Missing values go left after they have
+    // gone right.
+    template <class Bins, class Allows>
+    std::size_t best(const Bins& bins, std::size_t n, bool missing_left, const Allows& allows,
+                     Memory& own, double& most, std::vector<std::int64_t>& left) const {
+      const std::size_t width = bins.n_bins + 1;
+      if (!missing_left) sum_up(bins, own.prefix);
+      std::array<std::int64_t, kLanes> shift{};
+      if (missing_left) shift = entry(bins, bins.n_bins);
+      const double value = value_gradient_cuts(own.prefix.data(), width, n, shift.data(),
+                                               total_.data(), target_.limits_, own.value.data());
+      return first_of_best<Gradients>(own, width, n, shift, value, allows, most, left);
+    }
+    std::pair<double, bool> gain(double value, double) const {
+      const double gain = value - uncut();
+      return {gain, gain > kNothing * value && gain >= target_.min_gain_};
+    }
+
+    // Numbers that describe a category: weight and responses.
+    std::size_t n_of_group() const { return 2; }
+    template <class Bins>
+    void describe(const Bins& bins, std::size_t i, double* numbers) const {
+      const auto sums = entry(bins, i);
+      numbers[0] = static_cast<double>(std::max<std::int64_t>(sums[1], 1));
+      numbers[1] = static_cast<double>(sums[0]);
+    }
+    // Gradients dealt to the rows at random have a sum in k rows whose square is about k times
+    // their variance, whatever the Hessians are.
+    Scatter scatter() const {
+      const auto g = static_cast<double>(total_[0]), n = static_cast<double>(total_[2]);
+      const auto h = static_cast<double>(std::max<std::int64_t>(total_[1], 1));
+      const double variation = static_cast<double>(squares_) * 0x1p40 - g * g / n;
+      return {h / n, std::max(variation, 0.0) * (n / h)};
+    }
+    // Means of the gradients, with so much of the cell's own as l2 says.
+    std::vector<double> scores(const Groups& groups) const {
+      std::vector<double> score(groups.size());
+      const double l2 = target_.limits_.l2, own = l2 * -target_.response(total_.data());
+      for (std::size_t i = 0; i < score.size(); ++i)
+        score[i] = (groups.sums(i)[1] + own) / (groups.sums(i)[0] + l2);
+      return score;
+    }
+
+   private:
+    // A gain below this share of the value of the cell is what rounding leaves of nothing.
+    static constexpr double kNothing = 0x1p-46;
+
+    using Lanes = std::array<std::int64_t, kLanes>;
+    static std::int64_t rows_of(const Sum& sum) {
+      return sum.gradient_and_row & ((1 << kRowBits) - 1);
+    }
+    static Lanes lanes_of(const Sum& sum) {
+      const std::int64_t n = rows_of(sum);
+      return {(sum.gradient_and_row - n) / (1 << kRowBits), sum.hessian, n};
+    }
+    static Lanes entry(const FewBins<Gradients>& bins, std::size_t i) {
+      return lanes_of(*bins.at(i));
+    }
+    static Lanes entry(const AllBins& bins, std::size_t i) {
+      return {bins.sum(0, i), bins.sum(1, i), bins.sum(2, i)};
+    }
+    template <class Bins>
+    static void sum_up(const Bins& bins, std::vector<std::int64_t>& prefix) {
+      const std::size_t width = bins.n_bins + 1;
+      if (prefix.size() < kLanes * width) prefix.resize(kLanes * width);
+      std::int64_t* const to = prefix.data();
+      Lanes sum{};
+      for (std::size_t b = 0; b < bins.n_bins; ++b) {
+        const Lanes one = entry(bins, b);
+        for (std::size_t l = 0; l < kLanes; ++l) to[l * width + b] = sum[l] += one[l];
       }
-    return sum;
-  }
-  // Gradients dealt to the rows at random have a sum in k rows whose square is about k times their
-  // variance, whatever the Hessians are.
-  Scatter scatter(const std::int64_t* sums, std::int64_t squares) const {
-    const auto g = static_cast<double>(sums[0]), n = static_cast<double>(sums[2]);
-    const auto h = static_cast<double>(std::max<std::int64_t>(sums[1], 1));
-    const double variation = static_cast<double>(squares) * 0x1p40 - g * g / n;
-    return {h / n, std::max(variation, 0.0) * (n / h)};
-  }
-  // Means of the gradients, with so much of the cell's own as l2 says.
-  std::vector<double> scores(const Groups& groups, const std::int64_t* sums) const {
-    std::vector<double> score(groups.size());
-    const double own = limits_.l2 * -response(sums);
-    for (std::size_t i = 0; i < score.size(); ++i)
-      score[i] = (groups.sums(i)[1] + own) / (groups.sums(i)[0] + limits_.l2);
-    return score;
-  }
+    }
+    double uncut() const {
+      const auto g = static_cast<double>(total_[0]);
+      const double h = static_cast<double>(total_[1]) + target_.limits_.l2;
+      return h > 0.0 ? g * g / h : 0.0;
+    }
 
-  void add_numbers(const std::int64_t* sums, std::vector<double>& numbers) const {
-    numbers.push_back(gradient_.number(sums[0]));
-    numbers.push_back(hessian_.number(sums[1]));
-    numbers.push_back(static_cast<double>(sums[2]));
+    const Gradients& target_;
+    std::array<std::int64_t, kLanes> total_;
+    std::int64_t squares_;
+  };
+
+  void write(const CellSums::One& total, std::vector<double>& numbers) const {
+    numbers.push_back(gradient_.number(total.sum[0]));
+    numbers.push_back(hessian_.number(total.sum[1]));
+    numbers.push_back(static_cast<double>(total.sum[2]));
   }
 
  private:
@@ -215,19 +286,22 @@ class Gradients {
     double gradient = 0.0, hessian = 0.0;
   };
 
-  Gradients(std::span<const double> gradient, std::span<const double> hessian,
-            const Largest& largest, std::int64_t n, const Counting& counting)
+  Gradients(const Derivatives& response, const Largest& largest, std::int64_t n,
+            const BinnedGrowth& growth)
       : gradient_(largest.gradient, n),
         hessian_(largest.hessian, n),
-        limits_{std::ldexp(counting.l2, -hessian_.unit()),
-                std::ldexp(counting.min_hessian, -hessian_.unit()),
-                std::max<std::int64_t>(counting.min_rows, 1)},
-        min_gain_(std::ldexp(counting.min_gain, hessian_.unit() - 2 * gradient_.unit())),
-        gradients_(gradient),
-        hessians_(hessian) {}
+        limits_{std::ldexp(response.l2, -hessian_.unit()),
+                std::ldexp(response.min_hessian, -hessian_.unit()),
+                std::max<std::int64_t>(growth.min_rows, 1)},
+        min_gain_(std::ldexp(growth.min_gain, hessian_.unit() - 2 * gradient_.unit())),
+        response_(response) {}
 
-  static Largest largest(std::span<const double> gradient, std::span<const double> hessian,
-                         std::span<const std::int32_t> rows) {
+  static std::int64_t gradient_of(const Item& item) {
+    return (item.gradient_and_row - 1) / (1 << kRowBits);
+  }
+
+  static Largest largest(const Derivatives& response, std::span<const std::int32_t> rows) {
+    const auto [gradient, hessian] = std::pair(response.gradient, response.hessian);
     // As whole numbers, bits of numbers that are not negative are in the order of these; those of
     // all others are above.
     std::uint64_t g = 0, h = 0;
@@ -257,7 +331,7 @@ class Gradients {
   FixedPoint gradient_, hessian_;
   GradientLimits limits_;
   double min_gain_;
-  std::span<const double> gradients_, hessians_;
+  Derivatives response_;
 };
 
 }  // namespace

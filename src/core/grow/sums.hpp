@@ -5,30 +5,76 @@
 
 namespace certree {
 
-// Where the sums of each feature lie. A feature has so many lanes, one after the other, each with
-// an entry for each bin and one for missing values behind them.
+// What rows of cells sum up to, cell after cell: numbers in lanes, which ascend in a cell.
+class CellSums {
+ public:
+  struct One {
+    std::span<const std::int32_t> lane;
+    std::span<const std::int64_t> sum;
+  };
+
+  // To the cell that comes next.
+  void add(std::int32_t lane, std::int64_t sum) {
+    lane_.push_back(lane);
+    sum_.push_back(sum);
+  }
+  void end_cell() { begin_.push_back(sum_.size()); }
+  // The two parts of a cell, of which the sums of one are given; zeros may be left out.
+  void add_parts(std::integral auto cell, std::span<const std::int64_t> part, bool without_zeros) {
+    const std::size_t begin = begin_[static_cast<std::size_t>(cell)];
+    const std::size_t n = begin_[static_cast<std::size_t>(cell) + 1] - begin;
+    std::size_t end = sum_.size();
+    lane_.resize(end + 2 * n);
+    sum_.resize(end + 2 * n);
+    for (const bool rest : {false, true}) {
+      for (std::size_t i = 0; i < n; ++i) {
+        lane_[end] = lane_[begin + i];
+        sum_[end] = rest ? sum_[begin + i] - part[i] : part[i];
+        end += sum_[end] != 0 || !without_zeros;
+      }
+      begin_.push_back(end);
+    }
+    lane_.resize(end);
+    sum_.resize(end);
+  }
+  std::size_t size() const { return begin_.size() - 1; }
+  // Until the next is added.
+  One of(std::integral auto cell) const {
+    const auto v = static_cast<std::size_t>(cell);
+    const std::size_t begin = begin_[v], n = begin_[v + 1] - begin;
+    return {std::span(lane_).subspan(begin, n), std::span(sum_).subspan(begin, n)};
+  }
+
+ private:
+  std::vector<std::size_t> begin_{0};
+  std::vector<std::int32_t> lane_;
+  std::vector<std::int64_t> sum_;
+};
+
+// Where the sums of each of some features lie. A feature has so many lanes, one after the other,
+// each with an entry for each bin and one for missing values behind them.
 class SumsLayout {
  public:
   SumsLayout(std::span<const std::int32_t> features, std::span<const std::int32_t> n_bins,
              std::size_t n_lanes)
-      : n_lanes_(n_lanes) {
+      : n_bins_(n_bins), n_lanes_(n_lanes), start_(n_bins.size()) {
     for (const std::int32_t j : features) {
-      n_bins_.push_back(static_cast<std::size_t>(n_bins[static_cast<std::size_t>(j)]));
-      start_.push_back(size_);
-      size_ += checked_size(n_lanes, width(n_bins_.size() - 1));
+      start_[static_cast<std::size_t>(j)] = size_;
+      size_ += checked_size(n_lanes, width(j));
     }
   }
   std::size_t size() const { return size_; }
-  std::size_t n_features() const { return n_bins_.size(); }
-  std::size_t n_lanes() const { return n_lanes_; }
-  std::size_t n_bins(std::size_t f) const { return n_bins_[f]; }
-  std::size_t width(std::size_t f) const { return n_bins_[f] + 1; }
-  std::size_t start(std::size_t f) const { return start_[f]; }
-  std::size_t length(std::size_t f) const { return n_lanes_ * width(f); }
+  std::size_t n_bins(std::int32_t j) const {
+    return static_cast<std::size_t>(n_bins_[static_cast<std::size_t>(j)]);
+  }
+  std::size_t width(std::int32_t j) const { return n_bins(j) + 1; }
+  std::size_t start(std::int32_t j) const { return start_[static_cast<std::size_t>(j)]; }
+  std::size_t length(std::int32_t j) const { return n_lanes_ * width(j); }
 
  private:
+  std::span<const std::int32_t> n_bins_;
   std::size_t n_lanes_;
-  std::vector<std::size_t> n_bins_, start_;
+  std::vector<std::size_t> start_;
   std::size_t size_ = 0;
 };
 

@@ -1,9 +1,9 @@
-// What is drawn for a tree of a forest: its rows, its features, and the features of each cell.
+// What is drawn for a tree: its rows, its features, and the features of each cell.
 //
-// Belongs to forest.cpp alone.
+// Belongs to binned_growth.cpp alone.
 #pragma once
 
-#include "grow/forest.hpp"
+#include "grow/binned_growth.hpp"
 #include "grow/random.hpp"
 
 namespace certree {
@@ -35,28 +35,34 @@ inline void draw_repeatedly(Random& random, std::int64_t n_draws, std::span<std:
   }
 }
 
-// Features in random order, drawn one by one.
+// Features one by one, in random order or in their own.
 class FeatureDraws {
  public:
-  explicit FeatureDraws(std::vector<std::int32_t> features) : features_(std::move(features)) {}
+  FeatureDraws(std::vector<std::int32_t> features, bool in_order)
+      : features_(std::move(features)), in_order_(in_order) {}
 
   // Puts all features back.
   void restart(std::uint64_t key) {
     for (; !swapped_.empty(); swapped_.pop_back())
       std::swap(features_[swapped_.back()], features_[features_.size() - swapped_.size()]);
+    n_drawn_ = 0;
     random_ = Random(key);
   }
-  std::size_t n_left() const { return features_.size() - swapped_.size(); }
+  std::size_t n_left() const { return features_.size() - n_drawn_; }
   std::int32_t next() {
+    if (in_order_) return features_[n_drawn_++];
     const std::size_t n = n_left();
     const auto i = static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(n)));
     std::swap(features_[i], features_[n - 1]);
     swapped_.push_back(i);
+    ++n_drawn_;
     return features_[n - 1];
   }
 
  private:
   std::vector<std::int32_t> features_;
+  bool in_order_;
+  std::size_t n_drawn_ = 0;
   std::vector<std::size_t> swapped_;  // with the last of those that were left then
   Random random_{0};
 };
@@ -66,7 +72,7 @@ inline std::vector<std::int32_t> features_of_tree(std::int64_t n_features, std::
   std::vector<std::int32_t> all(static_cast<std::size_t>(n_features));
   std::iota(all.begin(), all.end(), 0);
   if (most >= n_features) return all;
-  FeatureDraws draws(std::move(all));
+  FeatureDraws draws(std::move(all), false);
   draws.restart(key);
   std::vector<std::int32_t> drawn(static_cast<std::size_t>(most));
   for (std::int32_t& one : drawn) one = draws.next();

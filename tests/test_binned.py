@@ -1,4 +1,4 @@
-"""The grower that counts: bins, and trees from whole sums over them."""
+"""The grower from bins: bins, and single trees from whole sums over them."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 import reference
 from certree import Tree, grow_cart
-from certree.grow import Bins, CountedGrower
+from certree.grow import BinnedGrower, Bins
 from certree.rows.hashes import row_hashes
 
 COLUMNS = [name for name in Tree.__dataclass_fields__ if name != "optimal_splits"]
@@ -29,8 +29,7 @@ def expect_same(a, b):
     assert np.array_equal(a.sums, b.sums)
 
 
-def expect_twin(grown, nodes, numbers):
-    tree = grown.tree
+def expect_same_cuts(tree, nodes):
     assert tree.n_nodes == len(nodes)
     for v, node in enumerate(nodes):
         assert tree.left[v] == node.get("left", -1)
@@ -39,8 +38,13 @@ def expect_twin(grown, nodes, numbers):
             assert tree.category_set(v).tolist() == node.get("categories", [])
             assert tree.threshold[v] == node.get("threshold", 0.0)
             assert tree.missing_left[v] == node["missing_left"]
+
+
+def expect_twin(grown, nodes, numbers):
+    expect_same_cuts(grown.tree, nodes)
+    for v, node in enumerate(nodes):
         assert tuple(grown.sums[v]) == numbers(node["rows"])
-        if tree.left[v] < 0:
+        if grown.tree.left[v] < 0:
             assert (grown.leaf[node["rows"]] == v).all()
 
 
@@ -157,10 +161,10 @@ def test_trees_cut_coarser_bins_at_their_edges():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2))
     g = rng.normal(size=3000) - X[:, 0] * X[:, 1]
-    grower = CountedGrower(Bins.of(X), max_leaves=40)
+    grower = BinnedGrower(Bins.of(X), max_leaves=40)
     coarser = grower.bins.coarser(4, 1)
     one = grower.grow_gradients(g, np.ones(3000), bins=coarser)
-    expect_same(one, CountedGrower(coarser, max_leaves=40).grow_gradients(g, np.ones(3000)))
+    expect_same(one, BinnedGrower(coarser, max_leaves=40).grow_gradients(g, np.ones(3000)))
     inner = ~one.tree.is_leaf
     for j in range(2):
         thresholds = one.tree.threshold[inner & (one.tree.feature == j)]
@@ -185,8 +189,8 @@ def test_trees_are_those_of_the_twin(seed):
         "max_leaves": int(rng.integers(1, 12)),
         "max_depth": None if seed % 4 else 2,
         "min_samples_leaf": int(rng.integers(1, 4)),
-        "best_first": bool(seed % 2),
     }
+    order = "best" if seed % 2 else "level"
     limits = {
         "l2": rng.choice([0.0, 1.0]),
         "min_hessian": rng.choice([0.0, 0.5]),
@@ -194,11 +198,12 @@ def test_trees_are_those_of_the_twin(seed):
     }
     rows = np.sort(rng.permutation(len(X))[:30]) if seed % 5 else np.arange(len(X))
     features = [0, 2] if seed % 7 == 0 else [0, 1, 2]
-    grower = CountedGrower(Bins.of(X), **switches, **limits)
-    grown = grower.grow_gradients(g, h, rows=rows, features=features)
+    grower = BinnedGrower(Bins.of(X), order=order, **switches)
+    grown = grower.grow_gradients(g, h, rows=rows, features=features, **limits)
     target = reference.GradientSums(g, h, rows.tolist(), **limits)
     switches["min_rows"] = switches.pop("min_samples_leaf")
-    nodes = reference.grow_counted(X, target, rows.tolist(), features=features, **switches)
+    switches |= {"best_first": order == "best", "features": features}
+    nodes = reference.grow_binned(X, target, rows.tolist(), **switches)
     expect_twin(grown, nodes, target.numbers)
     assert np.array_equal(grown.tree.apply(X), grown.leaf)
 
@@ -216,19 +221,15 @@ def test_constrained_trees_are_those_of_the_twin(seed):
     groups = [[0, 1], [1, 2]] if seed % 4 > 1 else None
     limits = {"l2": [0.0, 0.7][seed % 2], "min_hessian": 0.2}
     rows = np.sort(rng.permutation(len(X))[:50])
-    grower = CountedGrower(
-        Bins.of(X, categorical),
-        max_leaves=9,
-        monotonic_cst=slopes,
-        interaction_cst=groups,
-        **limits,
+    grower = BinnedGrower(
+        Bins.of(X, categorical), max_leaves=9, monotonic_cst=slopes, interaction_cst=groups
     )
-    grown = grower.grow_gradients(g, h, rows=rows)
+    grown = grower.grow_gradients(g, h, rows=rows, **limits)
     target = reference.GradientSums(g, h, rows.tolist(), **limits)
     given = {"categorical": categorical, "groups": [] if groups is None else [*groups, [3]]}
     if slopes.any():
         given["slopes"] = slopes
-    nodes = reference.grow_counted(X, target, rows.tolist(), 9, **given)
+    nodes = reference.grow_binned(X, target, rows.tolist(), 9, **given)
     expect_twin(grown, nodes, target.numbers)
     assert np.array_equal(grown.tree.apply(X), grown.leaf)
     assert grown.tree.n_leaves > 1
@@ -240,20 +241,27 @@ def test_trees_on_classes_are_those_of_the_twin(seed):
     X, g, _ = drawn(seed, n=50, n_values=[4, 10][seed % 2])
     n_classes = [2, 3, 1][seed % 3]
     y = np.clip((g + 1).astype(int), 0, n_classes - 1)
-    weight = rng.integers(0, 4, size=50) * 0.5 if seed % 4 == 1 else None
+    weight = rng.integers(1, 4, size=50) * 0.5 if seed % 4 == 1 else None
     categorical, X = ([0], X * 4.0) if n_classes == 2 and weight is None else ([], X)
     slopes = [0, 1, -1] if n_classes == 2 and seed % 4 > 1 else [0, 0, 0]
-    rows = np.sort(rng.permutation(50)[:40])
-    grower = CountedGrower(
-        Bins.of(X, categorical), max_leaves=7, min_hessian=1.5, monotonic_cst=slopes
+    groups = [[0, 1], [1, 2]] if seed % 5 == 2 else None
+    least = 2.0**-46  # what gains nothing is not made
+    grower = BinnedGrower(
+        Bins.of(X, categorical),
+        max_leaves=7,
+        min_impurity_decrease=least,
+        monotonic_cst=slopes,
+        interaction_cst=groups,
     )
-    given = {"criterion": "gini", "sample_weight": weight, "rows": rows}
-    grown = grower.grow_classes(y, n_classes, **given)
-    target = reference.ClassSums(y, n_classes, weight, rows.tolist(), min_weight=1.5)
-    given = {"slopes": slopes} if any(slopes) else {}
-    nodes = reference.grow_counted(X, target, rows.tolist(), 7, categorical=categorical, **given)
-    expect_twin(grown, nodes, target.numbers)
-    assert np.array_equal(grown.tree.apply(X), grown.leaf)
+    forest = grower.grow_classes(y, n_classes, 1, sample_weight=weight)
+    target = reference.ClassSums(y, n_classes, weight, range(50))
+    given = {"categorical": categorical, "groups": groups or []}
+    given |= {"slopes": slopes} if any(slopes) else {}
+    nodes = reference.grow_binned(X, target, range(50), 7, **given)
+    tree = forest.tree(0)
+    expect_same_cuts(tree, nodes)
+    for v, said in enumerate(forest.class_weights(n_classes)):
+        assert (*said, len(nodes[v]["rows"])) == target.numbers(nodes[v]["rows"])
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -261,21 +269,23 @@ def test_cuts_by_entropy_are_the_best(seed):
     X, g, h = drawn(seed, n=50)
     y = np.clip((g + 1).astype(int), 0, 2)
     weight = h + 0.5 if seed % 2 else None
-    grown = CountedGrower(Bins.of(X), max_leaves=None).grow_classes(y, 3, sample_weight=weight)
+    grower = BinnedGrower(Bins.of(X))
+    forest = grower.grow_classes(y, 3, 1, criterion="entropy", sample_weight=weight)
+    tree, said = forest.tree(0), forest.class_weights(3)
     target = reference.ClassSums(y, 3, weight, range(50), "entropy")
-    inside = [[] for _ in range(grown.tree.n_nodes)]
-    for i, leaf in enumerate(grown.leaf):
-        for v in reference.path(grown.tree, leaf):
+    inside = [[] for _ in range(tree.n_nodes)]
+    for i, leaf in enumerate(tree.apply(X)):
+        for v in reference.path(tree, leaf):
             inside[v].append(i)
     options = {"features": range(3), "groups": [], "categorical": [], "min_rows": 1}
     options |= {"slopes": [0] * 3, "constrained": False}
     for v, rows in enumerate(inside):
-        values = [cut[0] for cut in reference.counted_cuts(X, {"rows": rows}, target, options)]
+        values = [cut[0] for cut in reference.binned_cuts(X, {"rows": rows}, target, options)]
         most = max(values, default=0.0)
-        left = grown.tree.left[v]
+        left = tree.left[v]
         made = inside[left : left + 2] if left >= 0 else [rows]
         assert sum(map(target.value, made)) == pytest.approx(max(most, target.value(rows)))
-        assert tuple(grown.sums[v]) == target.numbers(rows)
+        assert (*said[v], len(rows)) == target.numbers(rows)
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy"])
@@ -284,72 +294,93 @@ def test_the_first_cut_on_classes_is_that_of_the_exact_grower(seed, criterion):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 250, size=(400, 3)).astype(float)
     y = np.clip((X[:, 0] / 90 + rng.normal(size=400)).astype(int), 0, 1 + seed % 2)
-    given = {"n_classes": 2 + seed % 2, "criterion": criterion}
-    tree = CountedGrower(Bins.of(X)).grow_classes(y, **given).tree
+    grower = BinnedGrower(Bins.of(X), max_leaves=31)
+    tree = grower.grow_classes(y, 2 + seed % 2, 1, criterion=criterion).tree(0)
     exact = grow_cart(X, y, criterion=criterion)
     assert tree.feature[0] == exact.feature[0]
     assert tree.threshold[0] == exact.threshold[0]
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy"])
-def test_whole_weights_are_copies_of_rows(criterion):
+@pytest.mark.parametrize("unit", [1.0, 0.25])
+def test_weights_are_copies_of_rows(criterion, unit):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 30, size=(5000, 4)).astype(float)
     y = (X[:, 0] * X[:, 1] > 200).astype(int) + (X[:, 2] > 20)
     weight = rng.integers(1, 4, size=5000)
     X[:, 3] %= 12
-    grower = CountedGrower(Bins.of(X, [3]), max_leaves=20)
-    given = {"n_classes": 3, "criterion": criterion}
-    weighed = grower.grow_classes(y, sample_weight=weight, **given)
-    copied = grower.grow_classes(y, rows=np.arange(5000).repeat(weight), **given)
-    assert np.array_equal(weighed.sums[:, :3], copied.sums[:, :3])
-    assert np.array_equal(weighed.tree.threshold, copied.tree.threshold)
-    assert np.array_equal(weighed.leaf, copied.leaf)
-    assert np.array_equal(weighed.tree.apply(X), weighed.leaf)
+    copies = np.arange(5000).repeat(weight)
+    grown, again = (
+        BinnedGrower(Bins.of(X[rows], [3]), max_leaves=20).grow_classes(
+            y[rows], 3, 1, criterion=criterion, sample_weight=own
+        )
+        for rows, own in ((np.arange(5000), weight * unit), (copies, None))
+    )
+    assert np.array_equal(grown.class_weights(3), again.class_weights(3) * unit)
+    assert np.array_equal(grown.threshold, again.threshold)
+    assert np.array_equal(grown.left, again.left)
 
 
 def test_sets_for_many_classes_part_them():
     rng = np.random.default_rng(0)
     level = rng.integers(0, 20, size=3000)
     y = (level * 7) % 5
-    grower = CountedGrower(Bins.of(level[:, None].astype(float), [0]), max_leaves=None)
-    tree, leaf, _ = grower.grow_classes(y, 5)
+    X = level[:, None].astype(float)
+    tree = BinnedGrower(Bins.of(X, [0])).grow_classes(y, 5, 1).tree(0)
+    leaf = tree.apply(X)
     for v in np.flatnonzero(tree.is_leaf):
         assert len(set(y[leaf == v])) == 1
 
 
 @given(tasks(), st.integers(1, 4), st.sampled_from(["gini", "entropy"]))
-def test_leaves_of_trees_on_classes_are_where_rows_go(task, n_classes, criterion):
-    X, _, h, rows = task
+def test_trees_on_classes_know_the_weights_of_their_rows(task, n_classes, criterion):
+    X, _, h, _ = task
     y = np.random.default_rng(len(X)).integers(0, n_classes, size=len(X))
-    grower = CountedGrower(Bins.of(X), max_leaves=12)
-    given = {"rows": rows, "criterion": criterion, "sample_weight": h}
-    tree, leaf, sums = grower.grow_classes(y, n_classes, **given)
-    assert np.array_equal(tree.apply(X), leaf)
+    grower = BinnedGrower(Bins.of(X), max_leaves=12)
+    forest = grower.grow_classes(y, n_classes, 1, criterion=criterion, sample_weight=h)
+    tree, said = forest.tree(0), forest.class_weights(n_classes)
+    leaf = tree.apply(X)
+    for v in np.flatnonzero(tree.is_leaf):
+        own = leaf == v
+        expected = np.bincount(y[own], h[own], n_classes)
+        np.testing.assert_allclose(said[v], expected, atol=len(X) * 2.0**-40 * h.max())
     inner = np.flatnonzero(~tree.is_leaf)
-    assert np.allclose(sums[inner], sums[tree.left[inner]] + sums[tree.left[inner] + 1])
+    assert np.allclose(said[inner], said[tree.left[inner]] + said[tree.left[inner] + 1])
+
+
+@pytest.mark.parametrize("order", ["best", "level"])
+def test_the_order_of_growth_tells_where_nodes_stand_alone(order):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(300, 3)), rng.integers(0, 3, size=300)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    grown, depth_first = (
+        BinnedGrower(Bins.of(X), order=one).grow_classes(y, 3, 1) for one in (order, "depth")
+    )
+    tables = []
+    for forest in (grown, depth_first):
+        said = forest.class_weights(3)
+        tables.append(said[forest.tree(0).apply(X)])
+        assert len(said) == len(depth_first.left)
+    assert np.array_equal(*tables)
 
 
 def test_bad_classes_are_refused():
-    grower = CountedGrower(Bins.of([[0.0], [1.0]]), l2=1.0)
-    with pytest.raises(ValueError, match="l2 must be 0 for classes"):
-        grower.grow_classes([0, 1], 2)
-    grower = CountedGrower(Bins.of([[0.0], [1.0]]), monotonic_cst=[1])
+    grower = BinnedGrower(Bins.of([[0.0], [1.0]]), monotonic_cst=[1])
     with pytest.raises(ValueError, match="at most two classes, got 3"):
-        grower.grow_classes([0, 1], 3)
+        grower.grow_classes([0, 1], 3, 1)
     with pytest.raises(ValueError, match=r"y must lie in 0 \.\. 1"):
-        grower.grow_classes([0, 2], 2)
-    with pytest.raises(ValueError, match='criterion must be "entropy" or "gini"'):
-        grower.grow_classes([0, 1], 2, criterion="squared")
+        grower.grow_classes([0, 2], 2, 1)
+    with pytest.raises(ValueError, match='criterion must be "gini" or "entropy"'):
+        grower.grow_classes([0, 1], 2, 1, criterion="squared")
     with pytest.raises(ValueError, match="sample_weight must be finite"):
-        grower.grow_classes([0, 1], 2, sample_weight=[1.0, np.nan])
+        grower.grow_classes([0, 1], 2, 1, sample_weight=[1.0, np.nan])
 
 
 def test_steps_of_a_monotonic_tree_are_in_order():
     rng = np.random.default_rng(0)
     X = rng.random((2000, 3))
     g = np.sin(9 * X[:, 0]) - X[:, 1] + rng.normal(size=2000)
-    grower = CountedGrower(Bins.of(X), max_leaves=60, monotonic_cst=[1, 0, 0])
+    grower = BinnedGrower(Bins.of(X), max_leaves=60, monotonic_cst=[1, 0, 0])
     tree, _, sums = grower.grow_gradients(g, np.ones(2000))
     step = -sums[:, 0] / sums[:, 1]
     grid = np.linspace(0, 1, 50)
@@ -363,7 +394,7 @@ def test_features_of_different_groups_never_meet():
     rng = np.random.default_rng(1)
     X = rng.random((500, 4))
     g = X[:, 0] * X[:, 2] + X[:, 1] * X[:, 3] + rng.normal(size=500) / 9
-    grower = CountedGrower(Bins.of(X), max_leaves=40, interaction_cst=[{0, 1}, {1, 2}])
+    grower = BinnedGrower(Bins.of(X), max_leaves=40, interaction_cst=[{0, 1}, {1, 2}])
     tree = grower.grow_gradients(g - g.mean(), np.ones(500)).tree
     for leaf in np.flatnonzero(tree.is_leaf):
         above = {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
@@ -393,7 +424,7 @@ def test_sets_send_rows_of_any_level_where_they_belong(n_levels):
     X = np.column_stack([level, rng.normal(size=6000)]).astype(float)
     X[rng.random(6000) < 0.05, 0] = np.nan
     g = np.where(level % 3 == 0, 1.0, -1.0) + rng.normal(size=6000)
-    grower = CountedGrower(Bins.of(X, [0]), max_leaves=20)
+    grower = BinnedGrower(Bins.of(X, [0]), max_leaves=20)
     grown = grower.grow_gradients(g, np.ones(6000), rows=rng.permutation(6000)[:4000])
     assert np.array_equal(grown.tree.apply(X), grown.leaf)
     assert len(grown.tree.categories) > 0
@@ -402,7 +433,7 @@ def test_sets_send_rows_of_any_level_where_they_belong(n_levels):
 def test_levels_of_chance_are_passed_over():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 200, size=(2000, 1)).astype(float)
-    grower = CountedGrower(Bins.of(X, [0]))
+    grower = BinnedGrower(Bins.of(X, [0]))
     assert grower.grow_gradients(rng.normal(size=2000), rng.random(2000)).tree.n_leaves == 1
 
 
@@ -412,7 +443,7 @@ def test_the_first_set_is_that_of_the_exact_grower(seed):
     X = rng.integers(0, 30, size=(400, 1)).astype(float)
     X[rng.random(400) < 0.1 * (seed % 2)] = np.nan
     y = rng.normal(size=30)[np.nan_to_num(X[:, 0]).astype(int)] + rng.normal(size=400)
-    grown = CountedGrower(Bins.of(X, [0])).grow_gradients(y.mean() - y, np.ones(400))
+    grown = BinnedGrower(Bins.of(X, [0])).grow_gradients(y.mean() - y, np.ones(400))
     exact = grow_cart(X, y, categorical_features=[0])
     sides = [np.array([reference.goes_left(tree, 0, x) for x in X]) for tree in (grown.tree, exact)]
     assert np.array_equal(*sides) or np.array_equal(sides[0], ~sides[1])
@@ -429,7 +460,7 @@ def test_the_first_cut_is_that_of_the_exact_grower(seed):
     X = rng.integers(0, 250, size=(300, 3)).astype(float)
     X[rng.random(X.shape) < 0.1 * (seed % 2)] = np.nan
     y = np.nan_to_num(X[:, 0]) * 0.01 + rng.normal(size=300)
-    grown = CountedGrower(Bins.of(X), max_leaves=None).grow_gradients(y.mean() - y, np.ones(300))
+    grown = BinnedGrower(Bins.of(X), max_leaves=None).grow_gradients(y.mean() - y, np.ones(300))
     exact = grow_cart(X, y)
     for name in ("feature", "threshold", "missing_left"):
         assert getattr(grown.tree, name)[0] == getattr(exact, name)[0]
@@ -441,8 +472,9 @@ def test_the_first_cut_is_that_of_the_exact_grower(seed):
 @given(tasks(), st.integers(1, 20), st.booleans(), st.sampled_from([0.0, 1.0]))
 def test_the_leaf_of_every_row_is_where_the_tree_sends_it(task, max_leaves, best_first, l2):
     X, g, h, rows = task
-    grower = CountedGrower(Bins.of(X), max_leaves=max_leaves, best_first=best_first, l2=l2)
-    tree, leaf, sums = grower.grow_gradients(g, h, rows=rows)
+    order = "best" if best_first else "level"
+    grower = BinnedGrower(Bins.of(X), max_leaves=max_leaves, order=order)
+    tree, leaf, sums = grower.grow_gradients(g, h, rows=rows, l2=l2)
     assert np.array_equal(tree.apply(X), leaf)
     assert tree.n_leaves <= max_leaves
     inner = np.flatnonzero(~tree.is_leaf)
@@ -462,10 +494,10 @@ def test_trees_depend_on_no_order_of_rows(task, random):
     order = list(range(len(X)))
     random.shuffle(order)
     place = np.argsort(order)
-    grown = CountedGrower(Bins.of(X), max_leaves=8).grow_gradients(g, h, rows=rows)
+    grown = BinnedGrower(Bins.of(X), max_leaves=8).grow_gradients(g, h, rows=rows)
     mixed = place[rows]
     random.shuffle(mixed)
-    other = CountedGrower(Bins.of(X[order]), max_leaves=8, n_jobs=2)
+    other = BinnedGrower(Bins.of(X[order]), max_leaves=8, n_jobs=2)
     again = other.grow_gradients(g[order], h[order], rows=mixed)
     expect_same(grown, again)
     assert np.array_equal(grown.leaf[order], again.leaf)
@@ -479,9 +511,9 @@ def test_trees_depend_on_no_number_of_threads():
     g, h = np.nan_to_num(X[:, 0]) + rng.normal(size=len(X)), rng.random(len(X))
     rows = np.sort(rng.permutation(len(X))[:20_000])
     bins = Bins.of(X)
-    alone = CountedGrower(bins).grow_gradients(g, h, rows=rows)
+    alone = BinnedGrower(bins).grow_gradients(g, h, rows=rows)
     for n_jobs in (2, 3, 16):
-        together = CountedGrower(Bins.of(X, n_jobs=n_jobs), n_jobs=n_jobs)
+        together = BinnedGrower(Bins.of(X, n_jobs=n_jobs), n_jobs=n_jobs)
         grown = together.grow_gradients(g, h, rows=rows)
         expect_same(alone, grown)
         assert np.array_equal(alone.leaf, grown.leaf)
@@ -492,7 +524,7 @@ def test_large_cells_are_added_up_block_by_block():
     rng = np.random.default_rng(1)
     X = rng.integers(0, 3, size=(9000, 2)).astype(float)
     g, h = rng.integers(-9, 9, size=9000).astype(float), np.ones(9000)
-    grown = CountedGrower(Bins.of(X), max_leaves=None).grow_gradients(g, h)
+    grown = BinnedGrower(Bins.of(X), max_leaves=None).grow_gradients(g, h)
     for v in np.flatnonzero(grown.tree.is_leaf):
         rows = grown.leaf == v
         assert grown.sums[v].tolist() == [g[rows].sum(), rows.sum(), rows.sum()]
@@ -501,7 +533,7 @@ def test_large_cells_are_added_up_block_by_block():
 def test_rounding_is_below_what_is_promised():
     rng = np.random.default_rng(2)
     g, h = rng.normal(size=4000) * 10.0 ** rng.integers(-9, 3, size=4000), rng.random(4000)
-    grown = CountedGrower(Bins.of(np.arange(4000.0)[:, None]), max_leaves=1).grow_gradients(g, h)
+    grown = BinnedGrower(Bins.of(np.arange(4000.0)[:, None]), max_leaves=1).grow_gradients(g, h)
     assert abs(grown.sums[0, 0] - g.sum()) < 4000 * 2.0**-40 * np.abs(g).max()
     assert abs(grown.sums[0, 1] - h.sum()) < 4000 * 2.0**-40
 
@@ -509,8 +541,8 @@ def test_rounding_is_below_what_is_promised():
 # -- ends
 
 
-def leaves(X, g, h, **options):
-    return CountedGrower(Bins.of(X), **options).grow_gradients(g, h).tree.n_leaves
+def leaves(X, g, h, l2=0.0, **options):
+    return BinnedGrower(Bins.of(X), **options).grow_gradients(g, h, l2=l2).tree.n_leaves
 
 
 def test_what_cannot_be_cut_is_a_leaf():
@@ -526,7 +558,7 @@ def test_what_cannot_be_cut_is_a_leaf():
 
 def test_features_that_may_not_be_compared_are_not():
     X, g, h = drawn(0)
-    grower = CountedGrower(Bins.of(X))
+    grower = BinnedGrower(Bins.of(X))
     tree = grower.grow_gradients(g, h, features=[1]).tree
     assert set(tree.feature[~tree.is_leaf]) == {1}
     assert grower.grow_gradients(g, h, features=np.zeros(0, dtype=int)).tree.n_leaves == 1
@@ -534,26 +566,26 @@ def test_features_that_may_not_be_compared_are_not():
 
 def test_rows_that_are_not_given_have_no_leaf():
     X, g, h = drawn(1)
-    leaf = CountedGrower(Bins.of(X)).grow_gradients(g, h, rows=[0, 1, 5, 9], others=[2]).leaf
+    leaf = BinnedGrower(Bins.of(X)).grow_gradients(g, h, rows=[0, 1, 5, 9], others=[2]).leaf
     assert (np.flatnonzero(leaf >= 0) == [0, 1, 2, 5, 9]).all()
 
 
 def test_a_row_that_is_given_twice_counts_twice():
     X, g, h = drawn(2)
     rows = np.arange(len(X)).repeat(2)
-    grown = CountedGrower(Bins.of(X), max_leaves=5).grow_gradients(g, h, rows=rows)
-    once = CountedGrower(Bins.of(X), max_leaves=5).grow_gradients(g, h)
+    grown = BinnedGrower(Bins.of(X), max_leaves=5).grow_gradients(g, h, rows=rows)
+    once = BinnedGrower(Bins.of(X), max_leaves=5).grow_gradients(g, h)
     assert np.array_equal(grown.tree.left, once.tree.left)
     assert np.array_equal(grown.sums, 2 * once.sums)
 
 
 def test_the_scale_of_gradients_does_not_matter():
     X, g, h = drawn(3)
-    plain = CountedGrower(Bins.of(X)).grow_gradients(g, h)
+    plain = BinnedGrower(Bins.of(X)).grow_gradients(g, h)
     for exponent in (-1000, -900, 900, 1000):
-        grown = CountedGrower(Bins.of(X)).grow_gradients(np.ldexp(g, exponent), h)
+        grown = BinnedGrower(Bins.of(X)).grow_gradients(np.ldexp(g, exponent), h)
         assert np.array_equal(grown.tree.threshold, plain.tree.threshold)
-        grown = CountedGrower(Bins.of(X)).grow_gradients(g, np.ldexp(h, exponent))
+        grown = BinnedGrower(Bins.of(X)).grow_gradients(g, np.ldexp(h, exponent))
         assert np.array_equal(grown.tree.threshold, plain.tree.threshold)
 
 
@@ -561,7 +593,7 @@ def test_other_rows_may_have_any_gradients():
     X, g, h = drawn(4)
     g[3], h[5] = np.nan, -1.0
     rows = np.setdiff1d(np.arange(len(X)), [3, 5])
-    grown = CountedGrower(Bins.of(X)).grow_gradients(g, h, rows=rows)
+    grown = BinnedGrower(Bins.of(X)).grow_gradients(g, h, rows=rows)
     assert np.array_equal(grown.tree.apply(X), grown.leaf)
 
 
@@ -577,17 +609,20 @@ def test_other_rows_may_have_any_gradients():
         ({"rows": [3]}, r"rows must lie in 0 \.\. 2"),
         ({"others": [-1]}, r"others must lie in 0 \.\. 2"),
         ({"features": [1]}, r"features must lie in 0 \.\. 0"),
+        ({"l2": -1.0}, "l2 must be a finite number"),
+        ({"min_hessian": np.nan}, "min_hessian must be a finite number"),
+        ({"min_gain": np.inf}, "min_gain must be a finite number"),
         ({"rows": [[0]]}, r"rows must have shape \(any,\)"),
     ],
 )
 def test_bad_rows_are_refused(changes, words):
     given = {"gradient": [1.0, 2.0, 3.0], "hessian": [1.0, 1.0, 1.0], **changes}
     with pytest.raises(ValueError, match=words):
-        CountedGrower(Bins.of([[0.0], [1.0], [2.0]])).grow_gradients(**given)
+        BinnedGrower(Bins.of([[0.0], [1.0], [2.0]])).grow_gradients(**given)
 
 
 def test_wrong_types_are_refused():
-    grower = CountedGrower(Bins.of([[0.0], [1.0]]))
+    grower = BinnedGrower(Bins.of([[0.0], [1.0]]))
     with pytest.raises(TypeError, match="rows must hold whole numbers"):
         grower.grow_gradients([0.0, 1.0], [1.0, 1.0], rows=[0.5])
     with pytest.raises(TypeError, match="gradient must hold numbers"):
@@ -600,9 +635,8 @@ def test_wrong_types_are_refused():
         ({"max_leaves": 0}, "max_leaves must be a whole number >= 1, got 0"),
         ({"max_depth": -1}, "max_depth must be a whole number >= 0"),
         ({"min_samples_leaf": 0.5}, "min_samples_leaf must be a whole number"),
-        ({"l2": -1.0}, "l2 must be a finite number"),
-        ({"min_hessian": np.nan}, "min_hessian must be a finite number"),
-        ({"min_gain": np.inf}, "min_gain must be a finite number"),
+        ({"order": "worst"}, 'order must be "best", "level" or "depth", got \'worst\''),
+        ({"order": "depth", "max_leaves": 3}, 'order="depth" takes no max_leaves, got 3'),
         ({"monotonic_cst": [1, 1]}, r"monotonic_cst must have shape \(1,\)"),
         ({"interaction_cst": [0]}, r"must be None or a sequence of tuples or lists, got: \[0\]"),
         ({"interaction_cst": "pairwise"}, "must be None or a sequence of tuples or lists"),
@@ -619,7 +653,25 @@ def test_wrong_types_are_refused():
 )
 def test_bad_options_are_refused(options, words):
     with pytest.raises(ValueError, match=words):
-        CountedGrower(Bins.of([[0.0]]), **options)
+        BinnedGrower(Bins.of([[0.0]]), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"max_features": 1}, "max_features"),
+        ({"max_features_per_tree": 1}, "max_features_per_tree"),
+        ({"splitter": "random"}, 'splitter="random"'),
+        ({"bootstrap": True}, "bootstrap"),
+        ({"n_draws": 1}, "n_draws"),
+        ({"order": "depth"}, 'order="depth"'),
+        ({"min_impurity_decrease": 0.1}, "min_impurity_decrease"),
+    ],
+)
+def test_gradients_take_given_rows_and_all_cuts(options, name):
+    grower = BinnedGrower(Bins.of([[0.0], [1.0]]), **options)
+    with pytest.raises(ValueError, match=f"trees on gradients take no {name}"):
+        grower.grow_gradients([0.0, 1.0], [1.0, 1.0])
 
 
 def test_tables_without_rows_are_refused():

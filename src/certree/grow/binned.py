@@ -1,0 +1,636 @@
+"""Growth from sums over bins: the grower of ensembles, which grow many trees over the same rows."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certree._core import draw_rows, grow_classes, grow_gradients, grow_numbers
+from certree.grow.bins import Bins, UInt8
+from certree.grow.growing import DEEPEST, Slopes, slopes_of
+from certree.interface.arrays import (
+    Float64,
+    Int32,
+    Int64,
+    array_of,
+    class_number,
+    codes,
+    frozen,
+    nonnegative,
+    plain,
+    row_weights,
+)
+from certree.tree import Tree, Trees, threads
+
+_LARGEST = 2**31 - 1
+# Whole numbers up to here are added up exactly, with bits to spare for a numeric target.
+_MOST_WEIGHT = 2**50
+
+
+class CountedTree(NamedTuple):
+    """A tree grown from sums of gradients.
+
+    Attributes
+    ----------
+    tree : Tree
+        The tree.
+    leaf : ndarray of int32, shape (n,)
+        Leaf of each row that grew the tree or was sent along; -1 for all others.
+    sums : ndarray of float64, shape (m, 3)
+        Of the growing rows of each node: sum of gradients, sum of Hessians, and their number.
+    """
+
+    tree: Tree
+    leaf: Int32
+    sums: Float64
+
+
+class GrownForest(NamedTuple):
+    """Trees whose nodes stand one after the other, and what their rows sum up to.
+
+    The first seven are columns of `certree.tree.Trees`.
+
+    Attributes
+    ----------
+    feature, threshold, left, missing_left, category_start, categories
+        As those of `Tree`, of all nodes, M; children are numbered among all of them.
+    root : ndarray of int64, shape (T,)
+        First node of each tree.
+    begin : ndarray of int64, shape (M + 1,)
+        Entries ``begin[v] .. begin[v + 1] - 1`` are those of node v.
+    lane : ndarray of int32, shape (any,)
+        Class of each entry, ascending in a node; for numbers 0 and 1 in turn.
+    total : ndarray of float64, shape (any,)
+        Weight of the rows of that class that grew the tree and lie in that node, a row that was drawn
+        twice counted twice; it is not 0. For numbers the weight of all, and the sum of their numbers.
+    n_features : int
+        Number of features, p.
+    """
+
+    feature: Int32
+    threshold: Float64
+    left: Int32
+    missing_left: NDArray[np.bool_]
+    category_start: Int64
+    categories: Int32
+    root: Int64
+    begin: Int64
+    lane: Int32
+    total: Float64
+    n_features: int
+
+    def trees(self, n_outputs: int = 0) -> Trees:
+        """The trees, whose nodes say so many numbers, all 0."""
+        return Trees.known(
+            self.left,
+            self.n_features,
+            feature=self.feature,
+            threshold=self.threshold,
+            missing_left=self.missing_left,
+            category_start=self.category_start,
+            categories=self.categories,
+            root=self.root,
+            value=frozen(np.zeros((len(self.left), n_outputs))),
+        )
+
+    def class_weights(self, n_classes: int) -> Float64:
+        """Weight of each class in each node, (M, n_classes), of trees on classes."""
+        table = np.zeros((len(self.feature), n_classes))
+        table[np.repeat(np.arange(len(table)), np.diff(self.begin)), self.lane] = self.total
+        return table
+
+    def means(self) -> Float64:
+        """Mean of the numbers in each node, (M,), of trees on numbers; 0 where no row lies."""
+        weight, total = self.total.reshape(-1, 2).T
+        return total / np.where(weight > 0, weight, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedGrower:
+    """Grows trees from sums over bins: on gradients, classes, or numbers.
+
+    A cell is cut where a loss falls most by what its growing rows sum up to on either side. For
+    gradients that is where ``G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2)`` is largest, with the sums G
+    and H of the gradients and Hessians; with h the weight and g = h (mean - y) that is squared loss.
+    For classes and numbers the impurity of the cell falls most, times its weight.
+
+    Of equal cuts that of the feature that was looked at first is made, of those by one feature one that
+    sends missing values right, then the lowest. The threshold of a cut is the middle of the gap between
+    the values of growing rows on its sides; where a bin of other rows reaches across the middle, it is
+    the middle of the gap behind that bin. Missing values are tried on both sides where growing rows of
+    the cell lack the value, else they go to the side with more growing rows, each counted once however
+    often it was drawn, to the left on ties.
+
+    Categories stand in the order of their mean gradients (of the cell's own with a weight of `l2`), of
+    their mean numbers, or of their shares of the last of two classes; of more classes, along the first
+    principal component of the shares. A missing value stands among them, and they are cut like numbers.
+    A feature that has more than six of them in a cell is passed over there unless they differ by three
+    standard deviations more than if the targets were dealt to the rows at random. Categories that a cut
+    has not seen go where it sends missing values.
+
+    Sums are whole numbers: gradients, Hessians, numeric targets, and weights that are not whole are
+    rounded to multiples of a power of two each, by less than 2^-40 of the largest one for up to 2^22
+    rows. So a tree has the same bits in whatever order the rows come, given their `keys` where rows are
+    drawn, and whatever the number of threads. What is drawn for a tree is told by the seed and the
+    number of the tree alone.
+
+    Parameters
+    ----------
+    bins : Bins
+        The rows.
+    max_leaves : int or None, default=None
+        So many leaves at most; None: no limit.
+    max_depth : int or None, default=None
+        Cells at this depth are leaves; None: no limit.
+    min_samples_split : int, default=2
+        A cell of fewer growing rows is a leaf; a row counts once however often it was drawn.
+    min_samples_leaf : int, default=1
+        Growing rows on either side of a cut, counted likewise.
+    min_impurity_decrease : float, default=0
+        A cut on classes or numbers is made if it lowers the impurity of its cell, times its share of
+        the weight of the tree's rows, by so much at least. At 0 it is made even if it gains nothing:
+        cells are cut until they are pure or equal in all features.
+    order : {"best", "level", "depth"}, default="best"
+        Which leaf is divided next: that whose cut gains most, of equal ones the first that was made;
+        one level after the other, from the left; or all below a cell before the next one. Without
+        `max_leaves` it decides alone in which order nodes stand; "depth" is fastest for full trees,
+        and takes neither `max_leaves` nor gradients.
+    monotonic_cst : array-like of int, shape (p,), or None, default=None
+        1 where the step -G / (H + l2), the mean, or the share of the last of two classes must not
+        fall along a feature, -1 where it must not rise, 0 elsewhere. It holds for the cells of every
+        pruning.
+    interaction_cst : sequence of collections of int, or None, default=None
+        Features that may act together: a cell is cut by features only that share a group with all
+        those compared above it. Those that are in no group are one more. None: all may.
+    max_features : int or None, default=None
+        So many features are drawn in a cell, without those that are constant there, and looked at in
+        this order; None: all, in their own order.
+    max_features_per_tree : int or None, default=None
+        So many features are drawn for each tree, which may compare no others; None: all.
+    splitter : {"best", "random"}, default="best"
+        "random" draws one cut of each feature, a threshold uniformly between the smallest and the
+        largest value of the cell, as far as bins tell, or a side for each category; the best of these
+        is made.
+    bootstrap : bool, default=False
+        Whether rows are drawn for each tree one after the other among all of them; else each of them
+        grows a tree at most once.
+    n_draws : int or None, default=None
+        So many rows are drawn; None: as many as there are.
+    seed : int, default=0
+        Decides what is drawn; at least 0, below 2^64.
+    keys : array-like of uint64, shape (n,), or None, default=None
+        A number for each row that tells it apart from others; rows are drawn by their order. None:
+        the order in which they come.
+    n_jobs : int or None, default=None
+        Number of threads; None is one, -1 all. They share the features of a tree on gradients, and the
+        trees on classes or numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certree.grow import BinnedGrower, Bins
+    >>> grower = BinnedGrower(Bins.of([[0.0], [1.0], [5.0], [6.0]]), max_leaves=2)
+    >>> tree, leaf, sums = grower.grow_gradients([1.0, 1.0, -1.0, -1.0], np.ones(4))
+    >>> float(tree.threshold[0]), leaf.tolist(), sums.tolist()
+    (3.0, [1, 1, 2, 2], [[0.0, 4.0, 4.0], [2.0, 2.0, 2.0], [-2.0, 2.0, 2.0]])
+    >>> forest = grower.grow_classes([0, 0, 1, 1], 2, n_trees=1)
+    >>> forest.threshold.tolist(), forest.class_weights(2).tolist()
+    ([3.0, 0.0, 0.0], [[2.0, 2.0], [2.0, 0.0], [0.0, 2.0]])
+    >>> BinnedGrower(grower.bins, bootstrap=True).draws(0).tolist()
+    [0, 3, 1, 0]
+    """
+
+    bins: Bins
+    max_leaves: int | None = None
+    max_depth: int | None = None
+    min_samples_split: int = 2
+    min_samples_leaf: int = 1
+    min_impurity_decrease: float = 0.0
+    order: Literal["best", "level", "depth"] = "best"
+    monotonic_cst: ArrayLike | None = None
+    interaction_cst: Sequence[Collection[int]] | None = None
+    max_features: int | None = None
+    max_features_per_tree: int | None = None
+    splitter: Literal["best", "random"] = "best"
+    bootstrap: bool = False
+    n_draws: int | None = None
+    seed: int = 0
+    keys: ArrayLike | None = None
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        _ = self._limits, self._search, self._constraints, self._features_of_tree
+        _ = self.drawing, self._order
+
+    # -- one tree on gradients
+
+    def grow_gradients(
+        self,
+        gradient: ArrayLike,
+        hessian: ArrayLike,
+        *,
+        l2: float = 0.0,
+        min_hessian: float = 0.0,
+        min_gain: float = 0.0,
+        rows: ArrayLike | None = None,
+        others: ArrayLike | None = None,
+        features: ArrayLike | None = None,
+        bins: Bins | None = None,
+    ) -> CountedTree:
+        """Grow a tree on the gradients and Hessians of a loss, on given rows and by given features.
+
+        No cut is made that gains nothing beside rounding.
+
+        Parameters
+        ----------
+        gradient, hessian : array-like of shape (n,)
+            Of each row; finite, and no Hessian below 0, where rows grow the tree.
+        l2 : float
+            What is added to the sum of Hessians of a cell.
+        min_hessian : float
+            Sum of Hessians on either side of a cut.
+        min_gain : float
+            A cut that gains less is not made.
+        rows : array-like of int or None
+            Numbers of the rows that grow the tree, fastest if they ascend; a row that stands there
+            twice counts twice. None: all.
+        others : array-like of int or None
+            Rows that are sent along without influence. None: all that do not grow the tree.
+        features : array-like of int or None
+            Features that the tree may compare; None: all.
+        bins : Bins or None
+            The same rows in coarser bins; None: in those of the grower.
+
+        Returns
+        -------
+        CountedTree
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array has a wrong dtype, shape or range, no row grows the tree, or the grower draws
+            rows, features or cuts.
+        """
+        n = self.bins.n_rows
+        target = _numbers("gradient", gradient, n), _numbers("hessian", hessian, n)
+        sides = self._rows(rows, others)
+        return self.descend(
+            *target,
+            *sides,
+            self._features(features),
+            self._same_rows(bins),
+            nonnegative("l2", l2),
+            nonnegative("min_hessian", min_hessian),
+            nonnegative("min_gain", min_gain),
+        )
+
+    def descend(
+        self,
+        gradient: Float64,
+        hessian: Float64,
+        rows: Int32,
+        others: Int32,
+        features: Int32 | None,
+        bins: Bins,
+        l2: float = 0.0,
+        min_hessian: float = 0.0,
+        min_gain: float = 0.0,
+    ) -> CountedTree:
+        """Do what `grow_gradients` does, for columns as the core takes them, which checks them itself.
+
+        Features must ascend; None: all.
+        """
+        columns, sums, leaf = grow_gradients(
+            bins.codes,
+            self._kept if bins is self.bins else bins.kept,
+            self._every_feature if features is None else features,
+            rows,
+            others,
+            gradient,
+            hessian,
+            l2,
+            min_hessian,
+            (*self._limits_of_gradients, min_gain, *self._search),
+            *self._constraints,
+        )
+        return CountedTree(Tree.of(columns, bins.n_features), leaf, sums)
+
+    # -- trees on classes and numbers
+
+    def grow_classes(
+        self,
+        y: ArrayLike,
+        n_classes: int,
+        n_trees: int,
+        *,
+        first: int = 0,
+        criterion: Literal["gini", "entropy"] = "gini",
+        sample_weight: ArrayLike | None = None,
+    ) -> GrownForest:
+        """Grow trees on classes.
+
+        Parameters
+        ----------
+        y : array-like of int, shape (n,)
+            Class of each row, 0, 1, ....
+        n_classes : int
+            Number of classes.
+        n_trees : int
+            Number of trees.
+        first : int
+            Number of the first of them; those before it are not grown.
+        criterion : {"gini", "entropy"}
+            Impurity of a cell: Gini index or cross entropy (nats).
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as whenever it grows a tree; whole numbers where rows are
+            drawn one after the other. One of weight 0 has no influence.
+
+        Returns
+        -------
+        GrownForest
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array has a wrong dtype, shape or range, or slopes are given for more than two
+            classes.
+        """
+        n_classes = class_number(n_classes)
+        if criterion not in ("gini", "entropy"):
+            raise ValueError(f'criterion must be "gini" or "entropy", got {criterion!r}')
+        if n_classes > 2 and self._constraints[0] is not None:
+            raise ValueError(f"monotonic_cst takes at most two classes, got {n_classes}")
+        target = self._ordered(codes("y", y, self.bins.n_rows, n_classes)), n_classes, criterion
+        weight = self._weight(sample_weight, self.bootstrap)
+        return self._grow_trees(grow_classes, target, weight, first, n_trees)
+
+    def grow_numbers(
+        self,
+        y: ArrayLike,
+        n_trees: int,
+        *,
+        first: int = 0,
+        sample_weight: ArrayLike | None = None,
+    ) -> GrownForest:
+        """Grow trees on numbers, by squared loss.
+
+        Parameters
+        ----------
+        y : array-like of float, shape (n,)
+            Target of each row, finite.
+        n_trees, first
+            As in `grow_classes`.
+        sample_weight : array-like of shape (n,), or None
+            Whole numbers: how many rows each row counts as whenever it grows a tree.
+
+        Returns
+        -------
+        GrownForest
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array has a wrong dtype, shape or range.
+        """
+        target = _numbers("y", y, self.bins.n_rows)
+        if not np.isfinite(target).all():
+            raise ValueError("y must be finite")
+        weight = self._weight(sample_weight, True)
+        return self._grow_trees(grow_numbers, (self._ordered(target),), weight, first, n_trees)
+
+    def draws(self, number: int) -> Int32:
+        """How often each row was drawn for a tree, (n,); where it is 0 the row is out of its bag.
+
+        Each of d draws with replacement takes a row with probability 1/n, so it is out of the bag with
+        probability ``(1 - 1/n)^d``. With d = n that rises from 1/4 for two rows towards 1/e = .368: a
+        bootstrap misses more than a third of the rows.
+        """
+        drawn = draw_rows(self.bins.n_rows, self.drawing, _whole("number", number, 0))
+        if self._order is None:
+            return drawn
+        count = np.empty_like(drawn)
+        count[self._order] = drawn
+        return count
+
+    def _grow_trees(
+        self,
+        grow: Any,
+        target: tuple[Any, ...],
+        weight: Float64 | None,
+        first: int,
+        n_trees: int,
+    ) -> GrownForest:
+        trees = _whole("first", first, 0), _whole("n_trees", n_trees, 0), self._features_of_tree
+        columns, begin, lane, total = grow(
+            self._codes,
+            self._kept,
+            weight,
+            *target,
+            (self.drawing, *trees),
+            (*self._limits, float(self.min_impurity_decrease), *self._search),
+            *self._constraints,
+        )
+        feature, threshold, left, missing_left, starts, categories, root = columns
+        flags = missing_left.view(np.bool_)
+        nodes = feature, threshold, left, flags, starts, categories, root
+        return GrownForest(*nodes, begin, lane, total, self.bins.n_features)
+
+    # -- options, checked once, as the core takes them
+
+    @cached_property
+    def _limits(self) -> tuple[int, int, int, int]:
+        nonnegative("min_impurity_decrease", self.min_impurity_decrease)
+        leaves, depth = self.max_leaves, self.max_depth
+        return (
+            _LARGEST if leaves is None else _whole("max_leaves", leaves, 1),
+            DEEPEST if depth is None else min(DEEPEST, _whole("max_depth", depth, 0)),
+            _whole("min_samples_split", self.min_samples_split, 2),
+            _whole("min_samples_leaf", self.min_samples_leaf, 1),
+        )
+
+    @cached_property
+    def _limits_of_gradients(self) -> tuple[int, int, int, int]:
+        given = {
+            "max_features": self.max_features is not None,
+            "max_features_per_tree": self.max_features_per_tree is not None,
+            'splitter="random"': self.splitter == "random",
+            "bootstrap": self.bootstrap,
+            "n_draws": self.n_draws is not None,
+            'order="depth"': self.order == "depth",
+            "min_impurity_decrease": self.min_impurity_decrease != 0,
+        }
+        unknown = [name for name, is_given in given.items() if is_given]
+        if unknown:
+            raise ValueError(f"trees on gradients take no {unknown[0]}")
+        return self._limits
+
+    @cached_property
+    def _search(self) -> tuple[str, int, bool]:
+        if self.order not in ("best", "level", "depth"):
+            raise ValueError(f'order must be "best", "level" or "depth", got {self.order!r}')
+        if self.order == "depth" and self.max_leaves is not None:
+            raise ValueError(f'order="depth" takes no max_leaves, got {self.max_leaves!r}')
+        if self.splitter not in ("best", "random"):
+            raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')
+        n_features = 0 if self.max_features is None else self._number_of_features("max_features")
+        return self.order, n_features, self.splitter == "random"
+
+    @cached_property
+    def _constraints(self) -> tuple[Slopes, UInt8 | None, int]:
+        p = self.bins.n_features
+        slopes = slopes_of(self.monotonic_cst, p, None)
+        if slopes is not None and slopes[self.bins.category != 0].any():
+            raise ValueError("monotonic_cst must be 0 for features of categories")
+        return slopes, _groups(self.interaction_cst, p), threads(self.n_jobs)
+
+    @cached_property
+    def _features_of_tree(self) -> int:
+        return self._number_of_features("max_features_per_tree")
+
+    @cached_property
+    def drawing(self) -> tuple[str, int, int]:
+        """What says how rows are drawn, as the core takes it: kind, number of draws, and seed."""
+        seed: Any = self.seed
+        is_whole = isinstance(seed, Integral)
+        if not is_whole or not 0 <= seed < 2**64:
+            raise ValueError(f"seed must be a whole number >= 0, below 2^64, got {self.seed!r}")
+        n = self.bins.n_rows
+        n_draws = n if self.n_draws is None else _whole("n_draws", self.n_draws, 1)
+        if not self.bootstrap and n_draws > n:
+            raise ValueError(f"n_draws must be at most {n} without a bootstrap, got {n_draws}")
+        kind = "repeated" if self.bootstrap else "all" if n_draws == n else "some"
+        return kind, n_draws, int(self.seed)
+
+    @cached_property
+    def _order(self) -> Int64 | None:
+        """Numbers of the rows in the order of their keys; None: as they come."""
+        if self.keys is None:
+            return None
+        given = array_of("keys", self.keys)
+        if given.dtype != np.uint64:
+            raise TypeError(f"keys must be uint64, got dtype {given.dtype}")
+        if given.shape != (self.bins.n_rows,):
+            raise ValueError(f"keys must have shape ({self.bins.n_rows},), got {given.shape}")
+        return np.argsort(given, kind="stable")
+
+    @cached_property
+    def _codes(self) -> UInt8:
+        """The codes row by row, in order."""
+        table = self.bins.codes if self._order is None else self.bins.codes[:, self._order]
+        return np.ascontiguousarray(table.T)
+
+    @cached_property
+    def _kept(self) -> tuple[Any, ...]:
+        return self.bins.kept
+
+    @cached_property
+    def _every_feature(self) -> Int32:
+        return np.arange(self.bins.n_features, dtype=np.int32)
+
+    # -- what methods are given
+
+    def _ordered(self, column: NDArray[Any]) -> NDArray[Any]:
+        return column if self._order is None else column[self._order]
+
+    def _weight(self, sample_weight: ArrayLike | None, must_be_whole: bool) -> Float64 | None:
+        weight = row_weights(sample_weight, self.bins.n_rows)
+        if weight is None:
+            return None
+        if must_be_whole:
+            if (weight != np.floor(weight)).any():
+                raise ValueError("sample_weight must hold whole numbers")
+            if weight.max() * self.drawing[1] > _MOST_WEIGHT:
+                raise ValueError(
+                    f"sample_weight must be at most 2^50 / n_draws, got {weight.max():g}"
+                )
+        return self._ordered(weight)
+
+    def _number_of_features(self, name: str) -> int:
+        p, given = self.bins.n_features, getattr(self, name)
+        most = p if given is None else _whole(name, given, 1)
+        if most > p:
+            raise ValueError(f"{name} must be at most {p}, the number of features, got {most}")
+        return most
+
+    def _same_rows(self, bins: Bins | None) -> Bins:
+        if bins is None:
+            return self.bins
+        if bins.codes.shape != self.bins.codes.shape:
+            raise ValueError(
+                f"bins must have shape {self.bins.codes.shape}, got {bins.codes.shape}"
+            )
+        return bins
+
+    def _rows(self, rows: ArrayLike | None, others: ArrayLike | None) -> tuple[Int32, Int32]:
+        n = self.bins.n_rows
+        growing = np.arange(n, dtype=np.int32) if rows is None else _indices("rows", rows, n)
+        if not len(growing):
+            raise ValueError("rows must hold at least one row that grows the tree, got none")
+        if others is not None:
+            return growing, _indices("others", others, n)
+        if rows is None:
+            return growing, np.zeros(0, dtype=np.int32)
+        rest = np.ones(n, dtype=bool)
+        rest[growing] = False
+        return growing, np.flatnonzero(rest).astype(np.int32)
+
+    def _features(self, features: ArrayLike | None) -> Int32:
+        if features is None:
+            return self._every_feature
+        return np.unique(_indices("features", features, self.bins.n_features))
+
+
+def _groups(interaction_cst: Any, p: int) -> UInt8 | None:
+    """Which features each group holds, (k, p), those of no other in the last; None: no groups."""
+    if interaction_cst is None:
+        return None
+    groups = interaction_cst if isinstance(interaction_cst, Sequence) else [None]
+    if not all(isinstance(one, Collection) and not isinstance(one, str) for one in groups):
+        raise ValueError(
+            f"interaction_cst must be None or a sequence of tuples or lists, got: {interaction_cst!r}"
+        )
+    holds = np.zeros((len(groups) + 1, p), dtype=np.uint8)
+    for group, members in zip(holds, groups, strict=False):
+        # A mask would be taken for the features 0 and 1.
+        numbers = all(isinstance(one, Integral) and not isinstance(one, bool) for one in members)
+        if not numbers or not all(0 <= one < p for one in members):
+            raise ValueError(
+                "interaction_cst must consist of integer indices in [0, n_features - 1] = "
+                f"[0, {p - 1}], got invalid indices: {members!r}"
+            )
+        group[list(members)] = 1
+    holds[-1] = ~holds[:-1].any(axis=0)
+    return holds
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    """Check a whole number that is not too small; what is too large for the core is as large."""
+    if not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+    return min(int(value), _LARGEST)
+
+
+def _indices(name: str, values: ArrayLike, n: int) -> Int32:
+    """Check numbers of things of which there are n, in one column."""
+    given = array_of(name, values)
+    if given.ndim != 1:
+        raise ValueError(f"{name} must have shape (any,), got {given.shape}")
+    if given.size and given.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold whole numbers, got dtype {given.dtype}")
+    if given.size and (given.min() < 0 or given.max() >= n):
+        raise ValueError(f"{name} must lie in 0 .. {n - 1}, got {given.min()} .. {given.max()}")
+    return plain(given, np.int32)
+
+
+def _numbers(name: str, values: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Check a number for each row, of any numeric dtype."""
+    given = array_of(name, values)
+    if given.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must hold numbers, got dtype {given.dtype}")
+    if given.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), got {given.shape}")
+    return plain(given, np.float64)

@@ -1,0 +1,187 @@
+// The doors of bins, and of growth from sums over them.
+#include "bind_bins.hpp"
+#include "grow/coarser.hpp"
+
+namespace certree::door {
+namespace {
+
+using Slopes = std::optional<In<std::int8_t, 1>>;
+using Groups = std::optional<Codes>;
+
+auto bin_features(const Doubles2& X, const Ints& sample, const std::optional<Bytes>& category,
+                  bool fine_ends, int n_threads) {
+  const auto x = rows(X);
+  const auto flags = sized("category", category, X.shape(1));
+  expect_codes("sample", view(sample), x.n_rows);
+  BinColumns kept;
+  const auto loop = [&](Table<std::uint8_t> codes) {
+    kept = certree::bin_features(x, view(sample), flags, fine_ends, n_threads, codes);
+  };
+  auto codes = run(loop, Rows<std::uint8_t>(X.shape(1), X.shape(0)));
+  return std::tuple(
+      codes, owned(std::move(kept.n_bins)), owned(std::move(kept.low), X.shape(1), kMostBins),
+      owned(std::move(kept.high), X.shape(1), kMostBins), owned(std::move(kept.level_start)),
+      owned(std::move(kept.levels)), owned(std::move(kept.level_bin)));
+}
+
+BinnedTable binned(const Codes& codes, const Kept& kept) {
+  return {kept_bins(kept, codes.shape(0)), view(codes)};
+}
+
+auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::uint64_t key) {
+  const BinnedTable table = binned(codes, kept);
+  const std::size_t p = codes.shape(0);
+  if (n_edges < 1) throw std::invalid_argument("n_edges must be at least 1");
+  CoarserBins bins;
+  const auto loop = [&](Table<std::uint8_t> coarser) {
+    bins = certree::coarsen(table, n_edges, key, coarser);
+  };
+  auto coarser = run(loop, Rows<std::uint8_t>(p, codes.shape(1)));
+  return std::tuple(coarser, owned(std::move(bins.n_bins)),
+                    owned(std::move(bins.low), p, kMostBins),
+                    owned(std::move(bins.high), p, kMostBins));
+}
+
+// max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features, random_cuts.
+using Limits = std::tuple<std::int64_t, std::int32_t, std::int64_t, std::int64_t, double,
+                          std::string, std::int64_t, bool>;
+
+BinnedGrowth growth_of(const Limits& limits, const Slopes& monotonic, const Groups& groups,
+                       std::size_t p, int n_threads) {
+  const auto& [max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features,
+               random_cuts] = limits;
+  BinnedGrowth growth{max_leaves,
+                      max_depth,
+                      std::max<std::int64_t>(min_split, 2),
+                      min_rows,
+                      min_gain,
+                      order == "best"    ? Order::best
+                      : order == "depth" ? Order::depth
+                                         : Order::level,
+                      max_features,
+                      random_cuts,
+                      sized("monotonic", monotonic, p),
+                      {},
+                      n_threads};
+  if (groups) growth.groups = sized("groups", *groups, groups->shape(0), p);
+  return growth;
+}
+
+auto grow_gradients(const Codes& codes, const Kept& kept, const Ints& features, const Ints& growing,
+                    const Ints& others, const Doubles& gradient, const Doubles& hessian, double l2,
+                    double min_hessian, const Limits& limits, const Slopes& monotonic,
+                    const Groups& groups, int n_threads) {
+  const BinnedTable table = binned(codes, kept);
+  const std::size_t p = codes.shape(0), n = codes.shape(1);
+  const BinnedGrowth growth = growth_of(limits, monotonic, groups, p, n_threads);
+  const Derivatives response{sized("gradient", gradient, n), sized("hessian", hessian, n), l2,
+                             min_hessian};
+  if (n > 2147483647u) throw std::invalid_argument("codes have more than 2147483647 rows");
+  if (growing.size() == 0) throw std::invalid_argument("no row grows the tree");
+  expect_codes("features", view(features), static_cast<std::int64_t>(p));
+  expect_codes("rows", view(growing), static_cast<std::int64_t>(n));
+  expect_codes("others", view(others), static_cast<std::int64_t>(n));
+  BinnedTree tree;
+  const auto loop = [&](std::span<std::int32_t> leaf) {
+    fill(leaf, kLeaf);
+    const SentRows rows{view(growing), view(others)};
+    tree = certree::grow_gradients(table, rows, view(features), growth, response, leaf);
+  };
+  auto leaf = run(loop, Column<std::int32_t>(n));
+  TreeColumns& columns = tree.columns;
+  const std::size_t m = columns.left.size();
+  return std::tuple(
+      std::tuple(owned(std::move(columns.feature)), owned(std::move(columns.threshold)),
+                 owned(std::move(columns.left)), owned(std::move(columns.chain)),
+                 owned(std::move(columns.missing_left)), owned(std::move(columns.category_start)),
+                 owned(std::move(columns.categories)), nb::none()),
+      owned(std::move(tree.sums), m, tree.sums.size() / m), leaf);
+}
+
+// Draws, first, n_trees, max_features_of_tree.
+using Bagged = std::tuple<Draws, std::int64_t, std::int64_t, std::int64_t>;
+
+Bags bags_of(const Bagged& bagged, std::size_t n_rows) {
+  const auto& [draws, first, n_trees, max_of_tree] = bagged;
+  if (n_trees < 0 || first < 0) throw std::invalid_argument("trees are numbered from 0");
+  return {drawing_of(draws, n_rows), first, n_trees, std::max<std::int64_t>(max_of_tree, 1)};
+}
+
+DrawnRows rows_of(const Codes& codes, const Kept& kept, const std::optional<Doubles>& weight) {
+  if (codes.shape(0) == 0 || codes.shape(0) > 2147483647u)
+    throw std::invalid_argument("codes must have between 1 and 2147483647 rows");
+  return {kept_bins(kept, codes.shape(1)), view(codes), sized("weight", weight, codes.shape(0))};
+}
+
+// The columns of the nodes of all trees, where each starts, and what their rows sum up to.
+template <class Response>
+auto grow_bags(const DrawnRows& rows, const Response& response, const Bagged& bagged,
+               const BinnedGrowth& growth) {
+  const Bags bags = bags_of(bagged, static_cast<std::size_t>(rows.codes.n_rows));
+  BinnedTrees trees;
+  run([&] { trees = certree::grow_bags(rows, bags, growth, response); });
+  TreeColumns& nodes = trees.nodes;
+  NodeSums& sums = trees.sums;
+  return std::tuple(std::tuple(owned(std::move(nodes.feature)), owned(std::move(nodes.threshold)),
+                               owned(std::move(nodes.left)), owned(std::move(nodes.missing_left)),
+                               owned(std::move(nodes.category_start)),
+                               owned(std::move(nodes.categories)), owned(std::move(trees.root))),
+                    owned(std::move(sums.begin)), owned(std::move(sums.lane)),
+                    owned(std::move(sums.sum)));
+}
+
+auto grow_classes(const Codes& codes, const Kept& kept, const std::optional<Doubles>& weight,
+                  const Ints& y, std::int32_t n_classes, const std::string& criterion,
+                  const Bagged& bagged, const Limits& limits, const Slopes& monotonic,
+                  const Groups& groups, int n_threads) {
+  const DrawnRows rows = rows_of(codes, kept, weight);
+  if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
+  const Classes response{sized("y", y, codes.shape(0)), n_classes, criterion_of(criterion)};
+  expect_codes("y", response.y, n_classes);
+  return grow_bags(rows, response, bagged,
+                   growth_of(limits, monotonic, groups, codes.shape(1), n_threads));
+}
+
+auto grow_numbers(const Codes& codes, const Kept& kept, const std::optional<Doubles>& weight,
+                  const Doubles& target, const Bagged& bagged, const Limits& limits,
+                  const Slopes& monotonic, const Groups& groups, int n_threads) {
+  const DrawnRows rows = rows_of(codes, kept, weight);
+  const std::span<const double> numbers = sized("target", target, codes.shape(0));
+  return grow_bags(rows, numbers, bagged,
+                   growth_of(limits, monotonic, groups, codes.shape(1), n_threads));
+}
+
+auto draw_rows(std::int64_t n_rows, const Draws& draws, std::int64_t tree) {
+  if (n_rows < 1) throw std::invalid_argument("at least one row is needed");
+  const Drawing drawing = drawing_of(draws, static_cast<std::size_t>(n_rows));
+  const auto loop = [&](std::span<std::int32_t> count) {
+    certree::draw_rows(drawing, tree, count);
+  };
+  return run(loop, Column<std::int32_t>(n_rows));
+}
+
+}  // namespace
+
+void bind_binned(nb::module_& core) {
+  core.def("bin_features", &bin_features, "X"_array, "sample"_array, "category"_array_or_none,
+           "fine_ends"_a, "n_threads"_a,
+           "Codes of the values of each feature, and what is kept of the bins.");
+  core.def("coarsen", &coarsen, "codes"_array, "kept"_a, "n_edges"_a, "key"_a,
+           "Codes, numbers, and ends of bins that are joined but at some edges drawn by a key.");
+  core.def("grow_gradients", &grow_gradients, "codes"_array, "kept"_a, "features"_array,
+           "growing"_array, "others"_array, "gradient"_array, "hessian"_array, "l2"_a,
+           "min_hessian"_a, "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none,
+           "n_threads"_a,
+           "Columns of a tree grown from sums of gradients and Hessians, its sums, and leaves.");
+  core.def("grow_classes", &grow_classes, "codes"_array, "kept"_a, "weight"_array_or_none,
+           "y"_array, "n_classes"_a, "criterion"_a, "bags"_a, "limits"_a, "monotonic"_array_or_none,
+           "groups"_array_or_none, "n_threads"_a,
+           "Columns of trees on classes, and weights of classes by node.");
+  core.def("grow_numbers", &grow_numbers, "codes"_array, "kept"_a, "weight"_array_or_none,
+           "target"_array, "bags"_a, "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none,
+           "n_threads"_a, "Columns of trees on numbers, and the weight and the sum of every node.");
+  core.def("draw_rows", &draw_rows, "n_rows"_a, "draws"_a, "tree"_a,
+           "How often each row was drawn for a tree.");
+}
+
+}  // namespace certree::door

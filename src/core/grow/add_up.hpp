@@ -1,0 +1,196 @@
+// Adding up a part of the rows by bin.
+//
+// Sums are whole numbers: those of parts, wherever they are, add up to those of all, bit by bit.
+#pragma once
+
+#include "grow/decide.hpp"
+#include "grow/send.hpp"
+
+namespace certree {
+namespace {
+
+// Rows and what of each is added up, which may be the row itself.
+template <class Target>
+struct Part {
+  using Row = typename Target::Row;
+  using Item = typename Target::Item;
+
+  std::span<const Row> rows;
+  const Item* items;  // of these rows in turn
+
+  const Item& item(std::size_t i) const {
+    if constexpr (std::is_same_v<Row, Item>)
+      return rows[i];
+    else
+      return items[i];
+  }
+  Part block(std::size_t first, std::size_t most) const {
+    return {rows.subspan(first, std::min(most, rows.size() - first)), items + first};
+  }
+};
+
+// -- by all bins of features
+
+// Adds up rows, block by block, so that the items of a block are read from the cache for all
+// features but one. sums: as they are laid out; what is there is forgotten.
+template <class Target>
+void add_up(const Part<Target>& part, const Table<const std::uint8_t>& codes,
+            std::span<const std::int32_t> features, const SumsLayout& layout, std::int64_t* sums) {
+  constexpr std::size_t kTogether = Target::kTogether;
+  const std::size_t n_groups = (features.size() + kTogether - 1) / kTogether;
+  std::array<const std::uint8_t*, kTogether> code{};
+  std::array<std::size_t, kTogether> n_bins{};
+  std::array<std::int64_t*, kTogether> lanes{};
+  for (std::size_t first = 0; first < part.rows.size(); first += Target::kBlock) {
+    const auto block = part.block(first, Target::kBlock);
+    spend(block.rows.size() * features.size());
+    for (std::size_t i = 0; i < n_groups; ++i) {
+      const std::size_t begin = features.size() * i / n_groups;
+      const std::size_t n = features.size() * (i + 1) / n_groups - begin;
+      for (std::size_t f = 0; f < n; ++f) {
+        const std::int32_t j = features[begin + f];
+        code[f] = codes.row(j);
+        n_bins[f] = layout.n_bins(j);
+        lanes[f] = sums + layout.start(j);
+      }
+      Target::tally(std::span(code).first(n), block.rows, block.items, n_bins.data(), first == 0,
+                    lanes.data());
+    }
+  }
+}
+
+// What all rows have more than a part of them.
+inline void take_away(const std::int64_t* part, std::span<const std::int32_t> features,
+                      const SumsLayout& layout, std::int64_t* all) {
+  for (const std::int32_t j : features) {
+    const std::int64_t* const less = part + layout.start(j);
+    std::int64_t* const sums = all + layout.start(j);
+    const std::size_t length = layout.length(j);
+    for (std::size_t i = 0; i < length; ++i) sums[i] -= less[i];
+  }
+}
+
+// The same by one feature; all: its lanes by all bins.
+template <class Target>
+void take_away(const FewBins<Target>& part, std::size_t n_bins, std::int64_t* all) {
+  for (std::size_t i = 0; i < part.n_bins + part.has_missing; ++i)
+    Target::OfCell::take_away(*part.at(i), all + (i < part.n_bins ? part.bin(i) : n_bins),
+                              n_bins + 1);
+}
+
+// -- by the bins alone that rows have
+
+// Adds up rows by a few features at a time. All sums are 0 in between, so that few rows clear no
+// more than they filled.
+template <class Target>
+class FewSums {
+ public:
+  using Sum = typename Target::Sum;
+  using OfCell = typename Target::OfCell;
+
+  explicit FewSums(const Target& target)
+      : sums_(std::max(kCache, 256 * target.most_sums())),
+        rows_(target.counts_rows() ? kMostTogether * 256 : 0),
+        taken_(257 * target.most_sums()) {}
+
+  // So many features fit into the cache.
+  static std::size_t together(const OfCell& of) {
+    return std::clamp<std::size_t>(kCache / (256 * of.n_sums()), 1, kMostTogether);
+  }
+
+  // By at most so many features as go together. codes(j): those of a feature.
+  template <class CodesOf>
+  void add_up(const OfCell& of, const Part<Target>& part, const CodesOf& codes,
+              std::span<const std::int32_t> features) {
+    if (waiting_ > 0) clear();
+    spend(part.rows.size() * features.size());
+    few_ = part.rows.size() <= kFew;
+    waiting_ = features.size();
+    for (std::size_t first = 0; first < part.rows.size(); first += kBlock) {
+      const auto block = part.block(first, kBlock);
+      for (std::size_t f = 0; f < features.size(); ++f)
+        few_ ? add_block<true>(of, block, codes(features[f]), f)
+             : add_block<false>(of, block, codes(features[f]), f);
+    }
+  }
+
+  // Takes the sums by the f-th of these features, which serve until the next are taken.
+  FewBins<Target> take(const OfCell& of, std::size_t f, std::size_t n_bins) {
+    --waiting_;
+    return rows_.empty() ? take<false>(of, f, n_bins) : take<true>(of, f, n_bins);
+  }
+
+ private:
+  static constexpr std::size_t kCache = (1 << 15) / sizeof(Sum), kMostTogether = 8;
+  static constexpr std::size_t kBlock = 256, kFew = 160;
+
+  Sum* at(const OfCell& of, std::size_t f, std::size_t bin) {
+    return sums_.data() + (256 * f + bin) * of.n_sums();
+  }
+
+  // What an interrupted call has left.
+  void clear() {
+    std::ranges::fill(sums_, Sum{});
+    std::ranges::fill(rows_, 0);
+    seen_ = {};
+  }
+
+  template <bool few, class Codes>
+  void add_block(const OfCell& of, const Part<Target> block, const Codes code, std::size_t f) {
+    Sum* const sums = at(of, f, 0);
+    std::uint64_t* const seen = seen_[f].data();
+    const std::size_t n = block.rows.size();  // at hand: what is added might else change it
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t bin = code[row_of(block.rows[i])];
+      of.add(block.item(i), sums + bin * of.n_sums());
+      if constexpr (few) seen[bin / 64] |= std::uint64_t{1} << bin % 64;
+    }
+    if (rows_.empty()) return;
+    for (const auto& row : block.rows) ++rows_[256 * f + code[row_of(row)]];
+  }
+
+  template <bool counts_rows>
+  FewBins<Target> take(const OfCell& of, std::size_t f, std::size_t n_bins) {
+    Sum* const from = at(of, f, 0);
+    Sum* const to = taken_.data();
+    std::uint8_t* const bins = bins_.data();
+    std::size_t n = 0;
+    const auto take_bin = [&](std::size_t bin) {
+      for (std::size_t l = 0; l < of.n_sums(); ++l)
+        to[n * of.n_sums() + l] = std::exchange(from[bin * of.n_sums() + l], Sum{});
+      if constexpr (counts_rows) taken_rows_[n] = std::exchange(rows_[256 * f + bin], 0);
+      bins[n++] = static_cast<std::uint8_t>(bin);
+    };
+    // No branch: whether a bin is empty would be guessed wrong too often.
+    const auto take_if_any = [&](std::size_t bin) {
+      const bool is_empty = of.is_empty(from + bin * of.n_sums());
+      take_bin(bin);
+      n -= is_empty;
+    };
+    if (few_) {
+      for (std::size_t word = 0; word < 4; ++word)
+        for (std::uint64_t& bits = seen_[f][word]; bits != 0; bits &= bits - 1)
+          take_bin(64 * word + static_cast<std::size_t>(std::countr_zero(bits)));
+    } else {
+      for (std::size_t bin = 0; bin < n_bins; ++bin) take_if_any(bin);
+      take_if_any(kMissingBin);
+    }
+    const bool has_missing = n > 0 && bins[n - 1] == kMissingBin;
+    return {
+        to,         of.n_sums(), n - has_missing, bins, counts_rows ? taken_rows_.data() : nullptr,
+        has_missing};
+  }
+
+  std::vector<Sum> sums_;                                           // (together, 256, n_sums)
+  std::array<std::array<std::uint64_t, 4>, kMostTogether> seen_{};  // bins, of few rows
+  std::vector<std::int64_t> rows_;                                  // (together, 256) or empty
+  bool few_ = false;
+  std::size_t waiting_ = 0;  // features whose sums are to be taken
+  // What is taken.
+  std::vector<Sum> taken_;
+  std::array<std::int64_t, 257> taken_rows_;
+  std::array<std::uint8_t, 257> bins_;
+};
+
+}  // namespace
+}  // namespace certree

@@ -1,0 +1,468 @@
+// Growth from sums over bins.
+//
+// Rows of a cell lie together, in the order in which they were given. Either the sums of cells by
+// all features are kept, for those below; or features are drawn in every cell, and their sums are
+// forgotten. Then rows know their codes, which lie row by row: whenever a cell has shrunk to an
+// eighth, those of its rows are copied together, so that those of small cells lie in the cache.
+
+#include "grow/binned_growth.hpp"
+
+#include "grow/drawn_sums.hpp"
+#include "grow/gradients.hpp"
+#include "grow/growth.hpp"
+#include "grow/kept_sums.hpp"
+#include "grow/weighted.hpp"
+
+namespace certree {
+namespace {
+
+// Those that grow a tree and those that are sent along, and room for as many.
+template <class Row>
+struct MovedRows {
+  std::span<Row> growing;
+  std::span<std::int32_t> others;
+  Row* growing_room;
+  std::int32_t* others_room;
+};
+
+// One tree, whose cells are cut as their sums decide.
+template <class Sums>
+class TreeGrowth {
+ public:
+  using Row = typename Sums::Row;
+  using Cell = BinnedCell;
+  using Cut = certree::Cut;
+
+  // totals: of the nodes, those of the root at first.
+  TreeGrowth(const KeptBins& bins, const MovedRows<Row>& rows, const BinnedGrowth& growth,
+             CellSums& totals, Sums& sums)
+      : bins_(bins), rows_(rows), growth_(growth), totals_(totals), sums_(sums) {}
+
+  TreeColumns grow(std::uint64_t key) {
+    Cell root{};
+    root.end = std::ssize(rows_.growing);
+    root.key = key;
+    groups_.assign(static_cast<std::size_t>(growth_.groups.n_rows), 1);
+    bounds_.resize(growth_.monotonic.empty() ? 0 : 1);
+    if constexpr (Sums::kKeeps) nodes_.push_back({0, root.end, 0, std::ssize(rows_.others)});
+    const Rule rule{*this};
+    if constexpr (!Sums::kKeeps)
+      if (growth_.order == Order::depth) return Growth<Rule>::whole(rule, root).columns();
+    return grow_best_first(rule, root, growth_.max_leaves);
+  }
+
+  // Hands the leaf of each row on.
+  template <class Settle>
+  void settle_leaves(std::span<const std::int32_t> children, const Settle& settle) const {
+    for (const std::size_t v : turns(children.size(), 1)) {
+      if (children[v] != kLeaf) continue;
+      settle(v, part_of(rows_.growing, nodes_[v].begin, nodes_[v].end));
+      settle(v, part_of(rows_.others, nodes_[v].others_begin, nodes_[v].others_end));
+    }
+  }
+
+ private:
+  struct Rule {
+    using Cell = BinnedCell;
+    using Cut = certree::Cut;
+    TreeGrowth& tree;
+
+    Cut search(const Cell& cell) const { return tree.search(cell); }
+    void divide(const Cell& cell, const Cut& cut, Split& split, Cell& left, Cell& right) const {
+      tree.divide(cell, cut, split, left, right);
+    }
+    bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
+      return tree.split(cell, split, left, right);
+    }
+  };
+
+  struct Node {
+    std::int64_t begin, end, others_begin, others_end;
+  };
+
+  template <class Some>
+  static std::span<Some> part_of(std::span<Some> rows, std::int64_t begin, std::int64_t end) {
+    return rows.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+  }
+
+  bool may_be_cut(const Cell& cell) const {
+    return cell.depth < growth_.max_depth && cell.size() >= growth_.min_split &&
+           cell.size() / 2 >= growth_.min_rows;
+  }
+
+  // -- cuts
+
+  Cut search(const Cell& cell) {
+    if constexpr (Sums::kKeeps) {
+      if (cell.node != 0) return sums_.search_child(cell.node);
+      return may_be_cut(cell) ? sums_.search_root(cell, allowed(cell, sums_.features())) : Cut();
+    } else {
+      Cut cut;
+      Cell own = cell;
+      search(own, cut);
+      return cut;
+    }
+  }
+  void search(Cell& cell, Cut& cut) {
+    cut.restart();
+    if (may_be_cut(cell))
+      sums_.search(
+          cell, bounds_of(cell.node), [&](std::int32_t j) { return is_allowed(cell, j); }, cut);
+  }
+  bool split(const Cell& given, Split& split, Cell& left, Cell& right) {
+    Cell cell = given;
+    search(cell, cut_);
+    if (!cut_.is_made()) return false;
+    divide(cell, cut_, split, left, right);
+    return true;
+  }
+
+  // -- sending rows on
+
+  void divide(const Cell& cell, const Cut& cut, Split& split, Cell& left, Cell& right) {
+    const auto codes = sums_.codes(cell, cut.feature);
+    GoesLeft goes_left = sides_of(cut, split);
+    const std::int64_t n_left =
+        send(part_of(rows_.growing, cell.begin, cell.end), codes, goes_left, rows_.growing_room);
+    split.feature = cut.feature;
+    split.missing_left = cut.has_missing ? cut.missing_left : 2 * n_left >= cell.size();
+    goes_left[kMissingBin] = split.missing_left;
+    if (!cut.sides.empty()) collect_levels(cut, split, goes_left);
+    const auto node = static_cast<std::int32_t>(totals_.size());
+    const std::int64_t middle = cell.begin + n_left;
+    left = {cell.begin, middle, cell.depth + 1, node, key_of(cell.key, 0), cell.copy};
+    right = {middle, cell.end, cell.depth + 1, node + 1, key_of(cell.key, 1), cell.copy};
+    keep_bounds(cell, cut);
+    keep_groups(cell, cut.feature);
+    totals_.add_parts(cell.node, cut.sums, Sums::kSparse);
+    if constexpr (Sums::kKeeps) {
+      send_others(nodes_[static_cast<std::size_t>(cell.node)], middle, codes, goes_left);
+      sums_.open(cut, {left, right}, {bounds_of(node), bounds_of(node + 1)},
+                 {may_be_cut(left), may_be_cut(right)}, allowed(left, cut.varying));
+    }
+  }
+
+  // Notes what both sides of a node hold.
+  template <class Codes>
+  void send_others(const Node above, std::int64_t middle, const Codes& codes,
+                   const GoesLeft& goes_left) {
+    const auto others = part_of(rows_.others, above.others_begin, above.others_end);
+    const std::int64_t others_middle =
+        above.others_begin + send(others, codes, goes_left, rows_.others_room);
+    nodes_.push_back({above.begin, middle, above.others_begin, others_middle});
+    nodes_.push_back({middle, above.end, others_middle, above.others_end});
+  }
+
+  // How growing rows go.
+  GoesLeft sides_of(const Cut& cut, Split& split) const {
+    GoesLeft goes_left{};
+    if (cut.sides.empty()) {
+      const BinThreshold threshold =
+          cut.is_drawn ? cut.threshold
+                       : threshold_behind(bins_, cut.feature, cut.threshold.bin, cut.next);
+      split.threshold = threshold.value;
+      std::fill_n(goes_left.begin(), threshold.bin + 1, std::uint8_t{1});
+    } else {
+      for (std::size_t b = 0; b < goes_left.size(); ++b) goes_left[b] = cut.sides[b] == Side::left;
+    }
+    goes_left[kMissingBin] = cut.missing_left;
+    return goes_left;
+  }
+
+  // The set of a node goes against missing values; categories that the cell has not seen go along.
+  void collect_levels(const Cut& cut, Split& split, GoesLeft& goes_left) const {
+    for (std::size_t b = 0; b < kMissingBin; ++b)
+      if (cut.sides[b] == Side::unseen) goes_left[b] = split.missing_left;
+    split.categories = levels_against_missing(bins_, cut.feature, goes_left);
+  }
+
+  // -- what the cells below may do
+
+  // All responses below the left child stay on one side of the middle, those below the right child
+  // on the other.
+  void keep_bounds(const Cell& cell, const Cut& cut) {
+    if (growth_.monotonic.empty()) return;
+    Bounds left = bounds_of(cell.node), right = left;
+    const int slope = growth_.monotonic[static_cast<std::size_t>(cut.feature)];
+    if (slope != 0) {
+      const auto [a, b] = sums_.decider().responses(totals_.of(cell.node).sum, cut.sums.data());
+      (slope > 0 ? left.upper : left.lower) = (a + b) / 2.0;
+      (slope > 0 ? right.lower : right.upper) = (a + b) / 2.0;
+    }
+    bounds_.push_back(left);
+    bounds_.push_back(right);
+  }
+  Bounds bounds_of(std::int32_t node) const {
+    return bounds_.empty() ? Bounds() : bounds_[static_cast<std::size_t>(node)];
+  }
+
+  // Only groups that hold all features compared above count: of the children, one after the other.
+  void keep_groups(const Cell& cell, std::int32_t feature) {
+    const std::size_t n = static_cast<std::size_t>(growth_.groups.n_rows);
+    const std::size_t above = static_cast<std::size_t>(cell.node) * n;
+    for (std::size_t k = 0; k < 2 * n; ++k)
+      groups_.push_back(groups_[above + k % n] & growth_.groups.row(k % n)[feature]);
+  }
+  bool is_allowed(const Cell& cell, std::int32_t feature) const {
+    const std::size_t n = static_cast<std::size_t>(growth_.groups.n_rows);
+    if (n == 0) return true;
+    for (std::size_t k = 0; k < n; ++k)
+      if (groups_[static_cast<std::size_t>(cell.node) * n + k] && growth_.groups.row(k)[feature])
+        return true;
+    return false;
+  }
+  std::vector<std::int32_t> allowed(const Cell& cell,
+                                    std::span<const std::int32_t> features) const {
+    std::vector<std::int32_t> some(features.begin(), features.end());
+    if (!growth_.groups.n_rows) return some;
+    std::erase_if(some, [&](std::int32_t j) { return !is_allowed(cell, j); });
+    return some;
+  }
+
+  const KeptBins& bins_;
+  MovedRows<Row> rows_;
+  const BinnedGrowth& growth_;
+  CellSums& totals_;
+  Sums& sums_;
+  Cut cut_;                           // where one serves after the other
+  std::vector<Node> nodes_;           // where leaves are asked for
+  std::vector<Bounds> bounds_;        // (m,) if slopes are
+  std::vector<std::uint8_t> groups_;  // (m, k) whether each holds all features compared above
+};
+
+// -- one tree on gradients
+
+struct SentMemory {
+  KeptMemory<Gradients> kept;
+  std::vector<std::int32_t> growing, others, room;
+};
+
+template <class T>
+void fit(std::vector<T>& memory, std::size_t size) {
+  if (memory.size() < size) memory.resize(size);
+}
+
+void copy(std::span<const std::int32_t> from, std::vector<std::int32_t>& to) {
+  to.resize(from.size());
+  auto at = to.begin();
+  for (const auto part : stretches(from)) at = std::ranges::copy(part, at).out;
+}
+
+}  // namespace
+
+BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
+                          std::span<const std::int32_t> features, const BinnedGrowth& growth,
+                          const Derivatives& response, std::span<std::int32_t> leaf) {
+  thread_local SentMemory memory;
+  const Gradients target(response, rows.growing, growth);
+  copy(rows.growing, memory.growing);
+  copy(rows.others, memory.others);
+  fit(memory.room, std::max(rows.growing.size(), rows.others.size()));
+  fit(memory.kept.items, static_cast<std::size_t>(table.codes.width));
+  target.itemise(rows.growing, memory.kept.items.data());
+  CellSums totals;
+  target.total(rows.growing, memory.kept.items.data(), totals);
+  totals.end_cell();
+  KeptSums<Gradients> sums(table, memory.growing, totals, features, growth, target, memory.kept);
+  const MovedRows<std::int32_t> moved{memory.growing, memory.others, memory.room.data(),
+                                      memory.room.data()};
+  TreeGrowth tree(table, moved, growth, totals, sums);
+  BinnedTree grown{tree.grow(0), {}};
+  tree.settle_leaves(grown.columns.left, [&](std::size_t v, std::span<const std::int32_t> some) {
+    for (const auto part : stretches(some))
+      for (const std::int32_t i : part)
+        leaf[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(v);
+  });
+  for (const std::size_t v : turns(totals.size())) target.write(totals.of(v), grown.sums);
+  return grown;
+}
+
+namespace {
+
+// -- many trees on rows that are drawn
+
+struct OneTree {
+  TreeColumns columns;
+  NodeSums sums;
+};
+
+template <class T>
+void append(const std::vector<T>& from, std::vector<T>& to) {
+  for (const auto part : stretches(std::span(from))) to.insert(to.end(), part.begin(), part.end());
+}
+
+// Adds so much to what is appended.
+template <class T>
+void append_moved(const std::vector<T>& from, T shift, std::vector<T>& to) {
+  for (const auto part : stretches(std::span(from)))
+    for (const T one : part) to.push_back(one + shift);
+}
+
+void append(OneTree&& tree, BinnedTrees& trees) {
+  TreeColumns &from = tree.columns, &to = trees.nodes;
+  const std::size_t m = from.left.size(), before = to.left.size();
+  if (before + m > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+    throw std::invalid_argument("the trees would need more than 2147483647 nodes");
+  trees.root.push_back(static_cast<std::int64_t>(before));
+  append(from.feature, to.feature);
+  append(from.threshold, to.threshold);
+  append(from.missing_left, to.missing_left);
+  for (const auto part : stretches(std::span(from.left)))
+    for (const std::int32_t child : part)
+      to.left.push_back(child == kLeaf ? kLeaf : child + static_cast<std::int32_t>(before));
+  if (from.category_start.empty()) from.category_start.assign(m + 1, 0);
+  from.category_start.pop_back();
+  append_moved(from.category_start, static_cast<std::int64_t>(std::ssize(to.categories)),
+               to.category_start);
+  append(from.categories, to.categories);
+  append_moved(tree.sums.begin, static_cast<std::int64_t>(std::ssize(trees.sums.sum)),
+               trees.sums.begin);
+  append(tree.sums.lane, trees.sums.lane);
+  append(tree.sums.sum, trees.sums.sum);
+  tree = {};
+}
+
+// Weights as whole numbers: as they are, or in units of a power of two.
+struct WholeWeights {
+  std::vector<std::int64_t> whole;  // (n,) or empty: each row counts once
+  std::int64_t heaviest = 1;
+  int unit = 0;
+
+  WholeWeights(std::span<const double> weight, std::int64_t n_draws) {
+    double largest = 0.0;
+    bool are_whole = true;
+    for (const auto part : stretches(weight))
+      for (const double one : part) {
+        if (!(one >= 0.0 && one < kInfinity))
+          throw std::invalid_argument("weights must be finite and not negative, got " +
+                                      std::to_string(one));
+        largest = std::max(largest, one);
+        are_whole &= one == std::floor(one);
+      }
+    const FixedPoint fixed(largest, n_draws);
+    if (!are_whole) unit = fixed.unit();
+    whole.reserve(weight.size());
+    for (const auto part : stretches(weight))
+      for (const double one : part) {
+        whole.push_back(are_whole ? static_cast<std::int64_t>(one) : fixed.whole(one));
+        heaviest = std::max(heaviest, whole.back());
+      }
+  }
+};
+
+template <class Target>
+OneTree grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const Bags& bags,
+                   std::int64_t number, const BinnedGrowth& growth, const Target& target,
+                   std::span<const std::int32_t> count) {
+  using Item = typename Target::Item;
+  const auto key = [&](Draw draw) { return key_of_tree(bags.drawing.seed, number, draw); };
+  const auto items = make_buffer<Item>(count.size() + 1),
+             room = make_buffer<Item>(count.size() + 1);
+  std::size_t n = 0;
+  for (const std::size_t i : turns(count.size())) {
+    const std::int64_t one = count[i] * (weight.whole.empty() ? 1 : weight.whole[i]);
+    items[n] = target.item(i, one);
+    n += one > 0 ? 1 : 0;
+  }
+  const std::span<Item> growing(items.get(), n);
+  CellSums totals;
+  target.total(growing, totals);
+  totals.end_cell();
+  DrawnSums<Target> sums(
+      rows, growing, totals,
+      features_of_tree(rows.codes.width, bags.max_features_of_tree, key(Draw::features)), growth,
+      target);
+  TreeGrowth tree(rows.bins, MovedRows<Item>{growing, {}, room.get(), nullptr}, growth, totals,
+                  sums);
+  OneTree grown{tree.grow(key(Draw::cells)), {}};
+  for (const std::size_t v : turns(totals.size())) {
+    grown.sums.begin.push_back(std::ssize(grown.sums.sum));
+    target.write(totals.of(v), grown.sums);
+  }
+  return grown;
+}
+
+// Small items serve where weights are small, and give the same tree.
+template <class Small, class Wide>
+BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const Bags& bags,
+                       const BinnedGrowth& growth, const typename Small::Response& response,
+                       bool may_be_small) {
+  constexpr std::int64_t kMostDraws = 0xFFFFFFFF;
+  const Weighing weighing{weight.unit, growth.min_rows};
+  const Small small(response, weighing);
+  const Wide wide(response, weighing);
+  may_be_small &= weight.whole.empty() && bags.drawing.n_draws <= kMostDraws;
+  std::vector<OneTree> grown(static_cast<std::size_t>(bags.n_trees));
+  parallel_for(bags.n_trees, growth.n_threads, [&](std::int64_t i) {
+    const std::int64_t number = bags.first + i;
+    std::vector<std::int32_t> count(static_cast<std::size_t>(rows.codes.n_rows));
+    draw_rows(bags.drawing, number, count);
+    const auto grow_on = [&](const auto& target) {
+      return grow_drawn(rows, weight, bags, number, growth, target, count);
+    };
+    const auto is_small = [](std::int32_t one) { return one <= Small::Item::kMostWeight; };
+    grown[static_cast<std::size_t>(i)] =
+        may_be_small && all_of(std::span<const std::int32_t>(count), is_small) ? grow_on(small)
+                                                                               : grow_on(wide);
+  });
+  BinnedTrees trees;
+  for (OneTree& tree : grown) append(std::move(tree), trees);
+  trees.nodes.category_start.push_back(std::ssize(trees.nodes.categories));
+  trees.sums.begin.push_back(std::ssize(trees.sums.sum));
+  return trees;
+}
+
+// The numbers in units of a power of two, so that no sum over a tree's rows overflows.
+std::vector<std::int64_t> whole_numbers(std::span<const double> target, std::int64_t n,
+                                        PairResponse& response) {
+  double largest = 0.0;
+  for (const auto part : stretches(target))
+    for (const double one : part) largest = std::max(largest, std::abs(one));
+  const FixedPoint fixed(largest, n);
+  std::vector<std::int64_t> whole;
+  whole.reserve(target.size());
+  std::int64_t most = 1;
+  for (const auto part : stretches(target))
+    for (const double one : part) {
+      whole.push_back(fixed.whole(one));
+      most = std::max(most, std::abs(whole.back()));
+    }
+  response.bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(most)));
+  response.unit = fixed.unit();
+  return whole;
+}
+
+}  // namespace
+
+void draw_rows(const Drawing& drawing, std::int64_t tree, std::span<std::int32_t> count) {
+  Random random(key_of_tree(drawing.seed, tree, Draw::rows));
+  if (drawing.kind == Sampling::all) fill(count, 1);
+  if (drawing.kind == Sampling::some) draw_some(random, drawing.n_draws, count);
+  if (drawing.kind == Sampling::repeated) draw_repeatedly(random, drawing.n_draws, count);
+}
+
+BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
+                      const Classes& response) {
+  const WholeWeights weight(rows.weight, bags.drawing.n_draws);
+  if (response.n_classes > 2 || response.criterion != Criterion::gini) {
+    const bool few = response.n_classes <= SmallClassItem::kMostClasses;
+    return grow_trees<ClassTarget<SmallClassItem>, ClassTarget<WideClassItem>>(
+        rows, weight, bags, growth, response, few);
+  }
+  const std::vector<std::int64_t> whole(response.y.begin(), response.y.end());
+  return grow_trees<PairTarget<SmallPairItem>, PairTarget<WidePairItem>>(rows, weight, bags, growth,
+                                                                         {true, whole}, true);
+}
+
+BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
+                      std::span<const double> target) {
+  const WholeWeights weight(rows.weight, bags.drawing.n_draws);
+  PairResponse response{};
+  const std::vector<std::int64_t> whole =
+      whole_numbers(target, bags.drawing.n_draws * weight.heaviest, response);
+  response.whole = whole;
+  return grow_trees<PairTarget<DrawnNumberItem>, PairTarget<WidePairItem>>(rows, weight, bags,
+                                                                           growth, response, true);
+}
+
+}  // namespace certree

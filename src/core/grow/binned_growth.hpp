@@ -1,0 +1,118 @@
+// Growth from sums over bins: a cell is cut where sums of whole numbers say, row by row is only
+// added up. A tree depends neither on the order of rows, given those that are drawn, nor on the
+// number of threads.
+#pragma once
+
+#include "grow/binned.hpp"
+
+namespace certree {
+
+// Which leaf is divided next: that whose cut gains most, that which was made first, or that which
+// was made last, the left one of two.
+enum class Order { best, level, depth };
+
+// Which cuts are looked at, and which of them are made.
+struct BinnedGrowth {
+  std::int64_t max_leaves;
+  std::int32_t max_depth;
+  std::int64_t min_split;  // growing rows of a cell that is cut
+  std::int64_t min_rows;   // on either side of a cut
+  double min_gain;         // of a cut; for classes and numbers as a share of the tree's weight
+  Order order;
+  std::int64_t max_features;               // that vary are drawn in a cell; 0: all, in their order
+  bool random_cuts;                        // one random cut of each feature instead of all
+  std::span<const std::int8_t> monotonic;  // (p,) sign of the slope, 0: any; or empty
+  Table<const std::uint8_t> groups;        // (k, p) features that may act together; or no rows
+  int n_threads;
+};
+
+// -- one tree on gradients and Hessians
+
+// Which rows do what; all are numbers of rows of the table.
+struct SentRows {
+  std::span<const std::int32_t> growing;  // a row that is given twice counts twice
+  std::span<const std::int32_t> others;   // are sent along, without influence
+};
+
+struct Derivatives {
+  std::span<const double> gradient, hessian;  // (n,)
+  double l2;                                  // added to sums of Hessians
+  double min_hessian;                         // sum of Hessians on either side
+};
+
+struct BinnedTree {
+  TreeColumns columns;
+  std::vector<double> sums;  // (m, 3) of growing rows: gradients, Hessians, number
+};
+
+// features: those that the tree may compare, ascending; leaf: (n,) of the rows that are given;
+// others stay as they are.
+BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
+                          std::span<const std::int32_t> features, const BinnedGrowth& growth,
+                          const Derivatives& response, std::span<std::int32_t> leaf);
+
+// -- many trees on classes or numbers, each on rows of its own that are drawn
+
+// How many times each row grows a tree.
+enum class Sampling {
+  all,      // once
+  some,     // so many of the rows once
+  repeated  // so many draws, each among all rows
+};
+
+struct Drawing {
+  Sampling kind;
+  std::int64_t n_draws;
+  std::uint64_t seed;
+};
+
+struct Bags {
+  Drawing drawing;
+  std::int64_t first, n_trees;        // numbers of the trees
+  std::int64_t max_features_of_tree;  // drawn once for a tree
+};
+
+// Rows by the order in which they are drawn.
+struct DrawnRows {
+  KeptBins bins;
+  Table<const std::uint8_t> codes;  // (n, p)
+  std::span<const double> weight;   // (n,) if not whole, rows are drawn once at most; or empty
+};
+
+struct Classes {
+  std::span<const std::int32_t> y;  // (n,) in 0 .. n_classes - 1
+  std::int32_t n_classes;
+  Criterion criterion;  // gini or entropy
+};
+
+// What the rows of nodes sum up to. Entries begin[v] .. begin[v + 1] - 1 are those of node v:
+// weight by class where it is not 0, ascending; or for numbers the weight and the sum.
+struct NodeSums {
+  std::vector<std::int64_t> begin;
+  std::vector<std::int32_t> lane;
+  std::vector<double> sum;
+
+  // To the node that comes last; units of a power of two.
+  void put(std::int32_t where, std::int64_t whole, int exponent) {
+    lane.push_back(where);
+    const auto number = static_cast<double>(whole);
+    sum.push_back(exponent == 0 ? number : std::ldexp(number, exponent));
+  }
+};
+
+// Trees one behind the other; children are numbered among the nodes of all. No chains.
+struct BinnedTrees {
+  TreeColumns nodes;
+  std::vector<std::int64_t> root;  // (n_trees,)
+  NodeSums sums;
+};
+
+BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
+                      const Classes& response);
+BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
+                      std::span<const double> target);
+
+// count: (n,) how often each row was drawn for a tree.
+void draw_rows(const Drawing& drawing, std::int64_t tree, std::span<std::int32_t> count);
+
+}  // namespace certree

@@ -1,0 +1,484 @@
+// Weights of classes, and numbers with weights, as targets of growth from sums.
+//
+// Belongs to binned_growth.cpp alone; gradients.hpp says what a target has. What is gained by a cut
+// is the decrease of impurity times the weight of the cell; its value is that up to a factor that
+// is the same for all cuts of a cell.
+#pragma once
+
+#include "grow/binned_growth.hpp"
+#include "grow/chance.hpp"
+#include "grow/decide.hpp"
+#include "grow/whole_numbers.hpp"
+
+namespace certree {
+namespace {
+
+// Weights of rows are whole numbers.
+struct Weighing {
+  int unit;               // exponent of the power of two that they count
+  std::int64_t min_rows;  // on either side of a cut; 1: nobody counts them
+  bool counts_rows() const { return min_rows > 1; }
+  bool has_enough(std::int64_t n_left, std::int64_t n) const {
+    return std::min(n_left, n - n_left) >= min_rows;
+  }
+};
+
+template <class Item>
+double squared_weights(std::span<const Item> items) {
+  double squares = 0.0;
+  for (const auto part : stretches(items))
+    for (const Item& item : part)
+      squares += static_cast<double>(item.weight) * static_cast<double>(item.weight);
+  return squares;
+}
+
+inline std::vector<double> shares(const Groups& groups, std::size_t k) {
+  std::vector<double> share(groups.size());
+  for (std::size_t g = 0; g < share.size(); ++g) share[g] = groups.share(g, k);
+  return share;
+}
+
+// -- a weight and a sum: two classes by Gini's index, and numbers
+
+struct SmallPair {
+  std::uint64_t bits = 0;
+  std::int64_t weight() const { return static_cast<std::int64_t>(bits & 0xFFFFFFFFu); }
+  std::int64_t sum() const { return static_cast<std::int64_t>(bits >> 32); }
+  void operator+=(SmallPair other) { bits += other.bits; }
+};
+
+struct WidePair {
+  std::int64_t weights = 0, sums = 0;
+  std::int64_t weight() const { return weights; }
+  std::int64_t sum() const { return sums; }
+  void operator+=(WidePair other) {
+    weights += other.weights;
+    sums += other.sums;
+  }
+};
+
+// Draws of one row, and the same for those of class 1.
+struct SmallPairItem {
+  using Sum = SmallPair;
+  static constexpr std::int64_t kMostWeight = 0xFFFF;
+  std::uint32_t row;
+  std::uint16_t weight, sum;
+
+  SmallPairItem(std::uint32_t i, std::int64_t w, std::int64_t t)
+      : row(i), weight(static_cast<std::uint16_t>(w)), sum(static_cast<std::uint16_t>(w * t)) {}
+  Sum pair() const { return {weight | std::uint64_t{sum} << 32}; }
+};
+
+struct DrawnNumberItem {
+  using Sum = WidePair;
+  static constexpr std::int64_t kMostWeight = 0xFFFFFFFF;
+  std::uint32_t row, weight;
+  std::int64_t sum;
+
+  DrawnNumberItem(std::uint32_t i, std::int64_t w, std::int64_t t)
+      : row(i), weight(static_cast<std::uint32_t>(w)), sum(w * t) {}
+  Sum pair() const { return {weight, sum}; }
+};
+
+struct WidePairItem {
+  using Sum = WidePair;
+  static constexpr std::int64_t kMostWeight = std::numeric_limits<std::int64_t>::max();
+  std::int64_t weight, sum;
+  std::uint32_t row;
+
+  WidePairItem(std::uint32_t i, std::int64_t w, std::int64_t t) : weight(w), sum(w * t), row(i) {}
+  Sum pair() const { return {weight, sum}; }
+};
+
+// Whole numbers of rows; of two classes these themselves.
+struct PairResponse {
+  bool classes;
+  std::span<const std::int64_t> whole;  // (n,)
+  std::int64_t bits = 1;                // what is enough for one
+  int unit = 0;                         // exponent of the power of two that they count
+};
+
+// Of a cell: numbers count from its mean, rounded, so that little cancels.
+struct PairCentre {
+  std::int64_t weight = 0, centre = 0, n_rows = 0;
+  double all = 0.0, rest = 0.0;
+
+  // Of a cut, by the weight and the sum on its left side.
+  CERTREE_INLINE double value(std::int64_t left, std::int64_t sum) const {
+    const auto w = static_cast<double>(left), right = static_cast<double>(weight - left);
+    const double beyond = static_cast<double>(sum - left * centre) * all - rest * w;
+    return beyond * beyond / (w * right);
+  }
+};
+
+// Leaves those with enough rows on either side.
+inline double value_enough(const std::int64_t* n_left, std::size_t n, std::int64_t shift,
+                           std::int64_t n_rows, const Weighing& weighing, double* value) {
+  double most = -kInfinity;
+  for (std::size_t b = 0; b < n; ++b) {
+    if (!weighing.has_enough(n_left[b] + shift, n_rows)) value[b] = -kInfinity;
+    most = std::max(most, value[b]);
+  }
+  return most;
+}
+
+template <class ItemType>
+class PairTarget {
+ public:
+  using Row = ItemType;
+  using Item = ItemType;
+  using Sum = typename Item::Sum;
+  using Response = PairResponse;
+  static constexpr bool kKeeps = false, kSparse = false;
+
+  PairTarget(const Response& response, const Weighing& weighing)
+      : response_(response), weighing_(weighing) {}
+
+  static constexpr std::size_t most_sums() { return 1; }
+  bool counts_rows() const { return weighing_.counts_rows(); }
+  Item item(std::size_t row, std::int64_t weight) const {
+    return Item(static_cast<std::uint32_t>(row), weight, response_.whole[row]);
+  }
+  void total(std::span<const Item> items, CellSums& sums) const {
+    Sum total{};
+    for (const auto part : stretches(items))
+      for (const Item& item : part) total += item.pair();
+    sums.add(0, total.weight());
+    sums.add(1, total.sum());
+  }
+
+  // The mean, which slopes are about.
+  double response(const std::int64_t* sums) const {
+    return static_cast<double>(sums[1]) / static_cast<double>(sums[0]);
+  }
+
+  class OfCell {
+   public:
+    explicit OfCell(const PairTarget& target) : target_(target) {}
+    void open(std::span<const Item> items, const CellSums::One& total) {
+      items_ = items;
+      all_ = {total.sum[0], total.sum[1]};
+      centre_.weight = all_.weights;
+      centre_.centre = all_.weights > 0 ? all_.sums / all_.weights : 0;
+      centre_.all = static_cast<double>(all_.weights);
+      centre_.rest = static_cast<double>(all_.sums - all_.weights * centre_.centre);
+      centre_.n_rows = std::ssize(items);
+    }
+    static constexpr std::size_t n_sums() { return 1; }
+    static CERTREE_INLINE void add(const Item& item, Sum* sum) { *sum += item.pair(); }
+    static bool is_empty(const Sum* sum) { return sum->weight() == 0; }
+    double weight() const { return centre_.all; }
+    bool is_pure() const {
+      if (target_.response_.classes) return all_.sums == 0 || all_.sums == all_.weights;
+      const auto value = [](const Item& item) {
+        return static_cast<std::int64_t>(item.sum) / static_cast<std::int64_t>(item.weight);
+      };
+      const std::int64_t first = value(items_.front());
+      return all_of(items_, [&](const Item& item) { return value(item) == first; });
+    }
+    // A few numbers are quicker than lanes of them.
+    struct Memory {};
+    template <class Allows>
+    std::size_t best(const FewBins<PairTarget>& bins, std::size_t n, bool missing_left,
+                     const Allows& allows, Memory&, double& most,
+                     std::vector<std::int64_t>& left) const {
+      return bins.rows ? best<true>(bins, n, missing_left, allows, most, left)
+                       : best<false>(bins, n, missing_left, allows, most, left);
+    }
+    // What is gained by a cut, and whether that is enough.
+    std::pair<double, bool> gain(double value, double least) const {
+      const double gain = (target_.response_.classes ? 2.0 : 1.0) * value / centre_.all;
+      return {gain, least == 0.0 || gain * std::ldexp(1.0, 2 * target_.response_.unit) >= least};
+    }
+
+    std::size_t n_of_group() const { return 2; }
+    static void describe(const FewBins<PairTarget>& bins, std::size_t i, double* numbers) {
+      numbers[0] = static_cast<double>(bins.at(i)->weight());
+      numbers[1] = static_cast<double>(bins.at(i)->sum());
+    }
+    Scatter scatter() const { return {squared_weights(items_) / centre_.all, variation()}; }
+    // Means of numbers, shares of the last of two classes.
+    std::vector<double> scores(const Groups& groups) const { return shares(groups, 0); }
+
+   private:
+    template <bool counts_rows, class Allows>
+    std::size_t best(const FewBins<PairTarget>& bins, std::size_t n, bool missing_left,
+                     const Allows& allows, double& most, std::vector<std::int64_t>& left) const {
+      const PairCentre cell = centre_;  // at hand
+      Sum sum = missing_left ? *bins.at(bins.n_bins) : Sum{};
+      std::int64_t rows = counts_rows && missing_left ? bins.rows[bins.n_bins] : 0;
+      double best_value = most;
+      std::size_t best = n;
+      left.resize(2);
+      std::int64_t* const to = left.data();
+      for (std::size_t i = 0; i < n; ++i) {
+        sum += bins.sums[i];
+        if constexpr (counts_rows) rows += bins.rows[i];
+        const double value = cell.value(sum.weight(), sum.sum());
+        if (!(value > best_value)) continue;
+        if (counts_rows && !target_.weighing_.has_enough(rows, cell.n_rows)) continue;
+        if constexpr (!std::is_same_v<Allows, AllCuts>)
+          if (!allows(std::array{sum.weight(), sum.sum()}.data())) continue;
+        best_value = value;
+        best = i;
+        to[0] =
+            sum.weight();  // what is written makes it a branch: no turn waits for the one before
+        to[1] = sum.sum();
+      }
+      most = best_value;
+      return best;
+    }
+
+    // Squares of numbers are rounded to units that keep their sum below 2^62.
+    double variation() const {
+      const auto sum = static_cast<double>(all_.sums);
+      if (target_.response_.classes) return sum * (1.0 - sum / centre_.all);
+      const int shift = static_cast<int>(target_.response_.bits) + 4;
+      std::int64_t squares = 0;
+      for (const auto part : stretches(items_))
+        for (const Item& item : part) {
+          const auto w = static_cast<std::int64_t>(item.weight);
+          const std::int64_t number = static_cast<std::int64_t>(item.sum) / w;
+          const auto beyond = static_cast<double>(number - centre_.centre);
+          squares += w * static_cast<std::int64_t>(std::ldexp(beyond * beyond, -shift));
+        }
+      const double rest = centre_.rest;
+      return std::max(std::ldexp(static_cast<double>(squares), shift) - rest * rest / centre_.all,
+                      0.0);
+    }
+
+    const PairTarget& target_;
+    std::span<const Item> items_;
+    WidePair all_;
+    PairCentre centre_;
+  };
+
+  void write(const CellSums::One& total, NodeSums& sums) const {
+    const std::int64_t one = total.sum[1], zero = total.sum[0] - one;
+    if (!response_.classes) {
+      sums.put(0, total.sum[0], weighing_.unit);
+      sums.put(1, one, weighing_.unit + response_.unit);
+      return;
+    }
+    if (zero > 0) sums.put(0, zero, weighing_.unit);
+    if (one > 0) sums.put(1, one, weighing_.unit);
+  }
+
+ private:
+  Response response_;
+  Weighing weighing_;
+};
+
+// -- a weight for each class
+
+struct SmallClassItem {
+  using Sum = std::uint32_t;
+  static constexpr std::int64_t kMostWeight = 0xFFFF, kMostClasses = 0x10000;
+  std::uint32_t row;
+  std::uint16_t weight, y;
+};
+
+struct WideClassItem {
+  using Sum = std::int64_t;
+  static constexpr std::int64_t kMostWeight = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t kMostClasses = std::int64_t{1} << 31;
+  std::int64_t weight;
+  std::uint32_t row, y;
+};
+
+// Cuts of a cell and the weights of its classes.
+struct ClassCuts {
+  const std::int64_t* prefix;  // (n_classes, width) of each class up to each cut
+  std::size_t width;
+  const std::int64_t* shift;  // (n_classes,) what is added to them
+  const double* total;        // (n_classes,)
+  std::size_t n_classes;
+  double all;
+
+  CERTREE_INLINE double left(std::size_t k, std::size_t b) const {
+    return to_double(prefix[k * width + b] + shift[k]);
+  }
+  CERTREE_INLINE void weigh(std::size_t n, double* weight) const {
+    std::fill_n(weight, n, 0.0);
+    for (std::size_t k = 0; k < n_classes; ++k)
+      for (std::size_t b = 0; b < n; ++b) weight[b] += left(k, b);
+  }
+};
+
+CERTREE_WIDE double value_by_squares(const ClassCuts& cuts, std::size_t n, double* value) noexcept {
+  std::array<double, 257> weight;
+  cuts.weigh(n, weight.data());
+  std::fill_n(value, n, 0.0);
+  for (std::size_t k = 0; k < cuts.n_classes; ++k)
+    for (std::size_t b = 0; b < n; ++b) {
+      const double beyond = cuts.left(k, b) * cuts.all - cuts.total[k] * weight[b];
+      value[b] += beyond * beyond;
+    }
+  auto most = std::numeric_limits<std::int64_t>::min();
+  for (std::size_t b = 0; b < n; ++b) {
+    value[b] /= weight[b] * (cuts.all - weight[b]);
+    most = std::max(most, std::bit_cast<std::int64_t>(value[b]));
+  }
+  return largest_of_bits(most);
+}
+
+// uncut: sum of x log x of the classes less that of all.
+CERTREE_WIDE double value_by_logs(const ClassCuts& cuts, std::size_t n, double uncut,
+                                  double* value) noexcept {
+  std::array<double, 257> weight;
+  cuts.weigh(n, weight.data());
+  for (std::size_t b = 0; b < n; ++b)
+    value[b] = -times_log(weight[b]) - times_log(cuts.all - weight[b]);
+  for (std::size_t k = 0; k < cuts.n_classes; ++k)
+    for (std::size_t b = 0; b < n; ++b) {
+      const double left = cuts.left(k, b);
+      value[b] += times_log(left) + times_log(cuts.total[k] - left);
+    }
+  double most = -kInfinity;
+  for (std::size_t b = 0; b < n; ++b) {
+    value[b] -= uncut;
+    most = std::max(most, value[b]);
+  }
+  return most;
+}
+
+template <class ItemType>
+class ClassTarget {
+ public:
+  using Row = ItemType;
+  using Item = ItemType;
+  using Sum = typename Item::Sum;
+  using Response = Classes;
+  static constexpr bool kKeeps = false, kSparse = true;
+
+  ClassTarget(const Response& response, const Weighing& weighing)
+      : response_(response),
+        weighing_(weighing),
+        n_classes_(static_cast<std::size_t>(response.n_classes)) {}
+
+  std::size_t most_sums() const { return n_classes_; }
+  bool counts_rows() const { return weighing_.counts_rows(); }
+  Item item(std::size_t row, std::int64_t weight) const {
+    Item item{};
+    item.row = static_cast<std::uint32_t>(row);
+    item.weight = static_cast<decltype(item.weight)>(weight);
+    item.y = static_cast<decltype(item.y)>(response_.y[row]);
+    return item;
+  }
+  void total(std::span<const Item> items, CellSums& sums) const {
+    std::vector<std::int64_t> total(n_classes_);
+    for (const auto part : stretches(items))
+      for (const Item& item : part) total[item.y] += item.weight;
+    for (std::size_t k = 0; k < n_classes_; ++k)
+      if (total[k] > 0) sums.add(static_cast<std::int32_t>(k), total[k]);
+  }
+
+  // Share of the last of two classes.
+  double response(const std::int64_t* sums) const {
+    return static_cast<double>(sums[1]) / static_cast<double>(sums[0] + sums[1]);
+  }
+
+  // One sum for each class that rows of the cell have: small cells have few of many.
+  class OfCell {
+   public:
+    explicit OfCell(const ClassTarget& target)
+        : target_(target),
+          logs_(target.response_.criterion == Criterion::entropy),
+          lane_(target.n_classes_) {}
+    void open(std::span<const Item> items, const CellSums::One& total) {
+      items_ = items;
+      total_.resize(total.sum.size());
+      for (std::size_t l = 0; l < total_.size(); ++l) {
+        lane_[static_cast<std::size_t>(total.lane[l])] = static_cast<std::uint32_t>(l);
+        total_[l] = static_cast<double>(total.sum[l]);
+      }
+      all_ = std::accumulate(total_.begin(), total_.end(), 0.0);
+      if (!logs_) return;
+      uncut_ = -times_log(all_);
+      for (const double one : total_) uncut_ += times_log(one);
+    }
+    std::size_t n_sums() const { return total_.size(); }
+    CERTREE_INLINE void add(const Item& item, Sum* sums) const {
+      sums[lane_[item.y]] += item.weight;
+    }
+    bool is_empty(const Sum* sums) const {
+      return std::all_of(sums, sums + n_sums(), [](Sum one) { return one == 0; });
+    }
+    double weight() const { return all_; }
+    bool is_pure() const { return total_.size() == 1; }
+    using Memory = CutSums;
+    template <class Allows>
+    std::size_t best(const FewBins<ClassTarget>& bins, std::size_t n, bool missing_left,
+                     const Allows& allows, Memory& own, double& most,
+                     std::vector<std::int64_t>& left) {
+      const std::size_t width = bins.n_bins, n_lanes = n_sums() + (bins.rows != nullptr);
+      if (!missing_left) sum_up(bins, own.prefix);
+      shift_.assign(n_lanes, 0);
+      if (missing_left) {
+        std::copy_n(bins.at(bins.n_bins), n_sums(), shift_.begin());
+        if (bins.rows) shift_.back() = bins.rows[bins.n_bins];
+      }
+      const ClassCuts cuts{own.prefix.data(), width, shift_.data(), total_.data(), n_sums(), all_};
+      double value = logs_ ? value_by_logs(cuts, n, uncut_, own.value.data())
+                           : value_by_squares(cuts, n, own.value.data());
+      if (bins.rows)
+        value = value_enough(own.prefix.data() + n_sums() * width, n, shift_.back(),
+                             std::ssize(items_), target_.weighing_, own.value.data());
+      return first_of_best<ClassTarget>(own, width, n, shift_, value, allows, most, left);
+    }
+    std::pair<double, bool> gain(double value, double least) const {
+      const double gain = logs_ ? value : value / all_;
+      return {gain, least == 0.0 || gain >= least};
+    }
+
+    std::size_t n_of_group() const { return 1 + n_sums(); }
+    void describe(const FewBins<ClassTarget>& bins, std::size_t i, double* numbers) const {
+      std::copy_n(bins.at(i), n_sums(), numbers + 1);
+      numbers[0] = std::accumulate(numbers + 1, numbers + 1 + n_sums(), 0.0);
+    }
+    Scatter scatter() const {
+      double scatter = 0.0;
+      for (const double one : total_) scatter += one * (1.0 - one / all_);
+      return {squared_weights(items_) / all_, scatter};
+    }
+    // Shares of the last of two classes; of more, along their first principal component.
+    std::vector<double> scores(const Groups& groups) const {
+      return n_sums() > 2 ? principal_scores(groups) : shares(groups, n_sums() - 1);
+    }
+
+   private:
+    void sum_up(const FewBins<ClassTarget>& bins, std::vector<std::int64_t>& prefix) const {
+      const std::size_t width = bins.n_bins, n_lanes = n_sums() + (bins.rows != nullptr);
+      if (prefix.size() < n_lanes * width) prefix.resize(n_lanes * width);
+      for (std::size_t l = 0; l < n_sums(); ++l) {
+        std::int64_t sum = 0;
+        for (std::size_t b = 0; b < width; ++b)
+          prefix[l * width + b] = sum += static_cast<std::int64_t>(bins.at(b)[l]);
+      }
+      if (bins.rows)
+        std::partial_sum(bins.rows, bins.rows + width,
+                         prefix.begin() + static_cast<std::ptrdiff_t>(n_sums() * width));
+    }
+
+    const ClassTarget& target_;
+    bool logs_;
+    std::span<const Item> items_;
+    std::vector<std::uint32_t> lane_;  // (n_classes,) of those that the cell has
+    std::vector<double> total_;        // (n,)
+    double all_ = 0.0, uncut_ = 0.0;
+    std::vector<std::int64_t> shift_;  // of missing values on the left
+  };
+
+  void write(const CellSums::One& total, NodeSums& sums) const {
+    for (std::size_t l = 0; l < total.sum.size(); ++l)
+      sums.put(total.lane[l], total.sum[l], weighing_.unit);
+  }
+
+ private:
+  Response response_;
+  Weighing weighing_;
+  std::size_t n_classes_;
+};
+
+}  // namespace
+}  // namespace certree
