@@ -107,7 +107,7 @@ def synthetic(n: int, n_trees: int) -> list[Row]:
     few = RandomForestRegressor(max(1, n_trees // 10), random_state=0)
     return [
         compared("classes", classes, forest, 1 / 15),
-        compared("classes", classes, extra, None, bootstrap=False, splitter="random"),
+        compared("classes", classes, extra, None, bootstrap=False, random_cuts=True),
         compared("numbers", numbers, few, 1 / 10),
     ]
 

@@ -1264,7 +1264,7 @@ def forest_cuts(X, cell, key, target, features, options):
     drawn = drawn_features(key, X[np.ix_(cell, features)], options["max_features"])
     for j in (features[k] for k in drawn):
         sets = j in options["categorical"]
-        if options["splitter"] == "random":
+        if options["random_cuts"]:
             cuts = one_random_cut(X, cell, j, key, sets)
         else:
             cuts = category_cuts(X, cell, target, j) if sets else threshold_cuts(X, cell, j)
@@ -1278,7 +1278,7 @@ def grow_forest_tree(X, target, seed, tree, **given):
     """Nodes as dictionaries; their rows are all that have a weight."""
     p = X.shape[1]
     options = {"max_features": p, "max_features_per_tree": p, "categorical": [], "max_depth": None}
-    options |= {"splitter": "best", "min_leaf": 1, "min_split": 2, "min_decrease": 0, **given}
+    options |= {"random_cuts": False, "min_leaf": 1, "min_split": 2, "min_decrease": 0, **given}
     features, bits = list(range(p)), random_bits(key_of(key_of(seed, tree), 1))
     if options["max_features_per_tree"] < p:
         for n in range(p, p - options["max_features_per_tree"], -1):

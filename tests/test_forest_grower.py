@@ -10,7 +10,7 @@ from certree.grow import BinnedGrower, Bins, GrownForest
 from certree.rows.hashes import content_keys
 
 SWITCHES = {"min_samples_leaf": "min_leaf", "min_samples_split": "min_split"}
-SWITCHES |= {"min_impurity_decrease": "min_decrease"}
+SWITCHES |= {"min_gain": "min_decrease"}
 
 
 def drawn(seed, n=40, p=4, missing=0.2, n_values=6):
@@ -57,11 +57,11 @@ def switches_of(seed):
     given = {
         "max_features": int(rng.integers(1, 5)),
         "max_features_per_tree": int(rng.integers(2, 5)),
-        "splitter": "random" if seed % 3 == 2 else "best",
+        "random_cuts": seed % 3 == 2,
         "max_depth": 3 if seed % 7 == 1 else None,
         "min_samples_leaf": int(rng.integers(1, 4)) if seed % 2 else 1,
         "min_samples_split": int(rng.integers(2, 9)) if seed % 4 == 0 else 2,
-        "min_impurity_decrease": 0.01 if seed % 5 == 4 else 0.0,
+        "min_gain": 0.01 if seed % 5 == 4 else 0.0,
     }
     weight = rng.integers(0, 4, size=40) if seed % 4 == 1 else None
     categorical = [[], [0], [1, 3]][seed % 5 % 3]
@@ -134,7 +134,7 @@ def test_cuts_by_entropy_are_the_best_of_those_that_are_drawn(seed):
     for i, leaf in enumerate(tree.apply(X)):
         for v in reference.path(tree, leaf) if count[i] else ():
             inside[v].append(i)
-    options = {"max_features": 2, "categorical": [], "splitter": "best", "min_leaf": 1}
+    options = {"max_features": 2, "categorical": [], "random_cuts": False, "min_leaf": 1}
     for v, rows in enumerate(inside):
         cuts = list(reference.forest_cuts(X, rows, keys[v], target, [0, 1, 2, 3], options))
         gains = [target.decrease(rows, cut[3]) for cut in cuts]
@@ -186,7 +186,7 @@ def tasks(draw):
     categorical = draw(st.sampled_from([[], [0]]))
     given = {
         "max_features": draw(st.integers(1, p)),
-        "splitter": draw(st.sampled_from(["best", "random"])),
+        "random_cuts": draw(st.booleans()),
         "bootstrap": draw(st.booleans()),
         "seed": draw(st.integers(0, 2**64 - 1)),
     }
@@ -283,14 +283,14 @@ def test_wide_sums_give_the_trees_of_narrow_ones(criterion, n_classes):
         assert np.array_equal(plain.total * scale, wide.total)
 
 
-@pytest.mark.parametrize("splitter", ["best", "random"])
-def test_rows_of_large_cells_go_where_the_tree_says(splitter):
+@pytest.mark.parametrize("random_cuts", [False, True])
+def test_rows_of_large_cells_go_where_the_tree_says(random_cuts):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 9))
     X[:, 1] = rng.integers(0, 300, size=len(X))
     X[rng.random(X.shape) < 0.05] = np.nan
     y = np.nan_to_num(X[:, 0] * X[:, 2]) + (X[:, 1] % 7 == 3)
-    grower = forest_grower(Bins.of(X, [1], fine_ends=True), max_features=3, splitter=splitter)
+    grower = forest_grower(Bins.of(X, [1], fine_ends=True), max_features=3, random_cuts=random_cuts)
     forest = grower.grow_numbers(y, 2)
     for number in range(2):
         tree, count = forest.trees().tree(number), grower.draws(number)
@@ -324,10 +324,10 @@ def test_a_forest_generalises():
 # -- what is at the edge
 
 
-@pytest.mark.parametrize("splitter", ["best", "random"])
-def test_what_cannot_be_divided_is_a_leaf(splitter):
+@pytest.mark.parametrize("random_cuts", [False, True])
+def test_what_cannot_be_divided_is_a_leaf(random_cuts):
     def leaves(X, y, n_classes=2):
-        grower = forest_grower(Bins.of(X), bootstrap=False, splitter=splitter)
+        grower = forest_grower(Bins.of(X), bootstrap=False, random_cuts=random_cuts)
         forest = grower.grow_classes(y, n_classes, 1)
         assert np.array_equal(forest.left, grower.grow_numbers(np.asarray(y) * 0.1, 1).left)
         return int(np.sum(forest.left < 0))
@@ -343,7 +343,7 @@ def test_cuts_that_gain_nothing_are_made():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     forest = forest_grower(Bins.of(X), bootstrap=False).grow_classes([0, 1, 1, 0], 2, 3)
     assert np.sum(forest.left < 0) == 12
-    grower = forest_grower(Bins.of(X), bootstrap=False, min_impurity_decrease=1e-9)
+    grower = forest_grower(Bins.of(X), bootstrap=False, min_gain=1e-9)
     assert np.sum(grower.grow_classes([0, 1, 1, 0], 2, 3).left < 0) == 3
 
 
@@ -410,11 +410,10 @@ def test_fine_ends_have_bins_of_few_rows():
         ({"max_features_per_tree": 3}, "max_features_per_tree must be at most 2"),
         ({"n_draws": 0}, "n_draws must be a whole number >= 1"),
         ({"n_draws": 5, "bootstrap": False}, "n_draws must be at most 4 without a bootstrap"),
-        ({"splitter": "worst"}, 'splitter must be "best" or "random"'),
         ({"max_depth": -1}, "max_depth must be a whole number >= 0"),
         ({"min_samples_split": 1}, "min_samples_split must be a whole number >= 2"),
         ({"min_samples_leaf": 0.5}, "min_samples_leaf must be a whole number >= 1"),
-        ({"min_impurity_decrease": -1.0}, "min_impurity_decrease must be a finite number >= 0"),
+        ({"min_gain": -1.0}, "min_gain must be a finite number >= 0"),
         ({"seed": -1}, "seed must be a whole number >= 0"),
         ({"seed": 2**64}, "seed must be a whole number >= 0"),
         ({"keys": np.zeros(3, dtype=np.uint64)}, r"keys must have shape \(4,\)"),

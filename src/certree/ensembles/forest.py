@@ -97,11 +97,11 @@ class Forest(TreeModel):
             # Where all are looked at they are drawn, too: else ties would go to the first ones.
             "max_features": _number_of_features(self.max_features, p) or p,
             "max_features_per_tree": _number_of_features(self.max_features_per_tree, p),
-            "splitter": self.splitter,
+            "random_cuts": self.splitter == "random",
             "max_depth": self.max_depth,
             "min_samples_split": max(least_split, 2 * least_leaf),
             "min_samples_leaf": least_leaf,
-            "min_impurity_decrease": float(self.min_impurity_decrease),
+            "min_gain": float(self.min_impurity_decrease),
         }
 
     def _means(self, X: Any) -> Float64:

@@ -78,7 +78,7 @@ class TreeTeacher:
         """Grow trees of so many levels on these rows."""
         bins = Bins.of(X, categorical, n_jobs=n_jobs)
         least = _NOTHING if n_classes > 2 else 0.0
-        grower = BinnedGrower(bins, max_depth=max_depth, min_impurity_decrease=least, n_jobs=n_jobs)
+        grower = BinnedGrower(bins, max_depth=max_depth, min_gain=least, n_jobs=n_jobs)
         return cls(grower, X, y, n_classes)
 
     def __call__(self, weight: Float64) -> tuple[WeakTree, Codes]:

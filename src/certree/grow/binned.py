@@ -150,10 +150,10 @@ class BinnedGrower:
         A cell of fewer growing rows is a leaf; a row counts once however often it was drawn.
     min_samples_leaf : int, default=1
         Growing rows on either side of a cut, counted likewise.
-    min_impurity_decrease : float, default=0
-        A cut on classes or numbers is made if it lowers the impurity of its cell, times its share of
-        the weight of the tree's rows, by so much at least. At 0 it is made even if it gains nothing:
-        cells are cut until they are pure or equal in all features.
+    min_gain : float, default=0
+        A cut that gains less is not made, nor is one on gradients that gains nothing beside rounding.
+        One on classes or numbers gains what the impurity of its cell falls by, times the share of the
+        weight of the tree's rows; at 0 cells are cut until they are pure or equal in all features.
     order : {"best", "level", "depth"}, default="best"
         Which leaf is divided next: that whose cut gains most, of equal ones the first that was made;
         one level after the other, from the left; or all below a cell before the next one. Without
@@ -171,8 +171,8 @@ class BinnedGrower:
         this order; None: all, in their own order.
     max_features_per_tree : int or None, default=None
         So many features are drawn for each tree, which may compare no others; None: all.
-    splitter : {"best", "random"}, default="best"
-        "random" draws one cut of each feature, a threshold uniformly between the smallest and the
+    random_cuts : bool, default=False
+        Whether one cut of each feature is drawn, a threshold uniformly between the smallest and the
         largest value of the cell, as far as bins tell, or a side for each category; the best of these
         is made.
     bootstrap : bool, default=False
@@ -209,13 +209,13 @@ class BinnedGrower:
     max_depth: int | None = None
     min_samples_split: int = 2
     min_samples_leaf: int = 1
-    min_impurity_decrease: float = 0.0
+    min_gain: float = 0.0
     order: Literal["best", "level", "depth"] = "best"
     monotonic_cst: ArrayLike | None = None
     interaction_cst: Sequence[Collection[int]] | None = None
     max_features: int | None = None
     max_features_per_tree: int | None = None
-    splitter: Literal["best", "random"] = "best"
+    random_cuts: bool = False
     bootstrap: bool = False
     n_draws: int | None = None
     seed: int = 0
@@ -223,8 +223,7 @@ class BinnedGrower:
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
-        _ = self._limits, self._search, self._constraints, self._features_of_tree
-        _ = self.drawing, self._order
+        _ = self._limits, self._constraints, self._features_of_tree, self.drawing, self._order
 
     # -- one tree on gradients
 
@@ -235,15 +234,12 @@ class BinnedGrower:
         *,
         l2: float = 0.0,
         min_hessian: float = 0.0,
-        min_gain: float = 0.0,
         rows: ArrayLike | None = None,
         others: ArrayLike | None = None,
         features: ArrayLike | None = None,
         bins: Bins | None = None,
     ) -> CountedTree:
         """Grow a tree on the gradients and Hessians of a loss, on given rows and by given features.
-
-        No cut is made that gains nothing beside rounding.
 
         Parameters
         ----------
@@ -253,8 +249,6 @@ class BinnedGrower:
             What is added to the sum of Hessians of a cell.
         min_hessian : float
             Sum of Hessians on either side of a cut.
-        min_gain : float
-            A cut that gains less is not made.
         rows : array-like of int or None
             Numbers of the rows that grow the tree, fastest if they ascend; a row that stands there
             twice counts twice. None: all.
@@ -285,7 +279,6 @@ class BinnedGrower:
             self._same_rows(bins),
             nonnegative("l2", l2),
             nonnegative("min_hessian", min_hessian),
-            nonnegative("min_gain", min_gain),
         )
 
     def descend(
@@ -298,7 +291,6 @@ class BinnedGrower:
         bins: Bins,
         l2: float = 0.0,
         min_hessian: float = 0.0,
-        min_gain: float = 0.0,
     ) -> CountedTree:
         """Do what `grow_gradients` does, for columns as the core takes them, which checks them itself.
 
@@ -314,7 +306,7 @@ class BinnedGrower:
             hessian,
             l2,
             min_hessian,
-            (*self._limits_of_gradients, min_gain, *self._search),
+            self._limits_of_gradients,
             *self._constraints,
         )
         return CountedTree(Tree.of(columns, bins.n_features), leaf, sums)
@@ -431,7 +423,7 @@ class BinnedGrower:
             weight,
             *target,
             (self.drawing, *trees),
-            (*self._limits, float(self.min_impurity_decrease), *self._search),
+            self._limits,
             *self._constraints,
         )
         feature, threshold, left, missing_left, starts, categories, root = columns
@@ -442,42 +434,37 @@ class BinnedGrower:
     # -- options, checked once, as the core takes them
 
     @cached_property
-    def _limits(self) -> tuple[int, int, int, int]:
-        nonnegative("min_impurity_decrease", self.min_impurity_decrease)
+    def _limits(self) -> tuple[Any, ...]:
         leaves, depth = self.max_leaves, self.max_depth
+        if self.order not in ("best", "level", "depth"):
+            raise ValueError(f'order must be "best", "level" or "depth", got {self.order!r}')
+        if self.order == "depth" and leaves is not None:
+            raise ValueError(f'order="depth" takes no max_leaves, got {leaves!r}')
         return (
             _LARGEST if leaves is None else _whole("max_leaves", leaves, 1),
             DEEPEST if depth is None else min(DEEPEST, _whole("max_depth", depth, 0)),
             _whole("min_samples_split", self.min_samples_split, 2),
             _whole("min_samples_leaf", self.min_samples_leaf, 1),
+            nonnegative("min_gain", self.min_gain),
+            self.order,
+            0 if self.max_features is None else self._number_of_features("max_features"),
+            bool(self.random_cuts),
         )
 
     @cached_property
-    def _limits_of_gradients(self) -> tuple[int, int, int, int]:
+    def _limits_of_gradients(self) -> tuple[Any, ...]:
         given = {
             "max_features": self.max_features is not None,
             "max_features_per_tree": self.max_features_per_tree is not None,
-            'splitter="random"': self.splitter == "random",
+            "random_cuts": self.random_cuts,
             "bootstrap": self.bootstrap,
             "n_draws": self.n_draws is not None,
             'order="depth"': self.order == "depth",
-            "min_impurity_decrease": self.min_impurity_decrease != 0,
         }
         unknown = [name for name, is_given in given.items() if is_given]
         if unknown:
             raise ValueError(f"trees on gradients take no {unknown[0]}")
         return self._limits
-
-    @cached_property
-    def _search(self) -> tuple[str, int, bool]:
-        if self.order not in ("best", "level", "depth"):
-            raise ValueError(f'order must be "best", "level" or "depth", got {self.order!r}')
-        if self.order == "depth" and self.max_leaves is not None:
-            raise ValueError(f'order="depth" takes no max_leaves, got {self.max_leaves!r}')
-        if self.splitter not in ("best", "random"):
-            raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')
-        n_features = 0 if self.max_features is None else self._number_of_features("max_features")
-        return self.order, n_features, self.splitter == "random"
 
     @cached_property
     def _constraints(self) -> tuple[Slopes, UInt8 | None, int]:
