@@ -295,7 +295,7 @@ class Trees(OfColumns):
     def out_of_bag(self, X: NDArray[Any], drawing: tuple[str, int, int], n_threads: int) -> Int32:
         """Complements of leaves (T, n) of rows that were not drawn for a tree; 0 for others.
 
-        Rows come in the order in which they were drawn; see `ForestGrower.drawing`.
+        Rows come in the order in which they were drawn; see `BinnedGrower.drawing`.
         """
         return find_out_of_bag(*self.packed, X, drawing, n_threads)
 
