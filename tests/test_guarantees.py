@@ -235,9 +235,9 @@ def test_bare_columns_and_a_model_file_are_enough_for_all_guarantees(box, tmp_pa
     model.fit(X, y, classes=np.unique(y) if box else None)
     certree.save(model, tmp_path / "model")
     loaded = certree.load(tmp_path / "model")
-    assert loaded.judging_ is None
+    assert loaded.judging_ is loaded.guarantees_ is None
     with pytest.raises(ValueError, match="does not keep the rows of the fit"):
-        _ = loaded.guarantees_
+        loaded.promises()
     columns = plain(model.judging_)
     grown = NodeStats(columns.pop("counts"), columns.pop("label"))
     loaded.judging_ = JudgingRows(tree=loaded.tree_, grown=grown, **columns)

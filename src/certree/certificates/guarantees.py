@@ -751,7 +751,12 @@ def asks(
     @reads_state
     @wraps(method)
     def asked(self: Any, /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
-        answer: Answer = getattr(self.guarantees_, method.__name__)(*args, **kwargs)
+        guarantees = self.guarantees_
+        if guarantees is None:
+            raise ValueError(
+                "A model file does not keep the rows of the fit. Certify before saving"
+            )
+        answer: Answer = getattr(guarantees, method.__name__)(*args, **kwargs)
         return answer
 
     return asked

@@ -145,8 +145,8 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         The rows that certify, and what may be certified by them; None if loaded from a file.
     judging_ : JudgingRows or None
         The weighing rows one by one, and what the growing rows said; None if loaded from a file.
-    guarantees_ : TreeGuarantees
-        All that these rows guarantee, which the methods below ask. A model from a file has none.
+    guarantees_ : TreeGuarantees or None
+        All that these rows guarantee, which the methods below ask; None if loaded from a file.
     preprocessor_ : transformer or None
         The fitted preprocessor.
     n_features_in_ : int
@@ -382,14 +382,12 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
 
     @property
     @reads_state
-    def guarantees_(self) -> TreeGuarantees:
+    def guarantees_(self) -> TreeGuarantees | None:
         """All that the weighing rows guarantee: of parts of the rows, sets of classes, and silence."""
         check_is_fitted(self)
         rows, ballot = self.judging_, self.vote_
         if rows is None:
-            raise ValueError(
-                "A model file does not keep the rows of the fit. Certify before saving"
-            )
+            return None
         return TreeGuarantees(
             classifier=self,
             certificate=self.certificate_,
@@ -409,7 +407,8 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
 
     def _certified_cells(self) -> CertificateFamily | None:
         """Certificates of all nodes of the tree, at the delta of the fit."""
-        return None if self.judging_ is None else self.guarantees_.cells()
+        guarantees = self.guarantees_
+        return None if guarantees is None else guarantees.cells()
 
     @reads_state
     def predict_selective(

@@ -43,7 +43,7 @@ def _more(model: Any, promised: Certificate) -> Html:
     if not isinstance(model, CertifiedTreeClassifier):
         return Html("") if promised.unit is not None else _by_rows(promised)
     why: str | None = "a model file does not keep the rows of the fit"
-    if model.judging_ is not None:
+    if model.guarantees_ is not None:
         why = model.guarantees_.why_no_promises()
     if why is not None:
         return tag("p", f"No more is promised: {why}.")
