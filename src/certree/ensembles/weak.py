@@ -76,6 +76,7 @@ class TreeTeacher:
         n_jobs: int | None = None,
     ) -> "TreeTeacher":
         """Grow trees of so many levels on these rows."""
+        X = np.ascontiguousarray(X)
         bins = Bins.of(X, categorical, n_jobs=n_jobs)
         least = _NOTHING if n_classes > 2 else 0.0
         grower = BinnedGrower(bins, max_depth=max_depth, min_gain=least, n_jobs=n_jobs)
@@ -97,7 +98,7 @@ class TreeTeacher:
         if self.n_classes > 2:
             forest = self.grower.grow_classes(self.y, self.n_classes, 1, sample_weight=weight)
             tree = forest.trees().tree(0)
-            return tree, tree.apply(self.X), forest.class_weights(self.n_classes)
+            return tree, tree.route(self.X, 1), forest.class_weights(self.n_classes)
         # The Gini index of two classes is squared loss of -1 and 1, whose gradients are quicker.
         tree, leaf, sums = self.grower.grow_gradients(np.where(self.y, weight, -weight), weight)
         beyond, both = sums[:, 0], sums[:, 1]

@@ -76,11 +76,13 @@ class DrawnSums {
 
   template <class Allowed>
   void draw(std::size_t most, const Allowed& allowed) {
-    drawn_.clear();
-    while (drawn_.size() < most && draws_.n_left() > 0) {
-      const std::int32_t feature = draws_.next();
-      if (allowed(feature)) drawn_.push_back(feature);
+    std::size_t n = 0;
+    drawn_.resize(most);
+    while (n < most && draws_.n_left() > 0) {
+      drawn_[n] = draws_.next();
+      n += allowed(drawn_[n]) ? 1 : 0;
     }
+    drawn_.resize(n);
   }
 
   // Where cells are grown depth first, one copy of codes for each size is enough.
