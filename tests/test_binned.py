@@ -255,7 +255,7 @@ def test_trees_on_classes_are_those_of_the_twin(seed):
     given = {"categorical": categorical, "groups": groups or []}
     given |= {"slopes": slopes} if any(slopes) else {}
     nodes = reference.grow_binned(X, target, range(50), 7, **given)
-    tree = forest.trees().tree(0)
+    tree = forest.trees.tree(0)
     expect_same_cuts(tree, nodes)
     for v, said in enumerate(forest.class_weights(n_classes)):
         assert (*said, len(nodes[v]["rows"])) == target.numbers(nodes[v]["rows"])
@@ -268,7 +268,7 @@ def test_cuts_by_entropy_are_the_best(seed):
     weight = h + 0.5 if seed % 2 else None
     grower = BinnedGrower(Bins.of(X))
     forest = grower.grow_classes(y, 3, 1, criterion="entropy", sample_weight=weight)
-    tree, said = forest.trees().tree(0), forest.class_weights(3)
+    tree, said = forest.trees.tree(0), forest.class_weights(3)
     target = reference.ClassSums(y, 3, weight, range(50), "entropy")
     inside = [[] for _ in range(tree.n_nodes)]
     for i, leaf in enumerate(tree.apply(X)):
@@ -292,7 +292,7 @@ def test_the_first_cut_on_classes_is_that_of_the_exact_grower(seed, criterion):
     X = rng.integers(0, 250, size=(400, 3)).astype(float)
     y = np.clip((X[:, 0] / 90 + rng.normal(size=400)).astype(int), 0, 1 + seed % 2)
     grower = BinnedGrower(Bins.of(X), max_leaves=31)
-    tree = grower.grow_classes(y, 2 + seed % 2, 1, criterion=criterion).trees().tree(0)
+    tree = grower.grow_classes(y, 2 + seed % 2, 1, criterion=criterion).trees.tree(0)
     exact = grow_cart(X, y, criterion=criterion)
     assert tree.feature[0] == exact.feature[0]
     assert tree.threshold[0] == exact.threshold[0]
@@ -314,8 +314,8 @@ def test_weights_are_copies_of_rows(criterion, unit):
         for rows, own in ((np.arange(5000), weight * unit), (copies, None))
     )
     assert np.array_equal(grown.class_weights(3), again.class_weights(3) * unit)
-    assert np.array_equal(grown.threshold, again.threshold)
-    assert np.array_equal(grown.left, again.left)
+    assert np.array_equal(grown.trees.threshold, again.trees.threshold)
+    assert np.array_equal(grown.trees.left, again.trees.left)
 
 
 def test_sets_for_many_classes_part_them():
@@ -323,7 +323,7 @@ def test_sets_for_many_classes_part_them():
     level = rng.integers(0, 20, size=3000)
     y = (level * 7) % 5
     X = level[:, None].astype(float)
-    tree = BinnedGrower(Bins.of(X, [0])).grow_classes(y, 5, 1).trees().tree(0)
+    tree = BinnedGrower(Bins.of(X, [0])).grow_classes(y, 5, 1).trees.tree(0)
     leaf = tree.apply(X)
     for v in np.flatnonzero(tree.is_leaf):
         assert len(set(y[leaf == v])) == 1
@@ -335,7 +335,7 @@ def test_trees_on_classes_know_the_weights_of_their_rows(task, n_classes, criter
     y = np.random.default_rng(len(X)).integers(0, n_classes, size=len(X))
     grower = BinnedGrower(Bins.of(X), max_leaves=12)
     forest = grower.grow_classes(y, n_classes, 1, criterion=criterion, sample_weight=h)
-    tree, said = forest.trees().tree(0), forest.class_weights(n_classes)
+    tree, said = forest.trees.tree(0), forest.class_weights(n_classes)
     leaf = tree.apply(X)
     for v in np.flatnonzero(tree.is_leaf):
         own = leaf == v
@@ -356,8 +356,8 @@ def test_the_order_of_growth_tells_where_nodes_stand_alone(order):
     tables = []
     for forest in (grown, depth_first):
         said = forest.class_weights(3)
-        tables.append(said[forest.trees().tree(0).apply(X)])
-        assert len(said) == len(depth_first.left)
+        tables.append(said[forest.trees.tree(0).apply(X)])
+        assert len(said) == len(depth_first.trees.left)
     assert np.array_equal(*tables)
 
 

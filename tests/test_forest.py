@@ -60,7 +60,7 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
         table = forest.class_weights(n_classes)
         sums = np.column_stack([table.sum(axis=1), table[:, 1:] if n_classes == 2 else table])
     width = sums.shape[1] - 1
-    trees = forest.trees(width)
+    trees = forest.trees
     leaf = trees.out_of_bag(X, grower.drawing, 1)
     rows = LeafRows(trees, leaf, np.ascontiguousarray(sums), y.astype(float), weight, width, 1)
     draws = np.array([grower.draws(number) for number in range(n_trees)])
@@ -80,7 +80,7 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
 )
 def test_rows_are_judged_with_their_own_labels_taken_out(seed, k, filled_by, shrinkage, weighted):
     X, y, weight, forest, rows, draws = grown(seed, n_classes=k, weighted=weighted)
-    trees = [*forest.trees()]
+    trees = [*forest.trees]
     found, n_trees = rows.said(Leaves(filled_by, shrinkage), len(y))
     expected, count = reference.judged_out_of_bag(
         trees, X, y, weight, draws, filled_by, shrinkage * weight.mean(), rows.n_outputs
@@ -103,7 +103,7 @@ def test_leaves_say_the_means_of_those_that_fill_them(seed, k, filled_by, shrink
     value = rows.values(Leaves(filled_by, shrinkage))
     assert (value[rows.trees.left >= 0] == 0).all()
     for number, count in enumerate(draws):
-        tree, first = forest.trees().tree(number), forest.root[number]
+        tree, first = forest.trees.tree(number), forest.trees.root[number]
         leaf_of = tree.apply(X)
         inside = count * weight * (filled_by != "out_of_bag")
         outside = (count == 0) * weight * (filled_by != "in_bag")
@@ -128,7 +128,7 @@ def test_rows_out_of_bags_are_found():
     X, _, _, forest, rows, draws = grown(5)
     leaf = rows.trees.leaves(X, 1)
     for number, count in enumerate(draws):
-        alone = forest.root[number] + forest.trees().tree(number).apply(X)
+        alone = forest.trees.root[number] + forest.trees.tree(number).apply(X)
         np.testing.assert_array_equal(leaf[number], alone)
         np.testing.assert_array_equal(rows.leaf[number], np.where(count == 0, ~alone, 0))
 

@@ -1,13 +1,16 @@
 """The grower of forests: trees on rows and by features that are drawn."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from certree.grow import BinnedGrower, Bins, GrownForest
+from certree.grow import BinnedGrower, Bins
 from certree.rows.hashes import content_keys
+from certree.tree import Trees
 
 SWITCHES = {"min_samples_leaf": "min_leaf", "min_samples_split": "min_split"}
 SWITCHES |= {"min_gain": "min_decrease"}
@@ -29,12 +32,14 @@ def forest_grower(bins, **given):
 
 
 def expect_same(a, b):
-    for name in GrownForest._fields:
+    for name in ("begin", "lane", "total"):
         assert np.array_equal(getattr(a, name), getattr(b, name)), name
+    for column in fields(Trees):
+        assert np.array_equal(getattr(a.trees, column.name), getattr(b.trees, column.name)), column
 
 
 def expect_twin(forest, number, nodes, numbers):
-    tree, first = forest.trees().tree(number), forest.root[number]
+    tree, first = forest.trees.tree(number), forest.trees.root[number]
     assert tree.n_nodes == len(nodes)
     for v, node in enumerate(nodes):
         assert tree.left[v] == node.get("left", -1)
@@ -106,7 +111,7 @@ def test_trees_on_classes_are_those_of_the_twin(seed):
         seed, X, lambda weight: reference.ForestSums(y, weight, n_classes), grow
     )
     if n_classes > 1:
-        assert len(forest.feature) > 2
+        assert len(forest.trees.feature) > 2
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -118,7 +123,7 @@ def test_trees_on_numbers_are_those_of_the_twin(seed):
         return grower.grow_numbers(y, 2, sample_weight=weight)
 
     forest = grown_and_twins(seed, X, lambda weight: reference.ForestSums(y, weight), grow)
-    assert len(forest.feature) > 2
+    assert len(forest.trees.feature) > 2
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -127,7 +132,7 @@ def test_cuts_by_entropy_are_the_best_of_those_that_are_drawn(seed):
     y = np.clip(y.astype(int), 0, 2)
     grower = forest_grower(Bins.of(X), max_features=2, seed=seed)
     forest = grower.grow_classes(y, 3, 1, criterion="entropy")
-    tree, count = forest.trees().tree(0), grower.draws(0)
+    tree, count = forest.trees.tree(0), grower.draws(0)
     target = reference.ForestSums(y, count, 3, "entropy")
     keys = reference.cell_keys(tree, reference.key_of(reference.key_of(seed, 0), 2))
     inside = [[] for _ in range(tree.n_nodes)]
@@ -220,12 +225,13 @@ def test_sums_add_up_and_leaves_of_full_trees_cannot_be_divided(task, criterion)
     options = {"criterion": criterion, "sample_weight": weight}
     forest = grower.grow_classes(y, n_classes, 2, **options)
     table = forest.class_weights(n_classes)
-    inner = np.flatnonzero(forest.left >= 0)
-    assert np.array_equal(table[inner], table[forest.left[inner]] + table[forest.left[inner] + 1])
+    inner = np.flatnonzero(forest.trees.left >= 0)
+    child = forest.trees.left[inner]
+    assert np.array_equal(table[inner], table[child] + table[child + 1])
     for number in range(2):
-        tree, count = forest.trees().tree(number), grower.draws(number)
+        tree, count = forest.trees.tree(number), grower.draws(number)
         count = count if weight is None else count * weight
-        own = table[forest.root[number] :][: tree.n_nodes]
+        own = table[forest.trees.root[number] :][: tree.n_nodes]
         assert np.array_equal(own, reference.counts(tree, X, y, n_classes, count))
         leaf = tree.apply(X)
         for v in np.flatnonzero(tree.is_leaf):
@@ -242,13 +248,13 @@ def test_sums_of_numbers_are_those_of_the_rows(task):
     grower = forest_grower(Bins.of(X), **given)
     forest = grower.grow_numbers(y / 8.0, 2, sample_weight=weight)
     for number in range(2):
-        tree, count = forest.trees().tree(number), grower.draws(number)
+        tree, count = forest.trees.tree(number), grower.draws(number)
         count = count if weight is None else count * weight
         inside = reference.counts(tree, X, np.zeros(len(X), dtype=int), 1, count)[:, 0]
         total = reference.counts(tree, X, np.zeros(len(X), dtype=int), 1, count * y / 8.0)[:, 0]
-        own = forest.total.reshape(-1, 2)[forest.root[number] :][: tree.n_nodes]
+        own = forest.total.reshape(-1, 2)[forest.trees.root[number] :][: tree.n_nodes]
         assert np.array_equal(own, np.column_stack([inside, total]))
-        means = forest.means()[forest.root[number] :][: tree.n_nodes]
+        means = forest.means()[forest.trees.root[number] :][: tree.n_nodes]
         assert np.allclose(means * inside, total)
 
 
@@ -259,10 +265,10 @@ def test_trees_are_the_same_whichever_are_grown_along():
     both = grower.grow_numbers(y, 5)
     later = grower.grow_numbers(y, 2, first=3)
     for number in range(2):
-        a, b = both.trees().tree(3 + number), later.trees().tree(number)
+        a, b = both.trees.tree(3 + number), later.trees.tree(number)
         assert np.array_equal(a.threshold, b.threshold)
         assert np.array_equal(a.left, b.left)
-    assert len(grower.grow_numbers(y, 0).root) == 0
+    assert len(grower.grow_numbers(y, 0).trees) == 0
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy"])
@@ -278,8 +284,8 @@ def test_wide_sums_give_the_trees_of_narrow_ones(criterion, n_classes):
     for scale in (1, 1024) if criterion == "gini" else (1,):
         weight = np.full(len(X), scale)
         wide = grower.grow_classes(y, n_classes, 2, criterion=criterion, sample_weight=weight)
-        assert np.array_equal(plain.threshold, wide.threshold)
-        assert np.array_equal(plain.left, wide.left)
+        assert np.array_equal(plain.trees.threshold, wide.trees.threshold)
+        assert np.array_equal(plain.trees.left, wide.trees.left)
         assert np.array_equal(plain.total * scale, wide.total)
 
 
@@ -293,19 +299,19 @@ def test_rows_of_large_cells_go_where_the_tree_says(random_cuts):
     grower = forest_grower(Bins.of(X, [1], fine_ends=True), max_features=3, random_cuts=random_cuts)
     forest = grower.grow_numbers(y, 2)
     for number in range(2):
-        tree, count = forest.trees().tree(number), grower.draws(number)
+        tree, count = forest.trees.tree(number), grower.draws(number)
         inside = np.bincount(tree.apply(X), weights=count, minlength=tree.n_nodes)
-        own = forest.total.reshape(-1, 2)[forest.root[number] :][: tree.n_nodes, 0]
+        own = forest.total.reshape(-1, 2)[forest.trees.root[number] :][: tree.n_nodes, 0]
         assert np.array_equal(own[tree.is_leaf], inside[tree.is_leaf])
 
 
 def test_columns_are_those_of_trees():
     X, y = drawn(1, n=200)
     forest = forest_grower(Bins.of(X, [0]), max_features=2).grow_numbers(y, 4)
-    trees = forest.trees().saying(forest.means()[:, None])
+    trees = forest.trees.saying(forest.means()[:, None])
     scores = trees.add(np.zeros((1, len(X))), X, 1)[0]
-    means = [forest.means()[start:] for start in forest.root]
-    each = [mean[forest.trees().tree(t).apply(X)] for t, mean in enumerate(means)]
+    means = [forest.means()[start:] for start in forest.trees.root]
+    each = [mean[forest.trees.tree(t).apply(X)] for t, mean in enumerate(means)]
     assert np.allclose(scores, np.sum(each, axis=0))
 
 
@@ -316,7 +322,7 @@ def test_a_forest_generalises():
     grower = forest_grower(Bins.of(X[:3000], fine_ends=True), max_features=2)
     forest = grower.grow_classes(y[:3000], 2, 30)
     table = forest.class_weights(2)
-    trees = forest.trees().saying(table / table.sum(axis=1, keepdims=True))
+    trees = forest.trees.saying(table / table.sum(axis=1, keepdims=True))
     votes = trees.add(np.zeros((2, 1000)), X[3000:], 1)
     assert np.mean(votes.argmax(axis=0) == y[3000:]) > 0.87
 
@@ -329,8 +335,10 @@ def test_what_cannot_be_divided_is_a_leaf(random_cuts):
     def leaves(X, y, n_classes=2):
         grower = forest_grower(Bins.of(X), bootstrap=False, random_cuts=random_cuts)
         forest = grower.grow_classes(y, n_classes, 1)
-        assert np.array_equal(forest.left, grower.grow_numbers(np.asarray(y) * 0.1, 1).left)
-        return int(np.sum(forest.left < 0))
+        assert np.array_equal(
+            forest.trees.left, grower.grow_numbers(np.asarray(y) * 0.1, 1).trees.left
+        )
+        return int(np.sum(forest.trees.left < 0))
 
     assert leaves([[1.0]], [0]) == 1
     assert leaves([[1.0], [2.0], [3.0]], [1, 1, 1]) == 1
@@ -342,17 +350,17 @@ def test_what_cannot_be_divided_is_a_leaf(random_cuts):
 def test_cuts_that_gain_nothing_are_made():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     forest = forest_grower(Bins.of(X), bootstrap=False).grow_classes([0, 1, 1, 0], 2, 3)
-    assert np.sum(forest.left < 0) == 12
+    assert np.sum(forest.trees.left < 0) == 12
     grower = forest_grower(Bins.of(X), bootstrap=False, min_gain=1e-9)
-    assert np.sum(grower.grow_classes([0, 1, 1, 0], 2, 3).left < 0) == 3
+    assert np.sum(grower.grow_classes([0, 1, 1, 0], 2, 3).trees.left < 0) == 3
 
 
 def test_features_that_are_constant_in_a_cell_do_not_count():
     X = np.zeros((50, 40))
     X[:, 17] = np.arange(50)
     forest = forest_grower(Bins.of(X), max_features=1).grow_numbers(np.arange(50.0), 2)
-    assert (forest.feature[forest.left >= 0] == 17).all()
-    assert np.sum(forest.left < 0) > 40
+    assert (forest.trees.feature[forest.trees.left >= 0] == 17).all()
+    assert np.sum(forest.trees.left < 0) > 40
 
 
 def test_a_tree_without_rows_of_weight_is_a_leaf():
@@ -377,7 +385,7 @@ def test_large_numbers_are_rounded_little():
 def test_features_of_a_tree_are_few():
     X, y = drawn(0, n=400, p=8)
     forest = forest_grower(Bins.of(X), max_features_per_tree=3).grow_numbers(y, 6)
-    used = [set(tree.feature[~tree.is_leaf]) for tree in forest.trees()]
+    used = [set(tree.feature[~tree.is_leaf]) for tree in forest.trees]
     assert all(len(one) == 3 for one in used)
     assert len(set.union(*used)) > 3
 

@@ -246,7 +246,8 @@ class Trees(OfColumns):
     def tree(self, number: int) -> "Tree":
         """One of the trees, counted from 0, or from the last one by negative numbers."""
         number = range(len(self))[number]
-        first, last = [*self.root, self.n_nodes][number : number + 2]
+        first = int(self.root[number])
+        last = self.n_nodes if number == len(self) - 1 else int(self.root[number + 1])
         start, left = self.category_start[first : last + 1], self.left[first:last]
         names = ("feature", "threshold", "chain", "missing_left", "missing_both", "value")
         return Tree.known(
@@ -276,6 +277,12 @@ class Trees(OfColumns):
     def is_leaf(self) -> NDArray[np.bool_]:
         """Whether each node is a leaf, (m,)."""
         return self.left == LEAF
+
+    @property
+    def at_roots(self) -> Float64:
+        """What all trees say before any feature is known, (n_outputs,)."""
+        total: Float64 = self.value[self.root].sum(axis=0)
+        return total
 
     @property
     def splits(self) -> tuple[Int32, Float64, Int32, NDArray[np.uint8], Int64, Int32]:

@@ -171,8 +171,10 @@ class BoostedTrees(TreeModel):
                 run.advance(number)
                 advance()
         self.start_, self.n_iter_ = start, n_rounds
-        self._importances = run.importances(None if before is None else self._importances)
-        self.trees_ = run.trees_after(before)
+        grown = run.since(0)
+        self._importances = run.importances(grown, None if before is None else self._importances)
+        parts = [grown] if before is None else [before, grown]
+        self.trees_ = Trees.joined(parts, grown.n_features, len(start))
         self._judge(X_val, y_val)
         return self
 

@@ -372,7 +372,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
                 criterion=criterion,
                 sample_weight=None if weight is None else whole_weights(weight),
             )
-            .trees()
+            .trees
         )
 
     def _deploy(self, best: _Candidate, share: float) -> None:

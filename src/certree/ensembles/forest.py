@@ -162,8 +162,9 @@ class Forest(TreeModel):
 
     def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         trees = self.trees_
-        base = trees.value[trees.root].sum(axis=0)
-        return base / len(trees), trees.contributions(rows, threads(self.n_jobs)) / len(trees)
+        return trees.at_roots / len(trees), trees.contributions(rows, threads(self.n_jobs)) / len(
+            trees
+        )
 
     @reads_state
     def _summed_trees(self) -> SummedTrees:
@@ -362,7 +363,10 @@ class TreeForest(Forest):
         self, grower: BinnedGrower, rows: ForestRows, before: Trees | None
     ) -> tuple[Trees, Float64]:
         """The trees and what their nodes sum up to; those of the fit before are not grown again."""
-        parts = [] if before is None or self._kept is None else [(before, self._kept)]
+        parts = []
+        if before is not None and self._kept is not None:
+            # What nodes say is made of all trees at the end.
+            parts.append((before.saying(before.value[:, :0]), self._kept))
         first = len(parts[0][0]) if parts else 0
         importances = self._importances if parts else np.zeros(rows.X.shape[1])
         last = int(self.n_estimators)
@@ -373,11 +377,11 @@ class TreeForest(Forest):
                 n_trees = min(step, last - start)
                 forest = self._grow_trees(grower, rows, start, n_trees)
                 sums = self._sums(forest)
-                importances = impurity_importances(forest, sums, importances)
-                parts.append((forest.trees(self._n_outputs), sums))
+                importances = impurity_importances(forest.trees, sums, importances)
+                parts.append((forest.trees, sums))
                 advance()
         self._importances = importances
-        trees = Trees.joined([one for one, _ in parts], rows.X.shape[1], self._n_outputs)
+        trees = Trees.joined([one for one, _ in parts], rows.X.shape[1], 0)
         return trees, np.concatenate([sums for _, sums in parts])
 
     def _leaf_rows(

@@ -117,14 +117,8 @@ class Rounds:
         """The trees from one on."""
         return Trees.joined(self.trees[first:], self.grower.bins.n_features, len(self.scores))
 
-    def trees_after(self, before: Trees | None) -> Trees:
-        """All trees, behind those of rounds before."""
-        parts = [*([] if before is None else [before]), *self.trees]
-        return Trees.joined(parts, self.grower.bins.n_features, len(self.scores))
-
-    def importances(self, before: Float64 | None = None) -> Float64:
-        """How far the cuts by each feature move rows, squared, (p,), with those of rounds before."""
-        trees = self.since(0)
+    def importances(self, trees: Trees, before: Float64 | None = None) -> Float64:
+        """How far cuts of its trees by each feature move rows, squared, (p,), and those before."""
         inner = np.flatnonzero(trees.left != LEAF)
         # One node after the other, so that it does not matter which fit has made which round.
         child = trees.left[inner, None] + [0, 1]

@@ -97,7 +97,7 @@ class TreeTeacher:
         """The tree, the leaf of each row, and the weight of each class in each node."""
         if self.n_classes > 2:
             forest = self.grower.grow_classes(self.y, self.n_classes, 1, sample_weight=weight)
-            tree = forest.trees().tree(0)
+            tree = forest.trees.tree(0)
             return tree, tree.route(self.X, 1), forest.class_weights(self.n_classes)
         # The Gini index of two classes is squared loss of -1 and 1, whose gradients are quicker.
         tree, leaf, sums = self.grower.grow_gradients(np.where(self.y, weight, -weight), weight)

@@ -79,9 +79,9 @@ class SummedTrees:
             return self.trees.add(start, X, n_threads).T
         # From nothing at inner nodes the changes along a path add up to what its leaf says.
         said = np.where(self.trees.is_leaf[:, None], self.trees.value, 0.0)
-        changes = self.trees.saying(said).contributions(X, n_threads, self.rows)
-        total: Float64 = changes.sum(axis=2)
-        return total + said[self.trees.root].sum(axis=0) + self.start
+        trees = self.trees.saying(said)
+        total: Float64 = trees.contributions(X, n_threads, self.rows).sum(axis=2)
+        return total + trees.at_roots + self.start
 
     def expected(self, rows: Float64) -> Float64:
         """What is said on average if rows of nodes, (M,), decide where rows go, (n_outputs,)."""

@@ -64,7 +64,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
     def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         """What is said before any feature is known, (n_outputs,), and what each adds to it."""
         summed = self._summed_trees()
-        base = summed.start + summed.trees.value[summed.trees.root].sum(axis=0)
+        base = summed.start + summed.trees.at_roots
         return base, summed.trees.contributions(rows, threads(self.n_jobs))
 
     def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from certree.interface.arrays import (
     array_of,
     class_number,
     codes,
-    frozen,
     nonnegative,
     plain,
     row_weights,
@@ -50,16 +49,12 @@ class CountedTree(NamedTuple):
 
 
 class GrownForest(NamedTuple):
-    """Trees whose nodes stand one after the other, and what their rows sum up to.
-
-    The first seven are columns of `certree.tree.Trees`.
+    """Trees, and what the rows of their nodes sum up to.
 
     Attributes
     ----------
-    feature, threshold, left, missing_left, category_start, categories
-        As those of `Tree`, of all nodes, M; children are numbered among all of them.
-    root : ndarray of int64, shape (T,)
-        First node of each tree.
+    trees : Trees
+        The trees, of M nodes.
     begin : ndarray of int64, shape (M + 1,)
         Entries ``begin[v] .. begin[v + 1] - 1`` are those of node v.
     lane : ndarray of int32, shape (any,)
@@ -67,39 +62,16 @@ class GrownForest(NamedTuple):
     total : ndarray of float64, shape (any,)
         Weight of the rows of that class that grew the tree and lie in that node, a row that was drawn
         twice counted twice; it is not 0. For numbers the weight of all, and the sum of their numbers.
-    n_features : int
-        Number of features, p.
     """
 
-    feature: Int32
-    threshold: Float64
-    left: Int32
-    missing_left: NDArray[np.bool_]
-    category_start: Int64
-    categories: Int32
-    root: Int64
+    trees: Trees
     begin: Int64
     lane: Int32
     total: Float64
-    n_features: int
-
-    def trees(self, n_outputs: int = 0) -> Trees:
-        """The trees, whose nodes say so many numbers, all 0."""
-        return Trees.known(
-            self.left,
-            self.n_features,
-            feature=self.feature,
-            threshold=self.threshold,
-            missing_left=self.missing_left,
-            category_start=self.category_start,
-            categories=self.categories,
-            root=self.root,
-            value=frozen(np.zeros((len(self.left), n_outputs))),
-        )
 
     def class_weights(self, n_classes: int) -> Float64:
         """Weight of each class in each node, (M, n_classes), of trees on classes."""
-        table = np.zeros((len(self.feature), n_classes))
+        table = np.zeros((self.trees.n_nodes, n_classes))
         table[np.repeat(np.arange(len(table)), np.diff(self.begin)), self.lane] = self.total
         return table
 
@@ -198,7 +170,7 @@ class BinnedGrower:
     >>> float(tree.threshold[0]), leaf.tolist(), sums.tolist()
     (3.0, [1, 1, 2, 2], [[0.0, 4.0, 4.0], [2.0, 2.0, 2.0], [-2.0, 2.0, 2.0]])
     >>> forest = grower.grow_classes([0, 0, 1, 1], 2, n_trees=1)
-    >>> forest.threshold.tolist(), forest.class_weights(2).tolist()
+    >>> forest.trees.threshold.tolist(), forest.class_weights(2).tolist()
     ([3.0, 0.0, 0.0], [[2.0, 2.0], [2.0, 0.0], [0.0, 2.0]])
     >>> BinnedGrower(grower.bins, bootstrap=True).draws(0).tolist()
     [0, 3, 1, 0]
@@ -427,9 +399,17 @@ class BinnedGrower:
             *self._constraints,
         )
         feature, threshold, left, missing_left, starts, categories, root = columns
-        flags = missing_left.view(np.bool_)
-        nodes = feature, threshold, left, flags, starts, categories, root
-        return GrownForest(*nodes, begin, lane, total, self.bins.n_features)
+        grown = Trees.known(
+            left,
+            self.bins.n_features,
+            feature=feature,
+            threshold=threshold,
+            missing_left=missing_left.view(np.bool_),
+            category_start=starts,
+            categories=categories,
+            root=root,
+        )
+        return GrownForest(grown, begin, lane, total)
 
     # -- options, checked once, as the core takes them
 
