@@ -13,6 +13,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import scipy.optimize
+from scipy.special import logsumexp, xlogy
 
 DIGITS = 80
 LEAF = -1
@@ -1432,6 +1433,59 @@ def log_losses(counts):
 # -- boosting --------------------------------------------------------------------------------------
 
 
+def loss_slopes(name, quantile, y, scores, least=1e-7):
+    """Gradients and Hessians, (n_outputs, n) each."""
+    if name == "classes":
+        return log_loss_slopes(y, scores, least)
+    error = scores - y
+    if name == "squared_error":
+        return error, np.ones_like(error)
+    if name == "quantile":
+        unit = np.abs(error).mean()
+        if unit == 0:
+            return np.zeros_like(error), np.ones_like(error)
+        way = np.where(error < 0, -quantile, np.where(error > 0, 1 - quantile, 0.0))
+        return 2 * unit * way, unit / np.maximum(np.abs(error), 0.1 * unit)
+    if name == "huber":
+        bend = np.quantile(np.abs(error), quantile)
+        hessian = bend / np.maximum(np.abs(error), bend) if bend > 0 else 1.0 * (error == 0)
+        return np.clip(error, -bend, bend), np.maximum(hessian, least)
+    if name == "poisson":
+        return np.exp(scores) - y, np.maximum(np.exp(scores), least)
+    return 1 - y * np.exp(-scores), np.maximum(y * np.exp(-scores), least)
+
+
+def losses(name, quantile, y, scores):
+    """Loss of each row."""
+    if name == "classes":
+        every = np.vstack([np.zeros_like(scores), scores]) if len(scores) == 1 else scores
+        return logsumexp(every, axis=0) - every[y.astype(int), np.arange(len(y))]
+    error = y - scores[0]
+    if name == "squared_error":
+        return error**2 / 2
+    if name == "quantile":
+        return np.maximum(quantile * error, (quantile - 1) * error)
+    if name == "huber":
+        bend = np.quantile(np.abs(error), quantile)
+        near = np.minimum(np.abs(error), bend)
+        return near * (np.abs(error) - near / 2)
+    if name == "poisson":
+        return xlogy(y, y) - y - y * scores[0] + np.exp(scores[0])
+    ratio = y * np.exp(-scores[0])
+    return ratio - 1 - np.log(ratio)
+
+
+def dispersion(name, quantile, y, scores, weight):
+    if name in ("classes", "poisson", "gamma"):
+        return 1.0
+    mean = np.average(losses(name, quantile, y, scores), weights=weight)
+    scale = mean if mean > 0 else 1.0
+    if name != "quantile":
+        return 2 * scale
+    unit = np.abs(y - scores).mean()
+    return scale * 2 * unit if unit > 0 else 1.0
+
+
 def log_loss_slopes(y, scores, least):
     """Gradients and Hessians of log loss, (n_outputs, n) each; one output: log odds of class 1."""
     every = np.vstack([np.zeros_like(scores), scores]) if len(scores) == 1 else scores
@@ -1443,6 +1497,85 @@ def log_loss_slopes(y, scores, least):
     if len(scores) == 1:
         return gradient[1:], variance[1:]
     return gradient, variance * len(scores) / (len(scores) - 1)
+
+
+def rows_of_round(bits, keys, grow_size):
+    """Which rows grow the tree of a round, and what each counts as to grow."""
+    odd, other_odd = next(bits) | 1, next(bits) | 1
+    if grow_size == 1:
+        return np.ones(len(keys), dtype=bool), np.ones(len(keys))
+    dealt = [int(key) * odd % WORD for key in keys]
+    grows = np.array([one < int(grow_size * 2.0**64) for one in dealt])
+    if not grows.any():
+        grows[np.argmin(np.array(dealt, dtype=np.uint64))] = True
+    levels = [(int(key) * other_odd % WORD) >> 56 for key in keys]
+    return grows, np.array([-math.log((level + 0.5) / 256) for level in levels])
+
+
+def mixture(bits, n_outputs):
+    """Factors of the outputs: sums of twelve uniform numbers are nearly normal."""
+    if n_outputs == 1:
+        return [1.0]
+    return [sum((next(bits) >> 11) * 2.0**-53 for _ in range(12)) - 6 for _ in range(n_outputs)]
+
+
+def features_of_round(bits, p, n_drawn):
+    key, left, drawn = next(bits), list(range(p)), []
+    if n_drawn >= p:
+        return left
+    bits = random_bits(key)
+    for n in range(p, p - n_drawn, -1):
+        i = int((next(bits) >> 11) * 2.0**-53 * n)
+        left[i], left[n - 1] = left[n - 1], left[i]
+        drawn.append(left[n - 1])
+    return sorted(drawn)
+
+
+def boosting_rounds(run, first, last, round_steps):
+    """Scores after some rounds, [(tree, steps, growing rows by node)], and losses of judging rows."""
+    settings, loss, n = run.settings, run.settings.loss, len(run.keys)
+    name, scores, made, after = (loss.name, loss.quantile), run.scores.copy(), [], []
+    weight = None if run.weight is None else run.weight[:n]
+    for number in range(first, last):
+        bits = random_bits(key_of(settings.seed, number))
+        grows, counts_as = rows_of_round(bits, run.keys, settings.grow_size)
+        slopes = loss_slopes(*name, run.y[:n], scores[:, :n])
+        gradient, hessian = (one * (1.0 if weight is None else weight) for one in slopes)
+        factors = mixture(bits, len(scores))
+        turn, p = (
+            settings.feature_shares[number % len(settings.feature_shares)],
+            len(run.bins.codes),
+        )
+        features = features_of_round(bits, p, max(1, round(turn * p)))
+        edges = run.thresholds[number // len(settings.feature_shares) % len(run.thresholds)]
+        bins = run.bins if edges is None else run.bins.coarser(edges, next(bits))
+        target = [
+            sum(f**power * one[k] for k, f in enumerate(factors)) * counts_as
+            for power, one in ((1, gradient), (2, hessian))
+        ]
+        tree, leaf, sums = run.grower.grow_gradients(
+            *(np.append(one, np.zeros(len(run.y) - n)) for one in target),
+            rows=np.flatnonzero(grows),
+            others=np.append(np.flatnonzero(~grows), np.arange(n, len(run.y))),
+            features=features,
+            bins=bins,
+        )
+        steps, _, _ = round_steps(
+            *(tree.left, leaf[:n]),
+            *(np.flatnonzero(side).astype(np.int32) for side in (grows, ~grows)),
+            *(np.ascontiguousarray(one) for one in (gradient, hessian)),
+            settings.l2_regularization,
+            1 / dispersion(*name, run.y[:n], scores[:, :n], weight),
+            0.5,
+            np.array([0.02, 0.1, 0.5] if settings.votes else []),
+            *(tree.feature, run.grower.options_of_gradients[1]),
+        )
+        steps = settings.learning_rate * steps
+        scores = scores + steps[leaf].T
+        made.append((tree, steps, sums[:, 2]))
+        of_rows = losses(*name, run.y[n:], scores[:, n:]) if n < len(run.y) else np.zeros(0)
+        after.append(of_rows.sum() if run.weight is None else (of_rows * run.weight[n:]).sum())
+    return scores, made, after
 
 
 def newton_steps(tree, leaf, gradient, hessian, shrinkage):

@@ -2,8 +2,8 @@
 
 import pickle
 import re
+from dataclasses import replace
 from itertools import permutations
-from math import fsum
 
 import numpy as np
 import pytest
@@ -24,14 +24,13 @@ from certree.ensembles.losses import (
     LogLoss,
     PoissonLoss,
     QuantileLoss,
-    SoftmaxLoss,
     SquaredLoss,
-    sum_in_any_order,
     weighted_quantile,
 )
-from certree.ensembles.rounds import Rounds
+from certree.ensembles.rounds import Settings, advance, started
 from certree.ensembles.stopping import best_rounds
 from certree.grow import BinnedGrower, Bins
+from certree.rows.folds import Fold
 from certree.tree import Trees
 from strategies import trees
 
@@ -44,6 +43,11 @@ def noisy(n=600, p=5, seed=0):
     X = random.normal(size=(n, p))
     y = (X[:, 0] * X[:, 1] + X[:, 2] + random.normal(size=n) > 0).astype(int)
     return X, y
+
+
+def parted(flags):
+    """Rows with a flag, and those without."""
+    return tuple(np.flatnonzero(side).astype(np.int32) for side in (flags, ~flags))
 
 
 # -- one round -------------------------------------------------------------------------------------
@@ -64,7 +68,7 @@ def test_a_round_averages_over_all_prunings(tree, n_outputs, n, shrinkage, curva
     grew = random.random(n) < 0.6
     gradient, hessian = random.normal(size=(n_outputs, n)), 0.1 + random.random((n_outputs, n))
     settings = (shrinkage, 0.7, curvature)
-    sides, slopes = _core.part_rows(grew), (gradient, hessian)
+    sides, slopes = parted(grew), (gradient, hessian)
     rest = (*settings, np.array(stops), tree.feature, None)
     steps, weight, evidence = _core.round_steps(tree.left, leaf, *sides, *slopes, *rest)
     expected, log_evidence = reference.boosting_round(
@@ -84,9 +88,9 @@ def test_a_round_does_not_depend_on_the_order_of_rows(tree, n, seed):
     gradient, hessian = random.normal(size=(1, n)) * 1e3, random.random((1, n))
     order = random.permutation(n)
     rest = (1.0, 1.0, 0.5, np.array([0.1]), tree.feature, None)
-    first = _core.round_steps(tree.left, leaf, *_core.part_rows(grew), gradient, hessian, *rest)
+    first = _core.round_steps(tree.left, leaf, *parted(grew), gradient, hessian, *rest)
     turned = np.ascontiguousarray(gradient[:, order]), np.ascontiguousarray(hessian[:, order])
-    sides = _core.part_rows(grew[order])
+    sides = parted(grew[order])
     second = _core.round_steps(tree.left, leaf[order], *sides, *turned, *rest)
     for one, other in zip(first[:2], second[:2], strict=True):
         np.testing.assert_array_equal(one, other)
@@ -94,7 +98,7 @@ def test_a_round_does_not_depend_on_the_order_of_rows(tree, n, seed):
 
 def test_without_a_vote_the_whole_tree_steps():
     left, feature = np.array([1, -1, -1], dtype=np.int32), np.zeros(3, dtype=np.int32)
-    leaf, sides = np.array([1, 2, 2, -1], dtype=np.int32), _core.part_rows(np.ones(4, dtype=bool))
+    leaf, sides = np.array([1, 2, 2, -1], dtype=np.int32), parted(np.ones(4, dtype=bool))
     slopes = np.array([[1.0, -2.0, -4.0, 100.0]]), np.ones((1, 4))
     steps, weight, _ = _core.round_steps(
         left, leaf, *sides, *slopes, 0.0, 1.0, 0.5, np.zeros(0), feature, None
@@ -116,18 +120,6 @@ def test_the_door_of_rounds_checks():
         rest = (1.0, 1.0, 1.0, np.array(stops), left, None)
         with pytest.raises(ValueError, match=message):
             _core.round_steps(left, leaves, none, rows, ones, ones, *rest)
-    with pytest.raises(ValueError, match=r"leaf must lie in 0 \.\. 2"):
-        _core.add_steps(leaf - np.int32(2), np.ones((3, 1)), ones)
-
-
-@given(st.integers(0, 40), st.integers(1, 3), st.integers(0, 2**32 - 1))
-def test_rows_are_parted_and_moved_as_numpy_does(n, n_outputs, seed):
-    random = np.random.default_rng(seed)
-    flags, leaf = random.random(n) < 0.5, random.integers(0, 5, n).astype(np.int32)
-    for found, expected in zip(_core.part_rows(flags), (flags, ~flags), strict=True):
-        np.testing.assert_array_equal(found, np.flatnonzero(expected))
-    value, scores = random.normal(size=(5, n_outputs)), random.normal(size=(n_outputs, n))
-    np.testing.assert_array_equal(_core.add_steps(leaf, value, scores), scores + value[leaf].T)
 
 
 # -- many trees ------------------------------------------------------------------------------------
@@ -208,7 +200,7 @@ def test_many_walks_compare_sets_as_one_does(n, missing_left):
     ("loss", "kind"),
     [
         (LogLoss(), "classes"),
-        (SoftmaxLoss(4), "classes"),
+        (LogLoss(4), "classes"),
         (SquaredLoss(), "numbers"),
         (PoissonLoss(), "positive"),
         (GammaLoss(), "positive"),
@@ -233,20 +225,63 @@ def test_slopes_are_derivatives(loss, kind):
         up, down = (loss.of_rows(y, one) for one in moved)
         np.testing.assert_allclose(gradient[output], (up - down) / (2 * step), atol=1e-6)
         second = (up - 2 * loss.of_rows(y, scores) + down) / step**2
-        factor = 4 / 3 if isinstance(loss, SoftmaxLoss) else 1.0
+        factor = 4 / 3 if loss.n_outputs > 1 else 1.0
         np.testing.assert_allclose(hessian[output], factor * second, rtol=1e-3, atol=1e-5)
 
 
-@given(st.integers(0, 30), st.integers(1, 5), st.integers(0, 2**32 - 1))
-def test_slopes_of_classes_are_those_of_the_reference(n, n_outputs, seed):
+NAMES = ["classes", "squared_error", "quantile", "huber", "poisson", "gamma"]
+
+
+@given(
+    st.sampled_from(NAMES),
+    st.integers(1, 40),
+    st.integers(1, 5),
+    st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_losses_are_those_of_the_reference(name, n, n_outputs, quantile, weighted, seed):
     random = np.random.default_rng(seed)
-    y = random.integers(0, max(n_outputs, 2), n).astype(np.int32)
-    scores = random.normal(size=(n_outputs, n)) * random.choice([0.0, 1.0, 30.0, 1e3], n)
-    found = _core.log_loss_slopes(y, scores, 1e-7)
-    for one, other in zip(found, reference.log_loss_slopes(y, scores, 1e-7), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-15)
-    with pytest.raises(ValueError, match="y must lie in"):
-        _core.log_loss_slopes(np.append(y, np.int32(9)), np.zeros((n_outputs, n + 1)), 1e-7)
+    n_outputs = n_outputs if name == "classes" else 1
+    scales = [0.0, 1.0, 30.0, 1e3] if name == "classes" else [0.0, 1.0, 3.0]
+    y = random.integers(0, max(n_outputs, 2), n).astype(float)
+    if name != "classes":
+        y = random.gamma(1.0, size=n) + (0.1 if name == "gamma" else 0.0)
+    scores = random.normal(size=(n_outputs, n)) * random.choice(scales, n)
+    given = name, quantile, y, scores
+    for one, other in zip(_core.loss_slopes(*given), reference.loss_slopes(*given), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-15)
+    np.testing.assert_allclose(
+        _core.losses(*given), reference.losses(*given), rtol=1e-12, atol=1e-12
+    )
+    weight = random.integers(1, 4, n).astype(float) if weighted else None
+    expected = reference.dispersion(*given, weight)
+    assert _core.dispersion(*given, weight) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+    order = random.permutation(n)
+    turned = np.ascontiguousarray(scores[:, order])
+    for one, other in zip(
+        _core.loss_slopes(*given), _core.loss_slopes(name, quantile, y[order], turned), strict=True
+    ):
+        np.testing.assert_array_equal(one[:, order], other)
+    turned_weight = None if weight is None else weight[order]
+    assert _core.dispersion(*given, weight) == _core.dispersion(
+        name, quantile, y[order], turned, turned_weight
+    )
+
+
+def test_the_doors_of_losses_check():
+    y, scores = np.zeros(2), np.zeros((2, 2))
+    for door in (_core.loss_slopes, _core.losses, lambda *given: _core.dispersion(*given, None)):
+        for name, quantile, given_scores, message in (
+            ("log", 0.5, scores, "no loss is log"),
+            ("huber", 1.5, scores[:1], "no loss is huber of 1.5"),
+            ("huber", np.nan, scores[:1], "no loss is huber of nan"),
+            ("huber", 0.5, scores, "takes scores of one output"),
+            ("classes", 0.5, scores[:0], "takes scores of one output"),
+            ("classes", 0.5, np.zeros((2, 3)), "scores"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                door(name, quantile, y, given_scores)
 
 
 @pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])
@@ -284,7 +319,7 @@ def test_parabolas_of_the_huber_loss_lie_above_it():
     ("loss", "kind"),
     [
         (LogLoss(), "classes"),
-        (SoftmaxLoss(3), "classes"),
+        (LogLoss(3), "classes"),
         (SquaredLoss(), "numbers"),
         (QuantileLoss(0.3), "numbers"),
         (PoissonLoss(), "positive"),
@@ -325,7 +360,7 @@ def test_losses_are_divided_by_the_most_likely_scale():
     assert QuantileLoss().dispersion(y, scores, None) == pytest.approx(distance.mean() ** 2)
     huber = HuberLoss()
     assert huber.dispersion(y, scores, None) == pytest.approx(2 * huber.of_rows(y, scores).mean())
-    for loss in (LogLoss(), SoftmaxLoss(3), PoissonLoss(), GammaLoss()):
+    for loss in (LogLoss(), LogLoss(3), PoissonLoss(), GammaLoss()):
         assert loss.dispersion(np.ones(300, dtype=int), scores, None) == 1
 
 
@@ -373,14 +408,6 @@ def test_the_order_of_rows_of_numbers_does_not_matter(loss):
         turned = None if weight is None else weight[order]
         shuffled = BoostedTreesRegressor(loss, **SHORT).fit(X[order], y[order], turned)
         np.testing.assert_array_equal(model.predict(X), shuffled.predict(X))
-
-
-@given(st.lists(st.floats(-1e300, 1e300), max_size=40), st.randoms())
-def test_sums_do_not_depend_on_the_order_of_their_terms(terms, random):
-    found = sum_in_any_order(np.array(terms))
-    assert found == pytest.approx(fsum(terms), abs=1e-15 * max(map(abs, terms), default=0))
-    random.shuffle(terms)
-    assert sum_in_any_order(np.array(terms)) == found
 
 
 def test_quantiles_of_equal_values_do_not_depend_on_the_order_of_their_weights():
@@ -508,55 +535,138 @@ def test_few_thresholds_serve_smooth_targets_and_all_serve_steps():
     assert None in model.thresholds_
 
 
-def test_rounds_take_thresholds_in_turn(monkeypatch):
-    X, y = noisy(300)
-    asked, rounds, coarser, advance = [], [], Bins.coarser, Rounds.advance
-    monkeypatch.setattr(
-        Bins, "coarser", lambda bins, n, key: asked.append((n, key)) or coarser(bins, n, key)
-    )
-    monkeypatch.setattr(
-        Rounds,
-        "advance",
-        lambda run, number: advance(run, number) or rounds.append((number, len(asked))),
-    )
-    model = BoostedTreesClassifier(max_iter=8, random_state=0).fit(X, y)
-    # A round with 30 % of the features and one with all of them before the next number.
-    assert model.thresholds_ == (6, None)
-    assert [n for n, _ in asked] == [6] * 4
-    assert [n for _, n in rounds] == [1, 2, 2, 2, 3, 4, 4, 4]
-    assert len({key for _, key in asked}) == 4
-    BoostedTreesClassifier(max_iter=8, max_thresholds=9, random_state=0).fit(X, y)
-    assert [n for n, _ in asked[4:]] == [9] * 8
-    X, y = noisy(6000)
-    assert BoostedTreesClassifier(max_iter=1).fit(X, y).thresholds_ == (12, None)
-
-
-def test_growing_rows_weigh_at_random(monkeypatch):
+def test_growing_rows_weigh_at_random():
     random = np.random.default_rng(0)
-    X = random.random((4000, 2))
-    y = X[:, 0] + random.normal(0, 0.1, 4000)
-    given, descend = [], BinnedGrower.descend
-    monkeypatch.setattr(
-        BinnedGrower,
-        "descend",
-        lambda grower, g, h, rows, *rest: (
-            given.append((h, rows)) or descend(grower, g, h, rows, *rest)
-        ),
-    )
-    BoostedTreesRegressor(max_iter=2, random_state=0).fit(X, y)
-    for weight, rows in given:  # Hessians of squared loss are 1
+    keys = random.integers(2**64, size=4000, dtype=np.uint64)
+    drawn = [reference.rows_of_round(reference.random_bits(key), keys, 0.7) for key in (1, 2)]
+    for grows, weight in drawn:
         # Exponential: mean and deviation 1, six deviations of what 2800 rows leave open.
-        assert abs(weight[rows].mean() - 1) < 6 / np.sqrt(2800)
-        assert abs(weight[rows].std() - 1) < 0.2
-        assert len(rows) == pytest.approx(2800, abs=6 * np.sqrt(4000 * 0.21))
+        assert abs(weight[grows].mean() - 1) < 6 / np.sqrt(2800)
+        assert abs(weight[grows].std() - 1) < 0.2
+        assert grows.sum() == pytest.approx(2800, abs=6 * np.sqrt(4000 * 0.21))
         # Rows that weigh would weigh no less: what is drawn twice is drawn independently.
-        others = np.setdiff1d(np.arange(4000), rows)
-        assert abs(weight[others].mean() - 1) < 6 / np.sqrt(1200)
-    (first, _), (second, _) = given
-    assert abs(np.corrcoef(first, second)[0, 1]) < 6 / np.sqrt(4000)
-    given.clear()
-    BoostedTreesRegressor(max_iter=1, grow_size=1.0, random_state=0).fit(X, y)
-    assert (given[0][0] == 1).all()
+        assert abs(weight[~grows].mean() - 1) < 6 / np.sqrt(1200)
+    assert abs(np.corrcoef(drawn[0][1], drawn[1][1])[0, 1]) < 6 / np.sqrt(4000)
+    grows, weight = reference.rows_of_round(reference.random_bits(1), keys, 1.0)
+    assert grows.all()
+    assert (weight == 1).all()
+
+
+def a_run(loss, *, n=60, p=3, n_judging=0, weighted=False, seed=0, thresholds=(2, None), **options):
+    """A run of rounds on drawn rows before its first one, with a feature of categories."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, p))
+    X[random.random((n, p)) < 0.05] = np.nan
+    X[:, -1] = random.integers(0, 4, n)
+    y = random.integers(0, max(2, loss.n_outputs), n).astype(np.int32)
+    if loss.name != "classes":
+        y = random.gamma(1.0, size=n) + np.abs(np.nan_to_num(X[:, 0]))
+    weight = random.integers(1, 4, n).astype(float) if weighted else None
+    given = {"feature_shares": (0.5, 1.0), "grow_size": 0.7, "votes": True, **options}
+    settings = Settings(loss, learning_rate=0.3, l2_regularization=1.0, seed=seed, **given)
+    category = np.arange(p) == p - 1
+    slopes = np.append(1, np.zeros(p - 1)).astype(np.int8) if loss.n_outputs == 1 else None
+    grower = BinnedGrower(
+        Bins.of(X, category), max_leaves=6, min_samples_leaf=2, monotonic_cst=slopes
+    )
+    run, _ = started(settings, grower, X, y, weight, thresholds)
+    if n_judging == 0:
+        return run
+    rows = random.permutation(n)
+    weights = [None] * 2 if weight is None else [weight[rows[n_judging:]], weight[rows[:n_judging]]]
+    return run.fold(Fold(rows[n_judging:], rows[:n_judging], *weights))
+
+
+RUNS = [
+    (LogLoss(), {}),
+    (LogLoss(), {"n_judging": 15, "weighted": True, "grow_size": 1.0}),
+    (LogLoss(3), {"n_judging": 15}),
+    (LogLoss(4), {"weighted": True, "votes": False}),
+    (SquaredLoss(), {"n_judging": 10, "thresholds": (None,)}),
+    (SquaredLoss(), {"n": 3, "grow_size": 0.01}),
+    (QuantileLoss(quantile=0.3), {"n_judging": 10, "weighted": True}),
+    (HuberLoss(), {"n_judging": 10, "weighted": True}),
+    (PoissonLoss(), {"n_judging": 10}),
+    (GammaLoss(), {"feature_shares": (1.0,), "n_judging": 1}),
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("loss", "options"), RUNS)
+def test_rounds_are_those_of_the_reference(loss, options, seed):
+    # Columns of more than 32 values have coarser bins where few thresholds are asked for.
+    run = a_run(loss, seed=seed, **{"n": 80, **options})
+    scores, made, losses = reference.boosting_rounds(run, 3, 9, _core.round_steps)
+    advance([run], 3, 9)
+    np.testing.assert_allclose(run.scores, scores, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(run.losses[0], losses, rtol=1e-9, atol=1e-9)
+    grown = run.trees()
+    assert len(grown) == len(made)
+    for one, (tree, value, rows), begin in zip(grown, made, grown.root, strict=True):
+        assert one.feature.tolist() == tree.feature.tolist()
+        assert one.threshold.tolist() == tree.threshold.tolist()
+        assert one.left.tolist() == tree.left.tolist()
+        assert one.category_start.tolist() == tree.category_start.tolist()
+        assert one.categories.tolist() == tree.categories.tolist()
+        np.testing.assert_allclose(one.value, value, rtol=1e-9, atol=1e-9)
+        assert run.rows[0][begin : begin + one.n_nodes].tolist() == rows.tolist()
+
+
+@pytest.mark.parametrize(("loss", "options"), RUNS)
+def test_many_rounds_and_many_runs_in_one_call_are_those_one_by_one(loss, options):
+    kinds = [(2, None), (None,)]
+    alone = [a_run(loss, seed=4, **options).taking(kind) for kind in kinds]
+    for run in alone:
+        for number in range(8):
+            advance([run], number, number + 1)
+    together = [a_run(loss, seed=4, **options).taking(kind) for kind in kinds]
+    threads = replace(together[0].grower, n_jobs=2)
+    together = [replace(run, grower=threads) for run in together]
+    advance(together, 0, 5)
+    advance(together, 5, 8)
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one.scores, other.scores)
+        np.testing.assert_array_equal(np.concatenate(one.losses), np.concatenate(other.losses))
+        first, second = one.trees(), other.trees()
+        for name in ("feature", "threshold", "left", "missing_left", "categories", "value", "root"):
+            np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+def test_the_door_of_many_rounds_checks():
+    run = a_run(LogLoss(), n_judging=5)
+    runs = [run._arguments()]
+    settings = ["classes", 0.5, 0.1, 1.0, 0.5, 0.7, np.array([0.5]), np.array([1], np.int32), 0]
+    rest = run.grower.options_of_gradients
+
+    def call(one=None, other=None, first=0, last=1):
+        given, setting = [list(runs[0])], list(settings)
+        if one is not None:
+            given[0][one[0]] = one[1]
+        if other is not None:
+            setting[other[0]] = other[1]
+        return _core.make_rounds([tuple(given[0])], tuple(setting), *rest[:3], first, last, rest[3])
+
+    assert len(call()) == 1
+    none, keys = np.zeros(0, np.int32), runs[0][4]
+    for wrong, message in (
+        ({"one": (2, run.y[1:])}, "y"),
+        ({"one": (3, run.y[1:])}, "weight"),
+        ({"one": (4, keys[:0])}, "keys must be those of rows"),
+        ({"one": (4, np.tile(keys, 3))}, "keys must be those of rows"),
+        ({"one": (5, none)}, "no number of thresholds"),
+        ({"one": (6, run.scores[:, 1:])}, "scores"),
+        ({"one": (6, run.scores[:0])}, "scores of one output"),
+        ({"other": (0, "none")}, "no loss is none"),
+        ({"other": (5, 0.0)}, "grow_size must be above 0"),
+        ({"other": (5, np.nan)}, "grow_size must be above 0"),
+        ({"other": (6, np.array([1.5]))}, "stop must lie between 0 and 1"),
+        ({"other": (7, none)}, "numbers of features"),
+        ({"other": (7, np.array([0], np.int32))}, "numbers of features"),
+        ({"first": 2}, "rounds are numbered"),
+        ({"first": -1}, "rounds are numbered"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call(**wrong)
 
 
 class Scripted:

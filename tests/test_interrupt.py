@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -26,6 +27,8 @@ from certree import (
     grow_dyadic,
     grow_kd,
 )
+from certree.ensembles.losses import LogLoss
+from certree.ensembles.rounds import Settings, advance, started
 from certree.explain import interaction_shares, shapley_values
 from certree.grow import BinnedGrower, Bins
 from certree.grow.growing import GrowingRows
@@ -70,6 +73,8 @@ class Laws:
         self.forest = BinnedGrower(
             self.binned.bins, order="depth", max_features=2, bootstrap=True, n_jobs=n_jobs
         )
+        settings = Settings(LogLoss(), 0.1, 1.0, (1.0,), 0.7, votes=True, seed=0)
+        self.run, _ = started(settings, self.binned, self.X, self.y, None, (4,))
         self.steps = np.ones(n)
         self.trees = self.tree.saying(self.ones[:, None])
         priors = (np.zeros((1, len(self.left))), np.zeros((1, len(self.left))))
@@ -138,14 +143,15 @@ LOOPS = {
     "boosting round": lambda s: _core.round_steps(
         s.left,
         s.leaf,
-        *_core.part_rows(s.leaf % 2 == 0),
+        *(np.flatnonzero(s.leaf % 2 == k).astype(np.int32) for k in (0, 1)),
         s.target[None],
         np.ones((1, len(s.leaf))),
         *(1.0, 1.0, 0.5, np.array([0.5]), s.tree.feature, None),
     ),
-    "parted rows": lambda s: _core.part_rows(s.leaf % 2 == 0),
-    "slopes": lambda s: _core.log_loss_slopes(s.y, s.target[None], 1e-7),
-    "steps": lambda s: _core.add_steps(s.leaf, s.ones[:, None], s.target[None]),
+    "slopes": lambda s: _core.loss_slopes("classes", 0.5, s.target, s.target[None]),
+    "losses": lambda s: _core.losses("huber", 0.5, s.target, s.target[None]),
+    "dispersion": lambda s: _core.dispersion("quantile", 0.5, s.target, s.target[None], None),
+    "boosting": lambda s: advance([replace(s.run, parts=[], rows=[], losses=[])] * 2, 0, 3),
     "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
     "leaves": lambda s: s.trees.leaves(s.X, s.n_jobs),
     "rows out of bags": lambda s: s.trees.out_of_bag(s.X, s.forest.drawing, s.n_jobs),

@@ -153,6 +153,22 @@ class Trees(OfColumns):
             given[name] = _DEFAULTS[name](len(left))
         return cls.made(*[given[field.name] for field in fields(cls)])
 
+    @classmethod
+    def grown(cls, columns: tuple[Any, ...], n_features: int, value: Float64 | None = None) -> Self:
+        """Make trees of the columns that growers of many trees hand over, and what nodes say."""
+        feature, threshold, left, missing_left, starts, categories, root = columns
+        return cls.known(
+            left,
+            n_features,
+            feature=feature,
+            threshold=threshold,
+            missing_left=missing_left.view(np.bool_),
+            category_start=starts,
+            categories=categories,
+            root=root,
+            **({} if value is None else {"value": value}),
+        )
+
     @staticmethod
     def joined(parts: Sequence["Trees"], n_features: int, n_outputs: int) -> "Trees":
         """Put trees one after the other; those of each part add `n_outputs` numbers."""

@@ -5,9 +5,6 @@
 namespace certree::door {
 namespace {
 
-using Slopes = std::optional<In<std::int8_t, 1>>;
-using Groups = std::optional<Codes>;
-
 auto bin_features(const Doubles2& X, const Ints& sample, const std::optional<Bytes>& category,
                   bool fine_ends, int n_threads) {
   const auto x = rows(X);
@@ -33,38 +30,15 @@ auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::ui
   const std::size_t p = codes.shape(0);
   if (n_edges < 1) throw std::invalid_argument("n_edges must be at least 1");
   CoarserBins bins;
+  std::vector<std::int32_t> features(p);
+  std::iota(features.begin(), features.end(), 0);
   const auto loop = [&](Table<std::uint8_t> coarser) {
-    bins = certree::coarsen(table, n_edges, key, coarser);
+    certree::coarsen(table, features, n_edges, key, bins, coarser);
   };
   auto coarser = run(loop, Rows<std::uint8_t>(p, codes.shape(1)));
   return std::tuple(coarser, owned(std::move(bins.n_bins)),
                     owned(std::move(bins.low), p, kMostBins),
                     owned(std::move(bins.high), p, kMostBins));
-}
-
-// max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features, random_cuts.
-using Limits = std::tuple<std::int64_t, std::int32_t, std::int64_t, std::int64_t, double,
-                          std::string, std::int64_t, bool>;
-
-BinnedGrowth growth_of(const Limits& limits, const Slopes& monotonic, const Groups& groups,
-                       std::size_t p, int n_threads) {
-  const auto& [max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features,
-               random_cuts] = limits;
-  BinnedGrowth growth{max_leaves,
-                      max_depth,
-                      std::max<std::int64_t>(min_split, 2),
-                      min_rows,
-                      min_gain,
-                      order == "best"    ? Order::best
-                      : order == "depth" ? Order::depth
-                                         : Order::level,
-                      max_features,
-                      random_cuts,
-                      sized("monotonic", monotonic, p),
-                      {},
-                      n_threads};
-  if (groups) growth.groups = sized("groups", *groups, groups->shape(0), p);
-  return growth;
 }
 
 auto grow_gradients(const Codes& codes, const Kept& kept, const Ints& features, const Ints& growing,

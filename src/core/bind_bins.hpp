@@ -29,6 +29,33 @@ inline KeptBins kept_bins(const Kept& kept, std::size_t p) {
           sized("level_bin", level_bin, levels.size())};
 }
 
+using Slopes = std::optional<In<std::int8_t, 1>>;
+using Groups = std::optional<Codes>;
+// max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features, random_cuts.
+using Limits = std::tuple<std::int64_t, std::int32_t, std::int64_t, std::int64_t, double,
+                          std::string, std::int64_t, bool>;
+
+inline BinnedGrowth growth_of(const Limits& limits, const Slopes& monotonic, const Groups& groups,
+                              std::size_t p, int n_threads) {
+  const auto& [max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features,
+               random_cuts] = limits;
+  BinnedGrowth growth{max_leaves,
+                      max_depth,
+                      std::max<std::int64_t>(min_split, 2),
+                      min_rows,
+                      min_gain,
+                      order == "best"    ? Order::best
+                      : order == "depth" ? Order::depth
+                                         : Order::level,
+                      max_features,
+                      random_cuts,
+                      sized("monotonic", monotonic, p),
+                      {},
+                      n_threads};
+  if (groups) growth.groups = sized("groups", *groups, groups->shape(0), p);
+  return growth;
+}
+
 // Kind, number of draws, seed.
 using Draws = std::tuple<std::string, std::int64_t, std::uint64_t>;
 

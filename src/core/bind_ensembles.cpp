@@ -1,7 +1,11 @@
 // The doors of the ensembles.
+#include <nanobind/stl/vector.h>
+
+#include "bind_bins.hpp"
 #include "bind_packed.hpp"
-#include "ensembles/losses.hpp"
 #include "ensembles/round.hpp"
+#include "ensembles/rounds.hpp"
+#include "parallel.hpp"
 
 namespace certree::door {
 namespace {
@@ -39,29 +43,137 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
   return run(loop, Rows<double>(tree.size(), n_outputs), Column<double>(tree.size()));
 }
 
-auto add_steps(const Ints& leaf, const Doubles2& value, const Doubles2& scores) {
-  const auto before = sized("scores", scores, value.shape(1), leaf.size());
-  expect_codes("leaf", view(leaf), static_cast<std::int64_t>(value.shape(0)));
-  const auto loop = [&](auto total) { certree::add_steps(view(leaf), view(value), before, total); };
-  return run(loop, Rows<double>(before.n_rows, before.width));
+Loss loss_of(const std::string& name, double quantile) {
+  constexpr std::array<std::pair<const char*, LossKind>, 6> kinds{
+      {{"classes", LossKind::classes},
+       {"squared_error", LossKind::squared},
+       {"quantile", LossKind::quantile},
+       {"huber", LossKind::huber},
+       {"poisson", LossKind::poisson},
+       {"gamma", LossKind::gamma}}};
+  for (const auto& [known, kind] : kinds)
+    if (name == known && quantile >= 0.0 && quantile <= 1.0) return {kind, quantile};
+  throw std::invalid_argument("no loss is " + name + " of " + std::to_string(quantile));
 }
 
-auto log_loss_slopes(const Ints& y, const Doubles2& scores, double least) {
+void expect_outputs(const Loss& loss, std::size_t n_outputs) {
+  if (n_outputs == 0 || (n_outputs > 1 && loss.kind != LossKind::classes))
+    throw std::invalid_argument("a loss of numbers takes scores of one output");
+}
+
+auto loss_slopes(const std::string& name, double quantile, const Doubles& y,
+                 const Doubles2& scores) {
+  const Loss loss = loss_of(name, quantile);
+  expect_outputs(loss, scores.shape(0));
   const auto before = sized("scores", scores, scores.shape(0), y.size());
-  expect_codes("y", view(y), std::max<std::int64_t>(before.n_rows, 2));
   const auto loop = [&](auto gradient, auto hessian) {
-    certree::log_loss_slopes(view(y), before, least, gradient, hessian);
+    slopes_of(loss, view(y), before, gradient, hessian);
   };
   return run(loop, Rows<double>(before.n_rows, before.width),
              Rows<double>(before.n_rows, before.width));
 }
 
-// Numbers of the rows with a flag, and of those without.
-auto part_rows(const In<bool, 1>& flags) {
-  if (flags.size() > 2147483647u) throw std::invalid_argument("flags are more than 2147483647");
-  std::array<std::vector<std::int32_t>, 2> parts;
-  unlocked([&] { parts = certree::part_rows(view(flags)); });
-  return std::tuple(owned(std::move(parts[0])), owned(std::move(parts[1])));
+auto losses(const std::string& name, double quantile, const Doubles& y, const Doubles2& scores) {
+  const Loss loss = loss_of(name, quantile);
+  expect_outputs(loss, scores.shape(0));
+  const auto before = sized("scores", scores, scores.shape(0), y.size());
+  return run([&](auto of_rows) { losses_of(loss, view(y), before, of_rows); },
+             Column<double>(y.size()));
+}
+
+double dispersion(const std::string& name, double quantile, const Doubles& y,
+                  const Doubles2& scores, const std::optional<Doubles>& weight) {
+  const Loss loss = loss_of(name, quantile);
+  expect_outputs(loss, scores.shape(0));
+  const auto before = sized("scores", scores, scores.shape(0), y.size());
+  const auto weights = sized("weight", weight, y.size());
+  return run([&] { return dispersion_of(loss, view(y), before, weights); });
+}
+
+// Codes, what is kept of the bins, y, weight, keys, numbers of thresholds, scores.
+using RunArguments =
+    std::tuple<Codes, Kept, Doubles, std::optional<Doubles>, In<std::uint64_t, 1>, Ints, Doubles2>;
+// Name of the loss, its quantile, learning rate, l2, curvature, share of the rows that grow, stops,
+// numbers of features, seed.
+using RoundArguments =
+    std::tuple<std::string, double, double, double, double, double, Doubles, Ints, std::uint64_t>;
+
+RunRows rows_of(const RunArguments& given) {
+  const auto& [codes, kept, y, weight, keys, n_thresholds, scores] = given;
+  const std::size_t p = codes.shape(0), n = codes.shape(1);
+  if (n > 2147483647u) throw std::invalid_argument("codes have more than 2147483647 rows");
+  if (keys.size() == 0 || keys.size() > n)
+    throw std::invalid_argument("keys must be those of rows, at least one");
+  if (n_thresholds.size() == 0) throw std::invalid_argument("no number of thresholds is given");
+  return {{kept_bins(kept, p), view(codes)},
+          sized("y", y, n),
+          sized("weight", weight, n),
+          view(keys),
+          view(n_thresholds)};
+}
+
+auto handed_over(RunTrees&& trees, std::size_t n_outputs) {
+  TreeColumns& nodes = trees.nodes;
+  const std::size_t m = nodes.left.size();
+  return std::tuple(std::tuple(owned(std::move(nodes.feature)), owned(std::move(nodes.threshold)),
+                               owned(std::move(nodes.left)), owned(std::move(nodes.missing_left)),
+                               owned(std::move(nodes.category_start)),
+                               owned(std::move(nodes.categories)), owned(std::move(trees.root))),
+                    owned(std::move(trees.value), m, n_outputs), owned(std::move(trees.rows)),
+                    owned(std::move(trees.losses)));
+}
+
+// Runs go on side by side, and share the threads.
+auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& given,
+                 const Limits& limits, const Slopes& monotonic, const Groups& groups,
+                 std::int64_t first, std::int64_t last, int n_threads) {
+  const auto& [name, quantile, learning_rate, l2, curvature, grow_size, stop, n_features, seed] =
+      given;
+  if (runs.empty() || first < 0 || first > last)
+    throw std::invalid_argument("rounds are numbered from 0, and runs are some");
+  const std::size_t p = std::get<0>(runs[0]).shape(0), n_runs = runs.size();
+  const int threads_of_run = std::max(1, n_threads / static_cast<int>(n_runs));
+  const RoundSettings settings{loss_of(name, quantile),
+                               learning_rate,
+                               l2,
+                               curvature,
+                               grow_size,
+                               view(stop),
+                               view(n_features),
+                               growth_of(limits, monotonic, groups, p, threads_of_run),
+                               seed};
+  expect_probabilities(view(stop));
+  if (!(grow_size > 0.0)) throw std::invalid_argument("grow_size must be above 0");
+  if (n_features.size() == 0 ||
+      !std::ranges::all_of(view(n_features), [](std::int32_t one) { return one >= 1; }))
+    throw std::invalid_argument("numbers of features must be at least 1");
+  std::vector<RunRows> rows;
+  std::vector<Rows<double>> scores;
+  for (const RunArguments& one : runs) {
+    rows.push_back(rows_of(one));
+    const Doubles2& before = std::get<6>(one);
+    expect_outputs(settings.loss, before.shape(0));
+    if (std::get<0>(one).shape(0) != p)
+      throw std::invalid_argument("runs must have the same features");
+    scores.emplace_back(before.shape(0), rows.back().y.size());
+    std::ranges::copy(sized("scores", before, before.shape(0), rows.back().y.size()).values(),
+                      scores.back().view().data);
+  }
+  std::vector<RunTrees> made(n_runs);
+  run([&] {
+    parallel_for(static_cast<std::int64_t>(n_runs), n_threads, [&](std::int64_t i) {
+      const auto j = static_cast<std::size_t>(i);
+      made[j] = certree::make_rounds(rows[j], settings, first, last, scores[j].view());
+    });
+  });
+  const auto hand_over = [&](std::size_t j) {
+    const auto n_outputs = static_cast<std::size_t>(scores[j].view().n_rows);
+    return std::tuple_cat(std::tuple(scores[j].hand_over()),
+                          handed_over(std::move(made[j]), n_outputs));
+  };
+  std::vector<decltype(hand_over(0))> results;
+  for (std::size_t j = 0; j < n_runs; ++j) results.push_back(hand_over(j));
+  return results;
 }
 
 // Single rows must be fast, so the columns are not looked through here: Trees has done it.
@@ -144,16 +256,20 @@ void bind_for(nb::module_& core) {
 }  // namespace
 
 void bind_ensembles(nb::module_& core) {
-  core.def("part_rows", &part_rows, "flags"_array,
-           "Numbers of the rows that have a flag, and of those that have none.");
-  core.def("log_loss_slopes", &log_loss_slopes, "y"_array, "scores"_array, "least"_a,
-           "(gradient, hessian) of the log loss of each row by its scores.");
+  core.def("loss_slopes", &loss_slopes, "name"_a, "quantile"_a, "y"_array, "scores"_array,
+           "(gradient, hessian) of the loss of each row by its scores.");
+  core.def("losses", &losses, "name"_a, "quantile"_a, "y"_array, "scores"_array,
+           "Loss of each row.");
+  core.def("dispersion", &dispersion, "name"_a, "quantile"_a, "y"_array, "scores"_array,
+           "weight"_array_or_none,
+           "What slopes are divided by to be those of a likelihood's negative log.");
+  core.def("make_rounds", &make_rounds, "runs"_a, "settings"_a, "limits"_a,
+           "monotonic"_array_or_none, "groups"_array_or_none, "first"_a, "last"_a, "n_threads"_a,
+           "Of each run: scores, columns of the trees, steps, growing rows of nodes, and losses.");
   core.def("round_steps", &round_steps, "left"_array, "leaf"_array, "growing"_array, "others"_array,
            "gradient"_array, "hessian"_array, "shrinkage"_a, "temperature"_a, "curvature"_a,
            "stop"_array, "feature"_array, "slope"_array_or_none,
            "(steps, weight, log evidence) of a tree whose prunings have been weighed.");
-  core.def("add_steps", &add_steps, "leaf"_array, "value"_array, "scores"_array,
-           "Scores (n_outputs, n) to which the leaf of each row has added its value.");
   core.def("pack_trees", &pack_trees, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array,
            "What steps of walks read of each node, in one piece.");

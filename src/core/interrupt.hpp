@@ -227,6 +227,18 @@ void fill(std::span<T> column, T value) {
   for (const auto part : stretches(column)) std::ranges::fill(part, value);
 }
 
+template <class T>
+void append(const std::vector<T>& from, std::vector<T>& to) {
+  for (const auto part : stretches(std::span(from))) to.insert(to.end(), part.begin(), part.end());
+}
+
+// Adds so much to what is appended.
+template <class T>
+void append_moved(const std::vector<T>& from, T shift, std::vector<T>& to) {
+  for (const auto part : stretches(std::span(from)))
+    for (const T one : part) to.push_back(one + shift);
+}
+
 template <class T, class Holds>
 bool all_of(std::span<T> column, const Holds& holds) {
   for (const auto part : stretches(column))

@@ -1,6 +1,8 @@
 // Rows walk down a tree, and cells are counted up to its root.
 #include "tree.hpp"
 
+#include <stdexcept>
+
 #include "parallel.hpp"
 #include "walk.hpp"
 
@@ -104,6 +106,25 @@ void pack(const TreeView& tree, std::span<PackedNode> packed) {
   for (const std::size_t v : turns(packed.size()))
     packed[v] = tree.left[v] == kLeaf ? packed_leaf(v) : packed_inner(tree, v);
 }
+
+void append(const TreeColumns& tree, TreeColumns& all) {
+  const std::size_t m = tree.left.size(), before = all.left.size();
+  if (before + m > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+    throw std::invalid_argument("the trees would need more than 2147483647 nodes");
+  append(tree.feature, all.feature);
+  append(tree.threshold, all.threshold);
+  append(tree.missing_left, all.missing_left);
+  for (const auto part : stretches(std::span(tree.left)))
+    for (const std::int32_t child : part)
+      all.left.push_back(child == kLeaf ? kLeaf : child + static_cast<std::int32_t>(before));
+  const auto n_before = static_cast<std::int64_t>(std::ssize(all.categories));
+  for (const std::size_t v : turns(m))
+    all.category_start.push_back(n_before +
+                                 (tree.category_start.empty() ? 0 : tree.category_start[v]));
+  append(tree.categories, all.categories);
+}
+
+void end_columns(TreeColumns& all) { all.category_start.push_back(std::ssize(all.categories)); }
 
 template <class Real>
 void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<std::int32_t> leaf) {

@@ -81,6 +81,11 @@ struct TreeColumns {
   bool heuristic = false;  // whether some split may not be the best of its cell
 };
 
+// Puts a tree behind others, as one of them: its children are numbered among the nodes of all. Its
+// chains are left out, and the end of its last set, which end_columns() writes once for all.
+void append(const TreeColumns& tree, TreeColumns& all);
+void end_columns(TreeColumns& all);
+
 // leaf: int32 (n_rows,) the leaf that each row reaches.
 template <class Real>
 void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<std::int32_t> leaf);

@@ -2,8 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
 from numbers import Integral, Real
+from time import perf_counter
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,13 +21,14 @@ from certree.ensembles.losses import (
     Loss,
     PoissonLoss,
     QuantileLoss,
-    SoftmaxLoss,
     SquaredLoss,
 )
-from certree.ensembles.rounds import Rounds, Settings, started
-from certree.ensembles.stopping import JudgedRounds, best_rounds
+from certree.ensembles.rounds import Rounds, Settings, advance, started
+from certree.ensembles.stopping import best_rounds
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
+from certree.grow.binned import BinnedGrower
+from certree.grow.bins import Bins
 from certree.grow.growing import MonotonicCst, Slopes, slopes_of
 from certree.interface.arrays import Float64, by_row
 from certree.interface.fitted import (
@@ -39,7 +40,6 @@ from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
 from certree.interface.stored import Stored
 from certree.rows.copies import copies
-from certree.rows.folds import Fold
 from certree.rows.training import (
     Training,
 )
@@ -54,6 +54,9 @@ _FOLDS_OF_NUMBERS = 2
 
 # A tree that looks at few thresholds differs from others; more rows tell more of them apart.
 _FEW_THRESHOLDS, _ROWS_OF_THRESHOLD = 6, 500
+
+# Seconds after which a progress bar moves on, if a round takes no longer.
+_REFRESHES = 0.05
 
 _SHARE = Interval(Real, 0, 1, closed="right")
 
@@ -156,8 +159,9 @@ class BoostedTrees(TreeModel):
         if before is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self.thresholds_ = self._kinds_of_thresholds(len(training.y))[0]
-        n_rounds, first = self._n_rounds(training, loss, before is None), 0
-        run, start = self._started(training, loss, self.thresholds_)
+        run, start = self._started(training, loss)
+        n_rounds, first = self._n_rounds(training, run, before is None), 0
+        run = run.taking(self.thresholds_)
         if before is not None:
             first, start = self.n_iter_, self.start_
             if n_rounds < first:
@@ -166,41 +170,49 @@ class BoostedTrees(TreeModel):
                 )
             scores = _constant(start, len(training.y))
             run.scores = before.add(scores, training.X, threads(self.n_jobs))
-        with progress(self.verbose > 0, n_rounds - first, type(self).__name__) as advance:
-            for number in range(first, n_rounds):
-                run.advance(number)
-                advance()
+        self._boost(run, first, n_rounds)
         self.start_, self.n_iter_ = start, n_rounds
-        grown = run.since(0)
+        grown = run.trees()
         self._importances = run.importances(grown, None if before is None else self._importances)
         parts = [grown] if before is None else [before, grown]
         self.trees_ = Trees.joined(parts, grown.n_features, len(start))
         self._judge(X_val, y_val)
         return self
 
-    def _started(
-        self, training: Training, loss: Loss, thresholds: tuple[int | None, ...]
-    ) -> tuple[Rounds, Float64]:
-        mask = self._category_mask()
-        settings = self._settings(thresholds)
-        return started(loss, settings, training.X, training.y, training.weight, mask)
+    def _boost(self, run: Rounds, first: int, last: int) -> None:
+        """Make rounds, as many at a time as take about so long as a progress bar may stand still."""
+        at_once = 1 if self.verbose > 0 else last - first
+        with progress(self.verbose > 0, last - first, type(self).__name__) as show:
+            while first < last:
+                begin, stop = perf_counter(), min(first + at_once, last)
+                advance([run], first, stop)
+                show(stop - first)
+                first = stop
+                at_once = at_once * 2 if perf_counter() - begin < _REFRESHES / 4 else at_once
 
-    def _settings(self, thresholds: tuple[int | None, ...]) -> Settings:
-        shares = self._feature_shares() if self.max_features == "auto" else (self.max_features,)
-        return Settings(
-            learning_rate=float(self.learning_rate),
-            max_leaf_nodes=self.max_leaf_nodes,
+    def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
+        grower = BinnedGrower(
+            Bins.of(training.X, self._category_mask(), n_jobs=self.n_jobs),
+            max_leaves=self.max_leaf_nodes,
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
+            monotonic_cst=self._slopes(),
+            interaction_cst=self.interaction_cst,
+            n_jobs=self.n_jobs,
+        )
+        rows = training.X, training.y, training.weight
+        return started(self._settings(loss), grower, *rows, self.thresholds_)
+
+    def _settings(self, loss: Loss) -> Settings:
+        shares = self._feature_shares() if self.max_features == "auto" else (self.max_features,)
+        return Settings(
+            loss=loss,
+            learning_rate=float(self.learning_rate),
             l2_regularization=float(self.l2_regularization),
             feature_shares=shares,
-            thresholds=thresholds,
             grow_size=float(self.grow_size),
             votes=self.prunings == "vote",
-            slopes=self._slopes(),
-            interaction_cst=self.interaction_cst,
             seed=self._seed,
-            n_jobs=self.n_jobs,
         )
 
     def _slopes(self) -> Slopes:
@@ -214,7 +226,7 @@ class BoostedTrees(TreeModel):
         few = max(_FEW_THRESHOLDS, n // _ROWS_OF_THRESHOLD)
         return [(few, None), (few,), (None,)]
 
-    def _n_rounds(self, training: Training, loss: Loss, choose: bool) -> int:
+    def _n_rounds(self, training: Training, run: Rounds, choose: bool) -> int:
         """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
         n = len(training.y)
         if self.max_iter != "auto":
@@ -225,22 +237,12 @@ class BoostedTrees(TreeModel):
         if n < 2:
             return 1
         folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
-        folds = folds[: self._n_folds() if n < _FEW_ROWS else 1]
+        runs = [run.fold(one) for one in folds[: self._n_folds() if n < _FEW_ROWS else 1]]
         kinds = self._kinds_of_thresholds(n) if choose else [self.thresholds_]
-        runs = [[self._judged(training, loss, fold, kind) for fold in folds] for kind in kinds]
-        best, n_rounds = best_rounds(runs, _MOST_ROUNDS * slower, threads(self.n_jobs))
+        of_kinds = [[one.taking(kind) for one in runs] for kind in kinds]
+        best, n_rounds = best_rounds(of_kinds, _MOST_ROUNDS * slower)
         self.thresholds_ = kinds[best]
         return n_rounds
-
-    def _judged(
-        self, training: Training, loss: Loss, fold: Fold, thresholds: tuple[int | None, ...]
-    ) -> JudgedRounds:
-        """A run on the growing rows of a fold, judged by the others."""
-        grow = replace(training.at(fold.grow), weight=fold.grow_weight)
-        run, start = self._started(grow, loss, thresholds)
-        judge = training.at(fold.judge)
-        scores = _constant(start, len(judge.y))
-        return JudgedRounds(run, scores, judge.X, judge.y, fold.judge_weight)
 
     def _judge(self, X_val: Any, y_val: Any) -> None:
         """Take the loss of an evaluation set after each round."""
@@ -278,7 +280,8 @@ class BoostedTrees(TreeModel):
             raise ValueError(f"expected {self.n_iter_} trees, got {len(self.trees_)}")
         self.start_ = stored.numbers("start", (n_outputs,))
         self._importances = stored.numbers("importances", (self.n_features_in_,), 0)
-        self._settings(self.thresholds_)
+        self._settings(self._loss())
+        self._slopes()
 
     # -- prediction --------------------------------------------------------------------------------
 
@@ -506,7 +509,7 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         self._store(locals())
 
     def _loss(self) -> Loss:
-        return LogLoss() if self.n_classes_ <= 2 else SoftmaxLoss(self.n_classes_)
+        return LogLoss(n_outputs=1 if self.n_classes_ <= 2 else self.n_classes_)
 
     def _feature_shares(self) -> tuple[float, ...]:
         # Few columns tell more trees apart; all are needed where few matter or act together.
@@ -694,7 +697,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         if self.quantile is not None and self.loss != "quantile":
             raise ValueError(f'quantile={self.quantile!r} takes loss="quantile", got {self.loss!r}')
         if self.loss == "quantile":
-            return QuantileLoss(0.5 if self.quantile is None else float(self.quantile))
+            return QuantileLoss(quantile=0.5 if self.quantile is None else float(self.quantile))
         return {
             "squared_error": SquaredLoss,
             "absolute_error": QuantileLoss,

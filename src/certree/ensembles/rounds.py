@@ -1,121 +1,82 @@
 """Boosting round by round: some rows grow a tree, the others weigh its prunings, all set its steps."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import add_steps, part_rows, round_steps
+from certree._core import make_rounds
 from certree.ensembles.losses import Loss
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
-from certree.grow.growing import Slopes
 from certree.interface.arrays import Float64, UInt64
+from certree.rows.folds import Fold
 from certree.rows.hashes import content_keys
-from certree.tree import LEAF, Tree, Trees
+from certree.tree import LEAF, Trees
 
 # Stop probabilities of the branching priors that a round mixes.
-STOPS = (0.02, 0.1, 0.5)
+_STOPS, _NO_STOPS = np.array([0.02, 0.1, 0.5]), np.zeros(0)
 # Rows that weigh have shaped the scores that they weigh, so their Hessians count half.
-CURVATURE = 0.5
-# Quantiles of the exponential distribution, of which weights of rows are drawn.
-_EXPONENTIAL = -np.log((np.arange(256) + 0.5) / 256)
-
-_STOPS, _NO_STOPS = np.array(STOPS), np.zeros(0)
+_CURVATURE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What rounds are made with; see `BoostedTreesClassifier`."""
 
+    loss: Loss
     learning_rate: float
-    max_leaf_nodes: int | None
-    max_depth: int | None
-    min_samples_leaf: int
     l2_regularization: float
     feature_shares: Sequence[float]  # one after the other, and again
-    thresholds: Sequence[int | None]  # of each feature, likewise; None: all
     grow_size: float
     votes: bool
-    slopes: Slopes
-    interaction_cst: Any
     seed: int
-    n_jobs: int | None
 
 
 @dataclass(slots=True)
 class Rounds:
-    """A run of boosting on the rows of one table.
+    """A run of boosting on the rows of one table, some of which may judge it.
 
     Parameters
     ----------
-    loss : Loss
-        What is lowered.
     settings : Settings
-        How.
+        How rounds are made.
     grower : BinnedGrower
-        Grows trees on the rows.
-    y : ndarray of shape (n,)
+        Grows trees on the rows: first those that train, then those that judge.
+    y : ndarray of float64, shape (n,)
         Targets, or codes of classes.
     weight : ndarray of shape (n,), or None
         Weights of the rows.
-    keys : ndarray of uint64, shape (n,)
+    keys : ndarray of uint64, shape (n_training,)
         Numbers by which rows are drawn, wherever they stand.
+    thresholds : sequence of int or None
+        Numbers of thresholds of a feature that rounds draw in turn; None: all.
     scores : ndarray of shape (n_outputs, n)
         What the trees so far say.
     """
 
-    loss: Loss
     settings: Settings
     grower: BinnedGrower
-    y: NDArray[Any]
+    y: Float64
     weight: Float64 | None
     keys: UInt64
+    thresholds: Sequence[int | None]
     scores: Float64
-    trees: list[Tree] = field(default_factory=list)
+    parts: list[Trees] = field(default_factory=list)
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node
+    losses: list[Float64] = field(default_factory=list)  # of the rows that judge
 
-    def advance(self, number: int) -> None:
-        """Make round `number`."""
-        random = np.random.default_rng((self.settings.seed, number))
-        rows, others, counts_as = self._drawn(random)
-        gradient, hessian = self.loss.slopes(self.y, self.scores)
-        if self.weight is not None:
-            gradient, hessian = gradient * self.weight, hessian * self.weight
-        mixed_gradient, mixed_hessian = _mixed(random, gradient, hessian)
-        tree, leaf, sums = self.grower.descend(
-            mixed_gradient * counts_as,
-            mixed_hessian * counts_as,
-            rows,
-            others,
-            self._features(random, number),
-            self._bins(random, number),
-        )
-        steps, _, _ = round_steps(
-            tree.left,
-            leaf,
-            rows,
-            others,
-            gradient,
-            hessian,
-            self.settings.l2_regularization,
-            1.0 / self.loss.dispersion(self.y, self.scores, self.weight),
-            CURVATURE,
-            _STOPS if self.settings.votes else _NO_STOPS,
-            tree.feature,
-            self.settings.slopes,
-        )
-        value = self.settings.learning_rate * steps
-        self.scores = add_steps(leaf, value, self.scores)
-        self.trees.append(tree.saying(value))
-        self.rows.append(sums[:, 2])
+    @property
+    def bins(self) -> Bins:
+        """Its rows, as trees see them."""
+        return self.grower.bins
 
-    def since(self, first: int) -> Trees:
-        """The trees from one on."""
-        return Trees.joined(self.trees[first:], self.grower.bins.n_features, len(self.scores))
+    def trees(self) -> Trees:
+        """All trees so far."""
+        return Trees.joined(self.parts, self.bins.n_features, len(self.scores))
 
     def importances(self, trees: Trees, before: Float64 | None = None) -> Float64:
         """How far cuts of its trees by each feature move rows, squared, (p,), and those before."""
@@ -128,86 +89,96 @@ class Rounds:
         np.add.at(total, np.repeat(trees.feature[inner], 2), (rows * moved).ravel())
         return total
 
-    def _drawn(
-        self, random: np.random.Generator
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], Float64]:
-        """Rows that grow the tree of a round, those that weigh it, and what each counts as to grow.
+    def fold(self, fold: Fold) -> "Rounds":
+        """A run on some of its rows that others judge, in the same bins, before its first round."""
+        rows = np.concatenate([fold.grow, fold.judge])
+        bins = replace(self.bins, codes=np.ascontiguousarray(self.bins.codes[:, rows]))
+        weight = None
+        if fold.grow_weight is not None and fold.judge_weight is not None:
+            weight = np.concatenate([_normalised(fold.grow_weight), fold.judge_weight])
+        y, n = self.y[rows], len(fold.grow)
+        start = self.settings.loss.start(y[:n], None if weight is None else weight[:n])
+        return replace(
+            self,
+            grower=replace(self.grower, bins=bins),
+            y=y,
+            weight=weight,
+            keys=self.keys[fold.grow],
+            scores=np.repeat(start[:, None], len(y), axis=1),
+            parts=[],
+            rows=[],
+            losses=[],
+        )
 
-        The weights of Rubin, "The Bayesian bootstrap", 1981, tell trees apart further.
-        """
-        share, n = self.settings.grow_size, len(self.keys)
-        if share == 1:
-            return *part_rows(np.ones(n, dtype=bool)), np.ones(n)
-        # Keys are mixed already: a product with an odd number deals them anew.
-        odd, other_odd = random.integers(2**64, size=2, dtype=np.uint64) | np.uint64(1)
-        mixed = self.keys * odd
-        grows = mixed < np.uint64(share * 2.0**64)
-        if not grows.any():
-            grows[mixed.argmin()] = True
-        return *part_rows(grows), _EXPONENTIAL[(self.keys * other_odd) >> np.uint64(56)]
+    def taking(self, thresholds: Sequence[int | None]) -> "Rounds":
+        """The same run before its first round, with other numbers of thresholds."""
+        return replace(self, thresholds=thresholds, parts=[], rows=[], losses=[])
 
-    def _bins(self, random: np.random.Generator, number: int) -> Bins:
-        """Bins whose edges alone the tree of a round may cut."""
-        thresholds = self.settings.thresholds
-        # The next ones once all shares of the features have had their turn.
-        n_edges = thresholds[number // len(self.settings.feature_shares) % len(thresholds)]
-        key = int(random.integers(2**64, dtype=np.uint64))
-        return self.grower.bins if n_edges is None else self.grower.bins.coarser(n_edges, key)
-
-    def _features(self, random: np.random.Generator, number: int) -> NDArray[np.int32] | None:
-        """The features that the trees of a round may compare; None: all."""
-        shares = self.settings.feature_shares
-        p = self.grower.bins.n_features
-        n_drawn = max(1, round(shares[number % len(shares)] * p))
-        if n_drawn == p:
-            return None
-        return np.sort(random.choice(p, n_drawn, replace=False)).astype(np.int32)
+    def _arguments(self) -> tuple[Any, ...]:
+        """The run as the core takes it."""
+        n_thresholds = np.array([one or 0 for one in self.thresholds], dtype=np.int32)
+        rows = self.bins.codes, self.bins.kept, self.y, self.weight, self.keys
+        return *rows, n_thresholds, self.scores
 
 
-def _mixed(
-    random: np.random.Generator, gradient: Float64, hessian: Float64
-) -> tuple[Float64, Float64]:
-    """Gradients and Hessians (n,) of a random direction among the outputs, which one tree serves.
+def advance(runs: Sequence[Rounds], first: int, last: int) -> None:
+    """Make rounds first, ..., last - 1 of some runs, which differ in their rows and thresholds alone.
 
-    A random projection of the gradients is enough to find cuts that serve all of them (Iosipoi and
-    Vakhrushev, "SketchBoost", NeurIPS 2022). Added output by output, so that the order of rows does
-    not change a bit.
+    They go on side by side; where it is interrupted none has changed.
     """
-    if len(gradient) == 1:
-        return gradient[0], hessian[0]
-    mixture = random.normal(size=len(gradient))
-    mixed = np.zeros_like(gradient[0]), np.zeros_like(hessian[0])
-    for factor, g, h in zip(mixture, gradient, hessian, strict=True):
-        mixed[0][:] += factor * g
-        mixed[1][:] += factor**2 * h
-    return mixed
+    settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
+    limits, slopes, groups, n_threads = runs[0].grower.options_of_gradients
+    shares = [max(1, round(share * p)) for share in settings.feature_shares]
+    made: Any = make_rounds(
+        [run._arguments() for run in runs],
+        (
+            loss.name,
+            loss.quantile,
+            settings.learning_rate,
+            settings.l2_regularization,
+            _CURVATURE,
+            settings.grow_size,
+            _STOPS if settings.votes else _NO_STOPS,
+            np.array(shares, dtype=np.int32),
+            settings.seed,
+        ),
+        limits,
+        slopes,
+        groups,
+        first,
+        last,
+        n_threads,
+    )
+    for run, (scores, columns, value, rows, losses) in zip(runs, made, strict=True):
+        run.scores = scores
+        run.parts.append(Trees.grown(columns, p, value))
+        run.rows.append(rows)
+        run.losses.append(losses)
+
+
+def _normalised(weight: Float64) -> Float64:
+    """Weights with a mean of 1.
+
+    Their unit means nothing, and large ones would overflow; summed in whatever order they come.
+    """
+    weight = weight / weight.max()
+    return weight * (len(weight) / fsum(weight))
 
 
 def started(
-    loss: Loss,
     settings: Settings,
+    grower: BinnedGrower,
     X: NDArray[np.floating],
     y: NDArray[Any],
     weight: Float64 | None,
-    categorical: NDArray[np.bool_] | None,
+    thresholds: Sequence[int | None],
 ) -> tuple[Rounds, Float64]:
     """A run before its first round, and the scores (n_outputs,) that it starts from."""
-    bins = Bins.of(X, categorical, n_jobs=settings.n_jobs)
-    grower = BinnedGrower(
-        bins,
-        max_leaves=settings.max_leaf_nodes,
-        max_depth=settings.max_depth,
-        min_samples_leaf=settings.min_samples_leaf,
-        monotonic_cst=settings.slopes,
-        interaction_cst=settings.interaction_cst,
-        n_jobs=settings.n_jobs,
-    )
     if weight is not None:
-        # Their unit means nothing, and large ones would overflow; summed in whatever order they come.
-        weight = weight / weight.max()
-        weight = weight * (len(y) / fsum(weight))
-    start = loss.start(y, weight)
+        weight = _normalised(weight)
+    start = settings.loss.start(y, weight)
     scores = np.repeat(start[:, None], len(y), axis=1)
     columns = [X, y[:, None]] if weight is None else [X, y[:, None], weight[:, None]]
     keys = content_keys(np.column_stack(columns))
-    return Rounds(loss, settings, grower, y, weight, keys, scores), start
+    targets = y.astype(np.float64)
+    return Rounds(settings, grower, targets, weight, keys, thresholds, scores), start

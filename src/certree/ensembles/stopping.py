@@ -1,15 +1,11 @@
 """Which rounds, and how many of them, serve rows that have no part in them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
-from certree.ensembles.losses import sum_in_any_order
-from certree.ensembles.rounds import Rounds
-from certree.interface.arrays import Float64
+from certree.ensembles.rounds import Rounds, advance
 
 # The loss is taken after so many rounds, then after a factor more each time.
 _FIRST, _FACTOR = 12, 2**0.5
@@ -19,43 +15,7 @@ _RACE = 192
 _PATIENCE = 3
 
 
-@dataclass(slots=True)
-class JudgedRounds:
-    """A run of boosting, and the rows that judge it.
-
-    Parameters
-    ----------
-    run : Rounds
-        The run.
-    scores : ndarray of shape (n_outputs, n)
-        What its trees say of the judging rows.
-    X, y : ndarray of shape (n, p) and (n,)
-        The judging rows.
-    weight : ndarray of shape (n,), or None
-        Their weights.
-    """
-
-    run: Rounds
-    scores: Float64
-    X: NDArray[np.floating]
-    y: NDArray[Any]
-    weight: Float64 | None
-
-    def loss_after(self, first: int, last: int, n_threads: int) -> float:
-        """Loss of the judging rows, summed, once rounds first .. last - 1 are made."""
-        for number in range(first, last):
-            self.run.advance(number)
-        added = self.run.since(first)
-        self.scores = added.add(self.scores, self.X, n_threads)
-        losses = self.run.loss.of_rows(self.y, self.scores)
-        return sum_in_any_order(losses if self.weight is None else losses * self.weight)
-
-
-def best_rounds(
-    kinds: Sequence[Sequence[JudgedRounds]],
-    most: int,
-    n_threads: int,
-) -> tuple[int, int]:
+def best_rounds(kinds: Sequence[Sequence[Rounds]], most: int) -> tuple[int, int]:
     """The kind of rounds, and their number, after which the loss of its runs is smallest.
 
     Runs go on side by side until their loss has stopped falling; those of kinds that are behind
@@ -63,12 +23,10 @@ def best_rounds(
 
     Parameters
     ----------
-    kinds : sequence of sequences of JudgedRounds
+    kinds : sequence of sequences of Rounds
         Runs of each kind, one for each fold.
     most : int
         So many rounds at most.
-    n_threads : int
-        Number of threads.
 
     Returns
     -------
@@ -82,8 +40,9 @@ def best_rounds(
     while racing and done < most and since < _PATIENCE:
         look = min(look, most)
         since += 1
+        advance([*chain.from_iterable(kinds[kind] for kind in racing)], done, look)
         for kind in racing:
-            loss = sum(run.loss_after(done, look, n_threads) for run in kinds[kind])
+            loss = sum(float(run.losses[-1][-1]) for run in kinds[kind])
             if loss < least:
                 best, least, since = (kind, look), loss, 0
         if look >= _RACE:

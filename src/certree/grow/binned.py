@@ -398,17 +398,7 @@ class BinnedGrower:
             self._limits,
             *self._constraints,
         )
-        feature, threshold, left, missing_left, starts, categories, root = columns
-        grown = Trees.known(
-            left,
-            self.bins.n_features,
-            feature=feature,
-            threshold=threshold,
-            missing_left=missing_left.view(np.bool_),
-            category_start=starts,
-            categories=categories,
-            root=root,
-        )
+        grown = Trees.grown(columns, self.bins.n_features)
         return GrownForest(grown, begin, lane, total)
 
     # -- options, checked once, as the core takes them
@@ -445,6 +435,14 @@ class BinnedGrower:
         if unknown:
             raise ValueError(f"trees on gradients take no {unknown[0]}")
         return self._limits
+
+    @property
+    def options_of_gradients(self) -> tuple[Any, ...]:
+        """What trees on gradients are grown with, as the core takes it.
+
+        Limits, slopes, groups of features, and the number of threads.
+        """
+        return self._limits_of_gradients, *self._constraints
 
     @cached_property
     def _constraints(self) -> tuple[Slopes, UInt8 | None, int]:

@@ -7,7 +7,7 @@ from certree.interface.extras import needed
 
 
 @contextmanager
-def progress(shown: bool, total: int, description: str) -> Iterator[Callable[[], None]]:
+def progress(shown: bool, total: int, description: str) -> Iterator[Callable[..., None]]:
     """Show a bar of `total` steps on standard error, if `shown`; yields what advances it.
 
     Raises
@@ -16,9 +16,9 @@ def progress(shown: bool, total: int, description: str) -> Iterator[Callable[[],
         If it is to be shown and rich is not installed.
     """
     if not shown:
-        yield lambda: None
+        yield lambda _=1: None
         return
     console = needed("rich.console", "cli").Console(stderr=True)
     with needed("rich.progress", "cli").Progress(console=console, transient=True) as bar:
         task = bar.add_task(description, total=total)
-        yield lambda: bar.advance(task)
+        yield lambda steps=1: bar.advance(task, steps)

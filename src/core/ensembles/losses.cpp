@@ -1,13 +1,16 @@
 // Rows are taken block by block, so that what is made of a block stays in the cache.
 #include "ensembles/losses.hpp"
 
+#include "grow/whole_numbers.hpp"
 #include "interrupt.hpp"
-#include "numbers.hpp"
 
 namespace certree {
 namespace {
 
 constexpr std::size_t kBlock = 1024;
+constexpr double kLeastHessian = 1e-7;
+// Distances below this part of their mean count as so large where a loss has a kink.
+constexpr double kKink = 0.1;
 
 // Rows first, ..., first + n - 1.
 struct Block {
@@ -15,59 +18,277 @@ struct Block {
   std::size_t n;
 };
 
-CERTREE_WIDE void two_classes(const std::int32_t* y, const double* score, std::size_t n,
-                              double least, double* gradient, double* hessian) noexcept {
-  for (std::size_t i = 0; i < n; ++i) {
-    const double e = exp_minus(std::abs(score[i]));
-    const double share = (score[i] < 0.0 ? e : 1.0) / (1.0 + e), variance = share * (1.0 - share);
-    gradient[i] = share - static_cast<double>(y[i]);
-    hessian[i] = variance > least ? variance : least;
+// Calls f of one block after the other, whose rows take so many steps each.
+template <class F>
+void by_blocks(std::size_t n, std::int64_t steps, const F& f) {
+  for (std::size_t first = 0; first < n; first += kBlock) {
+    const Block rows{static_cast<std::int64_t>(first), std::min(kBlock, n - first)};
+    spend(static_cast<std::int64_t>(rows.n) * steps);
+    f(rows);
   }
 }
 
-CERTREE_WIDE void more_classes(const std::int32_t* y, const Table<const double>& scores,
-                               const Block& rows, double least, const Table<double>& gradient,
-                               const Table<double>& hessian) noexcept {
-  const auto n_classes = static_cast<std::int32_t>(scores.n_rows);
-  const double factor = n_classes / (n_classes - 1.0);
-  std::array<double, kBlock> most, sum;
-  std::copy_n(scores.row(0) + rows.first, rows.n, most.data());
-  for (std::int32_t k = 1; k < n_classes; ++k) {
+// -- classes
+
+CERTREE_WIDE void slopes_of_two(const double* y, const double* score, std::size_t n,
+                                double* gradient, double* hessian) noexcept {
+  for (std::size_t i = 0; i < n; ++i) {
+    const double e = exp_minus(std::abs(score[i]));
+    const double share = (score[i] < 0.0 ? e : 1.0) / (1.0 + e), variance = share * (1.0 - share);
+    gradient[i] = share - y[i];
+    hessian[i] = variance > kLeastHessian ? variance : kLeastHessian;
+  }
+}
+
+// Powers of the scores (n_classes, rows.n), less the largest one of each row, and their sums.
+CERTREE_INLINE void take_powers(const Table<const double>& scores, const Block& rows,
+                                const Table<double>& power, double* most, double* sum) {
+  std::copy_n(scores.row(0) + rows.first, rows.n, most);
+  for (std::int64_t k = 1; k < scores.n_rows; ++k) {
     const double* const score = scores.row(k) + rows.first;
     for (std::size_t i = 0; i < rows.n; ++i) most[i] = score[i] > most[i] ? score[i] : most[i];
   }
-  sum.fill(0.0);
-  for (std::int32_t k = 0; k < n_classes; ++k) {
+  std::fill_n(sum, rows.n, 0.0);
+  for (std::int64_t k = 0; k < scores.n_rows; ++k) {
     const double* const score = scores.row(k) + rows.first;
-    double* const part = gradient.row(k) + rows.first;
+    double* const part = power.row(k);
     for (std::size_t i = 0; i < rows.n; ++i) sum[i] += part[i] = exp_minus(most[i] - score[i]);
   }
-  for (std::int32_t k = 0; k < n_classes; ++k) {
-    double* const part = gradient.row(k) + rows.first;
+}
+
+CERTREE_WIDE void slopes_of_more(const double* y, const Table<const double>& scores,
+                                 const Block& rows, const Table<double>& gradient,
+                                 const Table<double>& hessian) noexcept {
+  const auto n_classes = static_cast<double>(scores.n_rows);
+  const double factor = n_classes / (n_classes - 1.0);
+  std::array<double, kBlock> most, sum;
+  const Table<double> power{gradient.data + rows.first, gradient.n_rows, gradient.width};
+  take_powers(scores, rows, power, most.data(), sum.data());
+  for (std::int64_t k = 0; k < scores.n_rows; ++k) {
+    double* const part = power.row(k);
     double* const second = hessian.row(k) + rows.first;
+    const auto own = static_cast<double>(k);
     for (std::size_t i = 0; i < rows.n; ++i) {
       const double share = part[i] / sum[i], variance = share * (1.0 - share);
-      second[i] = (variance > least ? variance : least) * factor;
-      part[i] = share - (y[i] == k ? 1.0 : 0.0);
+      second[i] = (variance > kLeastHessian ? variance : kLeastHessian) * factor;
+      part[i] = share - (y[i] == own ? 1.0 : 0.0);
     }
+  }
+}
+
+CERTREE_WIDE void losses_of_two(const double* y, const double* score, std::size_t n,
+                                double* loss) noexcept {
+  for (std::size_t i = 0; i < n; ++i) {
+    const double wrong = y[i] == 1.0 ? -score[i] : score[i];
+    loss[i] = (wrong > 0.0 ? wrong : 0.0) + log_one_plus(exp_minus(std::abs(wrong)));
+  }
+}
+
+// power: room for (n_classes, kBlock) numbers.
+CERTREE_WIDE void losses_of_more(const double* y, const Table<const double>& scores,
+                                 const Block& rows, const Table<double>& power,
+                                 double* loss) noexcept {
+  std::array<double, kBlock> most, sum;
+  take_powers(scores, rows, power, most.data(), sum.data());
+  for (std::size_t i = 0; i < rows.n; ++i) loss[i] = most[i] + log_positive(sum[i]);
+  for (std::int64_t k = 0; k < scores.n_rows; ++k) {
+    const double* const score = scores.row(k) + rows.first;
+    const auto own = static_cast<double>(k);
+    for (std::size_t i = 0; i < rows.n; ++i) loss[i] -= y[i] == own ? score[i] : 0.0;
+  }
+}
+
+// -- numbers
+
+double absolute(double x) { return std::abs(x); }
+
+// of(y - score) of each row, in blocks.
+template <class Of>
+void of_errors(std::span<const double> y, const double* score, double* to, const Of& of) {
+  by_blocks(y.size(), 1, [&](const Block& rows) {
+    for (std::int64_t i = rows.first; i < rows.first + static_cast<std::int64_t>(rows.n); ++i)
+      to[i] = of(y[static_cast<std::size_t>(i)] - score[i]);
+  });
+}
+
+// Mean distance of scores from targets.
+double unit_of(std::span<const double> y, const double* score) {
+  const auto distance = make_buffer<double>(y.size());
+  of_errors(y, score, distance.get(), absolute);
+  return sum_of({distance.get(), y.size()}, {}) / static_cast<double>(y.size());
+}
+
+// A quantile of the distances, between two of them by the part that is missing.
+double bend_of(const Loss& loss, std::span<const double> y, const double* score) {
+  const auto distance = make_buffer<double>(y.size());
+  of_errors(y, score, distance.get(), absolute);
+  const double place = loss.quantile * static_cast<double>(y.size() - 1);
+  double* const at = distance.get() + static_cast<std::size_t>(place);
+  double* const end = distance.get() + y.size();
+  // Bits of numbers that are not negative are in the order of these, and those of NaN behind them.
+  const auto nearer = [](double a, double b) {
+    return std::bit_cast<std::uint64_t>(a) < std::bit_cast<std::uint64_t>(b);
+  };
+  looking(8 * y.size(), nearer,
+          [&](const auto& is_less) { std::nth_element(distance.get(), at, end, is_less); });
+  const double below = *at;
+  if (at + 1 == end) return below;
+  const double above = *looking(y.size(), nearer, [&](const auto& is_less) {
+    return std::min_element(at + 1, end, is_less);
+  });
+  return below + (above - below) * (place - std::floor(place));
+}
+
+// Slopes of one output, row by row: of(y, score) gives a pair.
+template <class Of>
+void of_pairs(std::span<const double> y, const double* score, double* gradient, double* hessian,
+              const Of& of) {
+  by_blocks(y.size(), 4, [&](const Block& rows) {
+    for (std::int64_t i = rows.first; i < rows.first + static_cast<std::int64_t>(rows.n); ++i) {
+      const auto [first, second] = of(y[static_cast<std::size_t>(i)], score[i]);
+      gradient[i] = first;
+      hessian[i] = second;
+    }
+  });
+}
+
+struct Slopes {
+  double first, second;
+};
+
+void slopes_of_numbers(const Loss& loss, std::span<const double> y, const double* score,
+                       double* gradient, double* hessian) {
+  const auto write = [&](const auto& of) { of_pairs(y, score, gradient, hessian, of); };
+  switch (loss.kind) {
+    case LossKind::quantile: {
+      // In units of the mean distance, so that Hessians are about 1.
+      const double unit = unit_of(y, score);
+      if (unit == 0.0) return write([](double, double) { return Slopes{0.0, 1.0}; });
+      return write([&, q = loss.quantile](double target, double s) {
+        const double way = target > s ? -q : target < s ? 1.0 - q : 0.0;
+        const double distance = std::abs(target - s), least = kKink * unit;
+        return Slopes{2.0 * unit * way, unit / (distance > least ? distance : least)};
+      });
+    }
+    case LossKind::huber: {
+      const double bend = bend_of(loss, y, score);
+      return write([bend](double target, double s) {
+        const double above = target - s, distance = std::abs(above);
+        if (!(distance > bend)) return Slopes{-above, 1.0};
+        return Slopes{above > 0.0 ? -bend : bend, std::max(bend / distance, kLeastHessian)};
+      });
+    }
+    case LossKind::poisson:
+      return write([](double target, double s) {
+        const double mean = std::exp(s);
+        return Slopes{mean - target, std::max(mean, kLeastHessian)};
+      });
+    case LossKind::gamma:
+      return write([](double target, double s) {
+        const double ratio = target * std::exp(-s);
+        return Slopes{1.0 - ratio, std::max(ratio, kLeastHessian)};
+      });
+    default:
+      return write([](double target, double s) { return Slopes{s - target, 1.0}; });
+  }
+}
+
+void losses_of_numbers(const Loss& loss, std::span<const double> y, const double* score,
+                       double* losses) {
+  const auto write = [&](const auto& of) { of_errors(y, score, losses, of); };
+  const auto write_pairs = [&](const auto& of) {
+    by_blocks(y.size(), 4, [&](const Block& rows) {
+      for (std::int64_t i = rows.first; i < rows.first + static_cast<std::int64_t>(rows.n); ++i)
+        losses[i] = of(y[static_cast<std::size_t>(i)], score[i]);
+    });
+  };
+  switch (loss.kind) {
+    case LossKind::quantile:
+      return write(
+          [q = loss.quantile](double above) { return std::max(q * above, (q - 1.0) * above); });
+    case LossKind::huber:
+      return write([bend = bend_of(loss, y, score)](double above) {
+        const double distance = std::abs(above), near = std::min(distance, bend);
+        return near * (distance - 0.5 * near);
+      });
+    case LossKind::poisson:
+      return write_pairs([](double target, double s) {
+        const double least = target > 0.0 ? target * std::log(target) - target : 0.0;
+        return least - target * s + std::exp(s);
+      });
+    case LossKind::gamma:
+      return write_pairs([](double target, double s) {
+        const double ratio = target * std::exp(-s);
+        return ratio - 1.0 - std::log(ratio);
+      });
+    default:
+      return write([](double above) { return 0.5 * above * above; });
   }
 }
 
 }  // namespace
 
-void log_loss_slopes(std::span<const std::int32_t> y, Table<const double> scores, double least,
-                     Table<double> gradient, Table<double> hessian) {
-  const std::size_t n = y.size();
-  for (std::size_t first = 0; first < n; first += kBlock) {
-    const Block rows{static_cast<std::int64_t>(first), std::min(kBlock, n - first)};
-    spend(rows.n * static_cast<std::size_t>(scores.n_rows));
-    const std::int32_t* const classes = y.data() + first;
+void slopes_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
+               Table<double> gradient, Table<double> hessian) {
+  if (loss.kind != LossKind::classes)
+    return slopes_of_numbers(loss, y, scores.data, gradient.data, hessian.data);
+  by_blocks(y.size(), 4 * scores.n_rows, [&](const Block& rows) {
+    const double* const classes = y.data() + rows.first;
     if (scores.n_rows == 1)
-      two_classes(classes, scores.data + first, rows.n, least, gradient.data + first,
-                  hessian.data + first);
+      slopes_of_two(classes, scores.data + rows.first, rows.n, gradient.data + rows.first,
+                    hessian.data + rows.first);
     else
-      more_classes(classes, scores, rows, least, gradient, hessian);
-  }
+      slopes_of_more(classes, scores, rows, gradient, hessian);
+  });
+}
+
+void losses_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
+               std::span<double> losses) {
+  if (loss.kind != LossKind::classes) return losses_of_numbers(loss, y, scores.data, losses.data());
+  const bool are_two = scores.n_rows == 1;
+  const auto room = make_buffer<double>(are_two ? 0 : scores.n_rows, kBlock);
+  const Table<double> power{room.get(), scores.n_rows, kBlock};
+  by_blocks(y.size(), 4 * scores.n_rows, [&](const Block& rows) {
+    const double* const classes = y.data() + rows.first;
+    if (are_two)
+      losses_of_two(classes, scores.data + rows.first, rows.n, losses.data() + rows.first);
+    else
+      losses_of_more(classes, scores, rows, power, losses.data() + rows.first);
+  });
+}
+
+double dispersion_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
+                     std::span<const double> weight) {
+  if (loss.kind == LossKind::classes || loss.kind == LossKind::poisson ||
+      loss.kind == LossKind::gamma)
+    return 1.0;
+  // The mean loss is that of the most likely scale, of squares half of it.
+  const auto losses = make_buffer<double>(y.size());
+  const std::span<double> column(losses.get(), y.size());
+  losses_of(loss, y, scores, column);
+  const double n = weight.empty() ? static_cast<double>(y.size()) : sum_of(weight, {});
+  const double mean = sum_of(column, weight) / n, scale = mean > 0.0 ? mean : 1.0;
+  if (loss.kind != LossKind::quantile) return 2.0 * scale;
+  const double unit = unit_of(y, scores.data);  // what the slopes are multiplied by
+  return unit > 0.0 ? scale * 2.0 * unit : 1.0;
+}
+
+double sum_of(std::span<const double> losses, std::span<const double> weight) {
+  const auto each = [&](const auto& f) {
+    for (const std::size_t i : turns(losses.size()))
+      f(weight.empty() ? losses[i] : losses[i] * weight[i]);
+  };
+  double largest = 0.0;
+  bool are_finite = true;
+  each([&](double one) {
+    largest = std::max(largest, std::abs(one));
+    are_finite &= std::abs(one) < kInfinity;
+  });
+  if (!are_finite) return kInfinity;
+  const FixedPoint fixed(largest, std::ssize(losses));
+  std::int64_t sum = 0;
+  each([&](double one) { sum += fixed.whole(one); });
+  return fixed.number(sum);
 }
 
 }  // namespace certree

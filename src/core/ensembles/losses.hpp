@@ -1,16 +1,36 @@
-// Slopes of losses that boosting lowers.
+// Losses that boosting lowers.
+//
+// Scores are (n_outputs, n): of classes the log odds of the second of two, or of more those whose
+// softmax are probabilities; of counts and of positive numbers logs of predictions, else these.
+// Targets are classes 0, 1, ... or numbers. Where rows are fewer than scores, these are the first.
 #pragma once
-
-#include <array>
 
 #include "arrays.hpp"
 
 namespace certree {
 
-// Gradients and Hessians (n_outputs, n) of the log loss of classes (n,): of one output, whose score
-// is the log odds of the second of two classes, or of more, whose softmax are probabilities; these
-// have Hessians times K / (K - 1). Before that none is below `least`.
-void log_loss_slopes(std::span<const std::int32_t> y, Table<const double> scores, double least,
-                     Table<double> gradient, Table<double> hessian);
+enum class LossKind { classes, squared, quantile, huber, poisson, gamma };
+
+struct Loss {
+  LossKind kind;
+  double quantile;  // that the loss is of, or of distances that are squared
+};
+
+// Gradients and Hessians (n_outputs, n). Hessians are kept from 0, where a step would have no end.
+// Those of more than two classes are multiplied by K / (K - 1). Of losses with a kink, or with a
+// straight part, they are those of parabolas that touch the loss at the score and lie above it.
+void slopes_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
+               Table<double> gradient, Table<double> hessian);
+
+// Loss of each row, (n,).
+void losses_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
+               std::span<double> losses);
+
+// What slopes are divided by to be those of a likelihood's negative log (nats).
+double dispersion_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
+                     std::span<const double> weight);
+
+// Sum of losses by the weights of their rows, if there are some; in whatever order they come.
+double sum_of(std::span<const double> losses, std::span<const double> weight);
 
 }  // namespace certree

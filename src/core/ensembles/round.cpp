@@ -159,29 +159,4 @@ double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Tab
   return evidence;
 }
 
-std::array<std::vector<std::int32_t>, 2> part_rows(std::span<const bool> flags) {
-  std::vector<std::int32_t> with(flags.size()), without(flags.size());
-  std::size_t n_with = 0, n_without = 0;
-  std::int32_t row = 0;
-  for (const auto part : stretches(flags))
-    for (const bool flag : part) {
-      with[n_with] = without[n_without] = row++;  // no branch: it would be guessed wrong too often
-      n_with += flag;
-      n_without += !flag;
-    }
-  with.resize(n_with);
-  without.resize(n_without);
-  return {std::move(with), std::move(without)};
-}
-
-void add_steps(std::span<const std::int32_t> leaf, Table<const double> value,
-               Table<const double> scores, Table<double> total) {
-  for (std::int64_t k = 0; k < value.width; ++k) {
-    const double* from = scores.row(k);
-    double* to = total.row(k);
-    for (const auto part : stretches(leaf))
-      for (const std::int32_t v : part) *to++ = *from++ + value.row(v)[k];
-  }
-}
-
 }  // namespace certree

@@ -2,8 +2,6 @@
 // been weighed on the others.
 #pragma once
 
-#include <array>
-
 #include "tree.hpp"
 
 namespace certree {
@@ -35,12 +33,5 @@ struct RoundVote {
 // weight: (m,) probability that a node is a leaf. Returns the log of the evidence.
 double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Table<double> step,
                    std::span<double> weight);
-
-// Numbers of the rows that have a flag, and of those that have none, both ascending.
-std::array<std::vector<std::int32_t>, 2> part_rows(std::span<const bool> flags);
-
-// total: (n_outputs, n) scores of rows, with what the leaf of each says, value: (m, n_outputs).
-void add_steps(std::span<const std::int32_t> leaf, Table<const double> value,
-               Table<const double> scores, Table<double> total);
 
 }  // namespace certree

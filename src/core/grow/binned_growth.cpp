@@ -286,35 +286,9 @@ struct OneTree {
   NodeSums sums;
 };
 
-template <class T>
-void append(const std::vector<T>& from, std::vector<T>& to) {
-  for (const auto part : stretches(std::span(from))) to.insert(to.end(), part.begin(), part.end());
-}
-
-// Adds so much to what is appended.
-template <class T>
-void append_moved(const std::vector<T>& from, T shift, std::vector<T>& to) {
-  for (const auto part : stretches(std::span(from)))
-    for (const T one : part) to.push_back(one + shift);
-}
-
-void append(OneTree&& tree, BinnedTrees& trees) {
-  TreeColumns &from = tree.columns, &to = trees.nodes;
-  const std::size_t m = from.left.size(), before = to.left.size();
-  if (before + m > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
-    throw std::invalid_argument("the trees would need more than 2147483647 nodes");
-  trees.root.push_back(static_cast<std::int64_t>(before));
-  append(from.feature, to.feature);
-  append(from.threshold, to.threshold);
-  append(from.missing_left, to.missing_left);
-  for (const auto part : stretches(std::span(from.left)))
-    for (const std::int32_t child : part)
-      to.left.push_back(child == kLeaf ? kLeaf : child + static_cast<std::int32_t>(before));
-  if (from.category_start.empty()) from.category_start.assign(m + 1, 0);
-  from.category_start.pop_back();
-  append_moved(from.category_start, static_cast<std::int64_t>(std::ssize(to.categories)),
-               to.category_start);
-  append(from.categories, to.categories);
+void append_tree(OneTree&& tree, BinnedTrees& trees) {
+  trees.root.push_back(std::ssize(trees.nodes.left));
+  append(tree.columns, trees.nodes);
   append_moved(tree.sums.begin, static_cast<std::int64_t>(std::ssize(trees.sums.sum)),
                trees.sums.begin);
   append(tree.sums.lane, trees.sums.lane);
@@ -406,8 +380,8 @@ BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const 
                                                                                : grow_on(wide);
   });
   BinnedTrees trees;
-  for (OneTree& tree : grown) append(std::move(tree), trees);
-  trees.nodes.category_start.push_back(std::ssize(trees.nodes.categories));
+  for (OneTree& tree : grown) append_tree(std::move(tree), trees);
+  end_columns(trees.nodes);
   trees.sums.begin.push_back(std::ssize(trees.sums.sum));
   return trees;
 }

@@ -31,31 +31,32 @@ std::array<std::uint8_t, 256> joined_bins(std::int64_t n_bins, std::int64_t n_ed
 
 }  // namespace
 
-CoarserBins coarsen(const BinnedTable& table, std::int64_t n_edges, std::uint64_t key,
-                    Table<std::uint8_t> coarser) {
-  const std::span<const std::int32_t> n_bins = table.n_bins;
-  const Table<const double>&low = table.low, &high = table.high;
-  CoarserBins bins{{n_bins.begin(), n_bins.end()},
-                   {low.values().begin(), low.values().end()},
-                   {high.values().begin(), high.values().end()}};
-  for (std::size_t j = 0; j < n_bins.size(); ++j) {
+void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, std::int64_t n_edges,
+             std::uint64_t key, CoarserBins& bins, Table<std::uint8_t> coarser) {
+  bins.n_bins.assign(table.n_bins.begin(), table.n_bins.end());
+  bins.low.resize(table.n_bins.size() * kMost);
+  bins.high.resize(table.n_bins.size() * kMost);
+  for (const std::int32_t feature : features) {
+    const auto j = static_cast<std::size_t>(feature);
     const std::uint8_t* code = table.codes.row(j);
     std::uint8_t* to = coarser.row(j);
-    const bool stays = table.category[j] != 0 || n_bins[j] <= std::max(kFewBins, n_edges + 1);
-    if (stays) {
+    double *const low = bins.low.data() + j * kMost, *const high = bins.high.data() + j * kMost;
+    const std::int32_t n_bins = table.n_bins[j];
+    if (table.category[j] != 0 || n_bins <= std::max(kFewBins, n_edges + 1)) {
+      std::copy_n(table.low.row(j), kMost, low);
+      std::copy_n(table.high.row(j), kMost, high);
       std::copy_n(code, table.codes.width, to);
       continue;
     }
-    const auto into = joined_bins(n_bins[j], n_edges, Random(key_of(key, j)));
+    const auto into = joined_bins(n_bins, n_edges, Random(key_of(key, j)));
     for (const auto part : stretches(code, code + table.codes.width))
       for (const std::uint8_t bin : part) *to++ = into[bin];
-    for (std::size_t b = static_cast<std::size_t>(n_bins[j]); b-- > 0;)
-      bins.low[j * kMost + into[b]] = low.row(j)[b];
-    for (std::size_t b = 0; b < static_cast<std::size_t>(n_bins[j]); ++b)
-      bins.high[j * kMost + into[b]] = high.row(j)[b];
+    for (std::size_t b = static_cast<std::size_t>(n_bins); b-- > 0;)
+      low[into[b]] = table.low.row(j)[b];
+    for (std::size_t b = 0; b < static_cast<std::size_t>(n_bins); ++b)
+      high[into[b]] = table.high.row(j)[b];
     bins.n_bins[j] = static_cast<std::int32_t>(n_edges + 1);
   }
-  return bins;
 }
 
 }  // namespace certree

@@ -11,8 +11,9 @@ struct CoarserBins {
 };
 
 // Neighbouring bins of numbers are one but at so many edges, drawn by a key. Features of categories
-// and those with few bins stay as they are. coarser: (p, n) codes.
-CoarserBins coarsen(const BinnedTable& table, std::int64_t n_edges, std::uint64_t key,
-                    Table<std::uint8_t> coarser);
+// and those with few bins stay as they are. Of features that are not asked for nothing is written.
+// coarser: (p, n) codes.
+void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, std::int64_t n_edges,
+             std::uint64_t key, CoarserBins& bins, Table<std::uint8_t> coarser);
 
 }  // namespace certree

@@ -1,6 +1,6 @@
 // What is drawn for a tree: its rows, its features, and the features of each cell.
 //
-// Belongs to binned_growth.cpp alone.
+// Belongs to what grows trees on drawn rows and features.
 #pragma once
 
 #include "grow/binned_growth.hpp"

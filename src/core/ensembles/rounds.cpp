@@ -1,0 +1,225 @@
+// The rounds of a run share their memory, and those that judge are sent along with each tree.
+#include "ensembles/rounds.hpp"
+
+#include "ensembles/round.hpp"
+#include "grow/coarser.hpp"
+#include "grow/draws.hpp"
+
+namespace certree {
+namespace {
+
+// Quantiles of the exponential distribution, of which weights of rows are drawn.
+const std::array<double, 256>& exponential() {
+  static const auto quantiles = [] {
+    std::array<double, 256> made{};
+    for (std::size_t i = 0; i < made.size(); ++i)
+      made[i] = -std::log((static_cast<double>(i) + 0.5) / 256.0);
+    return made;
+  }();
+  return quantiles;
+}
+
+// Near enough to the normal distribution, and the same bits wherever it is drawn.
+double normal(Random& random) {
+  double sum = -6.0;
+  for (int i = 0; i < 12; ++i) sum += random.uniform();
+  return sum;
+}
+
+class Run {
+ public:
+  Run(const RunRows& rows, const RoundSettings& settings, Table<double> scores)
+      : rows_(rows),
+        settings_(settings),
+        scores_(scores),
+        n_(rows.keys.size()),
+        n_all_(rows.y.size()),
+        y_(rows.y.first(n_)),
+        weight_(rows.weight.empty() ? rows.weight : rows.weight.first(n_)),
+        slopes_(make_buffer<double>(2 * scores.n_rows, n_)),
+        mixed_(make_buffer<double>(2, n_)),
+        losses_(make_buffer<double>(n_all_ - n_)),
+        leaf_(n_all_, kLeaf),
+        all_features_(rows.table.n_bins.size()) {
+    std::iota(all_features_.begin(), all_features_.end(), 0);
+  }
+
+  void make(std::int64_t number, RunTrees& trees) {
+    Random random(key_of(settings_.seed, static_cast<std::uint64_t>(number)));
+    const std::uint64_t odd = random.bits() | 1, other_odd = random.bits() | 1;
+    part_rows(odd);
+    take_slopes();
+    mix(random, other_odd);
+    BinnedTree tree = grow(random, number);
+    const std::size_t m = tree.columns.left.size();
+    set_steps(tree, trees);
+    add_steps({trees.value.data() + trees.value.size() - m * n_outputs(),
+               static_cast<std::int64_t>(m), scores_.n_rows});
+    trees.root.push_back(std::ssize(trees.nodes.left));
+    append(tree.columns, trees.nodes);
+    for (const std::size_t v : turns(m)) trees.rows.push_back(tree.sums[3 * v + 2]);
+    trees.losses.push_back(loss_of_judges());
+  }
+
+ private:
+  std::size_t n_outputs() const { return static_cast<std::size_t>(scores_.n_rows); }
+  Table<const double> now() const { return {scores_.data, scores_.n_rows, scores_.width}; }
+  std::int64_t width() const { return static_cast<std::int64_t>(n_); }
+  Table<double> gradient() const { return {slopes_.get(), scores_.n_rows, width()}; }
+  Table<double> hessian() const {
+    return {gradient().row(scores_.n_rows), scores_.n_rows, width()};
+  }
+
+  // Keys are mixed already: a product with an odd number deals them anew.
+  void part_rows(std::uint64_t odd) {
+    growing_.resize(n_);
+    sent_.resize(n_all_);
+    const bool all_grow = settings_.grow_size >= 1.0;
+    const auto limit = all_grow ? 0 : static_cast<std::uint64_t>(settings_.grow_size * 0x1p64);
+    std::size_t n_growing = 0, n_sent = 0, least = 0;
+    for (const std::size_t i : turns(n_)) {
+      const std::uint64_t mixed = rows_.keys[i] * odd;
+      const bool grows = all_grow || mixed < limit;
+      // No branch: it would be guessed wrong too often.
+      growing_[n_growing] = sent_[n_sent] = static_cast<std::int32_t>(i);
+      n_growing += grows;
+      n_sent += !grows;
+      if (mixed < rows_.keys[least] * odd) least = i;
+    }
+    if (n_growing == 0) {
+      growing_[n_growing++] = static_cast<std::int32_t>(least);
+      sent_.erase(sent_.begin() + static_cast<std::ptrdiff_t>(least));
+      --n_sent;
+    }
+    growing_.resize(n_growing);
+    n_others_ = n_sent;
+    sent_.resize(n_sent + n_all_ - n_);
+    for (const std::size_t i : turns(n_all_ - n_))
+      sent_[n_sent + i] = static_cast<std::int32_t>(n_ + i);
+  }
+
+  void take_slopes() {
+    slopes_of(settings_.loss, y_, now(), gradient(), hessian());
+    if (weight_.empty()) return;
+    for (std::int64_t k = 0; k < 2 * scores_.n_rows; ++k) {
+      double* const one = slopes_.get() + k * width();
+      for (const std::size_t i : turns(n_)) one[i] *= weight_[i];
+    }
+  }
+
+  // Slopes of a random direction among the outputs, which one tree serves: a random projection of
+  // the gradients is enough to find cuts that serve all of them (Iosipoi and Vakhrushev,
+  // "SketchBoost", NeurIPS 2022). Weights of the rows as in Rubin, "The Bayesian bootstrap", 1981,
+  // tell trees apart further.
+  void mix(Random& random, std::uint64_t odd) {
+    const double* const g = gradient().data;
+    const double* const h = hessian().data;
+    double *const to_g = mixed_.get(), *const to_h = to_g + n_;
+    const std::size_t n_mixed = n_outputs();
+    std::copy_n(g, n_, to_g);
+    std::copy_n(h, n_, to_h);
+    if (n_mixed > 1) {
+      for (std::size_t k = 0; k < n_mixed; ++k) {
+        const double factor = normal(random), square = factor * factor;
+        for (const std::size_t i : turns(n_)) {
+          to_g[i] = (k ? to_g[i] : 0.0) + factor * g[k * n_ + i];
+          to_h[i] = (k ? to_h[i] : 0.0) + square * h[k * n_ + i];
+        }
+      }
+    }
+    if (settings_.grow_size >= 1.0) return;
+    const auto& weights = exponential();
+    for (const std::size_t i : turns(n_)) {
+      const double counts_as = weights[(rows_.keys[i] * odd) >> 56];
+      to_g[i] *= counts_as;
+      to_h[i] *= counts_as;
+    }
+  }
+
+  BinnedTree grow(Random& random, std::int64_t number) {
+    const auto turn = static_cast<std::size_t>(number);
+    const std::size_t n_kinds = settings_.n_features.size();
+    const std::int32_t n_drawn = settings_.n_features[turn % n_kinds];
+    const std::vector<std::int32_t> features =
+        features_of_tree(std::ssize(all_features_), n_drawn, random.bits());
+    // The next ones once all numbers of features have had their turn.
+    const std::int32_t n_edges = rows_.n_thresholds[turn / n_kinds % rows_.n_thresholds.size()];
+    BinnedTable table = rows_.table;
+    if (n_edges > 0 && n_edges < kMostBins) {
+      const auto p = static_cast<std::int64_t>(all_features_.size());
+      coarse_.resize(all_features_.size() * n_all_);
+      const Table<std::uint8_t> coarse{coarse_.data(), p, table.codes.width};
+      coarsen(rows_.table, features, n_edges, random.bits(), coarser_, coarse);
+      table.n_bins = coarser_.n_bins;
+      table.low = {coarser_.low.data(), p, kMostBins};
+      table.high = {coarser_.high.data(), p, kMostBins};
+      table.codes = {coarse.data, p, coarse.width};
+    }
+    const Derivatives response{{mixed_.get(), n_}, {mixed_.get() + n_, n_}, 0.0, 0.0};
+    return grow_gradients(table, {growing_, sent_}, features, settings_.growth, response, leaf_);
+  }
+
+  // Appends the steps of the nodes.
+  void set_steps(const BinnedTree& tree, RunTrees& trees) {
+    const std::size_t m = tree.columns.left.size(), before = trees.value.size();
+    trees.value.resize(before + m * n_outputs());
+    weights_.resize(m);
+    const RoundRows round{leaf_,
+                          growing_,
+                          std::span(sent_).first(n_others_),
+                          {gradient().data, scores_.n_rows, width()},
+                          {hessian().data, scores_.n_rows, width()}};
+    const RoundVote vote{
+        settings_.l2,         1.0 / dispersion_of(settings_.loss, y_, now(), weight_),
+        settings_.curvature,  settings_.stop,
+        tree.columns.feature, settings_.growth.monotonic};
+    const Table<double> step{trees.value.data() + before, static_cast<std::int64_t>(m),
+                             scores_.n_rows};
+    round_steps(Shape{tree.columns.left}, round, vote, step, weights_);
+    for (double& one : step.values()) one *= settings_.learning_rate;
+  }
+
+  void add_steps(Table<const double> value) {
+    for (std::int64_t k = 0; k < scores_.n_rows; ++k) {
+      double* const to = scores_.row(k);
+      for (const std::size_t i : turns(n_all_)) to[i] += value.row(leaf_[i])[k];
+    }
+  }
+
+  double loss_of_judges() {
+    const std::size_t n_judging = n_all_ - n_;
+    if (n_judging == 0) return 0.0;
+    const Table<const double> scores{scores_.data + n_, scores_.n_rows, scores_.width};
+    const std::span<double> losses(losses_.get(), n_judging);
+    losses_of(settings_.loss, rows_.y.subspan(n_), scores, losses);
+    return sum_of(losses, rows_.weight.empty() ? rows_.weight : rows_.weight.subspan(n_));
+  }
+
+  const RunRows& rows_;
+  const RoundSettings& settings_;
+  Table<double> scores_;
+  std::size_t n_, n_all_;
+  std::span<const double> y_, weight_;
+  Buffer<double> slopes_;  // gradients, then Hessians, (n_outputs, n) each
+  Buffer<double> mixed_;
+  Buffer<double> losses_;
+  std::vector<std::int32_t> leaf_, all_features_;
+  std::vector<std::int32_t> growing_, sent_;  // of the rows that are sent, others come first
+  std::size_t n_others_ = 0;
+  std::vector<std::uint8_t> coarse_;
+  CoarserBins coarser_;
+  std::vector<double> weights_;
+};
+
+}  // namespace
+
+RunTrees make_rounds(const RunRows& rows, const RoundSettings& settings, std::int64_t first,
+                     std::int64_t last, Table<double> scores) {
+  RunTrees trees;
+  Run run(rows, settings, scores);
+  for (std::int64_t number = first; number < last; ++number) run.make(number, trees);
+  end_columns(trees.nodes);
+  return trees;
+}
+
+}  // namespace certree
