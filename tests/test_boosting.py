@@ -531,6 +531,8 @@ def test_few_thresholds_serve_smooth_targets_and_all_serve_steps():
     steps = np.floor(6 * X[:, 0]) % 3 + (X[:, 1] > 0.37)
     model = BoostedTreesRegressor(random_state=0).fit(X, smooth)
     assert model.thresholds_ == (6,)
+    X = random.random((3000, 8))
+    steps = np.floor(6 * X[:, 0]) % 3 + (X[:, 1] > 0.37)
     model = BoostedTreesRegressor(random_state=0).fit(X, steps)
     assert None in model.thresholds_
 
@@ -672,32 +674,46 @@ def test_the_door_of_many_rounds_checks():
 class Scripted:
     """A run of rounds whose losses are known beforehand."""
 
-    def __init__(self, losses):
-        self.losses, self.looks = losses, []
+    def __init__(self, of_round):
+        self.of_round, self.looks, self.losses = of_round, [], []
 
-    def loss_after(self, first, last, _):
-        assert first == (self.looks[-1] if self.looks else 0)
-        self.looks.append(last)
-        return self.losses(last)
+
+def go_on(runs, first, last):
+    for run in runs:
+        assert first == (run.looks[-1] if run.looks else 0)
+        run.looks.append(last)
+        run.losses.append([run.of_round(last)])
 
 
 def test_rounds_are_those_of_the_best_kind():
-    quick = Scripted(lambda n: 1 + 1 / n)
+    def quick():
+        return Scripted(lambda n: 1 + 1 / n)
+
     slow = Scripted(lambda n: 0.9 + 30 / n)  # ahead from 290 rounds on
+    assert best_rounds([[quick()]], 1600, go_on) == (0, 1600)
+    assert best_rounds([[quick()], [slow]], 1600, go_on) == (0, 1600)
+    assert slow.looks[-1] == 132  # the last look at those that are behind
     falling = Scripted(lambda n: abs(n - 400) / 1000 + 0.5)
-    assert best_rounds([[quick]], 1600, 1) == (0, 1600)
-    assert best_rounds([[Scripted(quick.losses)], [slow]], 1600, 1) == (0, 1600)
-    assert slow.looks[-1] == 192  # the last look at those that are behind
-    kind, n = best_rounds([[Scripted(slow.losses)], [Scripted(falling.losses)]], 1600, 1)
-    assert (kind, n) == (1, 385)
-    several = [Scripted(falling.losses), Scripted(lambda n: abs(n - 100) / 1000)]
-    assert best_rounds([several], 1600, 1)[1] in (96, 136, 192, 272, 385)
+    late = Scripted(slow.of_round)
+    assert best_rounds([[late], [falling]], 1600, go_on) == (1, 373)
+    several = [Scripted(falling.of_round), Scripted(lambda n: abs(n - 100) / 1000)]
+    assert best_rounds([several], 1600, go_on)[1] in (93, 132, 187, 264, 373)
     assert several[0].looks == several[1].looks
-    # Three looks without a smaller loss end it.
+    # Two looks without a smaller loss end it.
     rising = Scripted(lambda n: n)
-    assert best_rounds([[rising]], 1600, 1) == (0, 12)
-    assert rising.looks == [12, 17, 24, 34]
-    assert best_rounds([[Scripted(lambda _: np.inf)]], 5, 1) == (0, 1)
+    assert best_rounds([[rising]], 1600, go_on) == (0, 6)
+    assert rising.looks == [6, 8, 11]
+    assert best_rounds([[Scripted(lambda _: np.inf)]], 5, go_on) == (0, 1)
+
+
+def test_runs_that_choose_the_rounds_take_longer_steps():
+    X, y = noisy(300)
+    for rate, longer in ((0.1, 2), (0.25, 2), (0.3, 1)):
+        model = BoostedTreesClassifier(learning_rate=rate, random_state=0).fit(X, y)
+        assert model.thresholds_ == (6,)
+        assert model.n_iter_ in [
+            longer * look for look in (6, 8, 11, 16, 23, 33, 47, 66, 93, 132, 187)
+        ]
 
 
 def test_thresholds_are_chosen_once():

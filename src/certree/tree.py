@@ -1,5 +1,6 @@
 """T0 as columns: which cell a row lies in."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
@@ -8,7 +9,8 @@ from multiprocessing import current_process
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs, parallel_config
+from joblib import cpu_count, effective_n_jobs, parallel_config
+from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import (
@@ -586,3 +588,21 @@ def threads(n_jobs: int | None) -> int:
     # Processes are what joblib would start; a worker of a pool may start none, but threads.
     with parallel_config("threading") if current_process().daemon else nullcontext():
         return min(int(effective_n_jobs(n_jobs)), _MOST_THREADS)
+
+
+def all_threads(n_jobs: int | None) -> int:
+    """Number of threads of models whose fits are long: None means all that this process may use.
+
+    What joblib is told wins, one of its workers takes one, and OMP_NUM_THREADS bounds them, as it does
+    for scikit-learn's own boosting: so do pools and clusters say that their workers share a machine.
+    """
+    if n_jobs is not None:
+        return threads(n_jobs)
+    backend, configured = get_active_backend()
+    if configured is not None:
+        return threads(configured)
+    if backend.nesting_level:
+        return 1
+    bound = os.environ.get("OMP_NUM_THREADS", "")
+    most = min(cpu_count(), _MOST_THREADS)
+    return min(most, max(1, int(bound))) if bound.isdecimal() else most

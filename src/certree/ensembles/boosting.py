@@ -24,7 +24,7 @@ from certree.ensembles.losses import (
     SquaredLoss,
 )
 from certree.ensembles.rounds import Rounds, Settings, advance, started
-from certree.ensembles.stopping import best_rounds
+from certree.ensembles.stopping import best_rounds, longer_steps
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower
@@ -43,7 +43,7 @@ from certree.rows.copies import copies
 from certree.rows.training import (
     Training,
 )
-from certree.tree import Trees, threads
+from certree.tree import Trees, all_threads
 
 # Below so many rows four folds choose the number of rounds, below so many one of them does: it is
 # known well enough then, and others cost time. Beyond, more rounds than needed do little harm.
@@ -169,7 +169,7 @@ class BoostedTrees(TreeModel):
                     f"max_iter={n_rounds} must be at least n_iter_={first} with warm_start=True"
                 )
             scores = _constant(start, len(training.y))
-            run.scores = before.add(scores, training.X, threads(self.n_jobs))
+            run.scores = before.add(scores, training.X, all_threads(self.n_jobs))
         self._boost(run, first, n_rounds)
         self.start_, self.n_iter_ = start, n_rounds
         grown = run.trees()
@@ -192,13 +192,13 @@ class BoostedTrees(TreeModel):
 
     def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
         grower = BinnedGrower(
-            Bins.of(training.X, self._category_mask(), n_jobs=self.n_jobs),
+            Bins.of(training.X, self._category_mask(), n_jobs=all_threads(self.n_jobs)),
             max_leaves=self.max_leaf_nodes,
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
             monotonic_cst=self._slopes(),
             interaction_cst=self.interaction_cst,
-            n_jobs=self.n_jobs,
+            n_jobs=all_threads(self.n_jobs),
         )
         rows = training.X, training.y, training.weight
         return started(self._settings(loss), grower, *rows, self.thresholds_)
@@ -220,11 +220,14 @@ class BoostedTrees(TreeModel):
         return slopes_of(self.monotonic_cst, self.n_features_in_, names)
 
     def _kinds_of_thresholds(self, n: int) -> list[tuple[int | None, ...]]:
-        """Numbers of thresholds that rounds may take in turn; the first serves everywhere."""
+        """Numbers of thresholds that rounds may take in turn.
+
+        The first serves everywhere, the last where rows are few.
+        """
         if self.max_thresholds != "auto":
             return [(self.max_thresholds,)]
         few = max(_FEW_THRESHOLDS, n // _ROWS_OF_THRESHOLD)
-        return [(few, None), (few,), (None,)]
+        return [(few, None), (None,), (few,)]
 
     def _n_rounds(self, training: Training, run: Rounds, choose: bool) -> int:
         """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
@@ -237,12 +240,16 @@ class BoostedTrees(TreeModel):
         if n < 2:
             return 1
         folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
-        runs = [run.fold(one) for one in folds[: self._n_folds() if n < _FEW_ROWS else 1]]
+        folds = folds[: self._n_folds() if n < _FEW_ROWS else 1]
+        longer = longer_steps(self.learning_rate)
+        runs = [run.fold(one, longer) for one in folds]
         kinds = self._kinds_of_thresholds(n) if choose else [self.thresholds_]
+        if n < _FEW_ROWS:
+            kinds = kinds[-1:]
         of_kinds = [[one.taking(kind) for one in runs] for kind in kinds]
-        best, n_rounds = best_rounds(of_kinds, _MOST_ROUNDS * slower)
+        best, n_rounds = best_rounds(of_kinds, _MOST_ROUNDS * slower // longer)
         self.thresholds_ = kinds[best]
-        return n_rounds
+        return n_rounds * longer
 
     def _judge(self, X_val: Any, y_val: Any) -> None:
         """Take the loss of an evaluation set after each round."""
@@ -288,13 +295,13 @@ class BoostedTrees(TreeModel):
     def _scores(self, X: Any) -> Float64:
         """What all trees say, (n_outputs, n)."""
         rows = self._new_rows(X)
-        return self.trees_.add(_constant(self.start_, len(rows)), rows, threads(self.n_jobs))
+        return self.trees_.add(_constant(self.start_, len(rows)), rows, all_threads(self.n_jobs))
 
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
         """The scores after each round."""
         scores = _constant(self.start_, len(rows))
         for number in range(self.n_iter_):
-            scores = self.trees_.add(scores, rows, threads(self.n_jobs), number, number + 1)
+            scores = self.trees_.add(scores, rows, all_threads(self.n_jobs), number, number + 1)
             yield scores.copy()  # may be written to, and the next round goes on from these
 
     @abstractmethod
@@ -434,7 +441,7 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
         Decides rows and features of the rounds. The model depends neither on the order of the rows
         nor on the number of threads.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all.
+        Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
         Whether a progress bar is shown.
 
@@ -643,7 +650,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     random_state : int, RandomState or None, default=None
         Decides rows and features of the rounds.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all.
+        Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
         Whether a progress bar is shown.
 

@@ -36,7 +36,7 @@ from certree.rows.folds import Indices
 from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
-from certree.tree import Trees, threads
+from certree.tree import Trees, all_threads
 from certree.votes import Voting, stopped_outcomes
 from certree.weights.node_weights import NodeWeights, pruning_of
 
@@ -217,7 +217,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
     random_state : int, RandomState or None, default=None
         Decides samples and features.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all.
+        Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
         Whether a progress bar is shown.
 
@@ -347,7 +347,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
             (np.sort(random_state.permutation(n)[:n_drawn]), int(random_state.randint(2**31 - 1)))
             for _ in range(self.n_estimators)
         ]
-        n_threads = threads(self.n_jobs)
+        n_threads = all_threads(self.n_jobs)
         trees: Any = Parallel(n_jobs=n_threads, prefer="threads")(
             delayed(self._tree)(training, sample, seed, growth) for sample, seed in drawn
         )

@@ -51,7 +51,7 @@ from certree.rows.training import (
     Training,
     training_rows,
 )
-from certree.tree import Trees, threads
+from certree.tree import Trees, all_threads
 
 LeavesName = Literal["auto", "plain", "refilled", "shrunk", "honest"]
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
@@ -108,7 +108,7 @@ class Forest(TreeModel):
         """What trees say on average, (n, n_outputs)."""
         rows = self._new_rows(X)
         start = np.zeros((self.trees_.value.shape[1], len(rows)))
-        total = self.trees_.add(start, rows, threads(self.n_jobs))
+        total = self.trees_.add(start, rows, all_threads(self.n_jobs))
         return by_row(total) / len(self.trees_)
 
     def _rows_of_nodes(self) -> Float64 | None:
@@ -130,7 +130,7 @@ class Forest(TreeModel):
             Leaves, numbered among the nodes of their tree.
         """
         rows = self._new_rows(X)
-        leaf = self.trees_.leaves(rows, threads(self.n_jobs))
+        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs))
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
     @reads_state
@@ -156,15 +156,15 @@ class Forest(TreeModel):
         if given.size and (given.min() < 0 or given.max() >= len(rows)):
             raise ValueError(f"pairs must hold rows in 0 .. {len(rows) - 1}")
         shared = np.zeros(len(given))
-        for leaf in self.trees_.leaves(rows, threads(self.n_jobs)):
+        for leaf in self.trees_.leaves(rows, all_threads(self.n_jobs)):
             shared += leaf[given[:, 0]] == leaf[given[:, 1]]
         return shared / len(self.trees_)
 
     def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         trees = self.trees_
-        return trees.at_roots / len(trees), trees.contributions(rows, threads(self.n_jobs)) / len(
-            trees
-        )
+        return trees.at_roots / len(trees), trees.contributions(
+            rows, all_threads(self.n_jobs)
+        ) / len(trees)
 
     @reads_state
     def _summed_trees(self) -> SummedTrees:
@@ -336,12 +336,12 @@ class TreeForest(Forest):
         n, p = rows.X.shape
         mask = self._category_mask()
         return BinnedGrower(
-            Bins.of(rows.X, mask, fine_ends=True, n_jobs=self.n_jobs),
+            Bins.of(rows.X, mask, fine_ends=True, n_jobs=all_threads(self.n_jobs)),
             bootstrap=bool(self.bootstrap),
             n_draws=_number_of_draws(self.max_samples, n),
             **self._growth(n, p),
             seed=self._seed,
-            n_jobs=self.n_jobs,
+            n_jobs=all_threads(self.n_jobs),
         )
 
     @abstractmethod
@@ -387,7 +387,7 @@ class TreeForest(Forest):
     def _leaf_rows(
         self, trees: Trees, sums: Float64, rows: ForestRows, drawing: tuple[str, int, int]
     ) -> LeafRows:
-        n_threads = threads(self.n_jobs)
+        n_threads = all_threads(self.n_jobs)
         return LeafRows(
             trees,
             trees.out_of_bag(rows.X, drawing, n_threads),
@@ -419,7 +419,7 @@ class TreeForest(Forest):
                 self._judge_all(arrived, leaves, rows, training)
         else:
             drawn = leaves.shrinkage * unit_of(rows.weight)
-            value = said_by(trees, sums, drawn, threads(self.n_jobs))
+            value = said_by(trees, sums, drawn, all_threads(self.n_jobs))
         self._set_trees(trees.saying(self._rounded(value)), sums[:, 0])
         self.leaves_ = leaves
         self._kept = sums if self.warm_start else None
@@ -643,7 +643,7 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     random_state : int, RandomState or None, default=None
         Decides rows and features of the trees.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all.
+        Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
         Whether a progress bar is shown.
 
@@ -798,7 +798,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     random_state : int, RandomState or None, default=None
         Decides rows and features of the trees.
     n_jobs : int or None, default=None
-        Number of threads; None is one, -1 all.
+        Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
         Whether a progress bar is shown.
 

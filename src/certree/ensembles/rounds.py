@@ -89,8 +89,12 @@ class Rounds:
         np.add.at(total, np.repeat(trees.feature[inner], 2), (rows * moved).ravel())
         return total
 
-    def fold(self, fold: Fold) -> "Rounds":
-        """A run on some of its rows that others judge, in the same bins, before its first round."""
+    def fold(self, fold: Fold, longer: int = 1) -> "Rounds":
+        """A run on some of its rows that others judge, in the same bins, before its first round.
+
+        Its steps are so many times as long.
+        """
+        rate = longer * self.settings.learning_rate
         rows = np.concatenate([fold.grow, fold.judge])
         bins = replace(self.bins, codes=np.ascontiguousarray(self.bins.codes[:, rows]))
         weight = None
@@ -100,6 +104,7 @@ class Rounds:
         start = self.settings.loss.start(y[:n], None if weight is None else weight[:n])
         return replace(
             self,
+            settings=replace(self.settings, learning_rate=rate),
             grower=replace(self.grower, bins=bins),
             y=y,
             weight=weight,

@@ -1,21 +1,35 @@
 """Which rounds, and how many of them, serve rows that have no part in them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from certree.ensembles.rounds import Rounds, advance
 
+# Runs that are judged take steps so many times as long, and so many times fewer of them.
+_LONGER = 2
+# Steps beyond are too long to tell how many shorter ones would serve.
+_LONGEST = 0.5
 # The loss is taken after so many rounds, then after a factor more each time.
-_FIRST, _FACTOR = 12, 2**0.5
+_FIRST, _FACTOR = 6, 2**0.5
 # After so many rounds it is known which kind of them will be best.
-_RACE = 192
+_RACE = 96
 # It has stopped falling once it has not fallen for so many looks.
-_PATIENCE = 3
+_PATIENCE = 2
 
 
-def best_rounds(kinds: Sequence[Sequence[Rounds]], most: int) -> tuple[int, int]:
+def longer_steps(learning_rate: float) -> int:
+    """How many times as long the steps of runs are that choose the number of rounds."""
+    return _LONGER if learning_rate * _LONGER <= _LONGEST else 1
+
+
+def best_rounds(
+    kinds: Sequence[Sequence[Rounds]],
+    most: int,
+    go_on: Callable[[Sequence[Any], int, int], None] = advance,
+) -> tuple[int, int]:
     """The kind of rounds, and their number, after which the loss of its runs is smallest.
 
     Runs go on side by side until their loss has stopped falling; those of kinds that are behind
@@ -27,6 +41,8 @@ def best_rounds(kinds: Sequence[Sequence[Rounds]], most: int) -> tuple[int, int]
         Runs of each kind, one for each fold.
     most : int
         So many rounds at most.
+    go_on : callable
+        Makes rounds of some runs, from one number to another.
 
     Returns
     -------
@@ -40,7 +56,7 @@ def best_rounds(kinds: Sequence[Sequence[Rounds]], most: int) -> tuple[int, int]
     while racing and done < most and since < _PATIENCE:
         look = min(look, most)
         since += 1
-        advance([*chain.from_iterable(kinds[kind] for kind in racing)], done, look)
+        go_on([*chain.from_iterable(kinds[kind] for kind in racing)], done, look)
         for kind in racing:
             loss = sum(float(run.losses[-1][-1]) for run in kinds[kind])
             if loss < least:
