@@ -247,7 +247,7 @@ class Guarantees:
         ValueError
             If there are fewer than 10 judging rows, also of those kept, a family or a setting is
             unknown, there is only one group, a weight is above `max_weight`, or the model was fitted
-            by groups or loaded from a file.
+            by groups or loaded from a file without its rows.
         """
         given, n_given = self._given
         of_groups = None if groups is None else groups_among(groups, n_given).at(given)
@@ -350,7 +350,7 @@ class Guarantees:
         ValueError
             If a number is not between 0 and 1; if too few rows judge for such a promise, or too many of
             them are of classes that the classifier does not know; if the model was fitted by groups,
-            with a `Grid`, or was loaded from a file.
+            with a `Grid`, or was loaded from a file without its rows.
         TypeError
             If the classifier tells no probabilities.
         """
@@ -434,7 +434,7 @@ class Guarantees:
         Raises
         ------
         ValueError
-            If the model was fitted by groups, or was loaded from a file.
+            If the model was fitted by groups, or was loaded from a file without its rows.
         TypeError
             If the classifier tells no probabilities.
         """
@@ -552,8 +552,19 @@ class JudgingRows(OfColumns):
             columns["splits"] = column("splits", self.splits, "bool", (nodes,))
         if self.weight is not None:
             columns["weight"] = column("weight", self.weight, "float64", (n,))
+        if not self.tree.is_leaf[columns["leaf"]].all():
+            raise ValueError("leaf must hold leaves of the tree")
+        if (
+            self.weight is not None
+            and not ((columns["weight"] > 0) & (columns["weight"] <= 1)).all()
+        ):
+            raise ValueError("weight must lie in 0 .. 1, and be positive")
         for name, values in columns.items():
             object.__setattr__(self, name, values)
+
+    def stored(self) -> dict[str, Any]:
+        """What a file holds of them beside the tree and the counts of the growing rows."""
+        return {name: of for name, of in super().stored().items() if name not in ("tree", "grown")}
 
     @classmethod
     def of(
@@ -754,7 +765,8 @@ def asks(
         guarantees = self.guarantees_
         if guarantees is None:
             raise ValueError(
-                "A model file does not keep the rows of the fit. Certify before saving"
+                "This model file does not keep the rows of the fit. Certify before saving, or save "
+                "with judging_rows=True"
             )
         answer: Answer = getattr(guarantees, method.__name__)(*args, **kwargs)
         return answer
