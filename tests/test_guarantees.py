@@ -20,6 +20,7 @@ from certree import (
     certify,
 )
 from certree.certificates import Guarantees, allow_abstention, promises
+from certree.certificates import guarantees as guarantees_room
 from certree.certificates.inequalities import bounds
 from model_files import arrays_of, rewrite, same_bits
 
@@ -207,6 +208,9 @@ def test_judging_rows_know_what_the_election_knows(groups, weighted):
     weight = np.random.default_rng(0).integers(0, 3, len(y)) if weighted else None
     model = CertifiedTreeClassifier(random_state=0).fit(X, y, sample_weight=weight, groups=groups)
     election, judging = model.election_, model.judging_
+    assert judging.held is election.held
+    assert judging.structure is election.structure
+    judging = pickle.loads(pickle.dumps(judging))  # which counts again
     np.testing.assert_array_equal(judging.held.stats.counts, election.held.stats.counts)
     assert (judging.held.n, judging.held.grouped) == (election.held.n, election.held.grouped)
     label = model.vote_.label
@@ -354,6 +358,25 @@ def test_guarantees_outlive_a_pickle():
     ):
         assert again.selective_certificates() == model.selective_certificates()
         np.testing.assert_array_equal(again.predict_set(X), model.predict_set(X))
+
+
+def test_what_is_asked_twice_is_computed_once_and_is_in_no_pickle(monkeypatch):
+    model, X, y = fitted()
+    before = pickle.dumps(model.judging_)
+    calls = []
+    scores = guarantees_room.class_scores
+    monkeypatch.setattr(
+        guarantees_room, "class_scores", lambda held: calls.append(held) or scores(held)
+    )
+    for _ in range(3):
+        sets = model.set_params(n_jobs=2).predict_set(X, 0.8)
+    assert len(calls) == 1
+    assert pickle.dumps(model.judging_) == before
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_set(X, 0.8), sets)
+    model.fit(X[::2], y[::2])
+    fresh = CertifiedTreeClassifier(random_state=0).fit(X[::2], y[::2])
+    np.testing.assert_array_equal(model.predict_set(X, 0.8), fresh.predict_set(X, 0.8))
+    assert len(calls) == 4
 
 
 def test_guarantees_are_those_of_the_fit_that_was_asked():

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.certificate import Certificate, certificate_of
-from certree.certificates.election import expected_structure
+from certree.certificates.election import Election, LabelledElection, expected_structure
 from certree.certificates.hold_out import hold_out, outcomes, repeated, share_of_look
 from certree.certificates.occam import (
     Drawn,
@@ -567,14 +567,15 @@ class JudgingRows(OfColumns):
         return {name: of for name, of in super().stored().items() if name not in ("tree", "grown")}
 
     @classmethod
-    def of(
-        cls, held: HeldOut, likeliest: NodeWeights | None, sides: Sides, leaf: Int32, y: Int32
-    ) -> Self:
-        """Those of a fit, by leaf and class of each row of it, and by what the growing rows expect."""
+    def of(cls, election: Election | LabelledElection, sides: Sides, leaf: Int32, y: Int32) -> Self:
+        """Those of a fit, by its election, and by leaf and class of each row of it."""
+        held, likeliest = election.held, None
+        if isinstance(election, Election):
+            likeliest = election.likeliest
         weigh, weight = sides.weigh, None
         if sides.groups is not None:
             weight = shares_of_groups(sides.groups, sides.grow, weigh)[0]
-        return cls.made(
+        rows = cls.made(
             held.tree,
             held.grown,
             None if likeliest is None else frozen(likeliest.log_odds > 0),
@@ -584,6 +585,9 @@ class JudgingRows(OfColumns):
             frozen(y[weigh]),
             None if weight is None else frozen(weight),
         )
+        # What the election has counted, and what it expects, are not made a second time.
+        vars(rows).update(held=held, structure=election.structure)
+        return rows
 
     @cached_property
     def held(self) -> HeldOut:
@@ -614,6 +618,11 @@ class JudgingRows(OfColumns):
                 "no growing rows label the prunings of a Grid: expected another partition"
             )
         return self.held
+
+    @cached_property
+    def score(self) -> Float64:
+        """1 less the share of every class in every cell, by the growing rows alone, (m, K)."""
+        return class_scores(self.by_growing_rows())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -672,14 +681,11 @@ class TreeGuarantees(Guarantees):
         """Certificates of all nodes of the tree; None: there are no promises."""
         return None if self.why_no_promises() else self.promises("cells").cells
 
-    @cached_property
-    def _score_of_cells(self) -> Float64:
-        """1 less the share of every class in every cell, by the growing rows alone, (m, K)."""
-        return class_scores(self.rows.by_growing_rows())[:, : len(self._classes)]
+    def _score_of(self, leaf: Int32) -> Float64:
+        return self.rows.score[:, : len(self._classes)][leaf]
 
     def _score(self, X: ArrayLike) -> Float64:
-        leaf = self.classifier.apply(X)
-        return self._score_of_cells[leaf]
+        return self._score_of(self.classifier.apply(X))
 
     def _own_score(self) -> Float64:
         if self.rows.by_growing_rows().grouped:
@@ -687,7 +693,7 @@ class TreeGuarantees(Guarantees):
                 "sets are about single rows, and rows of one group depend on each other: expected a "
                 "fit without groups"
             )
-        return self._score_of_cells[self.rows.leaf]
+        return self._score_of(self.rows.leaf)
 
     def _selective(self, delta: float) -> tuple[Selective, ...]:
         held, prior = self.rows.held, self.rows.structure

@@ -317,7 +317,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         by_bound = isinstance(self.laws, str) and self.laws == "bound"
         chosen = [] if by_bound else [laws.law(self._candidates(), tree, election.stats)]
         self.election_: Election | LabelledElection | None = election
-        self.judging_ = JudgingRows.of(held, election.likeliest, training.sides, leaf, training.y)
+        self.judging_ = JudgingRows.of(election, training.sides, leaf, training.y)
         deployed = elect(election, chosen, self.deploy)
         self._deploy(tree, deployed, laws if deployed.lambda_error is None else None)
 
@@ -327,7 +327,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         leaf = tree.route(training.X, threads(self.n_jobs))
         held, weighing = self._counted(tree, leaf, training.y, training.weight, training.sides)
         self.election_ = LabelledElection(held, self.delta, weighing)
-        self.judging_ = JudgingRows.of(held, None, training.sides, leaf, training.y)
+        self.judging_ = JudgingRows.of(self.election_, training.sides, leaf, training.y)
         self._deploy(tree, elect_labelled(self.election_), None)
 
     def _counted(
