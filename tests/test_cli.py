@@ -737,6 +737,15 @@ def test_rows_of_the_fit_certify_nothing(tmp_path, method):
     assert "saved without hashes" in fails(*certify)
 
 
+def test_fit_leaves_the_rows_that_certify_out_of_the_file_if_asked(tmp_path, iris):
+    table, path = write(iris, tmp_path / "iris.csv"), tmp_path / "iris.certree"
+    arguments = "fit", table, "--target", "kind", "--model", "certified", "-o", path
+    succeeds(*arguments)
+    assert certree.load(path).guarantees_ is not None
+    succeeds(*arguments, "--no-judging-rows")
+    assert certree.load(path).guarantees_ is None
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["--model", "bush"], ["--partition", "rp"], ["--seed", "-1"], ["--no-such"]],

@@ -1,7 +1,7 @@
-"""Guarantees as an object: of a fit, of any classifier by rows kept apart, and from bare columns."""
+"""Guarantees as an object: of a fit, of any classifier by rows kept apart, and from a file."""
 
 import pickle
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,13 +16,13 @@ from certree import (
     BoostedTreesClassifier,
     CertifiedTreeClassifier,
     Grid,
-    NodeStats,
     TreeForestClassifier,
     certify,
 )
 from certree.certificates import Guarantees, allow_abstention, promises
-from certree.certificates.guarantees import JudgingRows
+from certree.certificates import guarantees as guarantees_room
 from certree.certificates.inequalities import bounds
+from model_files import arrays_of, rewrite, same_bits
 
 GROWING = 400
 
@@ -208,6 +208,9 @@ def test_judging_rows_know_what_the_election_knows(groups, weighted):
     weight = np.random.default_rng(0).integers(0, 3, len(y)) if weighted else None
     model = CertifiedTreeClassifier(random_state=0).fit(X, y, sample_weight=weight, groups=groups)
     election, judging = model.election_, model.judging_
+    assert judging.held is election.held
+    assert judging.structure is election.structure
+    judging = pickle.loads(pickle.dumps(judging))  # which counts again
     np.testing.assert_array_equal(judging.held.stats.counts, election.held.stats.counts)
     assert (judging.held.n, judging.held.grouped) == (election.held.n, election.held.grouped)
     label = model.vote_.label
@@ -218,39 +221,114 @@ def test_judging_rows_know_what_the_election_knows(groups, weighted):
     assert silent.log_mass(label) == allow_abstention(election.structure).log_mass(label)
 
 
-def plain(rows):
-    """Bare arrays and numbers: what a file would have to hold beside the tree."""
-    return {
-        field.name: getattr(rows, field.name)
-        for field in fields(rows)
-        if field.name not in ("tree", "grown")
-    } | {"counts": rows.grown.counts, "label": rows.grown.label}
+def saved_and_loaded(model, path, **switches):
+    certree.save(model, path, **switches)
+    return certree.load(path)
 
 
+@pytest.mark.parametrize("deploy", ["best", "vote"])
+@pytest.mark.parametrize("groups", [None, np.arange(900) // 3])
 @pytest.mark.parametrize("box", [False, True])
-def test_bare_columns_and_a_model_file_are_enough_for_all_guarantees(box, tmp_path):
+def test_a_model_file_keeps_all_guarantees(box, groups, deploy, tmp_path):
     X, y = rows()
     partition = Grid([X.min(axis=0) - 1, X.max(axis=0) + 1]) if box else "cart"
-    model = CertifiedTreeClassifier(partition, max_depth=6, random_state=0)
-    model.fit(X, y, classes=np.unique(y) if box else None)
-    certree.save(model, tmp_path / "model")
-    loaded = certree.load(tmp_path / "model")
-    assert loaded.judging_ is loaded.guarantees_ is None
-    with pytest.raises(ValueError, match="does not keep the rows of the fit"):
-        loaded.promises()
-    columns = plain(model.judging_)
-    grown = NodeStats(columns.pop("counts"), columns.pop("label"))
-    loaded.judging_ = JudgingRows(tree=loaded.tree_, grown=grown, **columns)
-    groups = np.arange(len(y)) % 3
-    ours, theirs = loaded.promises(groups=groups), model.promises(groups=groups)
-    assert dict(ours.items()) == dict(theirs.items())
-    assert loaded.selective_certificates() == model.selective_certificates()
-    if not box:
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    model = CertifiedTreeClassifier(partition, max_depth=6, deploy=deploy, random_state=0)
+    model.fit(X, y, weight, groups=groups, classes=np.unique(y) if box else None)
+    loaded = saved_and_loaded(model, tmp_path / "model")
+    assert loaded.judging_.held.n == model.certificate_.n
+    assert loaded.guarantees_.fixed == model.guarantees_.fixed
+    assert loaded.guarantees_.why_no_promises() == model.guarantees_.why_no_promises()
+    if groups is None:
+        of = np.arange(len(y)) % 3
+        asked = {"groups": of, "weights": 1 + of, "max_weight": 3}
+        ours, theirs = loaded.promises(**asked), model.promises(**asked)
+        assert dict(ours.items()) == dict(theirs.items())
+        assert loaded.selective_certificates() == model.selective_certificates()
+    if not (box or groups is not None):
         np.testing.assert_array_equal(loaded.predict_set(X, 0.8), model.predict_set(X, 0.8))
         assert loaded.certify_set(0.8) == model.certify_set(0.8)
         likeliest = certree.weights.map_pruning(loaded.tree_, loaded.weights_)
         assert loaded.certify_pruning(likeliest) == model.certify_pruning(likeliest)
         assert loaded.draw_pruning(0).certificate == model.draw_pruning(0).certificate
+    certree.save(loaded, tmp_path / "again")
+    for name, values in arrays_of(tmp_path / "model").items():
+        same_bits(arrays_of(tmp_path / "again")[name], values)
+
+
+def test_a_class_that_no_row_grew_and_a_row_of_weight_zero_stay_in_a_file(tmp_path):
+    X, y = rows()
+    y[CertifiedTreeClassifier(grow_size=0.5, random_state=0).fit(X, y).judging_.given[:7]] = 9
+    model = CertifiedTreeClassifier(grow_size=0.5, random_state=0).fit(X, y)
+    loaded = saved_and_loaded(model, tmp_path / "model")
+    assert 9 not in loaded.classes_.tolist()
+    assert dict(loaded.promises().items()) == dict(model.promises().items())
+
+
+def test_a_file_without_judging_rows_has_the_certificates_alone(tmp_path):
+    model, X, _ = fitted()
+    loaded = saved_and_loaded(model, tmp_path / "model", judging_rows=False)
+    assert not [name for name in arrays_of(tmp_path / "model") if name.startswith("judging")]
+    assert loaded.judging_ is loaded.guarantees_ is None
+    assert loaded.certificates_ == model.certificates_
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(ValueError, match=r"not keep the rows of the fit.*judging_rows=True"):
+        loaded.promises()
+    assert model.guarantees_ is not None
+
+
+def test_of_equal_rivals_a_file_knows_which_one_is_deployed(tmp_path):
+    model, _, _ = fitted(deploy="vote")
+    model.certificates_ = (replace(model.certificate_), *model.certificates_[1:])
+    assert model.certificates_[0] == model.certificate_
+    assert not model.guarantees_.fixed
+    assert not saved_and_loaded(model, tmp_path / "model").guarantees_.fixed
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("judging.leaf", lambda leaf: leaf * 0, "leaf must hold leaves"),
+        ("judging.leaf", lambda leaf: leaf + 10**6, "leaf must lie in"),
+        ("judging.leaf", lambda leaf: leaf[1:], "leaf must have shape"),
+        ("judging.leaf", lambda leaf: np.roll(leaf, 1), "not those that the certificate is of"),
+        ("judging.leaf", lambda leaf: leaf.astype(np.int64), "leaf must have dtype int32"),
+        ("judging.y", lambda y: y + 9, "y must lie in"),
+        ("judging.y", lambda y: 2 - y, "not those that the certificate is of"),
+        ("judging.given", lambda given: given * 0, "must not name a row twice"),
+        ("judging.given", lambda given: given - 10**4, "given must lie in"),
+        ("judging.splits", lambda splits: splits[1:], "splits must have shape"),
+        ("grown.counts", lambda counts: -counts, "counts must be finite"),
+        ("grown.counts", lambda counts: counts[1:], "label must"),
+        ("grown.label", lambda label: label + 9, "label must lie in"),
+    ],
+)
+def test_judging_rows_of_a_damaged_file_are_refused(name, change, message, tmp_path):
+    model, _, _ = fitted()
+    certree.save(model, tmp_path / "model")
+    rewrite(tmp_path / "model", {name: change(arrays_of(tmp_path / "model")[name])})
+    with pytest.raises(ValueError, match=f"no model file, or damaged: .*{message}"):
+        certree.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf, 0.0, -1.0, 1.0])
+def test_weights_of_groups_that_are_none_are_refused(weight, tmp_path):
+    X, y = rows()
+    model = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=np.arange(900) // 3)
+    certree.save(model, tmp_path / "model")
+    rewrite(tmp_path / "model", {"judging.weight": np.full(len(model.judging_.y), weight)})
+    with pytest.raises(ValueError, match=r"weight must lie in|that the certificate is of"):
+        certree.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "without", ["judging.leaf", "judging.y", "judging.given", "judging.splits", "grown.counts"]
+)
+def test_a_file_that_lacks_a_column_of_the_judging_rows_is_refused(without, tmp_path):
+    certree.save(fitted()[0], tmp_path / "model")
+    rewrite(tmp_path / "model", without=[without])
+    with pytest.raises(ValueError, match=f"it lacks {without}"):
+        certree.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize(
@@ -280,6 +358,25 @@ def test_guarantees_outlive_a_pickle():
     ):
         assert again.selective_certificates() == model.selective_certificates()
         np.testing.assert_array_equal(again.predict_set(X), model.predict_set(X))
+
+
+def test_what_is_asked_twice_is_computed_once_and_is_in_no_pickle(monkeypatch):
+    model, X, y = fitted()
+    before = pickle.dumps(model.judging_)
+    calls = []
+    scores = guarantees_room.class_scores
+    monkeypatch.setattr(
+        guarantees_room, "class_scores", lambda held: calls.append(held) or scores(held)
+    )
+    for _ in range(3):
+        sets = model.set_params(n_jobs=2).predict_set(X, 0.8)
+    assert len(calls) == 1
+    assert pickle.dumps(model.judging_) == before
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_set(X, 0.8), sets)
+    model.fit(X[::2], y[::2])
+    fresh = CertifiedTreeClassifier(random_state=0).fit(X[::2], y[::2])
+    np.testing.assert_array_equal(model.predict_set(X, 0.8), fresh.predict_set(X, 0.8))
+    assert len(calls) == 4
 
 
 def test_guarantees_are_those_of_the_fit_that_was_asked():

@@ -26,7 +26,7 @@ from certree.certificates.fixed_box import certify_fixed_box, fixed_box, lowest_
 from certree.certificates.guarantees import Guarantees, certify, promises
 from certree.certificates.hold_out import hold_out, hold_out_best, hold_out_mean
 from certree.certificates.majority import certify_ensemble, certify_law
-from certree.certificates.methods import METHODS, Method
+from certree.certificates.methods import METHODS
 from certree.certificates.occam import (
     absolute_error,
     absolute_error_pruning,
@@ -58,7 +58,7 @@ from certree.certificates.weighing import HeldOut, HeldOutNumbers, held_out
 # fmt: off
 __all__ = [
     "METHODS", "Certificate", "Election", "Guarantees", "HeldOut", "HeldOutNumbers", "LabelledElection",
-    "Method", "Monitor", "Prior", "Promises", "Shift", "absolute_error",
+    "Monitor", "Prior", "Promises", "Shift", "absolute_error",
     "absolute_error_pruning", "allow_abstention", "branching_prior", "centred_prior", "certify",
     "certify_ensemble", "certify_fixed_box", "certify_law", "count_prior", "doubted_prior",
     "elect", "elect_labelled", "fixed_box", "gibbs_posterior", "held_out", "hold_out",

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.certificate import Certificate, certificate_of
-from certree.certificates.election import expected_structure
+from certree.certificates.election import Election, LabelledElection, expected_structure
 from certree.certificates.hold_out import hold_out, outcomes, repeated, share_of_look
 from certree.certificates.occam import (
     Drawn,
@@ -247,7 +247,7 @@ class Guarantees:
         ValueError
             If there are fewer than 10 judging rows, also of those kept, a family or a setting is
             unknown, there is only one group, a weight is above `max_weight`, or the model was fitted
-            by groups or loaded from a file.
+            by groups or loaded from a file without its rows.
         """
         given, n_given = self._given
         of_groups = None if groups is None else groups_among(groups, n_given).at(given)
@@ -350,7 +350,7 @@ class Guarantees:
         ValueError
             If a number is not between 0 and 1; if too few rows judge for such a promise, or too many of
             them are of classes that the classifier does not know; if the model was fitted by groups,
-            with a `Grid`, or was loaded from a file.
+            with a `Grid`, or was loaded from a file without its rows.
         TypeError
             If the classifier tells no probabilities.
         """
@@ -434,7 +434,7 @@ class Guarantees:
         Raises
         ------
         ValueError
-            If the model was fitted by groups, or was loaded from a file.
+            If the model was fitted by groups, or was loaded from a file without its rows.
         TypeError
             If the classifier tells no probabilities.
         """
@@ -552,18 +552,30 @@ class JudgingRows(OfColumns):
             columns["splits"] = column("splits", self.splits, "bool", (nodes,))
         if self.weight is not None:
             columns["weight"] = column("weight", self.weight, "float64", (n,))
+        if not self.tree.is_leaf[columns["leaf"]].all():
+            raise ValueError("leaf must hold leaves of the tree")
+        if (
+            self.weight is not None
+            and not ((columns["weight"] > 0) & (columns["weight"] <= 1)).all()
+        ):
+            raise ValueError("weight must lie in 0 .. 1, and be positive")
         for name, values in columns.items():
             object.__setattr__(self, name, values)
 
+    def stored(self) -> dict[str, Any]:
+        """What a file holds of them beside the tree and the counts of the growing rows."""
+        return {name: of for name, of in super().stored().items() if name not in ("tree", "grown")}
+
     @classmethod
-    def of(
-        cls, held: HeldOut, likeliest: NodeWeights | None, sides: Sides, leaf: Int32, y: Int32
-    ) -> Self:
-        """Those of a fit, by leaf and class of each row of it, and by what the growing rows expect."""
+    def of(cls, election: Election | LabelledElection, sides: Sides, leaf: Int32, y: Int32) -> Self:
+        """Those of a fit, by its election, and by leaf and class of each row of it."""
+        held, likeliest = election.held, None
+        if isinstance(election, Election):
+            likeliest = election.likeliest
         weigh, weight = sides.weigh, None
         if sides.groups is not None:
             weight = shares_of_groups(sides.groups, sides.grow, weigh)[0]
-        return cls.made(
+        rows = cls.made(
             held.tree,
             held.grown,
             None if likeliest is None else frozen(likeliest.log_odds > 0),
@@ -573,6 +585,9 @@ class JudgingRows(OfColumns):
             frozen(y[weigh]),
             None if weight is None else frozen(weight),
         )
+        # What the election has counted, and what it expects, are not made a second time.
+        vars(rows).update(held=held, structure=election.structure)
+        return rows
 
     @cached_property
     def held(self) -> HeldOut:
@@ -603,6 +618,11 @@ class JudgingRows(OfColumns):
                 "no growing rows label the prunings of a Grid: expected another partition"
             )
         return self.held
+
+    @cached_property
+    def score(self) -> Float64:
+        """1 less the share of every class in every cell, by the growing rows alone, (m, K)."""
+        return class_scores(self.by_growing_rows())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -661,14 +681,11 @@ class TreeGuarantees(Guarantees):
         """Certificates of all nodes of the tree; None: there are no promises."""
         return None if self.why_no_promises() else self.promises("cells").cells
 
-    @cached_property
-    def _score_of_cells(self) -> Float64:
-        """1 less the share of every class in every cell, by the growing rows alone, (m, K)."""
-        return class_scores(self.rows.by_growing_rows())[:, : len(self._classes)]
+    def _score_of(self, leaf: Int32) -> Float64:
+        return self.rows.score[:, : len(self._classes)][leaf]
 
     def _score(self, X: ArrayLike) -> Float64:
-        leaf = self.classifier.apply(X)
-        return self._score_of_cells[leaf]
+        return self._score_of(self.classifier.apply(X))
 
     def _own_score(self) -> Float64:
         if self.rows.by_growing_rows().grouped:
@@ -676,7 +693,7 @@ class TreeGuarantees(Guarantees):
                 "sets are about single rows, and rows of one group depend on each other: expected a "
                 "fit without groups"
             )
-        return self._score_of_cells[self.rows.leaf]
+        return self._score_of(self.rows.leaf)
 
     def _selective(self, delta: float) -> tuple[Selective, ...]:
         held, prior = self.rows.held, self.rows.structure
@@ -754,7 +771,8 @@ def asks(
         guarantees = self.guarantees_
         if guarantees is None:
             raise ValueError(
-                "A model file does not keep the rows of the fit. Certify before saving"
+                "This model file does not keep the rows of the fit. Certify before saving, or save "
+                "with judging_rows=True"
             )
         answer: Answer = getattr(guarantees, method.__name__)(*args, **kwargs)
         return answer

@@ -144,6 +144,13 @@ def fit(
             help="Leave out of the file the hashes of rows by which certify refuses them.",
         ),
     ] = False,
+    no_judging_rows: Annotated[
+        bool,
+        typer.Option(
+            "--no-judging-rows",
+            help="Leave out of the file leaf and class of each row that certifies the fit.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Random state.")] = 0,
     jobs: Jobs = -1,
     quiet: Quiet = False,
@@ -174,7 +181,8 @@ def fit(
     model.fit(table.X, table.y)
     seconds = time.perf_counter() - begun
     model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    models.save(model, place, row_hashes=not no_row_hashes)
+    kept = {"row_hashes": not no_row_hashes, "judging_rows": not no_judging_rows}
+    models.save(model, place, **kept)
     say(f"{len(table.X):,} rows, {table.X.shape[1]} features{_classes(model)}; {_learned(model)}")
     if held_out:
         say(held_out)

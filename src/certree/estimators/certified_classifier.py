@@ -1,5 +1,6 @@
 """The classifier whose fit certifies: some rows grow the tree, the others weigh and bound the error."""
 
+import math
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import astuple, replace
@@ -144,9 +145,10 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
     election_ : Election, LabelledElection or None
         The rows that certify, and what may be certified by them; None if loaded from a file.
     judging_ : JudgingRows or None
-        The weighing rows one by one, and what the growing rows said; None if loaded from a file.
+        The weighing rows one by one, and what the growing rows said; None if loaded from a file that
+        was saved without.
     guarantees_ : TreeGuarantees or None
-        All that these rows guarantee, which the methods below ask; None if loaded from a file.
+        All that these rows guarantee, which the methods below ask; None if there are none.
     preprocessor_ : transformer or None
         The fitted preprocessor.
     n_features_in_ : int
@@ -315,7 +317,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         by_bound = isinstance(self.laws, str) and self.laws == "bound"
         chosen = [] if by_bound else [laws.law(self._candidates(), tree, election.stats)]
         self.election_: Election | LabelledElection | None = election
-        self.judging_ = JudgingRows.of(held, election.likeliest, training.sides, leaf, training.y)
+        self.judging_ = JudgingRows.of(election, training.sides, leaf, training.y)
         deployed = elect(election, chosen, self.deploy)
         self._deploy(tree, deployed, laws if deployed.lambda_error is None else None)
 
@@ -325,7 +327,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         leaf = tree.route(training.X, threads(self.n_jobs))
         held, weighing = self._counted(tree, leaf, training.y, training.weight, training.sides)
         self.election_ = LabelledElection(held, self.delta, weighing)
-        self.judging_ = JudgingRows.of(held, None, training.sides, leaf, training.y)
+        self.judging_ = JudgingRows.of(self.election_, training.sides, leaf, training.y)
         self._deploy(tree, elect_labelled(self.election_), None)
 
     def _counted(
@@ -369,16 +371,31 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         self.certificates_ = (*deployed.rivals, *deployed.others)
 
     def __stored__(self) -> dict[str, Any]:
-        """What a file holds of the fit: not the rows that certify it."""
+        """What a file holds of the fit: of the rows that certify it leaves and classes."""
         certified = stored_certificates(self.certificates_, self.certificate_)
-        return {**super().__stored__(), **certified, "grow_size": float(self.grow_size_)}
+        rows = self.judging_
+        judging = {} if rows is None else {"judging": rows, "grown": rows.grown}
+        return {**super().__stored__(), **certified, "grow_size": float(self.grow_size_), **judging}
 
     def __restore__(self, stored: Stored) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
-        self.election_ = self.judging_ = None
+        self.election_ = None
         self.grow_size_ = stored.number("grow_size", 0, _MOST_GROW)
         self.certificates_, self.certificate_ = restored_certificates(stored)
+        self.judging_ = self._stored_rows(stored) if "judging.n_given" in stored else None
+
+    def _stored_rows(self, stored: Stored) -> JudgingRows:
+        """The rows that certify, which must say what the certificate says that they do."""
+        grown = self._stored_stats(stored.of("grown"))
+        rows = JudgingRows.restored(stored.of("judging"), tree=self.tree_, grown=grown)
+        seen = rows.held.grouped, rows.held.n, rows.held.error_of(self.vote_.label)
+        one = self.certificate_
+        if seen[:2] != (one.grouped, one.n) or not math.isclose(seen[2], one.risk, abs_tol=1e-9):
+            raise ValueError("the judging rows are not those that the certificate is of")
+        if not math.isfinite(rows.structure.log_mass(self.vote_.label)):
+            raise ValueError("grown and splits must give every labelling some mass")
+        return rows
 
     @property
     @reads_state

@@ -74,7 +74,13 @@ OBJECTS: dict[str, type[Any]] = {
 }
 
 
-def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool = True) -> None:
+def save(
+    model: BaseEstimator,
+    path: str | os.PathLike[str],
+    *,
+    row_hashes: bool = True,
+    judging_rows: bool = True,
+) -> None:
     """Write a fitted model to a file, whole or not at all.
 
     What is written is the fit, with the parameters that it was made with: those that were set after it
@@ -89,6 +95,10 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool
     row_hashes : bool
         Whether a classifier's file holds hashes of the rows of its fit. By them `certify` refuses
         these rows; who has a row and the file can tell whether it was one of them.
+    judging_rows : bool
+        Whether the file of a `CertifiedTreeClassifier` holds the leaf and the class of each weighing
+        row, and its place among the rows given. By them the loaded model answers what the saved one
+        does; without them it has its certificates only, and no `guarantees_`.
 
     Raises
     ------
@@ -108,6 +118,8 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, row_hashes: bool
     check_is_fitted(model)
     if is_classifier(model) and not row_hashes:
         model.row_hashes_ = None
+    if hasattr(model, "judging_") and not judging_rows:
+        model.judging_ = None
     parameters = model.get_params(False).items()
     plain = {name: _plain(name, value) for name, value in parameters}
     entries, arrays = _taken_apart(model)

@@ -33,8 +33,15 @@ class Stored:
     ) -> None:
         self._entries, self._arrays, self._part = entries, arrays, part
 
+    def _full(self, name: str) -> str:
+        return f"{self._part}.{name}" if self._part else name
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a file holds it, as not all of its fits do."""
+        return self._full(name) in self._arrays or self._full(name) in self._entries
+
     def __getitem__(self, name: str) -> Any:
-        full = f"{self._part}.{name}" if self._part else name
+        full = self._full(name)
         for held in (self._arrays, self._entries):
             if full in held:
                 return held[full]

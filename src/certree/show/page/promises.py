@@ -42,7 +42,7 @@ def _more(model: Any, promised: Certificate) -> Html:
     """What else there is to say, or why there is nothing."""
     if not isinstance(model, CertifiedTreeClassifier):
         return Html("") if promised.unit is not None else _by_rows(promised)
-    why: str | None = "a model file does not keep the rows of the fit"
+    why: str | None = "its model file does not keep the rows of the fit"
     if model.guarantees_ is not None:
         why = model.guarantees_.why_no_promises()
     if why is not None:
