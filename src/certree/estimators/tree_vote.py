@@ -389,8 +389,8 @@ class TreeVoteEstimator(TreeModel):
         decrease = -gains_of(tree, self.stats_.impurity)
         split = reached(tree, self.weights_) - self.weights_.weight
         value = np.maximum(decrease, 0) * np.maximum(split, 0)
-        worth: Float64 = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)
-        return worth
+        worth = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)
+        return np.asarray(worth, dtype=np.float64)
 
     def _ballots(self) -> Ballots | SparseBallots:
         """What the nodes vote for."""
