@@ -357,3 +357,11 @@ def test_proximity_counts_shared_leaves():
     leaves, pairs = model.apply(X), np.array([[0, 1], [3, 120]])
     expected = (leaves[pairs[:, 0]] == leaves[pairs[:, 1]]).mean(axis=1)
     np.testing.assert_allclose(model.proximity(X, pairs), expected)
+
+
+def test_a_certified_forest_says_that_it_has_no_importances():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = CertifiedForestClassifier(n_estimators=3, random_state=0).fit(X, y)
+    assert not hasattr(model, "feature_importances_")
+    with pytest.raises(AttributeError, match="has no feature_importances_: it keeps no impurities"):
+        _ = model.feature_importances_

@@ -7,17 +7,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, _fit_context
+from sklearn.base import MetaEstimatorMixin, _fit_context
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
+from certree.ensembles.staged import StagedClassifier
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
 from certree.explain.summed import SummedTrees
-from certree.explain.tree_model import TreeModel, adds_up
-from certree.export.formula import Formula, Link
+from certree.explain.tree_model import adds_up
+from certree.export.formula import Formula
 from certree.interface.arrays import Float64, by_row, column
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.signatures import COUNT, ROUNDS
@@ -36,7 +37,7 @@ _ROUNDING = 1e-9
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
-class AdaBoostTreeClassifier(MetaEstimatorMixin, ClassifierMixin, TreeModel):
+class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     """AdaBoost with its bound on the training error, round by round.
 
     Two classes y = -1, 1, rows with weights D_1 of sum 1. In round t a learner h is fitted to the
@@ -294,10 +295,6 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, ClassifierMixin, TreeModel):
     # -- prediction --------------------------------------------------------------------------------
 
     @property
-    def _n_outputs(self) -> int:
-        return self.n_classes_ if self.n_classes_ > 2 else 1
-
-    @property
     def _first(self) -> int:
         """The first learner that has a say."""
         weights = self.estimator_weights_
@@ -327,14 +324,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, ClassifierMixin, TreeModel):
             scores = self._added(before, rows, number, number + 1)
             yield scores
 
-    def _answers(self, scores: Float64) -> NDArray[Any]:
-        return self.classes_.take(best_classes(scores))
-
     def _leaves_say_values(self) -> bool:
         return self.estimator is None
-
-    def _link(self) -> Link:
-        return "logistic" if self.n_classes_ <= 2 else "softmax"
 
     @available_if(adds_up)
     @reads_state
@@ -343,79 +334,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, ClassifierMixin, TreeModel):
         check_is_fitted(self)
         return SummedTrees(self._packed(self._first), self.start_, None, self._parts)
 
-    @reads_state
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row, ties to the first in `classes_`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Classes.
-        """
-        return self._answers(self._scores(X))
-
-    @reads_state
-    def staged_predict(self, X: ArrayLike) -> Iterator[NDArray[Any]]:
-        """Predict after each round.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Yields
-        ------
-        ndarray of shape (n,)
-            What `predict` says of the learners so far; once, if no learner is kept.
-        """
-        return map(self._answers, self._staged(self._new_rows(X)))
-
-    @reads_state
-    def decision_function(self, X: ArrayLike) -> Float64:
-        """Give the scores of rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, K)
-            f(x) of two classes, or the sum of the alphas of the learners that say each class. For a
-            learner that decides alone, ``1/2 ln(w + 1)`` with the weight w of the rows of the fit
-            (their number, if none was given) has the place of its alpha.
-        """
-        scores = self._scores(X)
-        return scores[0] if len(scores) == 1 else by_row(scores)
-
-    @reads_state
-    def predict_proba(self, X: ArrayLike) -> Float64:
-        """Predict probabilities: those that would make the scores the best ones.
-
-        The expected loss is smallest where the scores are half of the log probabilities, up to
-        a number that all classes share. Many rounds drive the scores far apart, so that they are too
-        sure: `CalibratedClassifierCV` mends that. A learner that decides alone is right with
-        probability ``(w + 1) / (w + K)``, by the rule of succession.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Probabilities in the order of `classes_`: softmax of twice the scores.
-        """
-        scores = self._scores(X)
-        if self.n_classes_ == 1:
-            return np.ones((scores.shape[1], 1))
+    def _shares_of_many(self, scores: Float64) -> Float64:
         both = np.concatenate([-scores, scores]) if len(scores) == 1 else 2 * scores
         shares: Float64 = softmax(by_row(both), axis=1)
         return shares

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
@@ -24,8 +24,8 @@ from certree.ensembles.losses import (
     SquaredLoss,
 )
 from certree.ensembles.rounds import Rounds, Settings, advance, started
+from certree.ensembles.staged import StagedClassifier, StagedTrees
 from certree.ensembles.stopping import best_rounds, longer_steps
-from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
@@ -68,7 +68,7 @@ def _constant(scores: Float64, n: int) -> Float64:
     return np.repeat(scores[:, None], n, axis=1)
 
 
-class BoostedTrees(TreeModel):
+class BoostedTrees(StagedTrees):
     """What boosted trees share, whatever the target is."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -95,7 +95,6 @@ class BoostedTrees(TreeModel):
     n_iter_: int
     thresholds_: tuple[int | None, ...]
     _seed: int
-    _importances: Float64
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -304,42 +303,6 @@ class BoostedTrees(TreeModel):
             scores = self.trees_.add(scores, rows, all_threads(self.n_jobs), number, number + 1)
             yield scores.copy()  # may be written to, and the next round goes on from these
 
-    @abstractmethod
-    def _answers(self, scores: Float64) -> NDArray[Any]:
-        """What scores predict."""
-
-    @reads_state
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row, ties to the first in `classes_`, or its number.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Classes, or numbers in units of the target.
-        """
-        return self._answers(self._scores(X))
-
-    @reads_state
-    def staged_predict(self, X: ArrayLike) -> Iterator[NDArray[Any]]:
-        """Predict after each round.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Yields
-        ------
-        ndarray of shape (n,)
-            What `predict` says of the trees so far.
-        """
-        return map(self._answers, self._staged(self._new_rows(X)))
-
     def _formula(self) -> Formula:
         check_is_fitted(self)
         return self._formula_of(self.trees_, "boosted", self._link(), start=self.start_)
@@ -367,14 +330,6 @@ class BoostedTrees(TreeModel):
         loss.expect_domain(known)
         return np.array([loss.of_rows(known, scores).mean() for scores in self._staged(rows)])
 
-    @property
-    @reads_state
-    def feature_importances_(self) -> Float64:
-        """Share of each feature in how far steps of the trees move rows, squared, (p,)."""
-        check_is_fitted(self)
-        total = self._importances.sum()
-        return self._importances / (total if total > 0 else 1.0)
-
 
 def _stored_thresholds(given: Any) -> tuple[int | None, ...]:
     """Numbers of thresholds as a file holds them."""
@@ -392,7 +347,7 @@ def _copied(training: Training) -> Training:
     return training if places is None else training.at(places, weighted=False)
 
 
-class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
+class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     """Boosted trees for classes, in which every pruning of every tree votes.
 
     Each round draws rows, grows a tree on the gradients of their log loss, and lets the other rows
@@ -533,55 +488,11 @@ class BoostedTreesClassifier(ClassifierMixin, BoostedTrees):
     def _targets(self, y: Any) -> NDArray[Any]:
         return self._class_codes("y_val", y)
 
-    def _shares(self, scores: Float64) -> Float64:
-        if self.n_classes_ == 1:
-            return np.ones((scores.shape[1], 1))
+    def _shares_of_many(self, scores: Float64) -> Float64:
         if self.n_classes_ == 2:
             return np.column_stack([expit(-scores[0]), expit(scores[0])])
         shares: Float64 = softmax(by_row(scores), axis=1)
         return shares
-
-    def _link(self) -> Link:
-        return "logistic" if self.n_classes_ <= 2 else "softmax"
-
-    def _answers(self, scores: Float64) -> NDArray[Any]:
-        if self.n_classes_ <= 2:
-            best = (scores[0] > 0).astype(np.intp) if self.n_classes_ == 2 else 0
-            return self.classes_.take(np.broadcast_to(best, scores.shape[1]))
-        return self.classes_.take(scores.argmax(axis=0))
-
-    @reads_state
-    def decision_function(self, X: ArrayLike) -> Float64:
-        """Give the scores of rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, K)
-            Log odds of the second of two classes, or scores whose softmax are the probabilities.
-        """
-        scores = self._scores(X)
-        return scores[0] if len(scores) == 1 else by_row(scores)
-
-    @reads_state
-    def predict_proba(self, X: ArrayLike) -> Float64:
-        """Predict the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Probabilities in the order of `classes_`.
-        """
-        return self._shares(self._scores(X))
 
     @reads_state
     def staged_predict_proba(self, X: ArrayLike) -> Iterator[Float64]:

@@ -405,3 +405,9 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
     @property
     def _power(self) -> float:
         return 1.0
+
+    def _worth_of_features(self) -> Float64:
+        raise AttributeError(
+            f"{type(self).__name__} has no feature_importances_: it keeps no impurities of its nodes; "
+            "shuffled values say which features decide"
+        )

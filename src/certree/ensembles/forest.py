@@ -255,7 +255,6 @@ class TreeForest(Forest):
     oob_score_: float
     _seed: int
     _origin: int
-    _importances: Float64
     _rows: Float64
     # What nodes sum up to, if further trees may be asked for; else all are grown again.
     _kept: Float64 | None
@@ -507,14 +506,6 @@ class TreeForest(Forest):
         )
 
     # -- inspection --------------------------------------------------------------------------------
-
-    @property
-    @reads_state
-    def feature_importances_(self) -> Float64:
-        """Share of each feature in how far cuts lower the impurity, on average over trees, (p,)."""
-        check_is_fitted(self)
-        total = self._importances.sum()
-        return self._importances / (total if total > 0 else 1.0)
 
     @reads_state
     def out_of_bag_importances(

@@ -383,23 +383,14 @@ class TreeVoteEstimator(TreeModel):
         check_is_fitted(self)
         return self.tree_.n_leaves
 
-    @property
-    @reads_state
-    def feature_importances_(self) -> Float64:
-        """Share of each feature in the decrease of impurity, (p,): Gini's, or sums of squares.
-
-        A split counts with the probability that a pruning drawn by its weight makes it. All zero if
-        no split is worth anything.
-        """
-        check_is_fitted(self)
+    def _worth_of_features(self) -> Float64:
         tree = self.tree_
         inner = np.flatnonzero(tree.left != LEAF)
         decrease = -gains_of(tree, self.stats_.impurity)
         split = reached(tree, self.weights_) - self.weights_.weight
         value = np.maximum(decrease, 0) * np.maximum(split, 0)
-        importances = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)
-        total = importances.sum()
-        return importances / (total if total > 0 else 1.0)
+        worth = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)
+        return np.asarray(worth, dtype=np.float64)
 
     def _ballots(self) -> Ballots | SparseBallots:
         """What the nodes vote for."""

@@ -40,6 +40,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
     trees_: Any
     start_: Float64
     n_jobs: int | None
+    _importances: Float64
 
     # -- what is added up --------------------------------------------------------------------------
 
@@ -105,6 +106,26 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         rows, values = self._rows_and_values(X)
         parts = self._parts(*self._contributions(rows))
         return Explanation(feature_names=self._feature_names(), values=values, **parts)
+
+    # -- importances -------------------------------------------------------------------------------
+
+    def _worth_of_features(self) -> Float64:
+        """What cuts by each feature are worth, (p,); here as the fit has kept it."""
+        return self._importances
+
+    @property
+    @reads_state
+    def feature_importances_(self) -> Float64:
+        """Share of each feature in what cuts are worth, (p,); all zero if none is worth anything.
+
+        In a tree that votes, that is how far a cut lowers the impurity, Gini's or sums of squares,
+        times the probability that a pruning drawn by its weight makes it; in a forest how far cuts
+        lower the impurity, on average over trees; in boosted trees how far steps move rows, squared.
+        """
+        check_is_fitted(self)
+        worth = self._worth_of_features()
+        total = worth.sum()
+        return worth / (total if total > 0 else 1.0)
 
     # -- exports -----------------------------------------------------------------------------------
 
