@@ -55,11 +55,12 @@ MEMORY_CHECKS = LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${C
 RACE_CHECKS = LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libtsan.so)" \
     TSAN_OPTIONS=suppressions=$(CURDIR)/tests/races.txt OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # These files alone, as others import polars, which does not load beside the thread sanitizer.
-RACE_TESTS = $(shell grep -l mark.threads tests/test_*.py)
+RACE_TESTS = $(shell grep -rl mark.threads --include="test_*.py" tests)
 sanitize: $(VENV)-memory/developer.done $(VENV)-races/developer.done
 	$(MEMORY_CHECKS) HYPOTHESIS_PROFILE=sanitize $(VENV)-memory/bin/python -m pytest -n $(CORES) -p no:randomly tests
 	cd tests && $(MEMORY_CHECKS) ../$(VENV)-memory/bin/python -m fuzz --seconds 60 --patience 300
-	$(RACE_CHECKS) HYPOTHESIS_PROFILE=sanitize $(VENV)-races/bin/python -m pytest -p no:randomly -m threads $(RACE_TESTS)
+	$(RACE_CHECKS) HYPOTHESIS_PROFILE=sanitize $(VENV)-races/bin/python -m pytest -p no:randomly -m threads \
+	    $(or $(RACE_TESTS),$(error no tests of threads were found))
 
 FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/developer.done

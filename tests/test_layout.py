@@ -3,6 +3,8 @@
 import ast
 import inspect
 import re
+import shutil
+import subprocess
 import sys
 from collections import Counter
 from graphlib import TopologicalSorter
@@ -49,6 +51,23 @@ ROOMS = [
 ]
 # A grower of forests, and the estimators that are forests.
 SHARED_NAMES = {"forest.py"}
+TESTS = Path(__file__).parent
+# Files of tests that no one module answers for, and why.
+TESTS_OF_NO_MODULE = {
+    "test_categorical_estimators.py": "a switch of growth on its way through all estimators",
+    "test_core.py": "what the extension itself refuses, of all rooms",
+    "test_docs.py": "the documentation",
+    "test_ensembles_of_sklearn.py": "estimators inside scikit-learn's ensembles",
+    "test_fuzz.py": "the fuzzer, which calls everything",
+    "test_hostile.py": "what every parameter refuses",
+    "test_interrupt.py": "every loop of the core",
+    "test_layout.py": "the layout",
+    "test_metadata_routing.py": "estimators inside what scikit-learn routes weights through",
+    "test_missing.py": "rows that lack values, from growth to prediction",
+    "test_regressor.py": "scikit-learn's contract, by all regressors",
+    "test_sklearn.py": "scikit-learn's contract, by all classifiers",
+    "test_words.py": "what commands and estimators say",
+}
 # Words of other libraries too, which say nothing of where a switch of growth is named.
 EVERYDAY = {
     "axis",
@@ -105,6 +124,36 @@ def test_a_module_imports_only_rooms_before_its_own(name):
     room = name.split(".")[0]
     allowed = set(ROOMS[: ROOMS.index(room) + 1])
     assert rooms_below(MODULES[name]) <= allowed
+
+
+def is_a_test_of(path, room):
+    """Whether a file of tests is named after a module of its room, or after all of the room."""
+    modules = [one.stem for one in (SOURCE / room).glob("*.py") if one.stem != "__init__"]
+    names = [*modules, room.name] if room.name else modules
+    about = path.stem.removeprefix("test_")
+    return any(about == name or about.startswith(f"{name}_") for name in names)
+
+
+def test_tests_lie_in_the_rooms_of_what_they_test():
+    # Programs, simulations and pages are not rooms of the package.
+    apart = {"browser", "fuzz", "validity"}
+    files = [path.relative_to(TESTS) for path in TESTS.rglob("test_*.py")]
+    files = [path for path in files if path.parts[0] not in apart]
+    assert len(files) > 60
+    homeless = {str(path) for path in files if not is_a_test_of(path, path.parent)}
+    assert homeless == set(TESTS_OF_NO_MODULE)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_the_thread_sanitizer_is_given_every_file_with_tests_of_threads():
+    plan = subprocess.run(
+        ["make", "-n", "sanitize"], cwd=TESTS.parent, capture_output=True, text=True, check=True
+    )
+    given = set(re.findall(r"tests/\S*test_\w+\.py", plan.stdout))
+    marked = [
+        path for path in TESTS.rglob("test_*.py") if re.search(r"mark\.threads", path.read_text())
+    ]
+    assert given == {str(path.relative_to(TESTS.parent)) for path in marked}
 
 
 def test_no_imports_go_round_in_a_circle():

@@ -18,7 +18,7 @@ from certree import (
     grow_cart,
 )
 from certree.tree import threads
-from test_cli import fails, succeeds
+from cli.test_app import fails, succeeds
 
 RNG = np.random.default_rng(0)
 

@@ -536,10 +536,10 @@ def test_every_method_is_simulated():
 @pytest.mark.parametrize("name", METHODS)
 def test_bounds_hold(name, n_classes):
     if name in ("vote_disagreement", "fixed_box") and n_classes > 2:
-        pytest.skip("for two classes only, which test_certificate.py and test_fixed_box.py check")
+        pytest.skip("for two classes only, which tests/certificates check")
 
     if name == "vote_disagreement" and n_classes > 2:
-        pytest.skip("for two classes only, which test_certificate.py checks")
+        pytest.skip("for two classes only, which certificates/test_certificate.py checks")
     if name in OF_NUMBERS and n_classes > 2:
         pytest.skip("numbers have no classes")
     bound, risk = simulate(name, World(n_classes))

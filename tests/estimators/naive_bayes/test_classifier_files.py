@@ -10,6 +10,9 @@ from sklearn.exceptions import NotFittedError
 import certree
 from certree import Cart, NaiveBayesClassifier, PACBayesTreeClassifier
 from certree.estimators.naive_bayes.powers import POWERS
+from estimators.naive_bayes.test_classifier import X as IRIS
+from estimators.naive_bayes.test_classifier import Y as KINDS_OF_IRIS
+from estimators.naive_bayes.test_classifier import mixed
 from model_files import (
     SHAPES_AND_TYPES,
     Touch,
@@ -25,9 +28,6 @@ from model_files import (
     same_bits,
     through_file,
 )
-from test_naive_bayes import X as IRIS
-from test_naive_bayes import Y as KINDS_OF_IRIS
-from test_naive_bayes import mixed
 
 FRAME, Y = mixed(200)
 KINDS = ["normal", "categorical", "histogram"]

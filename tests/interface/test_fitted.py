@@ -157,7 +157,7 @@ def questions(model):
         if name.startswith(("_", "set_")) or not hasattr(model, name):
             continue
         if name == "certify_fit":
-            continue  # of a Grid alone, by the rows of the fit: test_fixed_box.py
+            continue  # of a Grid alone, by the rows of the fit: certificates/test_fixed_box.py
         if name in ONE_FORMULA or (name == "to_dict" and isinstance(model, DECORATED)):
             continue
         member = inspect.getattr_static(type(model), name)

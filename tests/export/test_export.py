@@ -50,7 +50,7 @@ from certree.export.onnx_graph import onnx_model
 from reference import parts_of_row, predicted_by
 from strategies import trees
 
-SCHEMA = json.loads((Path(__file__).parent.parent / "docs/model.schema.json").read_text("utf-8"))
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/model.schema.json").read_text("utf-8"))
 
 CLASSIFIERS = {
     "tree": PACBayesTreeClassifier(random_state=0),

@@ -24,7 +24,7 @@ from certree.certificates.methods import inequality_of
 from strategies import sums, temperatures, trees_and_stats
 
 LOG_DELTA = math.log(0.05)
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 OF_LABEL = ("occam_vote", "occam_mean")
 OF_LAW = [name for name in METHODS if name.startswith(("gibbs_", "vote_"))]
 OF_ENSEMBLE = [name for name in METHODS if name.startswith("ensemble_")]

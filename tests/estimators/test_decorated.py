@@ -32,7 +32,7 @@ from certree.estimators.tune import LOG_GRID, linear_grid
 from certree.prunings import Polynomial, SquareRoot
 from certree.prunings.scott_nowak import fragment_prunings
 from certree.rows.folds import content_folds
-from test_scott_nowak import literal_penalties, paid
+from prunings.test_scott_nowak import literal_penalties, paid
 
 ESTIMATORS = [DecoratedTreeClassifier, DecoratedTreeRegressor]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -31,8 +31,8 @@ from certree import (
 from certree.estimators.tune import LOG_GRID, linear_grid
 from certree.prunings import CostComplexity, Polynomial, SpatiallyAdaptive, SquareRoot
 from certree.prunings.scott_nowak import fragment_prunings
+from prunings.test_prunings import deep_tree_and_stats, is_pruning
 from strategies import temperatures, trees_and_stats, trees_and_targets
-from test_prunings import deep_tree_and_stats, is_pruning
 
 UNIT = [[0, 0], [1, 1]]
 prices = st.sampled_from([0.0, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
