@@ -1537,7 +1537,7 @@ def boosting_rounds(run, first, last, round_steps):
     name, scores, made, after = (loss.name, loss.quantile), run.scores.copy(), [], []
     weight = None if run.weight is None else run.weight[:n]
     for number in range(first, last):
-        bits = random_bits(key_of(settings.seed, number))
+        bits = random_bits(key_of(run.seed, number))
         grows, counts_as = rows_of_round(bits, run.keys, settings.grow_size)
         slopes = loss_slopes(*name, run.y[:n], scores[:, :n])
         gradient, hessian = (one * (1.0 if weight is None else weight) for one in slopes)

@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -73,8 +72,8 @@ class Laws:
         self.forest = BinnedGrower(
             self.binned.bins, order="depth", max_features=2, bootstrap=True, n_jobs=n_jobs
         )
-        settings = Settings(LogLoss(), 0.1, 1.0, (1.0,), 0.7, votes=True, seed=0)
-        self.run, _ = started(settings, self.binned, self.X, self.y, None, (4,))
+        settings = Settings(LogLoss(), 0.1, 1.0, (1.0,), 0.7, votes=True)
+        self.run, _ = started(settings, self.binned, self.X, self.y, None, (4,), 0)
         self.steps = np.ones(n)
         self.trees = self.tree.saying(self.ones[:, None])
         priors = (np.zeros((1, len(self.left))), np.zeros((1, len(self.left))))
@@ -151,7 +150,7 @@ LOOPS = {
     "slopes": lambda s: _core.loss_slopes("classes", 0.5, s.target, s.target[None]),
     "losses": lambda s: _core.losses("huber", 0.5, s.target, s.target[None]),
     "dispersion": lambda s: _core.dispersion("quantile", 0.5, s.target, s.target[None], None),
-    "boosting": lambda s: advance([replace(s.run, parts=[], rows=[], losses=[])] * 2, 0, 3),
+    "boosting": lambda s: advance([s.run.anew()] * 2, 0, 3),
     "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
     "leaves": lambda s: s.trees.leaves(s.X, s.n_jobs),
     "rows out of bags": lambda s: s.trees.out_of_bag(s.X, s.forest.drawing, s.n_jobs),

@@ -90,16 +90,16 @@ double dispersion(const std::string& name, double quantile, const Doubles& y,
   return run([&] { return dispersion_of(loss, view(y), before, weights); });
 }
 
-// Codes, what is kept of the bins, y, weight, keys, numbers of thresholds, scores.
-using RunArguments =
-    std::tuple<Codes, Kept, Doubles, std::optional<Doubles>, In<std::uint64_t, 1>, Ints, Doubles2>;
+// Codes, what is kept of the bins, y, weight, keys, numbers of thresholds, seed, scores.
+using RunArguments = std::tuple<Codes, Kept, Doubles, std::optional<Doubles>, In<std::uint64_t, 1>,
+                                Ints, std::uint64_t, Doubles2>;
 // Name of the loss, its quantile, learning rate, l2, curvature, share of the rows that grow, stops,
-// numbers of features, seed.
+// numbers of features.
 using RoundArguments =
-    std::tuple<std::string, double, double, double, double, double, Doubles, Ints, std::uint64_t>;
+    std::tuple<std::string, double, double, double, double, double, Doubles, Ints>;
 
 RunRows rows_of(const RunArguments& given) {
-  const auto& [codes, kept, y, weight, keys, n_thresholds, scores] = given;
+  const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores] = given;
   const std::size_t p = codes.shape(0), n = codes.shape(1);
   if (n > 2147483647u) throw std::invalid_argument("codes have more than 2147483647 rows");
   if (keys.size() == 0 || keys.size() > n)
@@ -109,7 +109,8 @@ RunRows rows_of(const RunArguments& given) {
           sized("y", y, n),
           sized("weight", weight, n),
           view(keys),
-          view(n_thresholds)};
+          view(n_thresholds),
+          seed};
 }
 
 auto handed_over(RunTrees&& trees, std::size_t n_outputs) {
@@ -127,8 +128,7 @@ auto handed_over(RunTrees&& trees, std::size_t n_outputs) {
 auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& given,
                  const Limits& limits, const Slopes& monotonic, const Groups& groups,
                  std::int64_t first, std::int64_t last, int n_threads) {
-  const auto& [name, quantile, learning_rate, l2, curvature, grow_size, stop, n_features, seed] =
-      given;
+  const auto& [name, quantile, learning_rate, l2, curvature, grow_size, stop, n_features] = given;
   if (runs.empty() || first < 0 || first > last)
     throw std::invalid_argument("rounds are numbered from 0, and runs are some");
   const std::size_t p = std::get<0>(runs[0]).shape(0), n_runs = runs.size();
@@ -140,8 +140,7 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
                                grow_size,
                                view(stop),
                                view(n_features),
-                               growth_of(limits, monotonic, groups, p, threads_of_run),
-                               seed};
+                               growth_of(limits, monotonic, groups, p, threads_of_run)};
   expect_probabilities(view(stop));
   if (!(grow_size > 0.0)) throw std::invalid_argument("grow_size must be above 0");
   if (n_features.size() == 0 ||
@@ -151,7 +150,7 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   std::vector<Rows<double>> scores;
   for (const RunArguments& one : runs) {
     rows.push_back(rows_of(one));
-    const Doubles2& before = std::get<6>(one);
+    const Doubles2& before = std::get<7>(one);
     expect_outputs(settings.loss, before.shape(0));
     if (std::get<0>(one).shape(0) != p)
       throw std::invalid_argument("runs must have the same features");

@@ -4,6 +4,7 @@ import pickle
 import re
 from dataclasses import replace
 from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -565,13 +566,13 @@ def a_run(loss, *, n=60, p=3, n_judging=0, weighted=False, seed=0, thresholds=(2
         y = random.gamma(1.0, size=n) + np.abs(np.nan_to_num(X[:, 0]))
     weight = random.integers(1, 4, n).astype(float) if weighted else None
     given = {"feature_shares": (0.5, 1.0), "grow_size": 0.7, "votes": True, **options}
-    settings = Settings(loss, learning_rate=0.3, l2_regularization=1.0, seed=seed, **given)
+    settings = Settings(loss, learning_rate=0.3, l2_regularization=1.0, **given)
     category = np.arange(p) == p - 1
     slopes = np.append(1, np.zeros(p - 1)).astype(np.int8) if loss.n_outputs == 1 else None
     grower = BinnedGrower(
         Bins.of(X, category), max_leaves=6, min_samples_leaf=2, monotonic_cst=slopes
     )
-    run, _ = started(settings, grower, X, y, weight, thresholds)
+    run, _ = started(settings, grower, X, y, weight, thresholds, seed)
     if n_judging == 0:
         return run
     rows = random.permutation(n)
@@ -617,11 +618,11 @@ def test_rounds_are_those_of_the_reference(loss, options, seed):
 @pytest.mark.parametrize(("loss", "options"), RUNS)
 def test_many_rounds_and_many_runs_in_one_call_are_those_one_by_one(loss, options):
     kinds = [(2, None), (None,)]
-    alone = [a_run(loss, seed=4, **options).taking(kind) for kind in kinds]
+    alone = [a_run(loss, seed=4, **options).anew(thresholds=kind) for kind in kinds]
     for run in alone:
         for number in range(8):
             advance([run], number, number + 1)
-    together = [a_run(loss, seed=4, **options).taking(kind) for kind in kinds]
+    together = [a_run(loss, seed=4, **options).anew(thresholds=kind) for kind in kinds]
     threads = replace(together[0].grower, n_jobs=2)
     together = [replace(run, grower=threads) for run in together]
     advance(together, 0, 5)
@@ -637,7 +638,7 @@ def test_many_rounds_and_many_runs_in_one_call_are_those_one_by_one(loss, option
 def test_the_door_of_many_rounds_checks():
     run = a_run(LogLoss(), n_judging=5)
     runs = [run._arguments()]
-    settings = ["classes", 0.5, 0.1, 1.0, 0.5, 0.7, np.array([0.5]), np.array([1], np.int32), 0]
+    settings = ["classes", 0.5, 0.1, 1.0, 0.5, 0.7, np.array([0.5]), np.array([1], np.int32)]
     rest = run.grower.options_of_gradients
 
     def call(one=None, other=None, first=0, last=1):
@@ -656,8 +657,8 @@ def test_the_door_of_many_rounds_checks():
         ({"one": (4, keys[:0])}, "keys must be those of rows"),
         ({"one": (4, np.tile(keys, 3))}, "keys must be those of rows"),
         ({"one": (5, none)}, "no number of thresholds"),
-        ({"one": (6, run.scores[:, 1:])}, "scores"),
-        ({"one": (6, run.scores[:0])}, "scores of one output"),
+        ({"one": (7, run.scores[:, 1:])}, "scores"),
+        ({"one": (7, run.scores[:0])}, "scores of one output"),
         ({"other": (0, "none")}, "no loss is none"),
         ({"other": (5, 0.0)}, "grow_size must be above 0"),
         ({"other": (5, np.nan)}, "grow_size must be above 0"),
@@ -699,10 +700,14 @@ def test_rounds_are_those_of_the_best_kind():
     several = [Scripted(falling.of_round), Scripted(lambda n: abs(n - 100) / 1000)]
     assert best_rounds([several], 1600, go_on)[1] in (93, 132, 187, 264, 373)
     assert several[0].looks == several[1].looks
-    # Two looks without a smaller loss end it.
+    # A look without a smaller loss ends it.
     rising = Scripted(lambda n: n)
     assert best_rounds([[rising]], 1600, go_on) == (0, 6)
-    assert rising.looks == [6, 8, 11]
+    assert rising.looks == [6, 8]
+    # The first kind is left for one that is better by more than noise.
+    for part, kind in ((0.98, 0), (0.96, 1)):
+        other = Scripted(lambda n, part=part: part * quick().of_round(n))
+        assert best_rounds([[quick()], [other]], 1600, go_on) == (kind, 1600)
     assert best_rounds([[Scripted(lambda _: np.inf)]], 5, go_on) == (0, 1)
 
 
@@ -714,6 +719,61 @@ def test_runs_that_choose_the_rounds_take_longer_steps():
         assert model.n_iter_ in [
             longer * look for look in (6, 8, 11, 16, 23, 33, 47, 66, 93, 132, 187)
         ]
+
+
+@pytest.mark.parametrize("kind", [BoostedTreesClassifier, BoostedTreesRegressor])
+def test_quality_decides_what_is_not_given(kind):
+    X, y = noisy(300)
+    given = {"random_state": 0, "max_leaf_nodes": 8}
+    fast, default, best = (kind(quality=q, **given).fit(X, y) for q in ("fast", "default", "best"))
+    assert (fast.n_iter_, fast.learning_rate_) == (100, 0.2)
+    assert len(fast.trees_) == 100
+    assert default.learning_rate_ == best.learning_rate_ == 0.1
+    assert fast.max_leaf_nodes_ == best.max_leaf_nodes_ == 8
+    members = 2 if kind is BoostedTreesClassifier else 4
+    assert len(best.trees_) == members * best.n_iter_
+    assert kind(quality="fast", learning_rate=0.05, **given).fit(X, y).n_iter_ == 200
+    assert kind(quality="fast", max_iter=7, **given).fit(X, y).n_iter_ == 7
+    assert clone(best).get_params()["learning_rate"] == "auto"
+    for quality in ("good", None):
+        with pytest.raises(ValueError, match="The 'quality' parameter"):
+            kind(quality=quality).fit(X, y)
+    with pytest.raises(ValueError, match="warm_start=True takes quality"):
+        kind(quality="best", warm_start=True).fit(X, y)
+
+
+def test_the_fast_fit_makes_more_rounds_of_more_rows():
+    X, y = noisy(12_000, p=3)
+    assert BoostedTreesClassifier(quality="fast", random_state=0).fit(X, y).n_iter_ == 200
+
+
+@pytest.mark.parametrize("kind", [BoostedTreesClassifier, BoostedTreesRegressor])
+def test_the_best_fit_is_the_average_of_fits_of_other_seeds(kind, tmp_path):
+    X, y = noisy(200)
+    best = kind(quality="best", max_iter=5, max_leaf_nodes=4, random_state=0).fit(X, y)
+    members = len(best.trees_) // 5
+    several = []
+    for member in range(members):
+        one = kind(max_iter=5, max_leaf_nodes=4, random_state=0)
+        with pytest.MonkeyPatch.context() as patched:
+            seed = best._seed + member
+            patched.setattr(
+                "certree.ensembles.boosting.check_random_state",
+                lambda _, seed=seed: SimpleNamespace(randint=lambda _: seed),
+            )
+            several.append(one.fit(X, y))
+    scores = np.mean([one._scores(X) for one in several], axis=0)
+    np.testing.assert_allclose(best._scores(X), scores, atol=1e-12)
+    stages = [*zip(*(one._staged(X) for one in several), strict=True)]
+    for found, expected in zip(best._staged(X), stages, strict=True):
+        np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-12)
+    worth = np.sum([one._importances for one in several], axis=0)
+    np.testing.assert_allclose(best.feature_importances_, worth / worth.sum())
+    save(best, tmp_path / "best.certree")
+    loaded = load(tmp_path / "best.certree")
+    np.testing.assert_array_equal(loaded.predict(X), best.predict(X))
+    assert (loaded.learning_rate_, loaded.max_leaf_nodes_) == (0.1, 4)
+    assert len([*loaded.staged_predict(X)]) == 5
 
 
 def test_thresholds_are_chosen_once():

@@ -49,6 +49,9 @@ from certree.tree import Trees, all_threads
 # known well enough then, and others cost time. Beyond, more rounds than needed do little harm.
 _FEW_ROWS, _SOME_ROWS = 3000, 30_000
 _FOLDS, _MOST_ROUNDS, _ROUNDS = 4, 1600, 800
+# The best fit may go on so many times as long; the fast one makes so many rounds and chooses nothing.
+_MORE_ROUNDS, _FAST_ROUNDS = 3, 100
+_RATE, _RATES = 0.1, {"fast": 0.2}
 # Numbers hardly overfit, so half of the folds are enough.
 _FOLDS_OF_NUMBERS = 2
 
@@ -60,7 +63,17 @@ _REFRESHES = 0.05
 
 _SHARE = Interval(Real, 0, 1, closed="right")
 
+Quality = Literal["fast", "default", "best"]
 LossName = Literal["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"]
+
+
+def _together(members: list[Trees]) -> Trees:
+    """The trees of fits whose scores are averaged, round by round."""
+    if len(members) == 1:
+        return members[0]
+    rounds = zip(*members, strict=True)
+    parts = [tree.saying(tree.value / len(members)) for trees in rounds for tree in trees]
+    return Trees.joined(parts, members[0].n_features, members[0].value.shape[1])
 
 
 def _constant(scores: Float64, n: int) -> Float64:
@@ -72,9 +85,14 @@ class BoostedTrees(StagedTrees):
     """What boosted trees share, whatever the target is."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learning_rate": [POSITIVE],
+        "quality": [StrOptions({"fast", "default", "best"})],
+        "learning_rate": [POSITIVE, StrOptions({"auto"})],
         "max_iter": [ROUNDS, StrOptions({"auto"})],
-        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "max_leaf_nodes": [
+            Interval(Integral, 2, None, closed="left"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "max_depth": [COUNT, None],
         "min_samples_leaf": [COUNT],
         "l2_regularization": [NONNEGATIVE],
@@ -94,7 +112,14 @@ class BoostedTrees(StagedTrees):
     start_: Float64
     n_iter_: int
     thresholds_: tuple[int | None, ...]
+    learning_rate_: float
+    max_leaf_nodes_: int | None
     _seed: int
+
+    # Fits that are averaged for the best quality. Most leaves where rows are few, and beyond: smaller
+    # trees are as good there, and cost less.
+    _MEMBERS: ClassVar[int]
+    _LEAVES: ClassVar[tuple[int, int]]
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -150,6 +175,8 @@ class BoostedTrees(StagedTrees):
             With ``warm_start=True``, if a parameter has changed that made the rounds before.
         """
         before = getattr(self, "trees_", None) if self.warm_start else None
+        if self.warm_start and self.quality == "best":
+            raise ValueError('warm_start=True takes quality="fast" or "default", got "best"')
         if before is not None:
             expect_parameters_of_fit(self, "max_iter", "warm_start")
         training = _copied(self._take(X, y, sample_weight, again=before is not None))
@@ -157,10 +184,10 @@ class BoostedTrees(StagedTrees):
         loss.expect_domain(training.y)
         if before is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            self.thresholds_ = self._kinds_of_thresholds(len(training.y))[0]
+            self._choose_parameters(len(training.y))
         run, start = self._started(training, loss)
         n_rounds, first = self._n_rounds(training, run, before is None), 0
-        run = run.taking(self.thresholds_)
+        run = run.anew(thresholds=self.thresholds_)
         if before is not None:
             first, start = self.n_iter_, self.start_
             if n_rounds < first:
@@ -169,22 +196,40 @@ class BoostedTrees(StagedTrees):
                 )
             scores = _constant(start, len(training.y))
             run.scores = before.add(scores, training.X, all_threads(self.n_jobs))
-        self._boost(run, first, n_rounds)
+        members = [run.anew(seed=self._seed + member) for member in range(self._n_members())]
+        self._boost(members, first, n_rounds)
         self.start_, self.n_iter_ = start, n_rounds
-        grown = run.trees()
-        self._importances = run.importances(grown, None if before is None else self._importances)
-        parts = [grown] if before is None else [before, grown]
-        self.trees_ = Trees.joined(parts, grown.n_features, len(start))
+        grown = [one.trees() for one in members]
+        if before is None:
+            self._importances = np.zeros(self.n_features_in_)
+        for one, trees in zip(members, grown, strict=True):
+            self._importances = one.importances(trees, self._importances)
+        parts = [_together(grown)]
+        if before is not None:
+            parts.insert(0, before)
+        self.trees_ = Trees.joined(parts, self.n_features_in_, len(start))
         self._judge(X_val, y_val)
         return self
 
-    def _boost(self, run: Rounds, first: int, last: int) -> None:
+    def _choose_parameters(self, n: int) -> None:
+        """Set what quality and the number of rows decide."""
+        self.thresholds_ = self._kinds_of_thresholds(n)[-1]
+        rate = self.learning_rate
+        self.learning_rate_ = _RATES.get(self.quality, _RATE) if rate == "auto" else float(rate)
+        leaves = self.max_leaf_nodes
+        self.max_leaf_nodes_ = self._LEAVES[n >= _FEW_ROWS] if leaves == "auto" else leaves
+
+    def _n_members(self) -> int:
+        """How many fits of different seeds are averaged."""
+        return self._MEMBERS if self.quality == "best" else 1
+
+    def _boost(self, members: list[Rounds], first: int, last: int) -> None:
         """Make rounds, as many at a time as take about so long as a progress bar may stand still."""
         at_once = 1 if self.verbose > 0 else last - first
         with progress(self.verbose > 0, last - first, type(self).__name__) as show:
             while first < last:
                 begin, stop = perf_counter(), min(first + at_once, last)
-                advance([run], first, stop)
+                advance(members, first, stop)
                 show(stop - first)
                 first = stop
                 at_once = at_once * 2 if perf_counter() - begin < _REFRESHES / 4 else at_once
@@ -192,7 +237,7 @@ class BoostedTrees(StagedTrees):
     def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
         grower = BinnedGrower(
             Bins.of(training.X, self._category_mask(), n_jobs=all_threads(self.n_jobs)),
-            max_leaves=self.max_leaf_nodes,
+            max_leaves=self.max_leaf_nodes_,
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
             monotonic_cst=self._slopes(),
@@ -200,18 +245,17 @@ class BoostedTrees(StagedTrees):
             n_jobs=all_threads(self.n_jobs),
         )
         rows = training.X, training.y, training.weight
-        return started(self._settings(loss), grower, *rows, self.thresholds_)
+        return started(self._settings(loss), grower, *rows, self.thresholds_, self._seed)
 
     def _settings(self, loss: Loss) -> Settings:
         shares = self._feature_shares() if self.max_features == "auto" else (self.max_features,)
         return Settings(
             loss=loss,
-            learning_rate=float(self.learning_rate),
+            learning_rate=self.learning_rate_,
             l2_regularization=float(self.l2_regularization),
             feature_shares=shares,
             grow_size=float(self.grow_size),
             votes=self.prunings == "vote",
-            seed=self._seed,
         )
 
     def _slopes(self) -> Slopes:
@@ -219,34 +263,34 @@ class BoostedTrees(StagedTrees):
         return slopes_of(self.monotonic_cst, self.n_features_in_, names)
 
     def _kinds_of_thresholds(self, n: int) -> list[tuple[int | None, ...]]:
-        """Numbers of thresholds that rounds may take in turn.
-
-        The first serves everywhere, the last where rows are few.
-        """
+        """Numbers of thresholds that rounds may take in turn: the best one first, the safest last."""
         if self.max_thresholds != "auto":
             return [(self.max_thresholds,)]
         few = max(_FEW_THRESHOLDS, n // _ROWS_OF_THRESHOLD)
-        return [(few, None), (None,), (few,)]
+        return [(few,), (None,), (few, None)]
 
     def _n_rounds(self, training: Training, run: Rounds, choose: bool) -> int:
         """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
-        n = len(training.y)
+        n, rate = len(training.y), self.learning_rate_
         if self.max_iter != "auto":
             return int(self.max_iter)
-        slower = round(0.1 / self.learning_rate) if self.learning_rate < 0.1 else 1
+        slower = round(_RATE / rate) if rate < _RATE else 1
+        if self.quality == "fast":
+            return max(1, round(_FAST_ROUNDS * max(1.0, (n / _FEW_ROWS) ** 0.5) * slower))
         if n >= _SOME_ROWS:
             return _ROUNDS * slower
         if n < 2:
             return 1
         folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
         folds = folds[: self._n_folds() if n < _FEW_ROWS else 1]
-        longer = longer_steps(self.learning_rate)
+        longer = longer_steps(rate)
         runs = [run.fold(one, longer) for one in folds]
         kinds = self._kinds_of_thresholds(n) if choose else [self.thresholds_]
         if n < _FEW_ROWS:
-            kinds = kinds[-1:]
-        of_kinds = [[one.taking(kind) for one in runs] for kind in kinds]
-        best, n_rounds = best_rounds(of_kinds, _MOST_ROUNDS * slower // longer)
+            kinds = kinds[:1]
+        of_kinds = [[one.anew(thresholds=kind) for one in runs] for kind in kinds]
+        most = _MOST_ROUNDS * (_MORE_ROUNDS if self.quality == "best" else 1)
+        best, n_rounds = best_rounds(of_kinds, most * slower // longer)
         self.thresholds_ = kinds[best]
         return n_rounds * longer
 
@@ -272,6 +316,8 @@ class BoostedTrees(StagedTrees):
             "n_rounds": self.n_iter_,
             "seed": self._seed,
             "thresholds": [*self.thresholds_],
+            "learning_rate": self.learning_rate_,
+            "max_leaf_nodes": self.max_leaf_nodes_,
         }
 
     def __restore__(self, stored: Stored) -> None:
@@ -279,11 +325,15 @@ class BoostedTrees(StagedTrees):
         super().__restore__(stored)
         self._seed, self.n_iter_ = stored.whole("seed"), stored.whole("n_rounds")
         self.thresholds_ = _stored_thresholds(stored["thresholds"])
+        self.learning_rate_ = stored.number("learning_rate", 0, np.inf)
+        leaves = stored["max_leaf_nodes"]
+        self.max_leaf_nodes_ = None if leaves is None else stored.whole("max_leaf_nodes", 2)
         n_outputs = self._loss().n_outputs
         value = stored.numbers("trees.value", (None, n_outputs))
         self.trees_ = self._stored_trees(Trees, stored.of("trees"), value=value)
-        if len(self.trees_) != self.n_iter_:
-            raise ValueError(f"expected {self.n_iter_} trees, got {len(self.trees_)}")
+        if len(self.trees_) != self.n_iter_ * self._n_members():
+            expected = f"{self._n_members()} for each of {self.n_iter_} rounds"
+            raise ValueError(f"expected {expected} trees, got {len(self.trees_)}")
         self.start_ = stored.numbers("start", (n_outputs,))
         self._importances = stored.numbers("importances", (self.n_features_in_,), 0)
         self._settings(self._loss())
@@ -299,8 +349,9 @@ class BoostedTrees(StagedTrees):
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
         """The scores after each round."""
         scores = _constant(self.start_, len(rows))
-        for number in range(self.n_iter_):
-            scores = self.trees_.add(scores, rows, all_threads(self.n_jobs), number, number + 1)
+        n_trees, n_threads = len(self.trees_) // self.n_iter_, all_threads(self.n_jobs)
+        for first in range(0, len(self.trees_), n_trees):
+            scores = self.trees_.add(scores, rows, n_threads, first, first + n_trees)
             yield scores.copy()  # may be written to, and the next round goes on from these
 
     def _formula(self) -> Formula:
@@ -357,13 +408,18 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
     Parameters
     ----------
-    learning_rate : float, default=0.1
-        Factor of each tree's steps.
+    quality : {"fast", "default", "best"}, default="default"
+        "fast": some 100 rounds of long steps, and no cross-validation. "best": up to three times as
+        many rounds, and the average of two fits of different seeds, stored as one model; not with
+        `warm_start`. Parameters that are given win.
+    learning_rate : float or "auto", default="auto"
+        Factor of each tree's steps. "auto": .1, and .2 for "fast".
     max_iter : int or "auto", default="auto"
         Number of rounds, of a tree each. "auto": by four-fold cross-validation below 3000 rows, by one
         of the folds below 30,000, else 800; more at a smaller `learning_rate` than .1.
-    max_leaf_nodes : int or None, default=63
-        So many leaves a tree at most; those whose cut gains most are divided first.
+    max_leaf_nodes : int, "auto" or None, default="auto"
+        So many leaves a tree at most; those whose cut gains most are divided first. "auto": 31
+        below 3000 rows, else 63.
     max_depth : int or None, default=None
         Depth at which cells are leaves.
     min_samples_leaf : int, default=5
@@ -374,8 +430,9 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Share of the features that a round looks at. "auto": 30 % and all of them in turn.
     max_thresholds : int, "auto" or None, default="auto"
         So many thresholds of each feature that has more than 32 values are drawn for each tree, which
-        makes no other cuts; None: all. "auto": few, all, or few and all in turn, whichever is best in
-        the cross-validation of `max_iter`; in turn where there is none.
+        makes no other cuts; None: all. "auto": few where `max_iter` is chosen by cross-validation, and
+        from 3000 rows on all, or few and all in turn, if these are better there; in turn where there is
+        no cross-validation.
     grow_size : float, default=0.7
         Share of the rows that grow the trees of a round; the others weigh their prunings.
     prunings : {"vote", "none"}, default="vote"
@@ -405,11 +462,15 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     classes_ : ndarray of shape (K,)
         The classes.
     n_iter_ : int
-        Number of rounds.
+        Number of rounds, of each of the fits that are averaged.
+    learning_rate_ : float
+        Factor of the steps.
+    max_leaf_nodes_ : int or None
+        Most leaves of a tree.
     thresholds_ : tuple of int or None
         Numbers of thresholds of a feature that rounds have drawn in turn; None: all.
     trees_ : Trees
-        The trees, one for each round.
+        The trees, one for each round, or one of each fit that is averaged.
     start_ : ndarray of shape (1,) or (K,)
         The scores before the first round.
     feature_importances_ : ndarray of shape (p,)
@@ -449,9 +510,10 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     def __init__(
         self,
         *,
-        learning_rate: float = 0.1,
+        quality: Quality = "default",
+        learning_rate: float | Literal["auto"] = "auto",
         max_iter: int | Literal["auto"] = "auto",
-        max_leaf_nodes: int | None = 63,
+        max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
         min_samples_leaf: int = 5,
         l2_regularization: float = 5.0,
@@ -472,6 +534,9 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
     def _loss(self) -> Loss:
         return LogLoss(n_outputs=1 if self.n_classes_ <= 2 else self.n_classes_)
+
+    _MEMBERS: ClassVar[int] = 2
+    _LEAVES: ClassVar[tuple[int, int]] = 31, 63
 
     def _feature_shares(self) -> tuple[float, ...]:
         # Few columns tell more trees apart; all are needed where few matter or act together.
@@ -525,16 +590,20 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         prediction.
     quantile : float or None, default=None
         Of the loss "quantile", between 0 and 1; None: the median.
-    learning_rate : float, default=0.07
-        Factor of each tree's steps.
+    quality : {"fast", "default", "best"}, default="default"
+        "fast": some 100 rounds of long steps, and no cross-validation. "best": up to three times as
+        many rounds, and the average of four fits of different seeds, stored as one model; not with
+        `warm_start`. Parameters that are given win.
+    learning_rate : float or "auto", default="auto"
+        Factor of each tree's steps. "auto": .1, and .2 for "fast".
     max_iter : int or "auto", default="auto"
         Number of rounds; see `BoostedTreesClassifier`. "auto": by two of the four folds below 3000
         rows.
-    max_leaf_nodes : int or None, default=31
-        So many leaves a tree at most.
+    max_leaf_nodes : int, "auto" or None, default="auto"
+        So many leaves a tree at most. "auto": 16 below 3000 rows, else 31.
     max_depth : int or None, default=None
         Depth at which cells are leaves.
-    min_samples_leaf : int, default=5
+    min_samples_leaf : int, default=1
         Growing rows in each leaf.
     l2_regularization : float, default=5
         Sum of Hessians by which the step of a cell is drawn to that of its parent; a row of
@@ -588,11 +657,12 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         loss: LossName = "squared_error",
         *,
         quantile: float | None = None,
-        learning_rate: float = 0.07,
+        quality: Quality = "default",
+        learning_rate: float | Literal["auto"] = "auto",
         max_iter: int | Literal["auto"] = "auto",
-        max_leaf_nodes: int | None = 31,
+        max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
-        min_samples_leaf: int = 5,
+        min_samples_leaf: int = 1,
         l2_regularization: float = 5.0,
         max_features: float | Literal["auto"] = "auto",
         max_thresholds: int | Literal["auto"] | None = "auto",
@@ -607,6 +677,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         verbose: int = 0,
     ) -> None:
         self._store(locals())
+
+    _MEMBERS: ClassVar[int] = 4
+    _LEAVES: ClassVar[tuple[int, int]] = 16, 31
 
     def _n_folds(self) -> int:
         return _FOLDS_OF_NUMBERS

@@ -33,7 +33,6 @@ class Settings:
     feature_shares: Sequence[float]  # one after the other, and again
     grow_size: float
     votes: bool
-    seed: int
 
 
 @dataclass(slots=True)
@@ -56,6 +55,8 @@ class Rounds:
         Numbers of thresholds of a feature that rounds draw in turn; None: all.
     scores : ndarray of shape (n_outputs, n)
         What the trees so far say.
+    seed : int
+        Decides with the number of a round what it draws.
     """
 
     settings: Settings
@@ -65,6 +66,7 @@ class Rounds:
     keys: UInt64
     thresholds: Sequence[int | None]
     scores: Float64
+    seed: int
     parts: list[Trees] = field(default_factory=list)
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node
     losses: list[Float64] = field(default_factory=list)  # of the rows that judge
@@ -78,13 +80,13 @@ class Rounds:
         """All trees so far."""
         return Trees.joined(self.parts, self.bins.n_features, len(self.scores))
 
-    def importances(self, trees: Trees, before: Float64 | None = None) -> Float64:
+    def importances(self, trees: Trees, before: Float64) -> Float64:
         """How far cuts of its trees by each feature move rows, squared, (p,), and those before."""
         inner = np.flatnonzero(trees.left != LEAF)
         # One node after the other, so that it does not matter which fit has made which round.
         child = trees.left[inner, None] + [0, 1]
         moved = np.square(trees.value[child] - trees.value[inner, None]).sum(axis=2)
-        total = np.zeros(trees.n_features) if before is None else before.copy()
+        total = before.copy()
         rows = np.concatenate([np.zeros(0), *self.rows])[child]
         np.add.at(total, np.repeat(trees.feature[inner], 2), (rows * moved).ravel())
         return total
@@ -115,19 +117,19 @@ class Rounds:
             losses=[],
         )
 
-    def taking(self, thresholds: Sequence[int | None]) -> "Rounds":
-        """The same run before its first round, with other numbers of thresholds."""
-        return replace(self, thresholds=thresholds, parts=[], rows=[], losses=[])
+    def anew(self, **others: Any) -> "Rounds":
+        """The same run before its first round, with other parameters."""
+        return replace(self, **others, parts=[], rows=[], losses=[])
 
     def _arguments(self) -> tuple[Any, ...]:
         """The run as the core takes it."""
         n_thresholds = np.array([one or 0 for one in self.thresholds], dtype=np.int32)
         rows = self.bins.codes, self.bins.kept, self.y, self.weight, self.keys
-        return *rows, n_thresholds, self.scores
+        return *rows, n_thresholds, self.seed, self.scores
 
 
 def advance(runs: Sequence[Rounds], first: int, last: int) -> None:
-    """Make rounds first, ..., last - 1 of some runs, which differ in their rows and thresholds alone.
+    """Make rounds first, ..., last - 1 of some runs, which differ in rows, thresholds and seeds alone.
 
     They go on side by side; where it is interrupted none has changed.
     """
@@ -145,7 +147,6 @@ def advance(runs: Sequence[Rounds], first: int, last: int) -> None:
             settings.grow_size,
             _STOPS if settings.votes else _NO_STOPS,
             np.array(shares, dtype=np.int32),
-            settings.seed,
         ),
         limits,
         slopes,
@@ -177,6 +178,7 @@ def started(
     y: NDArray[Any],
     weight: Float64 | None,
     thresholds: Sequence[int | None],
+    seed: int,
 ) -> tuple[Rounds, Float64]:
     """A run before its first round, and the scores (n_outputs,) that it starts from."""
     if weight is not None:
@@ -186,4 +188,4 @@ def started(
     columns = [X, y[:, None]] if weight is None else [X, y[:, None], weight[:, None]]
     keys = content_keys(np.column_stack(columns))
     targets = y.astype(np.float64)
-    return Rounds(settings, grower, targets, weight, keys, thresholds, scores), start
+    return Rounds(settings, grower, targets, weight, keys, thresholds, scores, seed), start

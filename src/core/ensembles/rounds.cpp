@@ -45,7 +45,7 @@ class Run {
   }
 
   void make(std::int64_t number, RunTrees& trees) {
-    Random random(key_of(settings_.seed, static_cast<std::uint64_t>(number)));
+    Random random(key_of(rows_.seed, static_cast<std::uint64_t>(number)));
     const std::uint64_t odd = random.bits() | 1, other_odd = random.bits() | 1;
     part_rows(odd);
     take_slopes();

@@ -7,7 +7,7 @@
 
 namespace certree {
 
-// What rounds are made with. What is drawn for a round is told by the seed and its number.
+// What rounds are made with.
 struct RoundSettings {
   Loss loss;
   double learning_rate;
@@ -17,7 +17,6 @@ struct RoundSettings {
   std::span<const double> stop;              // of the priors that are mixed; or empty: no vote
   std::span<const std::int32_t> n_features;  // that a tree may compare, one number after the other
   BinnedGrowth growth;
-  std::uint64_t seed;
 };
 
 // The rows of a run: first those that train, then those that judge.
@@ -27,6 +26,7 @@ struct RunRows {
   std::span<const double> weight;              // (n,) or empty
   std::span<const std::uint64_t> keys;         // (n_training,) by which rows are drawn
   std::span<const std::int32_t> n_thresholds;  // of a feature, one after the other; 0: all
+  std::uint64_t seed;                          // tells with its number what a round draws
 };
 
 // Trees one behind the other, and what came of them.
