@@ -112,7 +112,11 @@ def main() -> None:
     fits: dict[str, tuple[Any, Any, Triple]] = {
         "plain fit": (PACBayesTreeClassifier(random_state=0), (X, y), (16, 600, 1200)),
         "certified fit": (CertifiedTreeClassifier(random_state=0), (X, y), (25, 2000, 4000)),
-        "certified forest": (CertifiedForestClassifier(random_state=0), cancer, (25, 3000, 6000)),
+        "certified forest": (
+            CertifiedForestClassifier(random_state=0, n_jobs=1),
+            cancer,
+            (25, 3000, 6000),
+        ),
     }
     table: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
         ("rooms / floors / arrows", rooms(), (22, 11, 115)),

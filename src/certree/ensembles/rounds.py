@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from certree._core import make_rounds
 from certree.ensembles.losses import Loss
 from certree.grow.binned import BinnedGrower
-from certree.grow.bins import Bins
+from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, UInt64
 from certree.rows.folds import Fold
 from certree.rows.hashes import content_keys
@@ -123,7 +123,7 @@ class Rounds:
 
     def _arguments(self) -> tuple[Any, ...]:
         """The run as the core takes it."""
-        n_thresholds = np.array([one or 0 for one in self.thresholds], dtype=np.int32)
+        n_thresholds = np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32)
         rows = self.bins.codes, self.bins.kept, self.y, self.weight, self.keys
         return *rows, n_thresholds, self.seed, self.scores
 
