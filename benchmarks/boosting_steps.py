@@ -27,7 +27,7 @@ STEPS: dict[str, dict[str, Any]] = {
     "all thresholds": {"max_thresholds": None},
     "few thresholds": {"max_thresholds": 6},
     "all features": {"max_features": 1.0},
-    "nine of ten rows grow": {"grow_size": 0.9},
+    "nine of ten rows grow": {"subsample": 0.9},
     "31 leaves": {"max_leaf_nodes": 31},
     "15 leaves": {"max_leaf_nodes": 15},
     "half the rate": {"learning_rate": 0.05},

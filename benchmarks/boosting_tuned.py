@@ -2,9 +2,9 @@
 
 Eight tables of classes of the directory CERTREE_DATA, so many training rows each, half of them tables
 that chose defaults. LightGBM's rate, leaves, rows in a leaf, shares of rows and columns, and l2 are
-drawn 50 times and judged by the log loss of five folds, rounds stopping early on the judging rows; the
-best one is fitted again. Our mean log loss should be at most its, at 1/50 of its time (CPU, one thread
-each).
+drawn 50 times and judged by the log loss of five folds, rounds stopping early on the validation
+samples; the best one is fitted again. Our mean log loss should be at most its, at 1/50 of its time
+(CPU, one thread each).
 """
 
 import argparse

@@ -7,9 +7,10 @@ On the same rows, in the same order:
 
 * certree: `CertifiedTreeClassifier`, which chooses how many rows grow, and has one prior for what they
   propose and for all else;
-* halves: the rule before, at the share of growing rows that was advised (.35 below 1000 rows, .5 from
-  there on): the tree pruned by cross-validation on the growing rows, and the best vote along a path of
-  posteriors, have half of delta each, and the lower bound counts;
+* halves: the rule before, at the share of training samples that was advised (.35 below 1000 rows, .5
+from
+  there on): the tree pruned by cross-validation on the training samples, and the best vote along a path
+  of posteriors, have half of delta each, and the lower bound counts;
 * hold-out: that pruned tree with all of delta, at the share of six that has the lowest mean over the
   draws, which nobody knows before.
 
@@ -35,11 +36,11 @@ from benchmarks.defaults import REGRESSION, Data
 from benchmarks.learning_curves import chooses, every_table
 from benchmarks.timing import RESULTS, Row, alternate, report
 from certree import CertifiedTreeClassifier, PACBayesTreeClassifier, PrunedTreeClassifier, Voting
-from certree.certificates import Election, hold_out, occam_vote
+from certree.certificates import ModelSelection, hold_out, occam_vote
 from certree.certificates.inequalities import bounds
 from certree.interface.whole import write_whole
 from certree.prunings import cost_complexity
-from certree.rows.deal import deal
+from certree.rows.split import train_calibration_split
 
 DELTA = 0.05
 SIZES = (300, 1000, 5000)
@@ -60,9 +61,9 @@ def rows_of(name: str, size: int) -> int:
 
 def halves(model: CertifiedTreeClassifier, pruned: PrunedTreeClassifier) -> float:
     """The rule before, on the tree and the sides of a fit."""
-    held = model.election_.held
-    pruning = cost_complexity(held.tree, held.grown, pruned.temperatures_["price"])
-    before = Election(held, pruning, DELTA, model.election_.voting)
+    held = model.model_selection_.held
+    pruning = cost_complexity(held.tree, held.grown, pruned.best_params_["alpha"])
+    before = ModelSelection(held, pruning, DELTA, model.model_selection_.voting)
     label = Voting("mean").ballots(held.tree, held.grown).cast(held.tree, pruning).label
     errors = round(held.error_of(label) * held.n)
     lowest = hold_out(errors, held.n, DELTA, 0.5).bound
@@ -85,18 +86,18 @@ def judged(data: Data, size: int, seed: int) -> dict[str, float]:
     found = {
         "certree": model.certificate_.bound,
         "error": float(np.mean(model.predict(data.X[others]) != data.y[others])),
-        "grow_size": model.grow_size_,
+        "train_size": model.train_size_,
         "proposal": float(model.certificate_ is model.certificates_[0]),
     }
     advised = 0.35 if size < 1000 else 0.5
     for share in SHARES:
-        sides = deal(size, share, np.random.RandomState(seed))
+        sides = train_calibration_split(size, share, np.random.RandomState(seed))
         pruned = PrunedTreeClassifier(rule="cost-complexity", cv=3, **options)
         pruned.fit(X[sides.grow], y[sides.grow])
         errors = int(np.sum(pruned.predict(X[sides.weigh]) != y[sides.weigh]))
         found[f"hold-out {share}"] = hold_out(errors, len(sides.weigh), DELTA).bound
         if share == advised:
-            fixed = CertifiedTreeClassifier(delta=DELTA, grow_size=share, **options)
+            fixed = CertifiedTreeClassifier(delta=DELTA, train_size=share, **options)
             found["halves"] = halves(fixed.fit(X, y), pruned)
     return found
 
@@ -135,7 +136,8 @@ def summary(draws: list[dict[str, Any]]) -> list[Row]:
             error = difference.std(ddof=1) / math.sqrt(len(some)) if len(some) > 1 else math.nan
             unit = f"above {other.mean():.4f} (+- {error:.4f})"
             rows.append(Row(label, None, peer, None, asked, float(difference.mean()), unit))
-        told = f"bound, grows {column['grow_size'].mean():.2f}, test error {column['error'].mean():.4f}"
+        share, error = column["train_size"].mean(), column["error"].mean()
+        told = f"bound, trains on {share:.2f}, test error {error:.4f}"
         rows.append(Row(label, None, "", None, None, ours, told))
         broken = float(np.mean(column["error"] > column["certree"]))
         rows.append(Row(label, None, "", None, None, broken, "share of draws with more test error"))

@@ -61,7 +61,7 @@ class Data(NamedTuple):
 def classifiers(categorical: np.ndarray) -> dict[str, Any]:
     """Classifiers by what sets them apart."""
     base: dict[str, Any] = {"categorical_features": categorical, "random_state": 0}
-    gini = {"partition": Cart(criterion="gini")}
+    gini = {"grower": Cart(criterion="gini")}
     error = {**base, "search": "joint", "scoring": "error", "vote": "majority", "cv": 5}
     one = {**base, "search": "joint", "scoring": "log_loss", "cv": 5}
     mixed = {**base, "search": "mixture", "scoring": "log_loss", "cv": 3}
@@ -81,7 +81,7 @@ def classifiers(categorical: np.ndarray) -> dict[str, Any]:
         "mixture, leaves": {**mixed, "prior": "leaves"},
         "mixture, branching": {**mixed, "prior": "branching"},
         "mixture, Gini": {**mixed, **gini},
-        "mixture, KD": {**mixed, "partition": "kd"},
+        "mixture, KD": {**mixed, "grower": "kd"},
     }
     return {name: PACBayesTreeClassifier(**choice) for name, choice in choices.items()}
 
@@ -119,8 +119,8 @@ def pruned_cart(X: np.ndarray, y: np.ndarray, tree: Any = None) -> GridSearchCV:
     tree = DecisionTreeClassifier(random_state=0) if tree is None else tree
     path = clone(tree).cost_complexity_pruning_path(X, y).ccp_alphas
     positive = path[path > path.max() * 1e-9]
-    prices = np.geomspace(positive.min(), positive.max(), 29) if len(positive) else []
-    return GridSearchCV(tree, {"ccp_alpha": [0.0, *prices]}, cv=5)
+    alphas = np.geomspace(positive.min(), positive.max(), 29) if len(positive) else []
+    return GridSearchCV(tree, {"ccp_alpha": [0.0, *alphas]}, cv=5)
 
 
 def tables(directory: Path) -> dict[str, Data]:

@@ -21,8 +21,8 @@ def main() -> None:
     table = pd.read_parquet(Path(os.environ["CERTREE_DATA"]) / "more" / "adult.parquet")
     X, y = table.iloc[:, :-1], table.iloc[:, -1]
     # Temperatures near those that a fit chooses; any law has the same nodes.
-    law = PACBayesTreeClassifier(lambda_error=0.5, lambda_penalty=0.05, prior="leaves")
-    model = law.fit(X, y)
+    posterior = PACBayesTreeClassifier(lambda_error=0.5, lambda_penalty=0.05, prior="leaves")
+    model = posterior.fit(X, y)
     many = pd.concat([X] * (ROWS // len(X) + 1), ignore_index=True)[:ROWS]
     time = median(lambda: model.explain(many), REPEATS)
     rows = [

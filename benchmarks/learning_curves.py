@@ -115,7 +115,7 @@ def methods(data: Data, numbers: bool) -> dict[str, Callable[[], Any]]:
 
 
 def parts_of(data: Data, n: int, split: int, numbers: bool) -> tuple[np.ndarray, ...]:
-    """Training and judging rows; classes that no training row has are judged by nobody."""
+    """Training and validation samples; classes that no training row has are judged by nobody."""
     order = np.random.default_rng(split).permutation(len(data.y))
     train, test = order[:n], order[n : n + MOST_JUDGING]
     y, y_test = data.y[train], data.y[test]

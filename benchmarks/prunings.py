@@ -91,8 +91,8 @@ def against_sizes(repeats: int) -> Row:
 def solve(tree: Tree, stats: NodeStats) -> None:
     """Prepare the spatially adaptive rule and prune at all prices."""
     prunings = SpatiallyAdaptive().family(tree, stats)
-    for price in PRICES:
-        prunings.at(price)
+    for alpha in PRICES:
+        prunings.at(alpha)
 
 
 def slopes(name: str, trees: Trees, largest: int, repeats: int) -> list[Row]:

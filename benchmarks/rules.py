@@ -37,7 +37,7 @@ def candidates(categorical: np.ndarray) -> dict[str, PrunedTreeClassifier]:
     switches: dict[str, Any] = {"categorical_features": categorical, "random_state": 0}
     tuned = {rule: PrunedTreeClassifier(rule=rule, **switches) for rule in RULES}
     fixed = {
-        f"{rule}, constant 1": PrunedTreeClassifier(rule=rule, price=1.0, **switches)
+        f"{rule}, constant 1": PrunedTreeClassifier(rule=rule, alpha=1.0, **switches)
         for rule in AS_PUBLISHED
     }
     return tuned | fixed

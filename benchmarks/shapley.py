@@ -21,7 +21,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from benchmarks.timing import Row, alternate, median, report
 from certree.ensembles import BoostedTreesRegressor, TreeForestRegressor
-from certree.explain import interaction_shares, shap_trees, shapley_values
+from certree.explain import interaction_fractions, shap_trees, shapley_values
 
 ROWS, REPEATS = 1000, 5
 WOODELF, SHARES = 0.8, 0.1
@@ -50,7 +50,9 @@ def main() -> None:
     )
     large = TreeForestRegressor(400, max_depth=6, max_features=None, random_state=0).fit(X, y)
     leaves = int((large.trees_.left < 0).sum())
-    rows.append(_within(f"shares, {leaves:,} leaves", lambda: interaction_shares(large, X), SHARES))
+    rows.append(
+        _within(f"shares, {leaves:,} leaves", lambda: interaction_fractions(large, X), SHARES)
+    )
     report("shapley", rows)
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from benchmarks.timing import Row, median, report
 from certree import PACBayesTreeClassifier
 from certree.files.tables import DATA_VARIABLE, load
-from certree.paper.protocol import PAPER_SETS, PARTITIONS, draw, run
+from certree.paper.protocol import GROWERS, PAPER_SETS, draw, run
 
 AUTHORS_SECONDS = 46.0
 EXPERIMENT_SECONDS, FIT_SECONDS = 25.0, 0.05
@@ -43,7 +43,7 @@ def main() -> None:
     )  # as in the paper
     fit = median(partial(model.fit, sample.X, sample.y), arguments.repeats)
     experiment = median(
-        partial(run, PAPER_SETS, list(PARTITIONS), 5, directory, n_jobs=-1), arguments.runs
+        partial(run, PAPER_SETS, list(GROWERS), 5, directory, n_jobs=-1), arguments.runs
     )
     report(
         "table2",

@@ -15,13 +15,13 @@ from benchmarks.timing import RESULTS
 from certree import count, vote
 from certree.estimators.tune import GrownFold, Objective, tune
 from certree.files.tables import DATA_VARIABLE, load
-from certree.grow.growing import GrowingRows
+from certree.grow.growing import TrainingSamples
 from certree.interface.arrays import Float64
 from certree.paper.protocol import (
     CONTESTANTS,
     EXPANDED,
+    GROWERS,
     PAPER_SETS,
-    PARTITIONS,
     PRUNING,
     Sample,
     draw,
@@ -40,8 +40,8 @@ def pruned(sample: Sample, repeat: int, nudge: Float64) -> float:
     """Test error of the pruning of mirrored rows, which are judged a nudge further left."""
     # Cells hold their upper borders; those of mirrored rows hold the lower ones.
     X, X_test = -sample.X, -sample.X_test
-    cells, candidate = PARTITIONS[EXPANDED], CONTESTANTS[0].candidate
-    rows = GrowingRows(X, sample.y, max_depth="log")
+    cells, candidate = GROWERS[EXPANDED], CONTESTANTS[0].candidate
+    rows = TrainingSamples(X, sample.y, max_depth="log")
     summarise = partial(counted, n_classes=sample.n_classes)
     folds = []
     for fold in content_folds(sample.X, sample.y, 2, np.random.RandomState(repeat)):
@@ -49,10 +49,10 @@ def pruned(sample: Sample, repeat: int, nudge: Float64) -> float:
         leaf = tree.apply(X).copy()
         leaf[fold.judge] = tree.apply(X[fold.judge] + nudge)
         folds.append(GrownFold.of(fold, tree, summarise, leaf, sample.y))
-    price = tune(Objective.of(folds, candidate, "error"), [None], "joint")
+    alpha = tune(Objective.of(folds, candidate, "error"), [None], "joint")
     tree = cells.grow(rows)
     stats = count(tree, X, sample.y, sample.n_classes)
-    outcome = vote(tree, stats, candidate.family(tree, stats).at(*price), candidate.voting)
+    outcome = vote(tree, stats, candidate.family(tree, stats).at(*alpha), candidate.voting)
     return float(np.mean(outcome.label[tree.apply(X_test + nudge)] != sample.y_test))
 
 

@@ -20,12 +20,12 @@ import numpy as np
 from benchmarks.timing import RESULTS
 from certree import count, vote
 from certree.files.tables import DATA_VARIABLE, load
-from certree.grow.growing import GrowingRows
+from certree.grow.growing import TrainingSamples
 from certree.interface.arrays import Float64
 from certree.paper.protocol import (
     CONTESTANTS,
+    GROWERS,
     PAPER_SETS,
-    PARTITIONS,
     PRUNING,
     Outcome,
     Sample,
@@ -36,12 +36,12 @@ from certree.paper.table2 import PAPER_TREE, lines
 
 SETS, REPEATS = 10, 5
 GRID = np.logspace(-9, 7, 11, base=2)
-FIELDS = ("partition", "dataset", "method", "paper", "least", "most", "best", "silent")
+FIELDS = ("grower", "dataset", "method", "paper", "least", "most", "best", "silent")
 
 
 def judged_again(sample: Sample, outcome: Outcome) -> dict[str, tuple[float, float]]:
     """Test error of each method at its best temperatures, and if empty cells are silent."""
-    tree = PARTITIONS[outcome.partition].grow(GrowingRows(sample.X, sample.y, max_depth="log"))
+    tree = GROWERS[outcome.grower].grow(TrainingSamples(sample.X, sample.y, max_depth="log"))
     stats = count(tree, sample.X, sample.y, sample.n_classes)
     leaf = tree.apply(sample.X_test)
     # Only leaves are empty. A single pruning that has such a leaf takes its label, that of the parent.
@@ -69,11 +69,11 @@ def wrong(scores: Float64, sample: Sample) -> float:
     return float(np.mean(scores.argmax(axis=1) != sample.y_test))
 
 
-def examined(dataset: str, partition: str, directory: str) -> list[dict[str, str | float]]:
+def examined(dataset: str, grower: str, directory: str) -> list[dict[str, str | float]]:
     """The figures of one row of Table 2."""
     table = load(dataset, directory)
     samples = [draw(dataset, table, repeat) for repeat in range(SETS * REPEATS)]
-    outcomes = [judge(dataset, sample, partition, r) for r, sample in enumerate(samples)]
+    outcomes = [judge(dataset, sample, grower, r) for r, sample in enumerate(samples)]
     sets = [lines(outcomes[i : i + REPEATS])[0] for i in range(0, len(outcomes), REPEATS)]
     again = [judged_again(samples[r], outcomes[r]) for r in range(REPEATS)]
     found: list[dict[str, str | float]] = []
@@ -85,7 +85,7 @@ def examined(dataset: str, partition: str, directory: str) -> list[dict[str, str
             pruning = sets[0].errors[PRUNING].value
             figures = (min(ratios), max(ratios), best / pruning, silent / pruning)
             rounded = [round(float(figure), 3) for figure in figures]
-            row = [partition, dataset, method, paper, *rounded]
+            row = [grower, dataset, method, paper, *rounded]
             found.append(dict(zip(FIELDS, row, strict=True)))
     return found
 
@@ -98,9 +98,9 @@ def main() -> None:
     with (RESULTS / "table2_cells.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
-        for partition in PAPER_TREE:
+        for grower in PAPER_TREE:
             for dataset in PAPER_SETS:
-                for row in examined(dataset, partition, directory):
+                for row in examined(dataset, grower, directory):
                     writer.writerow(row)
                     print(*row.values(), flush=True)
 

@@ -18,7 +18,7 @@ from certree import NodeStats, Tree, count, grow_kd, pac_bayes
 from certree.estimators.tune import Candidate, GrownFold, Objective
 from certree.tree import LEAF
 from certree.votes import Voting
-from certree.weights.pac_bayes_laws import pac_bayes_family
+from certree.weights.pac_bayes_posteriors import pac_bayes_family
 
 LAMBDA_ERROR, LAMBDA_PENALTY = 1.0, 0.1
 NANOSECONDS, SLOPE = 30.0, 1.05

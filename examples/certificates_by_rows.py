@@ -21,7 +21,7 @@ PLANTED = (POINTS @ [1.0, 0.6] > 0.8 * SIDE).astype(int)
 
 # Line, colour (Okabe and Ito) and style of each quantity, from the highest down.
 STYLES = {
-    "bound on a vote by weighing rows": ("#E69F00", "-."),
+    "bound on a vote by calibration samples": ("#E69F00", "-."),
     "bound on what is deployed": ("#0072B2", "-"),
     "true error of what is deployed": ("#009E73", "-"),
 }

@@ -28,7 +28,7 @@ def main() -> None:
         print(f"  {certificate}")
 
     certificate = model.certificate_
-    rows = certificate.rows_needed(TARGET)
+    rows = certificate.n_samples_needed(TARGET)
     print(f"\nWeighing rows that would bring the bound down to {100 * TARGET:.0f} %: ", end="")
     print(
         "none, the observed error is too high" if rows is None else f"{rows:,}, if all else stays"

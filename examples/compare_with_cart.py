@@ -23,8 +23,8 @@ SCORINGS: dict[Scoring, str] = {"error": "accuracy", "log_loss": "neg_log_loss"}
 
 def one_pruning(X: np.ndarray, y: np.ndarray, scoring: Scoring) -> ClassifierMixin:
     cart = DecisionTreeClassifier(random_state=0)
-    prices = np.unique(np.abs(cart.cost_complexity_pruning_path(X, y).ccp_alphas))
-    return GridSearchCV(cart, {"ccp_alpha": prices}, scoring=SCORINGS[scoring], cv=5).fit(X, y)
+    alphas = np.unique(np.abs(cart.cost_complexity_pruning_path(X, y).ccp_alphas))
+    return GridSearchCV(cart, {"ccp_alpha": alphas}, scoring=SCORINGS[scoring], cv=5).fit(X, y)
 
 
 def vote_on_cart(X: np.ndarray, y: np.ndarray, scoring: Scoring) -> ClassifierMixin:

@@ -19,18 +19,19 @@ def main() -> None:
     stats = count(tree, X_train, y_train, n_classes=2)
     print(f"root: {stats.n[0]:g} rows, label {stats.label[0]}, {stats.errors[0]:g} errors")
 
-    law = pac_bayes(tree, stats, lambda_error=0.5, lambda_penalty=0.1)
+    posterior = pac_bayes(tree, stats, lambda_error=0.5, lambda_penalty=0.1)
     print(
-        f"law: {law.expected_leaves:.1f} leaves on average, entropy {entropy(tree, law):.1f} nats, "
-        f"training error of a random pruning {gibbs_risk(stats, law):.3f}"
+        f"posterior: {posterior.expected_leaves:.1f} leaves on average, "
+        f"entropy {entropy(tree, posterior):.1f} nats, "
+        f"training error of a random pruning {gibbs_risk(stats, posterior):.3f}"
     )
 
     # From here on, a law over all prunings and a single pruning are the same thing.
     prunings = {
-        "all prunings vote": law,
-        "one drawn from the law": sample_pruning(tree, law, rng=0),
-        "best for a price of 2": cost_complexity(tree, stats, price=2.0),
-        "the whole tree": cost_complexity(tree, stats, price=0.0),
+        "all prunings vote": posterior,
+        "one drawn from the law": sample_pruning(tree, posterior, rng=0),
+        "best for a price of 2": cost_complexity(tree, stats, alpha=2.0),
+        "the whole tree": cost_complexity(tree, stats, alpha=0.0),
     }
     leaf = tree.apply(X_test)
     for name, weights in prunings.items():

@@ -139,7 +139,7 @@ def internal_cells(tree, pruning):
     return cells
 
 
-def law(tree, log_weight):
+def posterior(tree, log_weight):
     """Probabilities of all prunings, and the log of the sum of their weights.
 
     log_weight(pruning) is a Decimal.
@@ -173,7 +173,7 @@ def average(tree, own, split):
         total = sum((Decimal(float(own[v])) for v, _ in pruning), Decimal(0))
         return total + sum(Decimal(float(split[v])) for v, _ in internal_cells(tree, pruning))
 
-    return law(tree, log_weight)
+    return posterior(tree, log_weight)
 
 
 def pac_bayes(tree, n, errors, lambda_error, lambda_penalty, prior="leaves", stop=0.5):
@@ -194,7 +194,7 @@ def pac_bayes(tree, n, errors, lambda_error, lambda_penalty, prior="leaves", sto
 
     with localcontext() as context:
         context.prec = DIGITS
-        return law(tree, log_weight)
+        return posterior(tree, log_weight)
 
 
 def theorem_posterior(tree, n, errors, lambda_error, delta):
@@ -211,22 +211,22 @@ def theorem_posterior(tree, n, errors, lambda_error, delta):
 
     with localcontext() as context:
         context.prec = DIGITS
-        return law(tree, log_weight)
+        return posterior(tree, log_weight)
 
 
-def helmbold_schapire(tree, table, temperature):
+def helmbold_schapire(tree, table, inverse_temperature):
     def log_weight(pruning):
         total = Decimal(0)
         could_split = len(internal_cells(tree, pruning))
         for v, j in pruning:
             a, b = Decimal(float(table[v, 0])), Decimal(float(table[v, 1]))
-            total -= Decimal(temperature) * (2 * a * b / (a + b) if a + b > 0 else 0)
+            total -= Decimal(inverse_temperature) * (2 * a * b / (a + b) if a + b > 0 else 0)
             could_split += int(tree.left[v] != LEAF or j < tree.chain[v] - 1)
         return total - could_split * Decimal(2).ln()
 
     with localcontext() as context:
         context.prec = DIGITS
-        return law(tree, log_weight)
+        return posterior(tree, log_weight)
 
 
 def entropy(masses):
@@ -1499,13 +1499,13 @@ def log_loss_slopes(y, scores, least):
     return gradient, variance * len(scores) / (len(scores) - 1)
 
 
-def rows_of_round(bits, keys, grow_size):
+def rows_of_round(bits, keys, train_size):
     """Which rows grow the tree of a round, and what each counts as to grow."""
     odd, other_odd = next(bits) | 1, next(bits) | 1
-    if grow_size == 1:
+    if train_size == 1:
         return np.ones(len(keys), dtype=bool), np.ones(len(keys))
     dealt = [int(key) * odd % WORD for key in keys]
-    grows = np.array([one < int(grow_size * 2.0**64) for one in dealt])
+    grows = np.array([one < int(train_size * 2.0**64) for one in dealt])
     if not grows.any():
         grows[np.argmin(np.array(dealt, dtype=np.uint64))] = True
     levels = [(int(key) * other_odd % WORD) >> 56 for key in keys]
@@ -1532,13 +1532,13 @@ def features_of_round(bits, p, n_drawn):
 
 
 def boosting_rounds(run, first, last, round_steps):
-    """Scores after some rounds, [(tree, steps, growing rows by node)], and losses of judging rows."""
+    """Scores after some rounds, [(tree, steps, growing samples by node)], and losses that judge."""
     settings, loss, n = run.settings, run.settings.loss, len(run.keys)
     name, scores, made, after = (loss.name, loss.quantile), run.scores.copy(), [], []
     weight = None if run.weight is None else run.weight[:n]
     for number in range(first, last):
         bits = random_bits(key_of(run.seed, number))
-        grows, counts_as = rows_of_round(bits, run.keys, settings.grow_size)
+        grows, counts_as = rows_of_round(bits, run.keys, settings.train_size)
         slopes = loss_slopes(*name, run.y[:n], scores[:, :n])
         gradient, hessian = (one * (1.0 if weight is None else weight) for one in slopes)
         factors = mixture(bits, len(scores))
@@ -1593,7 +1593,9 @@ def newton_steps(tree, leaf, gradient, hessian, shrinkage):
     return np.array(steps)
 
 
-def boosting_round(tree, leaf, grew, gradient, hessian, shrinkage, temperature, curvature, stops):
+def boosting_round(
+    tree, leaf, grew, gradient, hessian, shrinkage, inverse_temperature, curvature, stops
+):
     """Average step of every leaf over all prunings, {leaf: (n_outputs,)}, and their log evidence."""
     every = [tuple(v for v, _ in pruning) for pruning in prunings(tree)]
     pairs = list(zip(gradient, hessian, strict=True))
@@ -1604,7 +1606,7 @@ def boosting_round(tree, leaf, grew, gradient, hessian, shrinkage, temperature, 
         judges = [i for i in range(len(leaf)) if not grew[i] and v in path(tree, leaf[i])]
         for (g, h), step in zip(pairs, grown, strict=True):
             change = sum(g[i] * step[v] + 0.5 * curvature * h[i] * step[v] ** 2 for i in judges)
-            own[v] -= temperature * change
+            own[v] -= inverse_temperature * change
     weight = np.zeros(len(every))
     for number, pruning in enumerate(every):
         inner = len({u for v in pruning for u in path(tree, v)[:-1]})

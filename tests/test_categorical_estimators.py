@@ -107,10 +107,10 @@ def test_rows_with_categories_are_refused_as_those_of_numbers_are(estimator):
 
 
 @every_estimator
-@pytest.mark.parametrize("partition", ["kd", "dyadic"])
-def test_other_partitions_take_categories_as_numbers(estimator, partition):
+@pytest.mark.parametrize("grower", ["kd", "dyadic"])
+def test_other_partitions_take_categories_as_numbers(estimator, grower):
     frame, signal = mixed()
-    model = estimator(partition, random_state=0).fit(frame, target(estimator, signal))
+    model = estimator(grower, random_state=0).fit(frame, target(estimator, signal))
     assert len(model.tree_.categories) == 0
     assert set(model.tree_.feature[~model.tree_.is_leaf]) == {0, 1}
 
@@ -183,14 +183,14 @@ def test_constraints_hold_for_predictions(estimator):
         ({"monotonic_cst": [1]}, r"monotonic_cst must have shape \(2,\)"),
         ({"monotonic_cst": {"length": 1}}, r"monotonic_cst names \['length'\]"),
         ({"monotonic_cst": [1, 0]}, "monotonic_cst must be 0 for features of categories"),
-        ({"monotonic_cst": [0, 1], "partition": "kd"}, "takes a Cart partition, got 'kd'"),
-        ({"monotonic_cst": [0, 1], "partition": Dyadic()}, r"a Cart partition, got Dyadic\(\)"),
-        ({"partition": Cart(max_leaf_nodes=0)}, "max_leaf_nodes must be None or a whole number"),
-        ({"partition": Cart(max_features=0.0)}, "max_features must be None, "),
-        ({"partition": Cart(splitter="worst")}, 'splitter must be "best" or "random", got'),
-        ({"partition": Cart(min_impurity_decrease=-1.0)}, "min_impurity_decrease must be a finite"),
-        ({"partition": Cart(min_samples_split=1)}, "min_samples_split must be at least 2, got 1"),
-        ({"partition": Cart(criterion="chaos")}, "criterion must be None or "),
+        ({"monotonic_cst": [0, 1], "grower": "kd"}, "takes a Cart partition, got 'kd'"),
+        ({"monotonic_cst": [0, 1], "grower": Dyadic()}, r"a Cart partition, got Dyadic\(\)"),
+        ({"grower": Cart(max_leaf_nodes=0)}, "max_leaf_nodes must be None or a whole number"),
+        ({"grower": Cart(max_features=0.0)}, "max_features must be None, "),
+        ({"grower": Cart(splitter="worst")}, 'splitter must be "best" or "random", got'),
+        ({"grower": Cart(min_impurity_decrease=-1.0)}, "min_impurity_decrease must be a finite"),
+        ({"grower": Cart(min_samples_split=1)}, "min_samples_split must be at least 2, got 1"),
+        ({"grower": Cart(criterion="chaos")}, "criterion must be None or "),
     ],
 )
 def test_contradicting_switches_are_refused(changes, message):
@@ -209,11 +209,11 @@ def test_constraints_take_two_classes():
 def test_the_switches_of_growth_reach_the_tree(estimator):
     frame, signal = mixed()
     y = target(estimator, signal)
-    fixed = {"temperature": 1.0} if estimator is HelmboldSchapireTreeClassifier else {}
+    fixed = {"inverse_temperature": 1.0} if estimator is HelmboldSchapireTreeClassifier else {}
     if estimator in (PACBayesTreeClassifier, PACBayesTreeRegressor):
         fixed = {"lambda_error": 1.0, "lambda_penalty": 0.0}
     if estimator in (PrunedTreeClassifier, PrunedTreeRegressor):
-        fixed = {"price": 0.0}
+        fixed = {"alpha": 0.0}
     model = estimator(random_state=3, **fixed)
     full = clone(model).fit(frame, y).get_n_leaves()
     for name, value in (
@@ -225,7 +225,7 @@ def test_the_switches_of_growth_reach_the_tree(estimator):
         assert small.get_n_leaves() < full
         if name == "max_leaf_nodes":
             assert small.get_n_leaves() <= 5
-    for changes in ({"partition__splitter": "random"}, {"partition__max_features": 1}):
+    for changes in ({"grower__splitter": "random"}, {"grower__max_features": 1}):
         drawn = clone(model).set_params(**changes)
         first = clone(drawn).fit(frame, y)
         again = clone(drawn).fit(frame, y)

@@ -13,7 +13,7 @@ GAINS = np.zeros((3, 1))
 THETA = np.zeros(1)
 
 
-def law(**changes):
+def posterior(**changes):
     good = {
         "left": LEFT,
         "gains": GAINS,
@@ -42,7 +42,7 @@ def law(**changes):
 )
 def test_other_dtypes_ranks_and_orders_are_type_errors(changes):
     with pytest.raises(TypeError):
-        law(**changes)
+        posterior(**changes)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_other_dtypes_ranks_and_orders_are_type_errors(changes):
 )
 def test_lengths_and_ranges_are_value_errors(changes, message):
     with pytest.raises(ValueError, match=message):
-        law(**changes)
+        posterior(**changes)
 
 
 def test_codes_out_of_range_are_value_errors():
@@ -107,8 +107,8 @@ def test_sums_below_take_one_value_per_node():
 
 
 def test_results_own_their_memory():
-    weight, _, _ = law()
-    copies = [law()[0] for _ in range(100)]
+    weight, _, _ = posterior()
+    copies = [posterior()[0] for _ in range(100)]
     assert weight.base is not None
     assert all(np.array_equal(weight, other) for other in copies)
     with pytest.raises(ValueError, match="read-only"):

@@ -22,7 +22,7 @@ from certree import (
     DecoratedTreeRegressor,
     HelmboldSchapireTreeClassifier,
     NaiveBayesClassifier,
-    PACBayesLaws,
+    PACBayesPosteriors,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
@@ -67,9 +67,9 @@ LEAVES = np.zeros(TREE.n_nodes)
 BOX = [[-4.0, -4.0], [4.0, 4.0]]
 SQUARE = grow.dyadic_grid(*BOX, 4)
 FIXED = certificates.fixed_box(SQUARE, X, Y, BOX)
-ON_A_GRID = PrunedTreeClassifier(grow.Grid(BOX, resolution="paper"), rule="square-root", price=0.01)
+ON_A_GRID = PrunedTreeClassifier(grow.Grid(BOX, resolution="paper"), rule="square-root", alpha=0.01)
 ON_A_GRID.fit(X, Y)
-ELECTION = certificates.Election(
+ELECTION = certificates.ModelSelection(
     HELD, prunings.cost_complexity(TREE, HELD.grown, 1.0), 0.05, Voting()
 )
 FITTED = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=1.0).fit(X, Y)
@@ -95,7 +95,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 T, S, M, W = {"tree": TREE}, {"stats": STATS}, {"stats": MOMENTS}, {"weights": LAW}
-PRICED = {**T, **S, "price": 1.0}
+PRICED = {**T, **S, "alpha": 1.0}
 CHANCE = {"delta": 0.05, "share": 1.0}
 JUDGED = {**T, **S, "ballot": BALLOT}
 PROBLEM = {
@@ -130,8 +130,8 @@ CALLS = [
     (grow.dyadic_resolution, {"n": 1000.0, "n_features": 2, "exponent": 0.5}),
     (grow.from_sklearn, {"estimator": None}),
     (
-        rows.deal,
-        {"n": 40, "grow_size": 0.35, "random_state": RandomState(0), "groups": np.arange(40)},
+        rows.train_calibration_split,
+        {"n": 40, "train_size": 0.35, "random_state": RandomState(0), "groups": np.arange(40)},
     ),
     (
         stats.count,
@@ -194,7 +194,7 @@ CALLS = [
         },
     ),
     (weights.theorem_posterior, {**T, **S, "lambda_error": 1.0, "delta": 0.05}),
-    (weights.helmbold_schapire, {**T, **S, "temperature": 1.0}),
+    (weights.helmbold_schapire, {**T, **S, "inverse_temperature": 1.0}),
     (weights.average, {**T, "log_own": LEAVES, "log_split": 0.0}),
     (weights.entropy, {**T, **W}),
     (weights.gibbs_risk, {**S, **W}),
@@ -202,7 +202,7 @@ CALLS = [
     (weights.reached, {**T, **W}),
     (weights.sample_pruning, {**T, **W, "rng": 0}),
     (votes.vote, {**T, **S, **W, "voting": "mean"}),
-    (votes.spread, {**T, **M, **W, "voting": Voting("mean")}),
+    (votes.prediction_variance, {**T, **M, **W, "voting": Voting("mean")}),
     (prunings.prune, {**T, "cost": LEAVES}),
     (prunings.cost_complexity, PRICED),
     (prunings.depth_penalised, PRICED),
@@ -223,14 +223,14 @@ CALLS = [
     (certificates.count_prior, {**T, "grown": HELD.grown, "rows": 10.0, "trust": 0.9}),
     (
         certificates.centred_prior,
-        {**T, "grown": HELD.grown, "pruning": ELECTION.law, "doubt": 0.01, "stop_below": 0.6},
+        {**T, "grown": HELD.grown, "pruning": ELECTION.posterior, "doubt": 0.01, "stop_below": 0.6},
     ),
     (
         certificates.doubted_prior,
         {
             **T,
             "grown": HELD.grown,
-            "pruning": ELECTION.law,
+            "pruning": ELECTION.posterior,
             "doubts": (0.1, 0.01),
             "stop_below": 0.6,
         },
@@ -242,8 +242,8 @@ CALLS = [
         {**T, **S, "prior": LAW, "lambda_error": 1.0, "lambda_penalty": 0.0},
     ),
     (certificates.labelled_posterior, {**T, **S, "prior": PRIOR, "lambda_error": 1.0}),
-    (inequalities.kl_divergence, {**T, "law": LAW, "prior": LAW}),
-    (inequalities.renyi_divergence, {**T, "law": LAW, "prior": LAW, "order": 2.0}),
+    (inequalities.kl_divergence, {**T, "posterior": LAW, "prior": LAW}),
+    (inequalities.renyi_divergence, {**T, "posterior": LAW, "prior": LAW, "order": 2.0}),
     (
         inequalities.log_prior_mass,
         {**T, "prior": LAW, "log_label": np.zeros(TREE.n_nodes), "label": STATS.label},
@@ -256,26 +256,32 @@ CALLS = [
         {"classifier": FITTED, "X": X + 1, "y": Y, "delta": 0.05, "look": None, "repeats": None},
     ),
     (
-        certificates.certify_law,
-        {"held": HELD, "law": LAW, "prior": PRIOR, **CHANCE, "method": "gibbs_kl"},
+        certificates.certify_posterior,
+        {"held": HELD, "posterior": LAW, "prior": PRIOR, **CHANCE, "method": "gibbs_kl"},
     ),
     (certificates.occam_vote, {"held": HELD, "label": STATS.label, "prior": PRIOR, **CHANCE}),
     (certificates.occam_mean, {"held": HELD, "label": STATS.label, "prior": PRIOR, **CHANCE}),
     (
         certificates.occam_pruning,
-        {"held": HELD, "pruning": ELECTION.law, "prior": PRIOR, **CHANCE},
+        {"held": HELD, "pruning": ELECTION.posterior, "prior": PRIOR, **CHANCE},
     ),
-    (certificates.single_draw, {"held": HELD, "law": LAW, "prior": PRIOR, **CHANCE, "rng": 0}),
+    (
+        certificates.single_draw,
+        {"held": HELD, "posterior": LAW, "prior": PRIOR, **CHANCE, "rng": 0},
+    ),
     (
         certificates.selective_certificates,
         {"held": HELD, "ballot": BALLOT, "prior": PRIOR, **CHANCE},
     ),
-    (certificates.elect, {"election": ELECTION, "laws": (), "deploy": "best"}),
     (
-        certificates.Election,
+        certificates.select_model,
+        {"model_selection": ELECTION, "posteriors": (), "selection": "best"},
+    ),
+    (
+        certificates.ModelSelection,
         {
             "held": HELD,
-            "law": ELECTION.law,
+            "posterior": ELECTION.posterior,
             "delta": 0.05,
             "voting": Voting(),
             "weighing": None,
@@ -303,7 +309,7 @@ CALLS = [
         {
             **T,
             **S,
-            "law": LAW,
+            "posterior": LAW,
             "prior": LAW,
             "penalty": LEAVES,
             "bayes_errors": 2.0,
@@ -342,8 +348,8 @@ ESTIMATORS = [
     (HelmboldSchapireTreeClassifier, {}),
     (PACBayesTreeRegressor, {}),
     (PrunedTreeRegressor, {}),
-    (DecoratedTreeClassifier, {"min_model_rows": 10}),
-    (DecoratedTreeRegressor, {"min_model_rows": 10}),
+    (DecoratedTreeClassifier, {"min_samples_model": 10}),
+    (DecoratedTreeRegressor, {"min_samples_model": 10}),
     (NaiveBayesClassifier, {}),
     (AdaBoostTreeClassifier, {"n_estimators": 4}),
     (BoostedTreesClassifier, {"max_iter": 4}),
@@ -426,12 +432,12 @@ def test_fits_answer_or_say_what_was_expected(estimator, good):
 @pytest.mark.parametrize(
     "part",
     [
-        (grow.Cart, PACBayesTreeClassifier, "partition"),
-        (grow.KD, PACBayesTreeClassifier, "partition"),
-        (grow.Dyadic, PACBayesTreeClassifier, "partition"),
-        (grow.Grid, PACBayesTreeClassifier, "partition"),
-        (grow.SklearnTree, PACBayesTreeClassifier, "partition"),
-        (PACBayesLaws, CertifiedTreeClassifier, "laws"),
+        (grow.Cart, PACBayesTreeClassifier, "grower"),
+        (grow.KD, PACBayesTreeClassifier, "grower"),
+        (grow.Dyadic, PACBayesTreeClassifier, "grower"),
+        (grow.Grid, PACBayesTreeClassifier, "grower"),
+        (grow.SklearnTree, PACBayesTreeClassifier, "grower"),
+        (PACBayesPosteriors, CertifiedTreeClassifier, "posteriors"),
         (Voting, PACBayesTreeClassifier, "vote"),
         *(
             (getattr(prunings, name), PrunedTreeClassifier, "rule")
@@ -467,7 +473,7 @@ def test_settings_answer_or_say_what_was_expected(part):
             "log_label must have at least one label",
         ),
         (
-            lambda: certificates.certify_law(
+            lambda: certificates.certify_posterior(
                 HELD,
                 certificates.labelled_posterior(TREE, HELD.stats, PRIOR, 1.0),
                 replace(PRIOR, log_label=PRIOR.log_label[:, :, :1]),
@@ -497,7 +503,9 @@ def test_settings_answer_or_say_what_was_expected(part):
             "chain_entropy must be finite",
         ),
         (
-            lambda: certificates.certify_law(HELD, LAW, PRIOR, method="vote_tuples", tuples=[2]),
+            lambda: certificates.certify_posterior(
+                HELD, LAW, PRIOR, method="vote_tuples", tuples=[2]
+            ),
             r"tuples must be a sequence, each \(a whole number, a whole number\), got \[2\]",
         ),
         (lambda: PACBayesTreeClassifier(cv=b"0.5").fit(X, Y), "cv must hold pairs of rows"),
@@ -512,14 +520,14 @@ def test_extremes_are_answered_without_a_warning():
     chains = replace(TREE, chain=np.full(TREE.n_nodes, 3))
     weight = weights.average(chains, LEAVES, -np.inf).weight
     assert weight.tolist() == [1.0] + [0.0] * (TREE.n_nodes - 1)
-    near = votes.spread(TREE, MOMENTS, LAW)
+    near = votes.prediction_variance(TREE, MOMENTS, LAW)
     rows, nothing = np.ones(TREE.n_nodes), np.zeros(TREE.n_nodes)
     far = stats.TargetStats(rows, np.linspace(0, 1e200, TREE.n_nodes), nothing)
-    assert not np.isnan(votes.spread(TREE, far, LAW).between).any()
+    assert not np.isnan(votes.prediction_variance(TREE, far, LAW).between).any()
     ends = np.where(np.arange(TREE.n_nodes) % 2, 1.7e308, -1.7e308)
-    wide = votes.spread(TREE, stats.TargetStats(rows, ends, nothing), LAW)
+    wide = votes.prediction_variance(TREE, stats.TargetStats(rows, ends, nothing), LAW)
     assert not np.isnan(wide.between).any()
-    tiny = votes.spread(TREE, measure(TREE, X, TARGET * 2.0**-300), LAW)
+    tiny = votes.prediction_variance(TREE, measure(TREE, X, TARGET * 2.0**-300), LAW)
     np.testing.assert_array_equal(tiny.between, near.between * 2.0**-600)
     heavy = stats.TargetStats(MOMENTS.rows * 2.0**600, MOMENTS.mean * 2.0**500, nothing)
     expected = MOMENTS.averages(TREE, 0.5) * 2.0**500
@@ -529,9 +537,9 @@ def test_extremes_are_answered_without_a_warning():
 
 def test_laws_of_heavy_rows_are_answered_without_a_warning():
     heavy = replace(STATS, counts=STATS.counts * 2.0**400)
-    law = weights.helmbold_schapire(TREE, STATS, 1.0)
+    posterior = weights.helmbold_schapire(TREE, STATS, 1.0)
     same = weights.helmbold_schapire(TREE, heavy, 2.0**-400)
-    np.testing.assert_array_equal(same.weight, law.weight)
+    np.testing.assert_array_equal(same.weight, posterior.weight)
     never = replace(LAW, log_odds=np.where(TREE.is_leaf, -np.inf, -1.7e308))
     split = weights.average(TREE, np.where(TREE.is_leaf, 0.0, -np.inf))
     assert inequalities.kl_divergence(TREE, split, never) == np.inf

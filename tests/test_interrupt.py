@@ -28,9 +28,9 @@ from certree import (
 )
 from certree.ensembles.losses import LogLoss
 from certree.ensembles.rounds import Settings, advance, started
-from certree.explain import interaction_shares, shapley_values
+from certree.explain import interaction_fractions, shapley_values
 from certree.grow import BinnedGrower, Bins
-from certree.grow.growing import GrowingRows
+from certree.grow.growing import TrainingSamples
 
 LONG_RUN = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
@@ -64,7 +64,7 @@ class Laws:
         self.frequency = _core.frequencies(self.left, self.counts, 1.0)
         self.theta = np.array([[-1.0, -0.1]])
         self.many = self.theta * np.linspace(0.1, 2.0, 20)[:, None]
-        self.law = (self.left, self.gains, self.zeros, self.zeros)
+        self.posterior = (self.left, self.gains, self.zeros, self.zeros)
         self.cost = np.ascontiguousarray(self.gains[:, 0])
         self.splits = (self.left >= 0).astype(float)
         self.target = self.y.astype(float)
@@ -123,7 +123,7 @@ LOOPS = {
     "smoothed means": lambda s: _core.smoothed_means(s.left, s.ones, s.zeros, 1.0),
     "error gains": lambda s: _core.error_gains(s.left, s.counts, s.label, 2, False),
     "squared gains": lambda s: _core.squared_gains(s.left, s.ones, s.zeros, 1.0, 2, False),
-    "weigh": lambda s: _core.weigh(*s.law, s.theta[0], np.zeros(2), False),
+    "weigh": lambda s: _core.weigh(*s.posterior, s.theta[0], np.zeros(2), False),
     "reach": lambda s: _core.reach(s.left, s.zeros),
     "sums below": lambda s: _core.sums_below(s.left, s.zeros, s.ones),
     "likeliest": lambda s: _core.likeliest(s.left, s.zeros, s.zeros),
@@ -137,8 +137,8 @@ LOOPS = {
     "monotone": lambda s: _core.make_monotone(
         s.left, s.tree.feature, np.zeros(4, dtype=np.int8), s.zeros
     ),
-    "score grid": lambda s: _core.score_grid(*s.law, *s.judged(), "log_loss", s.n_jobs),
-    "judged votes": lambda s: _core.judged_votes(*s.law, *s.judged(), "log_loss", s.n_jobs),
+    "score grid": lambda s: _core.score_grid(*s.posterior, *s.judged(), "log_loss", s.n_jobs),
+    "judged votes": lambda s: _core.judged_votes(*s.posterior, *s.judged(), "log_loss", s.n_jobs),
     "boosting round": lambda s: _core.round_steps(
         s.left,
         s.leaf,
@@ -172,13 +172,15 @@ LOOPS = {
     ),
     "transform": lambda s: _core.walsh_hadamard(np.ones(2 ** len(s.X).bit_length()), 1.0, s.n_jobs),
     "coarser bins": lambda s: s.binned.bins.coarser(8, 1),
-    "ranks": lambda s: GrowingRows.of(s.X, None, None, n_jobs=s.n_jobs).order,
+    "ranks": lambda s: TrainingSamples.of(s.X, None, None, n_jobs=s.n_jobs).order,
     "Shapley values": lambda s: shapley_values(s.model, s.X[: len(s.X) // 20]),
     "Shapley values of a background": lambda s: shapley_values(
         s.model, s.X[: len(s.X) // 20], s.X[:50]
     ),
-    "interactions": lambda s: interaction_shares(s.model, s.X),
-    "score grid of errors": lambda s: _core.score_grid(*s.law, *s.judged(), "error", s.n_jobs),
+    "interactions": lambda s: interaction_fractions(s.model, s.X),
+    "score grid of errors": lambda s: _core.score_grid(
+        *s.posterior, *s.judged(), "error", s.n_jobs
+    ),
     "products": lambda s: _core.multiply_features(
         np.ascontiguousarray(s.X.T), np.arange(3), np.arange(2, dtype=np.int32), s.n_jobs
     ),

@@ -20,7 +20,7 @@ import certree.boolean
 import certree.estimators.naive_bayes
 import certree.paper
 import certree.show
-from certree.certificates.election import PILOT
+from certree.certificates.model_selection import PILOT
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import TreeForest
 from certree.rows.training import TakesRows
@@ -255,8 +255,8 @@ def test_no_class_stands_on_a_tower(kind):
 
 
 def test_a_switch_of_growth_is_named_in_few_files():
-    partitions = (certree.Cart, certree.KD, certree.Dyadic, certree.Grid)
-    homes = {Path(inspect.getfile(one)): switches_of(one) for one in partitions}
+    growers = (certree.Cart, certree.KD, certree.Dyadic, certree.Grid)
+    homes = {Path(inspect.getfile(one)): switches_of(one) for one in growers}
     # Experiments and the command line are callers.
     inner = [path for name, path in MODULES.items() if not name.startswith(("paper", "cli"))]
     sources = {path: code_of(path.read_text()) for path in inner}
@@ -266,8 +266,8 @@ def test_a_switch_of_growth_is_named_in_few_files():
         assert len(elsewhere) <= 2, (switch, elsewhere)
 
 
-def switches_of(partition):
-    return set(inspect.signature(partition.__init__).parameters) - {"self"}
+def switches_of(grower):
+    return set(inspect.signature(grower.__init__).parameters) - {"self"}
 
 
 def code_of(text):
@@ -396,5 +396,5 @@ def test_rows_hardly_ever_climb(model, most):
     weight = np.random.default_rng(1).integers(0, 3, 600)
     for rows, others in ((table, {"sample_weight": weight}), (X, {})):
         assert climbs(rooms_of(lambda r=rows, o=others: model.fit(r, y, **o), 7)) <= most
-    if hasattr(model, "grow_size_"):
-        assert model.grow_size_ != PILOT  # rows are dealt once more
+    if hasattr(model, "train_size_"):
+        assert model.train_size_ != PILOT  # rows are dealt once more

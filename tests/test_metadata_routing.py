@@ -231,7 +231,7 @@ def test_judging_by_folds_weighs_every_row(judge):
         (PACBayesTreeClassifier(), Y),
         (PrunedTreeClassifier(), Y),
         (HelmboldSchapireTreeClassifier(), Y),
-        (DecoratedTreeClassifier(min_model_rows=10), Y),
+        (DecoratedTreeClassifier(min_samples_model=10), Y),
         (NaiveBayesClassifier(), Y),
         (PACBayesTreeRegressor(), TARGET),
         (AdaBoostTreeClassifier(n_estimators=4), Y),
@@ -241,7 +241,7 @@ def test_judging_by_folds_weighs_every_row(judge):
         (TreeForestClassifier(4), Y),
         (TreeForestRegressor(4), TARGET),
         (PrunedTreeRegressor(), TARGET),
-        (DecoratedTreeRegressor(min_model_rows=10), TARGET),
+        (DecoratedTreeRegressor(min_samples_model=10), TARGET),
     ],
     ids=lambda one: type(one).__name__,
 )
@@ -267,9 +267,9 @@ def test_weights_that_were_not_asked_for_are_an_error(estimator):
     "outer",
     [
         lambda inner: make_pipeline(FunctionTransformer(), inner),
-        lambda inner: GridSearchCV(inner, {"grow_size": [0.3, 0.4]}, cv=GroupKFold(3)),
+        lambda inner: GridSearchCV(inner, {"train_size": [0.3, 0.4]}, cv=GroupKFold(3)),
         lambda inner: RandomizedSearchCV(
-            inner, {"grow_size": [0.3, 0.4]}, n_iter=2, cv=GroupKFold(3)
+            inner, {"train_size": [0.3, 0.4]}, n_iter=2, cv=GroupKFold(3)
         ),
         lambda inner: CalibratedClassifierCV(inner, cv=GroupKFold(3)),
         lambda inner: VotingClassifier([("a", inner)]),

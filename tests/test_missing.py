@@ -80,9 +80,9 @@ def test_numbers_are_averages_and_their_spread_is_that_of_both_sides(estimator):
     model = estimator(random_state=0).fit(X, y)
     holes = X[:30].copy()
     holes[np.random.default_rng(0).random(holes.shape) < 0.4] = np.nan
-    whole = model.predict_spread(X) ** 2
+    whole = model.predict_std(X) ** 2
     leaf = model.apply(X)
-    spread = model.predict_spread(holes) ** 2
+    spread = model.predict_std(holes) ** 2
     for x, mean, (between, within) in zip(holes, model.predict(holes), spread, strict=True):
         parts = reference.parts_of_row(model.tree_, model.stats_.n, x)
         nodes, part = (np.array(column) for column in zip(*parts, strict=True))

@@ -26,9 +26,9 @@ from certree import (
 from certree.prunings import DescriptionLength, Pessimistic
 
 ESTIMATORS = [PACBayesTreeRegressor, PrunedTreeRegressor]
-PARTITIONS = ["cart", "dyadic", "kd", DecisionTreeRegressor(max_depth=6)]
+GROWERS = ["cart", "dyadic", "kd", DecisionTreeRegressor(max_depth=6)]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
-every_partition = pytest.mark.parametrize("partition", PARTITIONS, ids=str)
+every_partition = pytest.mark.parametrize("grower", GROWERS, ids=str)
 
 
 def noisy(n=300, seed=0):
@@ -42,10 +42,10 @@ def test_default_estimators_pass_the_checks_of_scikit_learn(estimator, check):
 
 @every_estimator
 @every_partition
-def test_weights_are_copies_where_cells_hold_one_target(estimator, partition):
+def test_weights_are_copies_where_cells_hold_one_target(estimator, grower):
     # No sum of theirs is exact: what is rounded must not pass for the noise that laws are measured by.
     X, y = np.arange(6.0)[:, None], np.array([0.1, 0.3, 0.7, 0.9, 1.1, 1.3])
-    model = estimator(partition, random_state=0)
+    model = estimator(grower, random_state=0)
     for copies in (10, 14):
         weighted = clone(model).fit(X, y, np.full(6, copies))
         repeated = clone(model).fit(np.repeat(X, copies, 0), np.repeat(y, copies))
@@ -54,39 +54,39 @@ def test_weights_are_copies_where_cells_hold_one_target(estimator, partition):
 
 
 @every_estimator
-@pytest.mark.parametrize("partition", ["kd", "dyadic", DecisionTreeRegressor()], ids=str)
+@pytest.mark.parametrize("grower", ["kd", "dyadic", DecisionTreeRegressor()], ids=str)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_other_partitions_pass_the_checks_of_scikit_learn(estimator, partition):
+def test_other_partitions_pass_the_checks_of_scikit_learn(estimator, grower):
     expected = {}
-    if partition == "kd":
+    if grower == "kd":
         expected["check_regressors_train"] = "medians of ten features miss the one that matters"
-    check_estimator(estimator(partition), expected_failed_checks=expected, on_skip=None)
+    check_estimator(estimator(grower), expected_failed_checks=expected, on_skip=None)
 
 
 @every_estimator
 @every_partition
-def test_whole_weights_are_repeated_rows_with_tuning_included(estimator, partition):
+def test_whole_weights_are_repeated_rows_with_tuning_included(estimator, grower):
     X, y = noisy(120)
     rng = np.random.default_rng(1)
     weight = rng.integers(0, 4, len(y))
     order = rng.permutation(weight.sum())
     y = np.round(4 * y) / 4  # sums are exact, so that ties do not depend on the order of rows
-    model = estimator(partition, cv=3, random_state=0)
+    model = estimator(grower, cv=3, random_state=0)
     weighted = clone(model).fit(X, y, sample_weight=weight)
     repeated = clone(model).fit(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order])
-    assert weighted.laws_ == repeated.laws_
-    for name, values in weighted.temperatures_.items():
-        assert values == pytest.approx(repeated.temperatures_[name])
-    assert weighted.shares_ == pytest.approx(repeated.shares_, abs=1e-9)
+    assert weighted.posteriors_ == repeated.posteriors_
+    for name, values in weighted.best_params_.items():
+        assert values == pytest.approx(repeated.best_params_[name])
+    assert weighted.mixture_weights_ == pytest.approx(repeated.mixture_weights_, abs=1e-9)
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9)
 
 
 @every_partition
-def test_predictions_follow_shifts_and_scales_of_the_target(partition):
+def test_predictions_follow_shifts_and_scales_of_the_target(grower):
     X, y = noisy()
     y = np.round(4 * y) / 4  # sums are exact, so that ties stay ties
     for estimator in ESTIMATORS:
-        model = estimator(partition, cv=KFold(3), random_state=0)
+        model = estimator(grower, cv=KFold(3), random_state=0)
         plain = clone(model).fit(X, y)
         moved = clone(model).fit(X, 1024 * y - 4096)
         np.testing.assert_allclose(moved.predict(X), 1024 * plain.predict(X) - 4096, rtol=1e-8)
@@ -109,8 +109,8 @@ def test_all_prunings_are_better_than_the_full_tree_and_one_pruning():
 def test_rules_that_read_losses_and_rows_prune_numbers(rule):
     X, y = noisy(400)
     sizes = [
-        PrunedTreeRegressor(rule=rule, price=price, random_state=0).fit(X, y).get_n_leaves()
-        for price in (0.0, None, 1e6)
+        PrunedTreeRegressor(rule=rule, alpha=alpha, random_state=0).fit(X, y).get_n_leaves()
+        for alpha in (0.0, None, 1e6)
     ]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[1] > sizes[2] == 1
@@ -127,9 +127,9 @@ def test_rules_that_read_classes_are_refused_for_numbers():
 def test_the_spread_is_that_of_the_law(estimator):
     X, y = noisy(800)
     model = estimator(random_state=0).fit(X[:600], y[:600])
-    between, within = model.predict_spread(X).T
+    between, within = model.predict_std(X).T
     smoothing = 2.0 if estimator is PACBayesTreeRegressor else 0.0
-    parts = certree.votes.spread(
+    parts = certree.votes.prediction_variance(
         model.tree_, model.stats_, model.weights_, Voting("mean", smoothing)
     )
     np.testing.assert_array_equal(between**2 > 0, parts.between[model.apply(X)] > 0)
@@ -200,15 +200,15 @@ def test_one_row_and_one_value_are_no_trouble(estimator):
 
 @every_estimator
 @pytest.mark.parametrize(
-    ("partition", "grow"),
+    ("grower", "grow"),
     [("cart", grow_cart), ("kd", grow_kd), ("dyadic", grow_dyadic)],
     ids=["cart", "kd", "dyadic"],
 )
-def test_estimators_and_functions_grow_numbers_by_the_same_defaults(estimator, partition, grow):
+def test_estimators_and_functions_grow_numbers_by_the_same_defaults(estimator, grower, grow):
     X, y = noisy()
     y = np.round(y)  # some cells hold one value
-    law = {"price": 0.0} if estimator is PrunedTreeRegressor else {"lambda_error": 1.0}
-    model = estimator(partition, **law).fit(X, y)
+    posterior = {"alpha": 0.0} if estimator is PrunedTreeRegressor else {"lambda_error": 1.0}
+    model = estimator(grower, **posterior).fit(X, y)
     tree = grow(X, y)
     if estimator is PrunedTreeRegressor:
         weights = certree.prunings.cost_complexity(tree, measure(tree, X, y), 0.0)
@@ -258,7 +258,7 @@ def test_rows_of_weight_zero_are_as_if_absent(estimator):
     kept = weight > 0
     a = estimator(random_state=0).fit(X, y, sample_weight=weight)
     b = estimator(random_state=0).fit(X[kept], y[kept], sample_weight=weight[kept])
-    assert a.temperatures_ == b.temperatures_
+    assert a.best_params_ == b.best_params_
     np.testing.assert_array_equal(a.predict(X), b.predict(X))
     with pytest.raises(ValueError, match=r"positive for at least one row|at least one non-zero"):
         estimator().fit(X, y, sample_weight=np.zeros(300))
@@ -277,5 +277,5 @@ def test_a_single_pruning_wins_where_it_should():
 
     mixed, model = error()
     assert mixed < error(prior="leaves", lambda_penalty=0.0, search="joint")[0] * 0.98
-    pruned = [law == "likeliest pruning" for law in model.laws_]
-    assert np.array(model.shares_)[pruned].sum() > 0.5
+    pruned = [posterior == "likeliest pruning" for posterior in model.posteriors_]
+    assert np.array(model.mixture_weights_)[pruned].sum() > 0.5

@@ -38,9 +38,9 @@ from certree.prunings import Pessimistic, cost_complexity, sibling_merge_path
 from certree.prunings.shorthand import RULES
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
-PARTITIONS = ["cart", "dyadic", "kd", DecisionTreeClassifier(max_depth=6)]
+GROWERS = ["cart", "dyadic", "kd", DecisionTreeClassifier(max_depth=6)]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
-every_partition = pytest.mark.parametrize("partition", PARTITIONS, ids=str)
+every_partition = pytest.mark.parametrize("grower", GROWERS, ids=str)
 
 
 # Of an estimator for two classes they give the class of the first row a name of its own, after they
@@ -64,32 +64,32 @@ def test_estimators_pass_the_checks_of_scikit_learn(request, estimator, check):
 
 
 @every_estimator
-@pytest.mark.parametrize("partition", ["cart", "dyadic", DecisionTreeClassifier()], ids=str)
+@pytest.mark.parametrize("grower", ["cart", "dyadic", DecisionTreeClassifier()], ids=str)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_other_partitions_pass_the_checks_of_scikit_learn(estimator, partition):
+def test_other_partitions_pass_the_checks_of_scikit_learn(estimator, grower):
     expected = {}
-    if (estimator, partition) == (PACBayesTreeClassifier, "dyadic") or (
-        estimator is HelmboldSchapireTreeClassifier and partition != "dyadic"
+    if (estimator, grower) == (PACBayesTreeClassifier, "dyadic") or (
+        estimator is HelmboldSchapireTreeClassifier and grower != "dyadic"
     ):
         # It weighs the rows of two classes by 1e-4, which leaves the decision to the prior.
         expected["check_class_weight_classifiers"] = "the prior outweighs rows of weight 1e-4"
     if estimator is HelmboldSchapireTreeClassifier and OLD_CHECKS:
         expected["check_sample_weight_equivalence_on_dense_data"] = _OF_OLD_CHECKS
-    check_estimator(estimator(partition), expected_failed_checks=expected, on_skip=None)
+    check_estimator(estimator(grower), expected_failed_checks=expected, on_skip=None)
 
 
 @every_estimator
 @every_partition
-def test_whole_weights_are_repeated_rows_with_tuning_included(estimator, partition):
+def test_whole_weights_are_repeated_rows_with_tuning_included(estimator, grower):
     X, y = two_classes()
     rng = np.random.default_rng(1)
     weight = rng.integers(0, 4, len(y))
     for cv in (2, 3):
-        model = estimator(partition, cv=cv, random_state=0)
+        model = estimator(grower, cv=cv, random_state=0)
         weighted = clone(model).fit(X, y, sample_weight=weight)
         order = rng.permutation(weight.sum())
         repeated = clone(model).fit(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order])
-        assert weighted.temperatures_ == repeated.temperatures_
+        assert weighted.best_params_ == repeated.best_params_
         np.testing.assert_array_equal(weighted.predict_proba(X), repeated.predict_proba(X))
 
 
@@ -104,7 +104,7 @@ def test_rows_of_weight_zero_are_as_if_absent(estimator):
     kept = [(np.arange(0, 150, 2), np.arange(1, 150, 2))]
     a = estimator(cv=splits, random_state=0).fit(X, y, sample_weight=weight)
     b = estimator(cv=kept, random_state=0).fit(X[:150], y[:150], sample_weight=weight[:150])
-    assert a.temperatures_ == b.temperatures_
+    assert a.best_params_ == b.best_params_
 
 
 @every_estimator
@@ -136,19 +136,19 @@ def test_class_weights_are_sample_weights():
 
 @every_estimator
 @every_partition
-def test_threads_do_not_change_a_bit(estimator, partition):
+def test_threads_do_not_change_a_bit(estimator, grower):
     X, y = two_classes(n=600)
-    one = estimator(partition, random_state=0).fit(X, y)
-    two = estimator(partition, random_state=0, n_jobs=2).fit(X, y)
+    one = estimator(grower, random_state=0).fit(X, y)
+    two = estimator(grower, random_state=0, n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
 def test_shuffled_rows_give_the_same_model():
     X, y = two_classes()
     order = np.random.default_rng(0).permutation(len(y))
-    for partition in ("cart", "kd", "dyadic"):
-        a = PACBayesTreeClassifier(partition, random_state=0).fit(X, y)
-        b = PACBayesTreeClassifier(partition, random_state=0).fit(X[order], y[order])
+    for grower in ("cart", "kd", "dyadic"):
+        a = PACBayesTreeClassifier(grower, random_state=0).fit(X, y)
+        b = PACBayesTreeClassifier(grower, random_state=0).fit(X[order], y[order])
         np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
 
 
@@ -195,7 +195,7 @@ def test_copies_pipelines_and_searches():
         np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     pipeline = make_pipeline(StandardScaler(), clone(model)).set_output(transform="pandas")
     assert pipeline.fit(X, y).score(X, y) > 0.6
-    search = GridSearchCV(clone(model), {"lambda_error": [0.1, 1.0], "partition": ["kd", "dyadic"]})
+    search = GridSearchCV(clone(model), {"lambda_error": [0.1, 1.0], "grower": ["kd", "dyadic"]})
     assert search.fit(X, y).best_score_ > 0.5
     assert len(cross_val_score(clone(model), X, y, scoring="neg_log_loss")) == 5
 
@@ -214,10 +214,10 @@ def test_numbers_of_any_type_are_read(estimator):
 
 @every_estimator
 @every_partition
-def test_missing_values_are_routed(estimator, partition):
+def test_missing_values_are_routed(estimator, grower):
     X, y = two_classes()
     X[::7, 0] = np.nan
-    model = estimator(partition, random_state=0).fit(X, y)
+    model = estimator(grower, random_state=0).fit(X, y)
     new = X[:50].copy()
     new[:, 1] = np.nan
     assert np.isfinite(model.predict_proba(new)).all()
@@ -248,19 +248,19 @@ def test_bad_rows_are_refused_in_scikit_learns_words(estimator, X, y, message):
     [
         ({"lambda_error": -1}, "lambda_error"),
         ({"lambda_penalty": -0.1}, "lambda_penalty"),
-        ({"partition": "forest"}, "partition"),
-        ({"partition": DecisionTreeClassifier}, "partition"),
+        ({"grower": "forest"}, "grower"),
+        ({"grower": DecisionTreeClassifier}, "grower"),
         ({"prior": "flat"}, "prior"),
         ({"vote": "median"}, "vote"),
         ({"search": "random"}, "search"),
         ({"scoring": "auc"}, "scoring"),
         ({"cv": 1}, "cv"),
-        ({"partition": Cart(min_samples_split=1)}, "min_samples_split must be at least 2, got 1"),
-        ({"partition": KD(min_samples_split=np.nan)}, "min_samples_split must be at least 2"),
-        ({"partition": KD(axis="longest")}, 'axis must be "cycle" or "spread", got'),
-        ({"partition": Cart}, "partition"),
-        ({"partition": Grid([[0.0] * 5, [0.0] * 5])}, "low below high in every feature"),
-        ({"partition": Grid([[0.0] * 4, [1.0] * 4])}, r"box must have shape \(2, 5\)"),
+        ({"grower": Cart(min_samples_split=1)}, "min_samples_split must be at least 2, got 1"),
+        ({"grower": KD(min_samples_split=np.nan)}, "min_samples_split must be at least 2"),
+        ({"grower": KD(axis="longest")}, 'axis must be "cycle" or "spread", got'),
+        ({"grower": Cart}, "grower"),
+        ({"grower": Grid([[0.0] * 5, [0.0] * 5])}, "low below high in every feature"),
+        ({"grower": Grid([[0.0] * 4, [1.0] * 4])}, r"box must have shape \(2, 5\)"),
         ({"vote": Voting}, "vote"),
         ({"max_depth": -1}, "max_depth"),
         ({"max_depth": "deep"}, "max_depth"),
@@ -318,8 +318,8 @@ def test_the_tree_can_be_looked_at(estimator):
 
 def test_a_pruned_tree_is_the_pruning_alone():
     X, y = two_classes(n=500)
-    model = PrunedTreeClassifier("cart", price=3.0).fit(X, y)
-    full = PrunedTreeClassifier("cart", price=0.0).fit(X, y)
+    model = PrunedTreeClassifier("cart", alpha=3.0).fit(X, y)
+    full = PrunedTreeClassifier("cart", alpha=0.0).fit(X, y)
     assert model.get_n_leaves() < full.get_n_leaves()
     assert full.score(X, y) == 1
     frequencies = model.stats_.counts / model.stats_.n[:, None]
@@ -331,7 +331,7 @@ def test_a_pruned_tree_is_the_pruning_alone():
 def test_any_cv_and_scoring_tune(cv, scoring):
     X, y = two_classes()
     model = PACBayesTreeClassifier("cart", vote="mean", cv=cv, scoring=scoring, random_state=0)
-    assert set(model.fit(X, y).temperatures_) == {"lambda_error", "lambda_penalty"}
+    assert set(model.fit(X, y).best_params_) == {"lambda_error", "lambda_penalty"}
     assert model.score(X, y) > 0.6
 
 
@@ -354,11 +354,11 @@ def test_whole_weights_are_repeated_rows_for_tied_and_single_precision_rows_too(
     X = rng.integers(0, 4, size=(80, 3)).astype(np.float32)
     y = (X[:, 0] + rng.integers(0, 3, 80) > 2).astype(int)
     weight = rng.integers(0, 4, 80)
-    for partition in ("cart", "dyadic", "kd"):
-        model = estimator(partition, scoring=scoring, random_state=1)
+    for grower in ("cart", "dyadic", "kd"):
+        model = estimator(grower, scoring=scoring, random_state=1)
         a = clone(model).fit(X, y, sample_weight=weight)
         b = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-        assert a.temperatures_ == b.temperatures_
+        assert a.best_params_ == b.best_params_
         np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
 
 
@@ -377,10 +377,10 @@ def test_equally_good_cuts_are_told_apart_in_the_same_way_with_weights(criterion
 
 @every_estimator
 @every_partition
-def test_weights_of_one_are_no_weights(estimator, partition):
+def test_weights_of_one_are_no_weights(estimator, grower):
     X, y = two_classes()
-    a = estimator(partition, random_state=0).fit(X, y)
-    b = estimator(partition, random_state=0).fit(X, y, sample_weight=np.ones(len(y)))
+    a = estimator(grower, random_state=0).fit(X, y)
+    b = estimator(grower, random_state=0).fit(X, y, sample_weight=np.ones(len(y)))
     np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
 
 
@@ -453,7 +453,7 @@ def test_an_iterable_of_splits_means_what_the_splitter_does(estimator):
     splits = list(splitter.split(X, y))
     masks = [(np.isin(np.arange(len(y)), grow), judge) for grow, judge in splits]
     chosen = [
-        estimator(cv=cv, random_state=0).fit(X, y).temperatures_
+        estimator(cv=cv, random_state=0).fit(X, y).best_params_
         for cv in (splitter, splits, iter(splits), masks)
     ]
     assert chosen[1:] == chosen[:1] * 3
@@ -471,7 +471,7 @@ def test_splits_count_all_rows_while_splitters_see_those_of_positive_weight(esti
     for cv, cv_left in ((splits, kept), (KFold(4), KFold(4)), (3, 3), (None, None)):
         a = estimator(cv=cv, random_state=0).fit(X, y, sample_weight=weight)
         b = estimator(cv=cv_left, random_state=0).fit(X[left], y[left], sample_weight=weight[left])
-        assert a.temperatures_ == b.temperatures_
+        assert a.best_params_ == b.best_params_
         np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
 
 
@@ -479,7 +479,7 @@ def test_five_folds_are_dealt_by_default_of_scikit_learn():
     X, y = two_classes()
     a = PACBayesTreeClassifier(cv=None, random_state=0).fit(X, y)
     b = PACBayesTreeClassifier(cv=5, random_state=0).fit(X, y)
-    assert a.temperatures_ == b.temperatures_
+    assert a.best_params_ == b.best_params_
 
 
 @every_estimator
@@ -487,20 +487,20 @@ def test_the_number_of_folds_and_the_seed_matter(estimator):
     X, y = two_classes()
     switches = [{"cv": cv, "random_state": seed} for cv in (2, 5) for seed in range(5)]
     models = [estimator(scoring="log_loss", **each).fit(X, y) for each in switches]
-    assert len({str((model.temperatures_, model.shares_)) for model in models}) > 1
+    assert len({str((model.best_params_, model.mixture_weights_)) for model in models}) > 1
 
 
 def test_given_temperatures_need_no_cross_validation():
     X, y = two_classes()
     model = PACBayesTreeClassifier(lambda_error=0.5, lambda_penalty=0.25, cv=iter([]))
-    assert model.fit(X, y).temperatures_ == {"lambda_error": 0.5, "lambda_penalty": 0.25}
+    assert model.fit(X, y).best_params_ == {"lambda_error": 0.5, "lambda_penalty": 0.25}
     half = PACBayesTreeClassifier(lambda_penalty=0.25, random_state=0).fit(X, y)
-    assert half.temperatures_["lambda_penalty"] == 0.25
-    assert half.temperatures_["lambda_error"] == 4 * MIXED_GRID.tolist()
+    assert half.best_params_["lambda_penalty"] == 0.25
+    assert half.best_params_["lambda_error"] == 4 * MIXED_GRID.tolist()
     one = PACBayesTreeClassifier(lambda_error=0.5, prior="leaves", random_state=0).fit(X, y)
-    assert set(one.laws_) == {"error, leaves"}
-    assert one.temperatures_["lambda_penalty"] == MIXED_GRID.tolist()
-    assert sum(half.shares_) == pytest.approx(1)
+    assert set(one.posteriors_) == {"error, leaves"}
+    assert one.best_params_["lambda_penalty"] == MIXED_GRID.tolist()
+    assert sum(half.mixture_weights_) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -515,12 +515,12 @@ def test_given_temperatures_need_no_cross_validation():
 def test_the_search_decides_whether_laws_are_mixed(search, scoring, n_laws):
     X, y = two_classes()
     model = PACBayesTreeClassifier(search=search, scoring=scoring, random_state=0).fit(X, y)
-    assert len(model.shares_) == n_laws == np.size(model.temperatures_["lambda_error"])
-    assert len(model.laws_) == n_laws
+    assert len(model.mixture_weights_) == n_laws == np.size(model.best_params_["lambda_error"])
+    assert len(model.posteriors_) == n_laws
     pairs = [
         f"{loss}, {prior}" for loss in ("error", "log_loss") for prior in ("leaves", "branching")
     ]
-    assert n_laws == 1 or model.laws_ == list(np.repeat(pairs, 8))
+    assert n_laws == 1 or model.posteriors_ == list(np.repeat(pairs, 8))
     np.testing.assert_array_equal(
         model.classes_[model.predict_proba(X).argmax(1)], model.predict(X)
     )
@@ -545,7 +545,7 @@ def test_very_few_rows_are_fitted(estimator, n):
 def test_scoring_matters_to_what_is_chosen(estimator):
     X, y = two_classes(n=300)
     chosen = [
-        estimator(scoring=scoring, random_state=seed).fit(X, y).temperatures_
+        estimator(scoring=scoring, random_state=seed).fit(X, y).best_params_
         for scoring in ("error", "log_loss")
         for seed in range(3)
     ]
@@ -556,10 +556,10 @@ def test_random_states_of_every_kind_are_taken():
     X, y = two_classes()
     a = PACBayesTreeClassifier(random_state=3).fit(X, y)
     b = PACBayesTreeClassifier(random_state=np.random.RandomState(3)).fit(X, y)
-    assert a.temperatures_ == b.temperatures_
+    assert a.best_params_ == b.best_params_
     np.random.seed(3)  # noqa: NPY002 - what None means to scikit-learn
     c = PACBayesTreeClassifier().fit(X, y)
-    assert c.temperatures_ == a.temperatures_
+    assert c.best_params_ == a.best_params_
 
 
 # -- rows and classes ------------------------------------------------------------------------------
@@ -568,11 +568,11 @@ def test_random_states_of_every_kind_are_taken():
 @every_estimator
 @every_partition
 @pytest.mark.parametrize("single", [False, True], ids=["float64", "float32"])
-def test_a_missing_value_goes_the_same_way_in_any_container(estimator, partition, single):
+def test_a_missing_value_goes_the_same_way_in_any_container(estimator, grower, single):
     X, y = two_classes()
     X = X.astype(np.float32) if single else X
     X[::5, 1] = np.nan
-    model = estimator(partition, random_state=0).fit(X, y)
+    model = estimator(grower, random_state=0).fit(X, y)
     expected = model.predict_proba(X)
     for rows in (np.asfortranarray(X), X.astype(object), X.tolist()):
         np.testing.assert_array_equal(model.predict_proba(rows), expected)
@@ -636,10 +636,10 @@ def test_classes_of_every_kind_are_predicted_as_such(estimator, classes, dtype):
 
 @pytest.mark.parametrize("estimator", [PACBayesTreeClassifier, PrunedTreeClassifier])
 @every_partition
-def test_many_classes_are_told_apart(estimator, partition):
+def test_many_classes_are_told_apart(estimator, grower):
     X, y = load_iris(return_X_y=True)
-    model = estimator(partition, random_state=0).fit(X[::2], y[::2])
-    assert model.score(X[1::2], y[1::2]) > (0.6 if partition == "dyadic" else 0.85)
+    model = estimator(grower, random_state=0).fit(X[::2], y[::2])
+    assert model.score(X[1::2], y[1::2]) > (0.6 if grower == "dyadic" else 0.85)
     assert model.predict_proba(X).shape == (150, 3)
 
 
@@ -687,9 +687,9 @@ def test_the_rows_given_are_left_as_they_are(estimator):
 
 @every_estimator
 @every_partition
-def test_copies_of_every_kind_predict_the_same(estimator, partition):
+def test_copies_of_every_kind_predict_the_same(estimator, grower):
     X, y = two_classes()
-    model = estimator(partition, random_state=0).fit(X, y)
+    model = estimator(grower, random_state=0).fit(X, y)
     expected = model.predict_proba(X)
     for again in (
         copy.deepcopy(model),
@@ -705,18 +705,18 @@ def test_copies_of_every_kind_predict_the_same(estimator, partition):
 @every_estimator
 def test_a_clone_is_not_fitted_and_has_all_parameters(estimator):
     X, y = two_classes()
-    partition = DecisionTreeClassifier(max_depth=4)
-    model = estimator(partition, cv=3, max_depth=9, random_state=4).fit(X, y)
+    grower = DecisionTreeClassifier(max_depth=4)
+    model = estimator(grower, cv=3, max_depth=9, random_state=4).fit(X, y)
     again = clone(model)
     with pytest.raises(NotFittedError):
         again.predict(X)
     ours, theirs = again.get_params(), model.get_params()
-    assert ours.pop("partition") is not theirs.pop("partition")
+    assert ours.pop("grower") is not theirs.pop("grower")
     assert ours == theirs
-    assert ours["partition__max_depth"] == 4
+    assert ours["grower__max_depth"] == 4
     again.set_params(partition__max_depth=1).fit(X, y)
     assert again.get_depth() <= 1 < model.tree_.n_nodes
-    assert partition.max_depth == 4
+    assert grower.max_depth == 4
 
 
 @every_estimator
@@ -748,11 +748,11 @@ def test_depth_and_leaves_are_those_of_the_tree(estimator):
 
 @every_estimator
 @every_partition
-def test_importances_are_shares_that_favour_the_feature_that_matters(estimator, partition):
+def test_importances_are_shares_that_favour_the_feature_that_matters(estimator, grower):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     y = ((X[:, 1] > 0.1) ^ (rng.random(600) < 0.1)).astype(int)
-    importances = estimator(partition, random_state=0).fit(X, y).feature_importances_
+    importances = estimator(grower, random_state=0).fit(X, y).feature_importances_
     assert importances.shape == (3,)
     assert importances.min() >= 0
     assert importances.sum() == pytest.approx(1)
@@ -829,11 +829,11 @@ def test_temperatures_are_finite_and_not_negative(estimator, value):
 
 
 @every_estimator
-@pytest.mark.parametrize("partition", [DecisionTreeClassifier, object(), 5, None])
-def test_a_partition_that_cannot_grow_is_refused(estimator, partition):
+@pytest.mark.parametrize("grower", [DecisionTreeClassifier, object(), 5, None])
+def test_a_partition_that_cannot_grow_is_refused(estimator, grower):
     X, y = two_classes(n=20)
-    with pytest.raises((ValueError, TypeError), match="partition"):
-        estimator(partition).fit(X, y)
+    with pytest.raises((ValueError, TypeError), match="grower"):
+        estimator(grower).fit(X, y)
 
 
 def test_an_estimator_without_a_tree_is_no_partition():
@@ -859,8 +859,8 @@ def test_an_estimator_s_cells_are_its_own(estimator):
 def test_a_pruning_has_weights_zero_and_one_and_shrinks_with_its_price(rule):
     X, y = two_classes(n=400)
     sizes = []
-    for price in (0.0, 0.01, 1.0, 1e6):
-        model = PrunedTreeClassifier("cart", rule=rule, price=price).fit(X, y)
+    for alpha in (0.0, 0.01, 1.0, 1e6):
+        model = PrunedTreeClassifier("cart", rule=rule, alpha=alpha).fit(X, y)
         np.testing.assert_array_equal(model.weights_.weight, model.tree_.is_leaf)
         sizes.append(model.get_n_leaves())
     assert sizes == sorted(sizes, reverse=True)
@@ -870,12 +870,12 @@ def test_a_pruning_has_weights_zero_and_one_and_shrinks_with_its_price(rule):
 def test_sibling_merge_takes_the_pruning_of_its_price_given_or_tuned():
     X, y = two_classes(n=400)
     sizes = set()
-    for price in (1.0, 3.0, None):
-        model = PrunedTreeClassifier(rule="sibling-merge", price=price, random_state=0)
+    for alpha in (1.0, 3.0, None):
+        model = PrunedTreeClassifier(rule="sibling-merge", alpha=alpha, random_state=0)
         model.fit(X, y)
         tree = grow_cart(X, y)
         path = sibling_merge_path(tree, count(tree, X, y, 2))
-        weights = path.at(model.temperatures_["price"])
+        weights = path.at(model.best_params_["alpha"])
         assert model.get_n_leaves() == weights.expected_leaves
         cells = set(zip(path_leaves(tree, weights, X), model.apply(X), strict=True))
         assert len(cells) == model.get_n_leaves()
@@ -887,7 +887,7 @@ def test_sibling_merge_takes_the_pruning_of_its_price_given_or_tuned():
 def test_every_rule_tunes_its_price_to_a_tree_that_is_not_a_leaf(rule):
     X, y = two_classes(n=400)
     model = PrunedTreeClassifier("dyadic", rule=rule, random_state=0).fit(X, y)
-    full = PrunedTreeClassifier("dyadic", rule=rule, price=0).fit(X, y)
+    full = PrunedTreeClassifier("dyadic", rule=rule, alpha=0).fit(X, y)
     assert 1 < model.get_n_leaves() <= full.get_n_leaves()
 
 
@@ -901,7 +901,7 @@ def path_leaves(tree, weights, X):
 
 def test_searches_of_scikit_learn_find_a_temperature_and_a_partition():
     X, y = two_classes()
-    grid = {"lambda_error": [0.0, 0.5], "partition": ["kd", DecisionTreeClassifier(max_depth=3)]}
+    grid = {"lambda_error": [0.0, 0.5], "grower": ["kd", DecisionTreeClassifier(max_depth=3)]}
     model = PACBayesTreeClassifier(vote="majority", lambda_penalty=0.1, random_state=0)
     search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
     assert search.best_params_["lambda_error"] == 0.5
@@ -931,30 +931,30 @@ def given(estimator):
     """Temperatures that spare the cross-validation."""
     if estimator is PACBayesTreeClassifier:
         return {"lambda_error": 0.5, "lambda_penalty": 0.1}
-    return {"price": 0.0} if estimator is PrunedTreeClassifier else {"temperature": 1.0}
+    return {"alpha": 0.0} if estimator is PrunedTreeClassifier else {"inverse_temperature": 1.0}
 
 
 @every_estimator
 @pytest.mark.parametrize(
-    ("name", "partition"), [*zip(["cart", "kd", "dyadic"], OBJECTS, strict=True)], ids=str
+    ("name", "grower"), [*zip(["cart", "kd", "dyadic"], OBJECTS, strict=True)], ids=str
 )
-def test_a_name_is_short_for_the_partition_with_its_defaults(estimator, name, partition):
+def test_a_name_is_short_for_the_partition_with_its_defaults(estimator, name, grower):
     X, y = two_classes()
     by_name = estimator(name, random_state=0).fit(X, y)
-    by_object = estimator(partition, random_state=0).fit(X, y)
+    by_object = estimator(grower, random_state=0).fit(X, y)
     np.testing.assert_array_equal(by_name.predict_proba(X), by_object.predict_proba(X))
-    assert by_name.partition == name
-    assert by_object.partition is partition
+    assert by_name.grower == name
+    assert by_object.grower is grower
 
 
 @every_estimator
-@pytest.mark.parametrize("partition", ["cart", "kd", "dyadic"])
-def test_estimators_and_functions_grow_by_the_same_defaults(estimator, partition):
+@pytest.mark.parametrize("grower", ["cart", "kd", "dyadic"])
+def test_estimators_and_functions_grow_by_the_same_defaults(estimator, grower):
     X, y = two_classes()
     weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
     for w in (None, weight):
-        model = estimator(partition, **given(estimator)).fit(X, y, sample_weight=w)
-        tree = GROWN_BY[partition](X, y, sample_weight=w)
+        model = estimator(grower, **given(estimator)).fit(X, y, sample_weight=w)
+        tree = GROWN_BY[grower](X, y, sample_weight=w)
         if estimator is PrunedTreeClassifier:
             stats = count(tree, X, y, 2, sample_weight=w)
             assert model.get_n_leaves() == cost_complexity(tree, stats, 0.0).expected_leaves
@@ -967,10 +967,10 @@ def test_estimators_and_functions_grow_by_the_same_defaults(estimator, partition
 @pytest.mark.parametrize(("name", "grow"), [*GROWN_BY.items()], ids=[*GROWN_BY])
 def test_functions_take_the_switches_of_their_partition_and_no_others(name, grow):
     X, y = two_classes()
-    partition = dict(zip(GROWN_BY, OBJECTS, strict=True))[name]
-    plain, switched = grow(X, y), grow(X, y, **partition.get_params())
+    grower = dict(zip(GROWN_BY, OBJECTS, strict=True))[name]
+    plain, switched = grow(X, y), grow(X, y, **grower.get_params())
     np.testing.assert_array_equal(plain.threshold, switched.threshold)
-    smaller = clone(partition).set_params(min_samples_split=60)
+    smaller = clone(grower).set_params(min_samples_split=60)
     model = PACBayesTreeClassifier(smaller, lambda_error=1.0, lambda_penalty=0.0).fit(X, y)
     tree = grow(X, y, min_samples_split=60)
     assert tree.n_leaves < plain.n_leaves
@@ -980,7 +980,7 @@ def test_functions_take_the_switches_of_their_partition_and_no_others(name, grow
 
 
 @pytest.mark.parametrize(
-    "partition",
+    "grower",
     [
         Cart("gini", max_leaf_nodes=9, max_features="sqrt"),
         KD(axis="cycle", stop_when_pure=False),
@@ -990,21 +990,21 @@ def test_functions_take_the_switches_of_their_partition_and_no_others(name, grow
     ],
     ids=str,
 )
-def test_partitions_are_cloned_copied_and_say_what_they_are(partition):
-    params = partition.get_params()
+def test_partitions_are_cloned_copied_and_say_what_they_are(grower):
+    params = grower.get_params()
     for again in (
-        clone(partition),
-        copy.deepcopy(partition),
-        pickle.loads(pickle.dumps(partition)),
+        clone(grower),
+        copy.deepcopy(grower),
+        pickle.loads(pickle.dumps(grower)),
     ):
-        assert type(again) is type(partition)
-        assert again is not partition
+        assert type(again) is type(grower)
+        assert again is not grower
         assert str(again.get_params()) == str(params)
-        assert repr(again) == repr(partition)
-    model = PACBayesTreeClassifier(partition)
-    words = " ".join(f"partition={partition!r}".split())
+        assert repr(again) == repr(grower)
+    model = PACBayesTreeClassifier(grower)
+    words = " ".join(f"grower={grower!r}".split())
     assert words in " ".join(repr(model).split())
-    assert clone(model).partition is not partition
+    assert clone(model).grower is not grower
     assert {f"partition__{name}" for name in params} <= set(model.get_params())
 
 
@@ -1019,14 +1019,14 @@ def test_the_words_of_partitions():
 @every_estimator
 def test_switches_are_set_through_the_estimator_whatever_was_given(estimator):
     model = estimator().set_params(partition__max_leaf_nodes=4)
-    assert (model.partition.max_leaf_nodes, model.partition.criterion) == (4, None)
+    assert (model.grower.max_leaf_nodes, model.grower.criterion) == (4, None)
     model.set_params(partition__criterion="gini")
-    assert (model.partition.max_leaf_nodes, model.partition.criterion) == (4, "gini")
-    model.set_params(partition="kd", partition__axis="cycle")
-    assert repr(model.partition) == "KD(axis='cycle')"
-    model.set_params(partition=DecisionTreeClassifier(), partition__max_depth=3)
-    assert model.partition.max_depth == 3
-    assert estimator().partition == "cart"
+    assert (model.grower.max_leaf_nodes, model.grower.criterion) == (4, "gini")
+    model.set_params(grower="kd", partition__axis="cycle")
+    assert repr(model.grower) == "KD(axis='cycle')"
+    model.set_params(grower=DecisionTreeClassifier(), partition__max_depth=3)
+    assert model.grower.max_depth == 3
+    assert estimator().grower == "cart"
     with pytest.raises(ValueError, match="Invalid parameter 'max_leaves' for estimator Cart"):
         estimator().set_params(partition__max_leaves=4)
     with pytest.raises(ValueError, match=r"partition must be .* got 'forest'"):
@@ -1038,31 +1038,31 @@ def test_searches_of_scikit_learn_find_a_switch_of_a_name(estimator):
     X, y = two_classes()
     model = estimator(**given(estimator))
     grid = [
-        {"partition": ["cart"], "partition__max_leaf_nodes": [2, 8]},
-        {"partition": ["kd"], "partition__axis": ["cycle", "spread"]},
+        {"grower": ["cart"], "grower__max_leaf_nodes": [2, 8]},
+        {"grower": ["kd"], "grower__axis": ["cycle", "spread"]},
         {"max_depth": [3]},
     ]
     search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
     assert len(search.cv_results_["params"]) == 5
-    assert model.partition == "cart"
-    shallow = GridSearchCV(model, {"partition__max_leaf_nodes": [2]}, cv=3).fit(X, y)
+    assert model.grower == "cart"
+    shallow = GridSearchCV(model, {"grower__max_leaf_nodes": [2]}, cv=3).fit(X, y)
     assert shallow.best_estimator_.get_n_leaves() == 2
 
 
 def test_two_models_do_not_share_what_a_name_became():
     one = PACBayesTreeClassifier().set_params(partition__max_leaf_nodes=4)
     two = PACBayesTreeClassifier().set_params(partition__max_leaf_nodes=8)
-    assert one.partition is not two.partition
-    assert one.partition.max_leaf_nodes == 4
+    assert one.grower is not two.grower
+    assert one.grower.max_leaf_nodes == 4
 
 
 @every_estimator
 def test_fits_leave_the_partition_as_it_is(estimator):
     X, y = two_classes()
-    for partition in (Cart(max_leaf_nodes=5), KD(), Dyadic(), Grid([[-9.0] * 5, [9.0] * 5])):
-        before = copy.deepcopy(vars(partition))
-        estimator(partition, random_state=0).fit(X, y)
-        assert vars(partition) == before
+    for grower in (Cart(max_leaf_nodes=5), KD(), Dyadic(), Grid([[-9.0] * 5, [9.0] * 5])):
+        before = copy.deepcopy(vars(grower))
+        estimator(grower, random_state=0).fit(X, y)
+        assert vars(grower) == before
 
 
 @every_estimator
@@ -1107,9 +1107,9 @@ def test_any_object_that_grows_trees_is_a_partition(estimator):
 
 def test_a_voting_says_how_prunings_vote():
     X, y = two_classes()
-    law = {"lambda_error": 0.5, "lambda_penalty": 0.1}
+    posterior = {"lambda_error": 0.5, "lambda_penalty": 0.1}
     shares = {
-        name: PACBayesTreeClassifier(vote=voting, **law).fit(X, y).predict_proba(X)
+        name: PACBayesTreeClassifier(vote=voting, **posterior).fit(X, y).predict_proba(X)
         for name, voting in {
             "mean": "mean",
             "same": Voting("mean", smoothing=0.1),
@@ -1142,7 +1142,7 @@ def test_a_rule_s_name_is_short_for_the_rule_with_its_defaults(rule):
     by_name = PrunedTreeClassifier(rule=rule, random_state=0).fit(X, y)
     by_object = PrunedTreeClassifier(rule=RULES[rule](), random_state=0).fit(X, y)
     np.testing.assert_array_equal(by_name.predict_proba(X), by_object.predict_proba(X))
-    assert by_name.temperatures_ == by_object.temperatures_
+    assert by_name.best_params_ == by_object.best_params_
     again = clone(by_object.rule)
     assert again.get_params() == by_object.rule.get_params()
     assert repr(again) == f"{RULES[rule].__name__}()"
@@ -1150,7 +1150,7 @@ def test_a_rule_s_name_is_short_for_the_rule_with_its_defaults(rule):
 
 def test_settings_of_a_rule_reach_the_pruning():
     X, y = two_classes(n=400)
-    model = PrunedTreeClassifier(rule="pessimistic", price=1.0)
+    model = PrunedTreeClassifier(rule="pessimistic", alpha=1.0)
     sizes = [
         clone(model).set_params(rule__confidence=confidence).fit(X, y).get_n_leaves()
         for confidence in (0.01, 0.25, 0.999)

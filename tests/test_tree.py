@@ -168,14 +168,14 @@ WAYS = {
 
 def things_of_columns():
     tree = Tree(**columns(**SETS))
-    law = NodeWeights(np.ones(5) / 2, np.zeros(5), 0.0, np.zeros(5), np.zeros(5))
+    posterior = NodeWeights(np.ones(5) / 2, np.zeros(5), 0.0, np.zeros(5), np.zeros(5))
     return [
         tree,
         NodeStats(np.ones((5, 2)), np.zeros(5, dtype=int)),
         TargetStats(np.ones(5), np.zeros(5), np.ones(5), 2.0),
-        law,
+        posterior,
         Vote(np.ones((5, 1))),
-        LabelledWeights(law, np.full((5, 2), 0.5)),
+        LabelledWeights(posterior, np.full((5, 2), 0.5)),
         branching_prior(tree, 2),
         Mixture(np.ones((2, 3)), np.full(2, 0.5), ["one", "other"]),
         *things_of_prunings(tree),
@@ -236,7 +236,7 @@ def test_copies_have_columns_that_nobody_can_write(one, way):
         PrunedTreeClassifier(),
         PrunedTreeRegressor("dyadic", rule="square-root"),
         CertifiedTreeClassifier(),
-        CertifiedTreeClassifier("dyadic", laws="cv"),
+        CertifiedTreeClassifier("dyadic", posteriors="cv"),
         DecoratedTreeRegressor(),
     ],
     ids=repr,

@@ -72,7 +72,7 @@ def test_numbers_are_averaged_and_their_variance_is_split(tree_and_stats, lam, p
     own = [e / n if n else 0.0 for e, n in zip(stats.sse, stats.n, strict=True)]
     variance = reference.smoothed_means(tree, stats.n, own, smoothing)
     ballot = certree.vote(tree, stats, weights, Voting("mean", smoothing))
-    parts = certree.votes.spread(tree, stats, weights, Voting("mean", smoothing))
+    parts = certree.votes.prediction_variance(tree, stats, weights, Voting("mean", smoothing))
     average = reference.vote(tree, every, masses, mean)
     within = reference.vote(tree, every, masses, variance)
     for leaf, outcome in average.items():
@@ -83,10 +83,10 @@ def test_numbers_are_averaged_and_their_variance_is_split(tree_and_stats, lam, p
 
 
 @given(trees_and_targets(), st.floats(0, 5))
-def test_the_best_pruning_of_numbers_costs_least(tree_and_stats, price):
+def test_the_best_pruning_of_numbers_costs_least(tree_and_stats, alpha):
     tree, stats = tree_and_stats
-    weights = certree.prunings.cost_complexity(tree, stats, price)
-    cost = stats.loss + price * (stats.n > 0)
+    weights = certree.prunings.cost_complexity(tree, stats, alpha)
+    cost = stats.loss + alpha * (stats.n > 0)
     least, _ = reference.smallest_cost(tree, cost)
     assert weights.weight @ cost == pytest.approx(float(least), rel=1e-9, abs=1e-9)
 

@@ -36,7 +36,7 @@ ATTRIBUTES = {
     "errors of learners": "estimator_errors_",
     "bounds of learners": "error_bounds_",
     "training errors": "training_errors_",
-    "rows": "row_hashes_",
+    "rows": "sample_hashes_",
 }
 ANSWERS: Mapping[str, tuple[str, Callable[[Table], tuple[Any, ...]]]] = {
     "scores": ("decision_function", lambda data: (data.new,)),
@@ -93,10 +93,10 @@ STEPS: Mapping[str, Mapping[str, Any]] = {
     "half of the features": {"max_features": 0.5},
     "4 thresholds": {"max_thresholds": 4},
     "every threshold": {"max_thresholds": None},
-    "half grow": {"grow_size": 0.5},
-    "all grow": {"grow_size": 1.0},
+    "half grow": {"subsample": 0.5},
+    "all grow": {"subsample": 1.0},
     "whole trees": {"prunings": "none"},
-    "whole trees, all grow": {"prunings": "none", "grow_size": 1.0},
+    "whole trees, all grow": {"prunings": "none", "subsample": 1.0},
     "interactions": {"interaction_cst": [[0, 1], [2]]},
     "two threads": {"n_jobs": 2},
 }
@@ -290,11 +290,11 @@ CERTIFIED_NUMBERS = {
     "one width": ("diabetes", {"widths": "one"}),
     "widths of leaves": ("diabetes", {"widths": "leaf"}),
     "coverage": ("diabetes", {"coverage": 0.8, "delta": 0.1}),
-    "kd": ("wave", {"partition": "kd"}),
+    "kd": ("wave", {"grower": "kd"}),
     "rough": ("rough wave", {"categorical_features": [3]}),
     "weights": ("wave", {"weight": "any"}),
     "groups": ("wave", {"groups": True}),
-    "half grow": ("diabetes", {"grow_size": 0.5}),
+    "half grow": ("diabetes", {"train_size": 0.5}),
     "monotonic": ("wave", {"monotonic_cst": [0, 1, 0]}),
 }
 
@@ -351,9 +351,13 @@ def sets(name: str, **params: Any) -> Case:
             parts[f"sets, {kind}"] = model.predict_set(data.new, 0.8, 0.1, per_class=kind)
             promised = model.certify_set(0.8, 0.1, per_class=kind)
             parts[f"promised, {kind}"] = [numbers(one) for one in promised if one is not None]
-        for family, found in model.promises(groups=np.arange(len(data.y)) % 3).items():
+        for family, found in model.conditional_guarantees(
+            groups=np.arange(len(data.y)) % 3
+        ).items():
             parts[family] = [[str(key), *map(str, numbers(one))] for key, one in found.items()]
-        weighed = model.promises("error", weights=row_weights("any", len(data.y)), max_weight=3.0)
+        weighed = model.conditional_guarantees(
+            "error", weights=row_weights("any", len(data.y)), max_weight=3.0
+        )
         parts["elsewhere"] = [numbers(one) for one in weighed["error"].values()]
         return parts
 

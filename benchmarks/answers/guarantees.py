@@ -42,7 +42,7 @@ class Held:
     held: Any
     pruning: NodeWeights
     prior: Any
-    law: NodeWeights
+    posterior: NodeWeights
 
 
 @cache
@@ -62,20 +62,20 @@ def held(name: str, groups: bool = False) -> Held:
         certificates.count_prior(tree, found.grown),
         certificates.doubted_prior(tree, found.grown, pruning),
     )
-    law = certificates.gibbs_posterior(tree, found.stats, prior.laws[0], 0.5, 0.01)
-    return Held(found, pruning, prior, law)
+    posterior = certificates.gibbs_posterior(tree, found.stats, prior.distributions[0], 0.5, 0.01)
+    return Held(found, pruning, prior, posterior)
 
 
 def of_law(method: str) -> Callable[[Held], Any]:
     """Certify a law, or its majority vote."""
-    return lambda one: certificates.certify_law(
-        one.held, one.law, one.prior, 0.05, 0.5, method=method
+    return lambda one: certificates.certify_posterior(
+        one.held, one.posterior, one.prior, 0.05, 0.5, method=method
     )
 
 
 def label_of(one: Held) -> NDArray[Any]:
     """The vote's label of every node."""
-    label: NDArray[Any] = vote(one.held.tree, one.held.stats, one.law, "majority").label
+    label: NDArray[Any] = vote(one.held.tree, one.held.stats, one.posterior, "majority").label
     return label
 
 
@@ -95,7 +95,7 @@ METHODS: Mapping[str, Callable[[Held], Any]] = {
     "occam_answers": answers_of,
     "occam_pruning": lambda one: certificates.occam_pruning(one.held, one.pruning, one.prior),
     "single_draw": lambda one: (
-        certificates.single_draw(one.held, one.law, one.prior, rng=9).certificate
+        certificates.single_draw(one.held, one.posterior, one.prior, rng=9).certificate
     ),
     "gibbs_kl": of_law("gibbs_kl"),
     "gibbs_lambda": of_law("gibbs_lambda"),
@@ -142,12 +142,12 @@ def prior_parts(name: str) -> Case:
         }
         return {
             prior_name: (
-                *(law.weight for law in prior.laws),
+                *(posterior.weight for posterior in prior.distributions),
                 prior.log_label,
                 prior.log_share,
                 prior.log_mass(label_of(one)),
                 prior.log_mass_of_pruning(one.pruning),
-                prior.divergence(one.law),
+                prior.divergence(one.posterior),
             )
             for prior_name, prior in made.items()
         }
@@ -160,11 +160,13 @@ def divergence_parts(name: str) -> Case:
 
     def run() -> Parts:
         one = held(name)
-        tree, prior = one.held.tree, one.prior.laws[1]
+        tree, prior = one.held.tree, one.prior.distributions[1]
         return {
-            "kl": inequalities.kl_divergence(tree, one.law, prior),
+            "kl": inequalities.kl_divergence(tree, one.posterior, prior),
             "kl of a pruning": inequalities.kl_divergence(tree, one.pruning, prior),
-            "renyi": [inequalities.renyi_divergence(tree, one.law, prior, a) for a in (0.5, 2.0)],
+            "renyi": [
+                inequalities.renyi_divergence(tree, one.posterior, prior, a) for a in (0.5, 2.0)
+            ],
             "mass": inequalities.log_prior_mass(tree, prior, one.prior.log_label[0], label_of(one)),
         }
 
@@ -177,7 +179,7 @@ def moment_parts(name: str) -> Case:
     def run() -> Parts:
         one = held(name)
         tree, stats = one.held.tree, one.held.stats
-        ballot = vote(tree, stats, one.law, "majority")
+        ballot = vote(tree, stats, one.posterior, "majority")
         least = inequalities.wrong_range(tree, ballot)
         tuples = [(1, 1), (2, 1), (2, 2), (5, 3)]
         value = stats.errors + 1.0
@@ -188,8 +190,8 @@ def moment_parts(name: str) -> Case:
             "disagreement": inequalities.disagreement(tree, stats, ballot),
             "margins": inequalities.margin_moments(tree, stats, ballot),
             "range": (least.right, least.wrong),
-            "leaf mean": inequalities.leaf_mean(tree, one.law, value),
-            "leaf variance": inequalities.leaf_variance(tree, one.law, value),
+            "leaf mean": inequalities.leaf_mean(tree, one.posterior, value),
+            "leaf variance": inequalities.leaf_variance(tree, one.posterior, value),
         }
 
     return run
@@ -200,7 +202,7 @@ def selective_case(name: str) -> Case:
 
     def run() -> Parts:
         one = held(name)
-        ballot = vote(one.held.tree, one.held.stats, one.law, Voting("mean", 0.1))
+        ballot = vote(one.held.tree, one.held.stats, one.posterior, Voting("mean", 0.1))
         return selective_parts(certificates.selective_certificates(one.held, ballot, one.prior))
 
     return run
@@ -212,9 +214,15 @@ def labelled_parts() -> Parts:
     every = np.arange(len(data.y))
     found = certificates.held_out(tree, data.X, data.y, 2, grow=[], weigh=every)
     prior = certificates.branching_prior(tree, 2)
-    law = certificates.labelled_posterior(tree, found.stats, prior, 0.8)
-    certificate = certificates.certify_law(found, law, prior, 0.05, 1.0, method="gibbs_kl")
-    return {**weights_parts(law.weights), "share": law.share, **certificate_parts(certificate)}
+    posterior = certificates.labelled_posterior(tree, found.stats, prior, 0.8)
+    certificate = certificates.certify_posterior(
+        found, posterior, prior, 0.05, 1.0, method="gibbs_kl"
+    )
+    return {
+        **weights_parts(posterior.weights),
+        "share": posterior.share,
+        **certificate_parts(certificate),
+    }
 
 
 def oracle_parts() -> Parts:
@@ -222,7 +230,7 @@ def oracle_parts() -> Parts:
     one = held("three")
     counts = one.held.stats.counts / one.held.stats.n[0]
     population = NodeStats(counts, one.held.grown.label)
-    prior = certificates.branching_prior(one.held.tree, 3).laws[0]
+    prior = certificates.branching_prior(one.held.tree, 3).distributions[0]
     parts: Parts = {}
     for lam in (None, 0.5):
         bound = paper.chernoff_oracle_bound(
@@ -247,12 +255,12 @@ def excess_parts() -> Parts:
     one = held("normal")
     tree, stats = one.held.tree, one.held.stats
     penalty = paper.deviation_penalty(tree, stats, 0.1)
-    prior = certificates.size_prior(tree, 2).laws[0]
-    law = paper.excess_posterior(tree, stats, prior, penalty, 0.5)
-    bound = paper.gibbs_excess_bound(tree, stats, law, prior, penalty, 3.0, 0.5)
+    prior = certificates.size_prior(tree, 2).distributions[0]
+    posterior = paper.excess_posterior(tree, stats, prior, penalty, 0.5)
+    bound = paper.gibbs_excess_bound(tree, stats, posterior, prior, penalty, 3.0, 0.5)
     population = NodeStats(stats.counts / stats.n[0], stats.label)
     limit = paper.deviation_limit(tree, population, 1000)
-    return {**weights_parts(law), "penalty": penalty, "limit": limit, "bound": bound}
+    return {**weights_parts(posterior), "penalty": penalty, "limit": limit, "bound": bound}
 
 
 def box_parts() -> Parts:
@@ -294,7 +302,7 @@ def guaranteed_elsewhere() -> Parts:
     data = table("three")
     model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(data.X, data.y)
     groups = np.arange(len(data.truth)) % 2
-    found = certificates.promises(model, data.new, data.truth, groups=groups)
+    found = certificates.conditional_guarantees(model, data.new, data.truth, groups=groups)
     return {
         **{
             family: [[str(key), *map(str, numbers(one))] for key, one in several.items()]

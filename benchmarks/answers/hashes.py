@@ -43,10 +43,14 @@ def trees_parts(trees: Any) -> Parts:
     }
 
 
-def weights_parts(law: NodeWeights) -> Parts:
-    """The columns of a law over prunings."""
-    chains = (law.log_evidence, law.chain_entropy, law.chain_mode)
-    return {"weight": law.weight, "log odds": law.log_odds, "evidence and chains": chains}
+def weights_parts(posterior: NodeWeights) -> Parts:
+    """The columns of a posterior over prunings."""
+    chains = (posterior.log_evidence, posterior.chain_entropy, posterior.chain_mode)
+    return {
+        "weight": posterior.weight,
+        "log odds": posterior.log_odds,
+        "evidence and chains": chains,
+    }
 
 
 def stats_columns(stats: Any) -> tuple[Any, ...]:
@@ -65,7 +69,7 @@ def numbers(certificate: Any) -> tuple[Any, ...]:
 def certificate_parts(certificate: Any) -> Parts:
     """A certificate with what follows from it."""
     shown = certificate.parts
-    needed = [certificate.rows_needed(target) or -1 for target in (0.02, 0.1, 0.3, 0.5)]
+    needed = [certificate.n_samples_needed(target) or -1 for target in (0.02, 0.1, 0.3, 0.5)]
     return {
         "certificate": (*numbers(certificate), *certificate.observed),
         "method": certificate.method,

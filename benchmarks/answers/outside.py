@@ -30,10 +30,10 @@ from certree import (
     load,
     save,
 )
-from certree.explain import banzhaf_values, interaction_shares, shapley_values
+from certree.explain import banzhaf_values, interaction_fractions, shapley_values
 
 TEN = {"n_estimators": 10}
-LEAVES = {"partition": Cart(max_leaf_nodes=12)}
+LEAVES = {"grower": Cart(max_leaf_nodes=12)}
 # Models that add up trees: a class, a table of small cases, parameters.
 SUMS: Mapping[str, tuple[Any, str, Mapping[str, Any]]] = {
     "pac-bayes": (PACBayesTreeClassifier, "normal", LEAVES),
@@ -44,7 +44,7 @@ SUMS: Mapping[str, tuple[Any, str, Mapping[str, Any]]] = {
     "pruned": (PrunedTreeClassifier, "coded", CODED),
     "pruned numbers": (PrunedTreeRegressor, "wave", {}),
     "helmbold-schapire": (HelmboldSchapireTreeClassifier, "normal", LEAVES),
-    "certified": (CertifiedTreeClassifier, "frame", {"partition": Cart(max_leaf_nodes=12)}),
+    "certified": (CertifiedTreeClassifier, "frame", {"grower": Cart(max_leaf_nodes=12)}),
     "certified numbers": (CertifiedTreeRegressor, "wave", LEAVES),
     "boosting": (BoostedTreesClassifier, "frame", FEW),
     "boosting, three": (BoostedTreesClassifier, "three", FEW),
@@ -80,7 +80,7 @@ def explained(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
                     parts[how + kind] = type(error).__name__
                     continue
                 parts[how + kind] = (found.base, found.contributions)
-        shared = interaction_shares(model, data.X)
+        shared = interaction_fractions(model, data.X)
         of_some = (shared.single, shared.pairs, shared.paired)
         parts["interactions"] = (*of_some, shared.higher, shared.error)
         if hasattr(model, "rules"):
@@ -112,6 +112,31 @@ def exported(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
     return run
 
 
+# Parameters of the record that have other names now, and stand there in the order of those.
+RECORDED_NAMES: Mapping[str, str] = {
+    "alpha": "price",
+    "grower": "partition",
+    "inverse_temperature": "temperature",
+    "min_samples_model": "min_model_rows",
+    "posteriors": "laws",
+    "selection": "deploy",
+    "subsample": "grow_size",
+    "train_size": "grow_size",
+}
+
+
+def recorded_parameters(model: Any) -> str:
+    """The parameters of a model as the record has them."""
+    names = {} if isinstance(model, NaiveBayesClassifier) else RECORDED_NAMES
+    params = {}
+    for name, value in model.get_params().items():
+        first, *rest = name.split("__")
+        params["__".join([names.get(first, first), *rest])] = value
+    # Parameters of a parameter stand before it.
+    order = sorted(params, key=lambda name: (name.split("__")[0], "__" not in name, name))
+    return str({name: params[name] for name in order})
+
+
 def kept(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
     """A model that went through a file, and through a pickle."""
 
@@ -125,7 +150,7 @@ def kept(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
         return {
             **{f"file, {part}": value for part, value in read_parts.items()},
             **{f"pickle, {part}": value for part, value in ensemble_parts(pickled, data).items()},
-            "parameters": str(read.get_params()),
+            "parameters": recorded_parameters(read),
         }
 
     return run

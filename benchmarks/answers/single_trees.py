@@ -34,7 +34,7 @@ from certree import (
     Grid,
     HelmboldSchapireTreeClassifier,
     NaiveBayesClassifier,
-    PACBayesLaws,
+    PACBayesPosteriors,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
@@ -77,7 +77,7 @@ def fitted(
         extra["sample_weight"] = row_weights(weight, len(data.y))
     if groups:
         extra["groups"] = np.arange(len(data.y)) // 3
-    if kind is CertifiedTreeClassifier and isinstance(params.get("partition"), Grid):
+    if kind is CertifiedTreeClassifier and isinstance(params.get("grower"), Grid):
         extra["classes"] = np.unique(data.y)
     return model.fit(data.X, data.y, **extra)
 
@@ -91,8 +91,8 @@ def model_parts(model: Any, data: Table) -> Parts:
         parts["classes"] = model.classes_
     if hasattr(model, "tree_"):
         parts |= tree_model_parts(model, data)
-    if hasattr(model, "predict_spread") and not hasattr(model, "models_"):
-        parts["spread"] = model.predict_spread(data.new)
+    if hasattr(model, "predict_std") and not hasattr(model, "leaf_estimators_"):
+        parts["spread"] = model.predict_std(data.new)
     if getattr(model, "certificate_", None) is not None:
         parts |= certificate_parts(model.certificate_)
         for i, certificate in enumerate(model.certificates_):
@@ -106,14 +106,14 @@ def tree_model_parts(model: Any, data: Table) -> Parts:
     """The stages of a model and what it says about itself."""
     path = model.path(data.new[:1])
     # The names of the temperatures are not part of the answer.
-    temperatures = [np.atleast_1d(value) for value in model.temperatures_.values()]
+    temperatures = [np.atleast_1d(value) for value in model.best_params_.values()]
     return {
         **tree_parts(model.tree_),
         **weights_parts(model.weights_),
         "stats": stats_columns(model.stats_),
         "vote": model.vote_.score,
         "temperatures": temperatures and np.concatenate(temperatures),
-        "shares": model.shares_,
+        "shares": model.mixture_weights_,
         "leaves": model.apply(data.new),
         "importances": model.feature_importances_,
         "explained": [(cell.node, cell.depth, cell.rows, cell.share) for cell in path],
@@ -147,7 +147,7 @@ def after_certified(name: str, **params: Any) -> Case:
         label, answered = model.predict_selective(data.new, 0.3)
         parts["answered"] = (label, answered)
         parts["by new rows"] = numbers(model.certify(data.new, data.truth))
-        if not isinstance(params.get("partition"), Grid):
+        if not isinstance(params.get("grower"), Grid):
             likeliest = weights.map_pruning(model.tree_, model.weights_)
             parts["pruning"] = numbers(model.certify_pruning(likeliest))
             drawn = model.draw_pruning(random_state=3)
@@ -163,7 +163,7 @@ LISTED_FOLDS = [(np.arange(100), np.arange(100, 160)), (np.arange(60, 160), np.a
 RISING = [1, 0, -1, 0]
 BY_NAME = {"u": 1, "v": -1}
 
-PARTITIONS: Mapping[str, Any] = {
+GROWERS: Mapping[str, Any] = {
     "cart": "cart",
     "kd": "kd",
     "dyadic": "dyadic",
@@ -186,7 +186,7 @@ PARTITIONS: Mapping[str, Any] = {
 }
 
 PLAIN = {
-    **{name: ("normal", {"partition": partition}) for name, partition in PARTITIONS.items()},
+    **{name: ("normal", {"grower": grower}) for name, grower in GROWERS.items()},
     **{
         name: (name, {})
         for name in ("iris", "cultivars", "cancer", "digits", "three", "single", "missing", "whole")
@@ -208,7 +208,7 @@ PLAIN = {
     "least decrease": (
         "normal",
         {
-            "partition": Cart(min_impurity_decrease=1 / 128),
+            "grower": Cart(min_impurity_decrease=1 / 128),
             "lambda_error": 0.5,
             "lambda_penalty": 0.0,
         },
@@ -216,7 +216,7 @@ PLAIN = {
     "least decrease, weights": (
         "normal",
         {
-            "partition": Cart(min_impurity_decrease=1 / 64),
+            "grower": Cart(min_impurity_decrease=1 / 64),
             "lambda_error": 0.5,
             "lambda_penalty": 0.0,
             "weight": "eighths",
@@ -224,24 +224,24 @@ PLAIN = {
     ),
     "depth 0": ("normal", {"max_depth": 0}),
     "depth 3": ("normal", {"max_depth": 3}),
-    "kd, depth 5": ("normal", {"partition": "kd", "max_depth": 5}),
-    "dyadic, log depth": ("normal", {"partition": "dyadic", "max_depth": "log"}),
+    "kd, depth 5": ("normal", {"grower": "kd", "max_depth": 5}),
+    "dyadic, log depth": ("normal", {"grower": "dyadic", "max_depth": "log"}),
     "balanced": ("three", {"class_weight": "balanced"}),
     "class weights": ("iris", {"class_weight": {0: 1.0, 1: 2.5, 2: 0.5}}),
     "weights": ("normal", {"weight": "any"}),
-    "kd, weights": ("normal", {"weight": "any", "partition": "kd"}),
-    "dyadic, weights": ("normal", {"weight": "any", "partition": "dyadic"}),
+    "kd, weights": ("normal", {"weight": "any", "grower": "kd"}),
+    "dyadic, weights": ("normal", {"weight": "any", "grower": "dyadic"}),
     "eighths": ("whole", {"weight": "eighths"}),
     "whole weights": ("whole", {"weight": "whole"}),
     "balanced, weights": ("three", {"class_weight": "balanced", "weight": "any"}),
     "scikit-learn, weights": (
         "normal",
-        {"partition": DecisionTreeClassifier(min_samples_leaf=3), "weight": "any"},
+        {"grower": DecisionTreeClassifier(min_samples_leaf=3), "weight": "any"},
     ),
-    "kd, missing": ("missing", {"partition": "kd"}),
-    "dyadic, missing": ("missing", {"partition": "dyadic"}),
+    "kd, missing": ("missing", {"grower": "kd"}),
+    "dyadic, missing": ("missing", {"grower": "dyadic"}),
     "missing, weights": ("missing", {"weight": "any"}),
-    "kd, frame": ("frame", {"partition": "kd"}),
+    "kd, frame": ("frame", {"grower": "kd"}),
     "frame, weights": ("frame", {"weight": "any"}),
     "frame, one name": ("frame", {"categorical_features": ["colour", "place"]}),
     "coded by number": ("coded", {"categorical_features": [0, 1]}),
@@ -252,7 +252,7 @@ PLAIN = {
     "monotonic majority": ("normal", {"monotonic_cst": RISING, "vote": "majority"}),
     "monotonic 20 leaves": (
         "normal",
-        {"monotonic_cst": RISING, "partition": Cart(max_leaf_nodes=20)},
+        {"monotonic_cst": RISING, "grower": Cart(max_leaf_nodes=20)},
     ),
     "five folds": ("normal", {"cv": 5}),
     "folds of a splitter": ("normal", {"cv": FOLDS}),
@@ -265,47 +265,63 @@ CERTIFIED = {
         name: (name, {})
         for name in ("iris", "cancer", "digits", "three", "missing", "whole", "frame", "one class")
     },
-    "kd": ("normal", {"partition": "kd"}),
-    "dyadic": ("normal", {"partition": "dyadic"}),
-    "kd, axes in turn": ("normal", {"partition": KD("cycle", min_samples_split=4)}),
-    "scikit-learn": ("normal", {"partition": DecisionTreeClassifier(max_depth=6)}),
-    "half grow": ("cancer", {"grow_size": 0.5}),
+    "kd": ("normal", {"grower": "kd"}),
+    "dyadic": ("normal", {"grower": "dyadic"}),
+    "kd, axes in turn": ("normal", {"grower": KD("cycle", min_samples_split=4)}),
+    "scikit-learn": ("normal", {"grower": DecisionTreeClassifier(max_depth=6)}),
+    "half grow": ("cancer", {"train_size": 0.5}),
     "delta": ("cancer", {"delta": 0.001}),
-    "the vote": ("normal", {"deploy": "vote"}),
-    "the vote of three": ("three", {"deploy": "vote"}),
-    "majority": ("cancer", {"vote": "majority", "deploy": "vote"}),
-    "majority of three": ("three", {"vote": "majority", "deploy": "vote"}),
-    "smoothing 1": ("three", {"vote": Voting("mean", smoothing=1.0), "deploy": "vote"}),
-    "cv": ("cancer", {"laws": "cv", "deploy": "vote"}),
-    "cv, branching": ("normal", {"laws": PACBayesLaws(prior="branching"), "deploy": "vote"}),
-    "cv, error given": ("normal", {"laws": PACBayesLaws(lambda_error=0.5), "deploy": "vote"}),
+    "the vote": ("normal", {"selection": "vote"}),
+    "the vote of three": ("three", {"selection": "vote"}),
+    "majority": ("cancer", {"vote": "majority", "selection": "vote"}),
+    "majority of three": ("three", {"vote": "majority", "selection": "vote"}),
+    "smoothing 1": ("three", {"vote": Voting("mean", smoothing=1.0), "selection": "vote"}),
+    "cv": ("cancer", {"posteriors": "cv", "selection": "vote"}),
+    "cv, branching": (
+        "normal",
+        {"posteriors": PACBayesPosteriors(prior="branching"), "selection": "vote"},
+    ),
+    "cv, error given": (
+        "normal",
+        {"posteriors": PACBayesPosteriors(lambda_error=0.5), "selection": "vote"},
+    ),
     "cv, both given": (
         "normal",
-        {"laws": PACBayesLaws(lambda_error=1.0, lambda_penalty=0.5), "deploy": "vote"},
+        {
+            "posteriors": PACBayesPosteriors(lambda_error=1.0, lambda_penalty=0.5),
+            "selection": "vote",
+        },
     ),
-    "cv, by error": ("normal", {"laws": PACBayesLaws(scoring="error"), "deploy": "vote"}),
+    "cv, by error": (
+        "normal",
+        {"posteriors": PACBayesPosteriors(scoring="error"), "selection": "vote"},
+    ),
     "cv, error first": (
         "normal",
-        {"laws": PACBayesLaws(search="error-first"), "deploy": "vote", "vote": "majority"},
+        {
+            "posteriors": PACBayesPosteriors(search="error-first"),
+            "selection": "vote",
+            "vote": "majority",
+        },
     ),
     "groups": ("normal", {"groups": True}),
-    "groups, majority": ("normal", {"groups": True, "vote": "majority", "deploy": "vote"}),
+    "groups, majority": ("normal", {"groups": True, "vote": "majority", "selection": "vote"}),
     "groups, weights": ("normal", {"groups": True, "weight": "any"}),
-    "weights": ("normal", {"weight": "any", "deploy": "vote"}),
+    "weights": ("normal", {"weight": "any", "selection": "vote"}),
     "whole weights": ("whole", {"weight": "whole"}),
-    "balanced": ("three", {"class_weight": "balanced", "deploy": "vote"}),
+    "balanced": ("three", {"class_weight": "balanced", "selection": "vote"}),
     "balanced, majority": ("cancer", {"class_weight": "balanced", "vote": "majority"}),
-    "weights, cv": ("normal", {"weight": "any", "laws": "cv", "deploy": "vote"}),
-    "standardised": ("cancer", {"preprocessor": StandardScaler(), "partition": "kd"}),
+    "weights, cv": ("normal", {"weight": "any", "posteriors": "cv", "selection": "vote"}),
+    "standardised": ("cancer", {"preprocessor": StandardScaler(), "grower": "kd"}),
     "components": ("cancer", {"preprocessor": PCA(4, random_state=0)}),
-    "coded": ("coded", {"categorical_features": [0, 1], "deploy": "vote"}),
-    "monotonic": ("normal", {"monotonic_cst": RISING, "deploy": "vote"}),
-    "random cuts": ("cancer", {"partition": Cart(splitter="random", max_features="sqrt")}),
-    "12 leaves": ("cancer", {"partition": Cart("gini", max_leaf_nodes=12)}),
+    "coded": ("coded", {"categorical_features": [0, 1], "selection": "vote"}),
+    "monotonic": ("normal", {"monotonic_cst": RISING, "selection": "vote"}),
+    "random cuts": ("cancer", {"grower": Cart(splitter="random", max_features="sqrt")}),
+    "12 leaves": ("cancer", {"grower": Cart("gini", max_leaf_nodes=12)}),
     "depth 3": ("cancer", {"max_depth": 3}),
     "five folds": ("cancer", {"cv": 5}),
-    "box": ("plane", {"partition": Grid(CORNERS)}),
-    "box, depth 6": ("plane", {"partition": Grid(CORNERS), "max_depth": 6, "delta": 0.01}),
+    "box": ("plane", {"grower": Grid(CORNERS)}),
+    "box, depth 6": ("plane", {"grower": Grid(CORNERS), "max_depth": 6, "delta": 0.01}),
 }
 
 DYADIC_RULES = {
@@ -322,26 +338,26 @@ def pruned(name: str, every_rule: tuple[str, ...]) -> dict[str, tuple[str, dict[
     paper = Dyadic(resolution="paper")
     return {
         **{rule: (name, {"rule": rule}) for rule in every_rule},
-        **{f"{rule}, price 1/2": (name, {"rule": rule, "price": 0.5}) for rule in every_rule},
-        **{f"{rule}, dyadic": (name, {"rule": rule, "partition": "dyadic"}) for rule in every_rule},
-        **{f"{rule}, paper": (name, {"rule": rule, "partition": paper}) for rule in DYADIC_RULES},
+        **{f"{rule}, price 1/2": (name, {"rule": rule, "alpha": 0.5}) for rule in every_rule},
+        **{f"{rule}, dyadic": (name, {"rule": rule, "grower": "dyadic"}) for rule in every_rule},
+        **{f"{rule}, paper": (name, {"rule": rule, "grower": paper}) for rule in DYADIC_RULES},
         **{
             f"{rule}, paper, empty leaves, price 1/64": (
                 name,
-                {"rule": make(count_empty=True), "partition": paper, "price": 1 / 64},
+                {"rule": make(count_empty=True), "grower": paper, "alpha": 1 / 64},
             )
             for rule, make in DYADIC_RULES.items()
         },
         **{
             f"{rule}, empty leaves": (
                 name,
-                {"rule": make(count_empty=True), "partition": Dyadic(min_samples_split=4)},
+                {"rule": make(count_empty=True), "grower": Dyadic(min_samples_split=4)},
             )
             for rule, make in DYADIC_RULES.items()
         },
         "polynomial, smoothness 3": (
             name,
-            {"rule": prunings.Polynomial(smoothness=3), "partition": "dyadic"},
+            {"rule": prunings.Polynomial(smoothness=3), "grower": "dyadic"},
         ),
     }
 
@@ -351,12 +367,12 @@ PRUNED = {
     **{f"{rule}, cancer": ("cancer", {"rule": rule}) for rule in CLASS_RULES},
     **{name: (name, {}) for name in ("iris", "digits", "missing", "whole", "frame", "tiny")},
     **{
-        f"{rule}, paper, line": ("line", {"rule": rule, "partition": Dyadic(resolution="paper")})
+        f"{rule}, paper, line": ("line", {"rule": rule, "grower": Dyadic(resolution="paper")})
         for rule in DYADIC_RULES
     },
     "polynomial, smoothness 3, paper, line": (
         "line",
-        {"rule": prunings.Polynomial(smoothness=3), "partition": Dyadic(resolution="paper")},
+        {"rule": prunings.Polynomial(smoothness=3), "grower": Dyadic(resolution="paper")},
     ),
     "as objects, cost": ("three", {"rule": prunings.CostComplexity()}),
     "as objects, depth": ("three", {"rule": prunings.DepthPenalised()}),
@@ -365,18 +381,18 @@ PRUNED = {
     "as objects, description": ("three", {"rule": prunings.DescriptionLength()}),
     "log loss": ("three", {"scoring": "log_loss"}),
     "merges, log loss": ("three", {"scoring": "log_loss", "rule": "sibling-merge"}),
-    "kd": ("normal", {"partition": "kd"}),
-    "kd, depth rule": ("normal", {"partition": KD("cycle"), "rule": "depth"}),
-    "scikit-learn": ("normal", {"partition": DecisionTreeClassifier(max_depth=8)}),
-    "30 leaves": ("normal", {"partition": Cart("gini", max_leaf_nodes=30)}),
+    "kd": ("normal", {"grower": "kd"}),
+    "kd, depth rule": ("normal", {"grower": KD("cycle"), "rule": "depth"}),
+    "scikit-learn": ("normal", {"grower": DecisionTreeClassifier(max_depth=8)}),
+    "30 leaves": ("normal", {"grower": Cart("gini", max_leaf_nodes=30)}),
     "least decrease": (
         "normal",
-        {"partition": Cart(min_impurity_decrease=1 / 128), "price": 1.0},
+        {"grower": Cart(min_impurity_decrease=1 / 128), "alpha": 1.0},
     ),
     "weights": ("normal", {"weight": "any"}),
     "weights, paper": (
         "plane",
-        {"weight": "any", "rule": "square-root", "partition": Dyadic(resolution="paper")},
+        {"weight": "any", "rule": "square-root", "grower": Dyadic(resolution="paper")},
     ),
     "balanced": ("three", {"class_weight": "balanced"}),
     "monotonic": ("normal", {"monotonic_cst": RISING}),
@@ -388,23 +404,23 @@ PRUNED_NUMBERS = {
     "diabetes": ("diabetes", {}),
     "rough": ("rough wave", {"categorical_features": [3]}),
     "weights": ("wave", {"weight": "any"}),
-    "kd": ("wave", {"partition": "kd", "rule": "sibling-merge"}),
-    "scikit-learn": ("wave", {"partition": DecisionTreeRegressor(max_depth=7)}),
+    "kd": ("wave", {"grower": "kd", "rule": "sibling-merge"}),
+    "scikit-learn": ("wave", {"grower": DecisionTreeRegressor(max_depth=7)}),
     "monotonic": ("wave", {"monotonic_cst": [0, 1, 0]}),
-    "25 leaves": ("diabetes", {"partition": Cart(max_leaf_nodes=25)}),
+    "25 leaves": ("diabetes", {"grower": Cart(max_leaf_nodes=25)}),
 }
 
 HELMBOLD_SCHAPIRE = {
     **{name: (name, {}) for name in ("cancer", "normal", "missing", "frame", "whole")},
-    "temperature given": ("normal", {"temperature": 0.7}),
+    "temperature given": ("normal", {"inverse_temperature": 0.7}),
     "smoothing 2": ("normal", {"smoothing": 2.0}),
     "log loss": ("normal", {"scoring": "log_loss"}),
-    "kd": ("normal", {"partition": "kd", "cv": 3}),
-    "dyadic": ("normal", {"partition": Dyadic(min_samples_split=4)}),
+    "kd": ("normal", {"grower": "kd", "cv": 3}),
+    "dyadic": ("normal", {"grower": Dyadic(min_samples_split=4)}),
     "weights": ("normal", {"weight": "any"}),
     "balanced": ("normal", {"class_weight": "balanced"}),
     "monotonic": ("normal", {"monotonic_cst": RISING}),
-    "random cuts": ("normal", {"partition": Cart(splitter="random"), "max_depth": 7}),
+    "random cuts": ("normal", {"grower": Cart(splitter="random"), "max_depth": 7}),
 }
 
 NUMBERS = {
@@ -415,20 +431,20 @@ NUMBERS = {
     "both free": ("diabetes", {"lambda_penalty": None}),
     "error first": ("diabetes", {"lambda_penalty": None, "search": "error-first"}),
     "both given": ("diabetes", {"lambda_error": 0.4, "lambda_penalty": 0.1}),
-    "kd": ("wave", {"partition": "kd"}),
-    "kd, axes in turn": ("wave", {"partition": KD("cycle", min_samples_split=6)}),
-    "dyadic": ("wave", {"partition": "dyadic"}),
-    "scikit-learn": ("wave", {"partition": DecisionTreeRegressor(min_samples_leaf=4)}),
+    "kd": ("wave", {"grower": "kd"}),
+    "kd, axes in turn": ("wave", {"grower": KD("cycle", min_samples_split=6)}),
+    "dyadic": ("wave", {"grower": "dyadic"}),
+    "scikit-learn": ("wave", {"grower": DecisionTreeRegressor(min_samples_leaf=4)}),
     "weights": ("wave", {"weight": "any"}),
-    "whole weights": ("wave", {"weight": "whole", "partition": "kd"}),
+    "whole weights": ("wave", {"weight": "whole", "grower": "kd"}),
     "monotonic": ("wave", {"monotonic_cst": [0, 1, 0]}),
     "rough": ("rough wave", {"categorical_features": [3]}),
-    "rough, kd": ("rough wave", {"partition": "kd"}),
-    "25 leaves": ("diabetes", {"partition": Cart(max_leaf_nodes=25)}),
-    "random cuts": ("diabetes", {"partition": Cart(splitter="random", max_features="sqrt")}),
+    "rough, kd": ("rough wave", {"grower": "kd"}),
+    "25 leaves": ("diabetes", {"grower": Cart(max_leaf_nodes=25)}),
+    "random cuts": ("diabetes", {"grower": Cart(splitter="random", max_features="sqrt")}),
     "least decrease": (
         "diabetes",
-        {"partition": Cart(min_impurity_decrease=16.0), "lambda_error": 0.25},
+        {"grower": Cart(min_impurity_decrease=16.0), "lambda_error": 0.25},
     ),
     "three folds": ("diabetes", {"cv": 3, "max_depth": 5}),
 }
@@ -440,10 +456,10 @@ DECORATED = {
     "defaults": ("three", {}),
     "cancer": ("cancer", SMALL),
     "polynomial": ("normal", {**SMALL, "rule": "polynomial"}),
-    "polynomial, price given": ("normal", {**SMALL, "rule": "polynomial", "price": 0.001}),
+    "polynomial, price given": ("normal", {**SMALL, "rule": "polynomial", "alpha": 0.001}),
     "polynomial, smoothness 3": (
         "normal",
-        {**SMALL, "rule": prunings.Polynomial(smoothness=3), "price": 0.0005},
+        {**SMALL, "rule": prunings.Polynomial(smoothness=3), "alpha": 0.0005},
     ),
     "log loss": ("normal", {**SMALL, "scoring": "log_loss"}),
     "naive Bayes": ("normal", {**SMALL, "leaf_estimator": GaussianNB()}),
@@ -455,11 +471,11 @@ DECORATED = {
         "missing",
         {**SMALL, "leaf_estimator": NaiveBayesClassifier(), "scale": False},
     ),
-    "cart": ("normal", {**SMALL, "partition": "cart"}),
-    "8 leaves": ("normal", {"partition": Cart("gini", max_leaf_nodes=8, min_samples_split=51)}),
-    "dyadic": ("normal", {**SMALL, "partition": "dyadic"}),
-    "axes in turn": ("normal", {**SMALL, "partition": KD("cycle", min_samples_split=101)}),
-    "many rows": ("normal", {**SMALL, "min_model_rows": 120, "scale": False}),
+    "cart": ("normal", {**SMALL, "grower": "cart"}),
+    "8 leaves": ("normal", {"grower": Cart("gini", max_leaf_nodes=8, min_samples_split=51)}),
+    "dyadic": ("normal", {**SMALL, "grower": "dyadic"}),
+    "axes in turn": ("normal", {**SMALL, "grower": KD("cycle", min_samples_split=101)}),
+    "many rows": ("normal", {**SMALL, "min_samples_model": 120, "scale": False}),
     "weights": ("normal", {**SMALL, "weight": "whole"}),
     "weights, polynomial": ("normal", {**SMALL, "weight": "whole", "rule": "polynomial"}),
     "balanced": ("normal", {**SMALL, "class_weight": "balanced"}),
@@ -470,17 +486,17 @@ DECORATED = {
             "leaf_estimator": NaiveBayesClassifier(),
             "scale": False,
             "categorical_features": [0, 1],
-            "partition": "cart",
+            "grower": "cart",
         },
     ),
 }
 DECORATED_NUMBERS = {
     "wave": ("wave", SMALL),
     "diabetes": ("diabetes", {}),
-    "cart": ("wave", {**SMALL, "partition": Cart(min_samples_split=81)}),
+    "cart": ("wave", {**SMALL, "grower": Cart(min_samples_split=81)}),
     "straight lines": ("wave", {**SMALL, "leaf_estimator": LinearRegression(), "scale": False}),
     "weights": ("wave", {**SMALL, "weight": "whole", "cv": 4}),
-    "dyadic": ("wave", {**SMALL, "partition": "dyadic", "min_model_rows": 90}),
+    "dyadic": ("wave", {**SMALL, "grower": "dyadic", "min_samples_model": 90}),
 }
 
 NAIVE_BAYES = {
@@ -500,12 +516,12 @@ NAIVE_BAYES = {
 # Rows of weight zero of a certified fit are treated otherwise than in the first record, on purpose.
 ZERO_WEIGHTS = {
     "plain": ("whole", {"weight": "zero"}),
-    "plain, kd": ("whole", {"weight": "zero", "partition": "kd"}),
+    "plain, kd": ("whole", {"weight": "zero", "grower": "kd"}),
     "plain, cv listed": ("whole", {"weight": "zero", "cv": LISTED_FOLDS}),
 }
 ZERO_WEIGHTS_SPLIT = {
     "split": ("whole", {"weight": "zero"}),
-    "split, the vote": ("whole", {"weight": "zero", "deploy": "vote"}),
+    "split, the vote": ("whole", {"weight": "zero", "selection": "vote"}),
 }
 
 SINGLE_TREES: Mapping[str, dict[str, Case]] = {
@@ -520,8 +536,8 @@ SINGLE_TREES: Mapping[str, dict[str, Case]] = {
     "naive Bayes": {**fits(NaiveBayesClassifier, NAIVE_BAYES), "in parts": fitted_in_parts},
     "certified again": {
         "cancer": after_certified("cancer"),
-        "three, the vote": after_certified("three", deploy="vote"),
-        "box": after_certified("plane", partition=Grid(CORNERS)),
+        "three, the vote": after_certified("three", selection="vote"),
+        "box": after_certified("plane", grower=Grid(CORNERS)),
         "from a file": read_again,
     },
     "zero-weight": fits(PACBayesTreeClassifier, ZERO_WEIGHTS),

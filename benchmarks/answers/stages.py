@@ -37,14 +37,14 @@ class Grown:
 
     tree: Tree
     stats: Any
-    law: NodeWeights
+    posterior: NodeWeights
 
 
 @cache
-def grown(name: str, partition: str = "cart") -> Grown:
+def grown(name: str, grower: str = "cart") -> Grown:
     """Grow a tree, count or measure its rows and weigh its prunings."""
     data = table(name)
-    tree = TREES[f"{partition}, {name}"]()
+    tree = TREES[f"{grower}, {name}"]()
     if data.y.dtype.kind == "f":
         stats = measure(tree, data.X, data.y)
     else:
@@ -215,38 +215,38 @@ CLASS_PRUNINGS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
 }
 
 
-def law_parts(name: str, partition: str, make: Callable[[Tree, Any], NodeWeights]) -> Case:
+def law_parts(name: str, grower: str, make: Callable[[Tree, Any], NodeWeights]) -> Case:
     """A law or a pruning, and what is asked of it."""
 
     def run() -> Parts:
-        tree, stats = grown(name, partition).tree, grown(name, partition).stats
-        law = make(tree, stats)
-        likeliest = weights.map_pruning(tree, law)
-        parts = weights_parts(law)
+        tree, stats = grown(name, grower).tree, grown(name, grower).stats
+        posterior = make(tree, stats)
+        likeliest = weights.map_pruning(tree, posterior)
+        parts = weights_parts(posterior)
         parts["likeliest"] = (likeliest.weight, likeliest.log_odds)
-        parts["drawn"] = weights.sample_pruning(tree, law, 11).weight
-        parts["reached"] = weights.reached(tree, law)
-        parts["entropy"] = (weights.entropy(tree, law), law.expected_leaves)
+        parts["drawn"] = weights.sample_pruning(tree, posterior, 11).weight
+        parts["reached"] = weights.reached(tree, posterior)
+        parts["entropy"] = (weights.entropy(tree, posterior), posterior.expected_leaves)
         if isinstance(stats, NodeStats):
-            parts["Gibbs risk"] = weights.gibbs_risk(stats, law)
+            parts["Gibbs risk"] = weights.gibbs_risk(stats, posterior)
         return parts
 
     return run
 
 
-def path_parts(name: str, partition: str, cost: str | None) -> Case:
+def path_parts(name: str, grower: str, cost: str | None) -> Case:
     """The paths of cost-complexity and of merges."""
 
     def run() -> Parts:
-        stage = grown(name, partition)
+        stage = grown(name, grower)
         parts: Parts = {}
         for empty in (False, True):
             path = prunings.cost_complexity_path(stage.tree, stage.stats, cost, count_empty=empty)
-            middle = path.pruning(len(path.prices) // 2)
-            parts[f"path, {empty}"] = (path.prices, path.critical, middle.weight)
+            middle = path.pruning(len(path.alphas) // 2)
+            parts[f"path, {empty}"] = (path.alphas, path.critical, middle.weight)
         merges = prunings.sibling_merge_path(stage.tree, stage.stats, cost)
         after = merges.after(len(merges.rises) // 2).weight
-        parts["merges"] = (merges.prices, merges.critical, merges.order, merges.rises, after)
+        parts["merges"] = (merges.alphas, merges.critical, merges.order, merges.rises, after)
         return parts
 
     return run
@@ -257,7 +257,7 @@ def vote_parts(name: str, slopes: list[int] | None = None) -> Case:
 
     def run() -> Parts:
         stage = grown(name)
-        args = (stage.tree, stage.stats, stage.law)
+        args = (stage.tree, stage.stats, stage.posterior)
         along = None if slopes is None else np.array(slopes, dtype=np.int8)
         means = {s: vote(*args, Voting("mean", s, along)) for s in (0.0, 0.1, 2.0)}
         parts: Parts = {f"mean, {s}": ballot.score for s, ballot in means.items()}
@@ -265,7 +265,7 @@ def vote_parts(name: str, slopes: list[int] | None = None) -> Case:
             majority = vote(*args, Voting("majority", slopes=along))
             parts["majority"] = (majority.score, majority.label)
         else:
-            spread = votes.spread(*args, Voting("mean", 2.0, along))
+            spread = votes.prediction_variance(*args, Voting("mean", 2.0, along))
             parts["spread"] = (spread.between, spread.within)
         return parts
 
@@ -291,20 +291,20 @@ STAGES: Mapping[str, Case] = {
     "stats: count": counted,
     "stats: measure": measured,
     **{
-        f"{kind}: {case}, {name}, {partition}": law_parts(name, partition, make)
-        for kind, made in (("law", LAWS), ("pruning", PRUNINGS))
+        f"{kind}: {case}, {name}, {grower}": law_parts(name, grower, make)
+        for kind, made in (("posterior", LAWS), ("pruning", PRUNINGS))
         for case, make in made.items()
-        for name, partition in (("three", "cart"), ON_PLANE, ("wave", "cart"))
+        for name, grower in (("three", "cart"), ON_PLANE, ("wave", "cart"))
     },
     **{
-        f"{kind}: {case}, {name}, {partition}": law_parts(name, partition, make)
-        for kind, made in (("law", CLASS_LAWS), ("pruning", CLASS_PRUNINGS))
+        f"{kind}: {case}, {name}, {grower}": law_parts(name, grower, make)
+        for kind, made in (("posterior", CLASS_LAWS), ("pruning", CLASS_PRUNINGS))
         for case, make in made.items()
-        for name, partition in (("normal", "cart"), ON_PLANE)
+        for name, grower in (("normal", "cart"), ON_PLANE)
     },
     **{
-        f"path: {cost}, {name}, {partition}": path_parts(name, partition, cost)
-        for cost, name, partition in (
+        f"path: {cost}, {name}, {grower}": path_parts(name, grower, cost)
+        for cost, name, grower in (
             (None, "three", "cart"),
             ("error", *ON_PLANE),
             ("gini", "three", "cart"),

@@ -17,7 +17,7 @@ from certree.stats.sparse import Entries
 from certree.tree import Tree, Trees
 from certree.weights.node_weights import NodeWeights, reached
 
-__all__ = ["Spread", "Vote", "Voting", "spread", "vote"]
+__all__ = ["PredictionVariance", "Vote", "Voting", "prediction_variance", "vote"]
 
 Kind = Literal["majority", "mean"]
 Slopes = NDArray[np.int8] | None
@@ -289,7 +289,7 @@ def vote(
     stats : NodeStats, SparseNodeStats or TargetStats
         Labels and counts, or means, of its nodes.
     weights : NodeWeights
-        The law over prunings, or one pruning.
+        The posterior over prunings, or one pruning.
     voting : Voting, "majority" or "mean"
         How a pruning votes; a string is ``Voting(kind)``.
 
@@ -324,7 +324,7 @@ def stopped_outcomes(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class PredictionVariance:
     """Variance of a numeric target at a row of each node, in two parts; both sum to the whole.
 
     Parameters
@@ -341,9 +341,9 @@ class Spread:
 
 
 @checked
-def spread(
+def prediction_variance(
     tree: Tree, stats: TargetStats, weights: NodeWeights, voting: Voting = Voting("mean")
-) -> Spread:
+) -> PredictionVariance:
     """Split the variance of a numeric target by the law of total variance.
 
     Parameters
@@ -353,7 +353,7 @@ def spread(
     stats : TargetStats
         Moments of its nodes.
     weights : NodeWeights
-        The law over prunings, or one pruning.
+        The posterior over prunings, or one pruning.
     voting : Voting
         Smoothing and slopes of the predictions.
 
@@ -374,4 +374,4 @@ def spread(
     sums = push_down(tree.left, weights.of(tree).weight, None, columns, 3)
     with np.errstate(over="ignore"):
         between: Float64 = np.ldexp(np.maximum(sums[:, 1] - sums[:, 0] ** 2, 0.0), 2 * exponent)
-    return Spread(between, sums[:, 2])
+    return PredictionVariance(between, sums[:, 2])

@@ -126,8 +126,8 @@ def test_numbers_have_a_bit_for_each_threshold(tree, seed):
 def test_weights_of_a_law_on_all_nodes_vote_as_all_prunings_do(tree_and_stats):
     tree, stats = tree_and_stats
     tree = replace(tree, threshold=np.where(tree.is_leaf, 0.0, 0.5))
-    law = pac_bayes(tree, stats, 0.3, 0.2)
-    parts = law.weight[:, None] * np.eye(3)[stats.label]
+    posterior = pac_bayes(tree, stats, 0.3, 0.2)
+    parts = posterior.weight[:, None] * np.eye(3)[stats.label]
     X = CUBE[:16, :4]
     found = spectrum((tree, parts)).evaluate(X)
     np.testing.assert_allclose(found, reference.path_sums(tree, parts, X), atol=1e-12)
@@ -467,7 +467,7 @@ def test_the_error_of_fewer_terms_is_computed(tree, budget):
     again = sparsify(f, error=kept.squared_error * (1 + 1e-9))
     assert len(again.spectrum) <= len(kept.spectrum)
     assert again.squared_error <= kept.squared_error * (1 + 2e-9)
-    assert len(kept.spectrum) <= kept.promised_terms or kept.squared_error == 0
+    assert len(kept.spectrum) <= kept.guaranteed_terms or kept.squared_error == 0
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.4])
@@ -533,7 +533,7 @@ def test_fewer_terms_need_one_measure():
     with pytest.raises(ValueError, match="positive"):
         sparsify_as_proven(f, 0.0, 4)
     assert isinstance(sparsify(f, error=0), Sparsified)
-    assert sparsify(f, error=0).promised_terms == np.inf
+    assert sparsify(f, error=0).guaranteed_terms == np.inf
     huge = spectrum_of_values([1e300, -1e300, 1e300, 1e300])
     assert sparsify_as_proven(huge, 64.0, 4).squared_error == np.inf  # squares beyond float64
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import certree
 import reference
 from certree import NodeStats
-from certree.certificates import METHODS, Certificate, HeldOut, certify_law
+from certree.certificates import METHODS, Certificate, HeldOut, certify_posterior
 from certree.certificates.inequalities import bounds
 from certree.certificates.majority import TUPLES
 from certree.certificates.methods import inequality_of
@@ -31,7 +31,7 @@ OF_ENSEMBLE = [name for name in METHODS if name.startswith("ensemble_")]
 # Certificates that bands, sets and silence bring with them.
 OF_COVERAGE = ["band", "leaf_band", "prediction_set", "class_set", "hold_out_answers"]
 OF_PARTS = [name for name in METHODS if name.startswith("every_")]
-CERTIFY = {name: partial(certify_law, method=name) for name in OF_LAW} | {
+CERTIFY = {name: partial(certify_posterior, method=name) for name in OF_LAW} | {
     name: getattr(certree.certificates, name)
     for name in METHODS
     if name not in (*OF_LAW, *OF_ENSEMBLE, *OF_PARTS, *OF_COVERAGE)
@@ -40,7 +40,7 @@ CERTIFY = {name: partial(certify_law, method=name) for name in OF_LAW} | {
 
 @st.composite
 def held_rows(draw, n_classes=None):
-    """A small tree, the growing rows that labelled it and some weighing rows."""
+    """A small tree, the training samples that labelled it and some calibration samples."""
     tree, grown = draw(
         trees_and_stats(
             n_classes=n_classes, largest=5, labels=("majority",), max_inner=3, max_chain=2
@@ -63,19 +63,21 @@ def held_rows(draw, n_classes=None):
 
 def weighed(held, lam, prior):
     """A posterior and its masses, and those of the prior, by pruning."""
-    law = certree.certificates.gibbs_posterior(held.tree, held.stats, prior.laws[0], lam)
+    posterior = certree.certificates.gibbs_posterior(
+        held.tree, held.stats, prior.distributions[0], lam
+    )
     masses = [
         reference.law_of_log_odds(held.tree, np.clip(side.log_odds, -1e4, 1e4))
-        for side in (law, prior.laws[0])
+        for side in (posterior, prior.distributions[0])
     ]
-    return law, *masses
+    return posterior, *masses
 
 
 @given(held_rows(), temperatures(10))
 def test_certificates_of_a_law_take_what_enumeration_finds(held, lam):
     tree, stats = held.tree, held.stats
     prior = certree.certificates.branching_prior(tree, held.n_classes)
-    law, masses, prior_masses = weighed(held, lam, prior)
+    posterior, masses, prior_masses = weighed(held, lam, prior)
     divergence = reference.kl_divergence(masses, prior_masses)
 
     def risk(n_draws, n_wrong):
@@ -95,14 +97,14 @@ def test_certificates_of_a_law_take_what_enumeration_finds(held, lam):
     for name, observed in expected.items():
         if name == "vote_disagreement" and held.n_classes != 2:
             continue
-        certificate = CERTIFY[name](held, law, prior)
+        certificate = CERTIFY[name](held, posterior, prior)
         assert certificate.method == name
         assert certificate.observed == pytest.approx(observed, abs=1e-9)
         assert certificate.complexity == pytest.approx(divergence, rel=1e-7, abs=1e-8)
         bound = inequality_of(name).bound(*observed, held.n, divergence, LOG_DELTA)
         assert certificate.bound == pytest.approx(bound, abs=1e-6)
-    ranged = CERTIFY["vote_first_order_range"](held, law, prior)
-    assert ranged.bound <= CERTIFY["vote_first_order"](held, law, prior).bound + 1e-9
+    ranged = CERTIFY["vote_first_order_range"](held, posterior, prior)
+    assert ranged.bound <= CERTIFY["vote_first_order"](held, posterior, prior).bound + 1e-9
 
 
 @given(held_rows(), st.data())
@@ -118,7 +120,7 @@ def test_occam_takes_the_mass_of_the_labelling(held, data):
             )
         )
     )
-    masses = reference.law_of_log_odds(tree, np.clip(prior.laws[0].log_odds, -1e4, 1e4))
+    masses = reference.law_of_log_odds(tree, np.clip(prior.distributions[0].log_odds, -1e4, 1e4))
     mass = reference.mass_of_labelling(tree, masses, np.exp(prior.log_label[0]), label)
     leaves = np.flatnonzero(tree.is_leaf)
     errors = sum(held.stats.n[v] - held.stats.counts[v, label[v]] for v in leaves)
@@ -131,12 +133,14 @@ def test_occam_takes_the_mass_of_the_labelling(held, data):
 
 
 @given(held_rows(), temperatures(10))
-def test_occam_of_a_pruning_takes_its_mass(held, price):
-    pruning = certree.prunings.cost_complexity(held.tree, held.stats, price)
+def test_occam_of_a_pruning_takes_its_mass(held, alpha):
+    pruning = certree.prunings.cost_complexity(held.tree, held.stats, alpha)
     prior = certree.certificates.branching_prior(held.tree, held.n_classes)
     certificate = certree.certificates.occam_pruning(held, pruning, prior)
     nodes = np.flatnonzero(pruning.weight)
-    masses = reference.law_of_log_odds(held.tree, np.clip(prior.laws[0].log_odds, -1e4, 1e4))
+    masses = reference.law_of_log_odds(
+        held.tree, np.clip(prior.distributions[0].log_odds, -1e4, 1e4)
+    )
     mass = float(masses[tuple(nodes)])
     assert certificate.complexity == pytest.approx(-math.log(mass), abs=1e-9)
     assert certificate.risk == pytest.approx(held.stats.errors[nodes].sum() / held.n)
@@ -145,12 +149,12 @@ def test_occam_of_a_pruning_takes_its_mass(held, price):
 @given(held_rows(), temperatures(3), st.integers(0, 1000))
 def test_a_single_draw_pays_its_log_ratio(held, lam, seed):
     prior = certree.certificates.branching_prior(held.tree, held.n_classes)
-    law, masses, prior_masses = weighed(held, lam, prior)
-    drawn = certree.certificates.single_draw(held, law, prior, rng=seed)
+    posterior, masses, prior_masses = weighed(held, lam, prior)
+    drawn = certree.certificates.single_draw(held, posterior, prior, rng=seed)
     nodes = tuple(np.flatnonzero(drawn.pruning.weight))
     ratio = math.log(masses[nodes] / prior_masses[nodes])
     assert drawn.certificate.complexity == pytest.approx(ratio, abs=1e-8)
-    again = certree.certificates.single_draw(held, law, prior, rng=seed)
+    again = certree.certificates.single_draw(held, posterior, prior, rng=seed)
     assert again.certificate == drawn.certificate
     np.testing.assert_array_equal(again.pruning.weight, drawn.pruning.weight)
 
@@ -158,16 +162,18 @@ def test_a_single_draw_pays_its_log_ratio(held, lam, seed):
 @given(held_rows(), temperatures(3))
 def test_tuples_are_the_best_of_their_list(held, lam):
     prior = certree.certificates.branching_prior(held.tree, held.n_classes)
-    law = certree.certificates.gibbs_posterior(held.tree, held.stats, prior.laws[0], lam)
+    posterior = certree.certificates.gibbs_posterior(
+        held.tree, held.stats, prior.distributions[0], lam
+    )
     of_tuples = CERTIFY["vote_tuples"]
-    best = of_tuples(held, law, prior)
-    singles = [of_tuples(held, law, prior, share=1 / 15, tuples=[t]) for t in TUPLES]
+    best = of_tuples(held, posterior, prior)
+    singles = [of_tuples(held, posterior, prior, share=1 / 15, tuples=[t]) for t in TUPLES]
     assert best.bound == pytest.approx(min(single.bound for single in singles), abs=1e-12)
     assert len(TUPLES) == 15
     # All of the share is used up, not that of the best kind alone.
     assert best.share == 1
-    alone = of_tuples(held, law, prior, tuples=[(2, 2)])
-    assert alone.bound == CERTIFY["vote_tandem"](held, law, prior).bound
+    alone = of_tuples(held, posterior, prior, tuples=[(2, 2)])
+    assert alone.bound == CERTIFY["vote_tandem"](held, posterior, prior).bound
 
 
 def typical(name="occam_vote"):
@@ -202,9 +208,9 @@ def test_parts_sum_to_the_bound(name):
 @pytest.mark.parametrize("name", METHODS)
 def test_rows_needed_are_the_fewest_that_are_enough(name):
     certificate = typical(name)
-    assert certificate.rows_needed(certificate.bound) <= 1000
+    assert certificate.n_samples_needed(certificate.bound) <= 1000
     target = (certificate.bound + certificate.parts.observed) / 2
-    needed = certificate.rows_needed(target)
+    needed = certificate.n_samples_needed(target)
     assert needed > 1000
 
     def at(n):
@@ -213,8 +219,8 @@ def test_rows_needed_are_the_fewest_that_are_enough(name):
     assert at(needed) <= target < at(needed - 1)
     assert certificate.bound_by(needed) == at(needed)
     assert certificate.bound_by(certificate.n) == certificate.bound
-    assert certificate.rows_needed(certificate.parts.observed) is None
-    assert certificate.rows_needed(np.nextafter(certificate.parts.observed, 1)) is None
+    assert certificate.n_samples_needed(certificate.parts.observed) is None
+    assert certificate.n_samples_needed(np.nextafter(certificate.parts.observed, 1)) is None
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -236,9 +242,9 @@ def test_an_unknown_method_is_refused_with_those_that_are_known():
     held = split()
     prior = certree.certificates.branching_prior(held.tree, 2)
     with pytest.raises(ValueError, match=r"one of gibbs_kl, .*, vote_tuples, got 'occam_vote'"):
-        certify_law(held, prior.laws[0], prior, method="occam_vote")
+        certify_posterior(held, prior.distributions[0], prior, method="occam_vote")
     for name in OF_LAW:
-        assert f'"{name}"' in certify_law.__doc__
+        assert f'"{name}"' in certify_posterior.__doc__
 
 
 def test_every_public_name_is_shown():
@@ -257,7 +263,7 @@ def isort_key(name):
 @pytest.mark.parametrize(
     "module",
     [
-        *("certificate", "election", "fixed_box", "guarantees", "hold_out", "majority"),
+        *("certificate", "model_selection", "fixed_box", "guarantees", "hold_out", "majority"),
         *("occam", "parts.coverage", "shift", "weighing"),
     ],
 )
@@ -270,13 +276,13 @@ def test_examples_print_what_they_say(module):
 def test_the_sentence():
     certificate = Certificate("occam_pruning", 0.11301, 0.05, 0.5, 6500, 0.1009, (0.1009,), 3.2)
     assert str(certificate) == (
-        "With probability at least 95 % over the draw of the 6,500 weighing rows, this tree's error "
-        "on new rows from the same source is at most 11.4 % (observed on them: 10.1 %; "
+        "With probability at least 95 % over the draw of the 6,500 calibration samples, this tree's "
+        "error on new rows from the same source is at most 11.4 % (observed on them: 10.1 %; "
         "method: occam_pruning)."
     )
     grouped = Certificate("gibbs_kl", 0.25, 0.001, 1.0, 120, 0.1, (0.1,), 3.2, grouped=True)
     assert str(grouped) == (
-        "With probability at least 99.9 % over the draw of the 120 groups of weighing rows, the "
+        "With probability at least 99.9 % over the draw of the 120 groups of calibration samples, the "
         "error of a tree drawn anew for each row on new groups from the same source, the mean over "
         "groups of each group's share of errors, is at "
         "most 25.0 % (observed on them: 10.0 %; method: gibbs_kl)."
@@ -342,13 +348,18 @@ def split(n=200, n_classes=2, **options):
 def arguments(held, prior=None):
     """What each method takes, by its name."""
     prior = certree.certificates.count_prior(held.tree, held.grown) if prior is None else prior
-    law = certree.certificates.gibbs_posterior(held.tree, held.stats, prior.laws[0], 0.5)
-    label = certree.vote(held.tree, held.stats, law).label
-    taken = dict.fromkeys(OF_LAW, (held, law, prior))
+    posterior = certree.certificates.gibbs_posterior(
+        held.tree, held.stats, prior.distributions[0], 0.5
+    )
+    label = certree.vote(held.tree, held.stats, posterior).label
+    taken = dict.fromkeys(OF_LAW, (held, posterior, prior))
     taken |= dict.fromkeys(OF_LABEL, (held, label, prior))
     taken["occam_answers"] = (held, label, certree.certificates.allow_abstention(prior))
     pruning = certree.prunings.cost_complexity(held.tree, held.stats, 2.0)
-    return taken | {"occam_pruning": (held, pruning, prior), "single_draw": (held, law, prior)}
+    return taken | {
+        "occam_pruning": (held, pruning, prior),
+        "single_draw": (held, posterior, prior),
+    }
 
 
 def made(certificate):
@@ -391,15 +402,17 @@ def test_answers_are_certified_where_there_are_any():
     prior = certree.certificates.allow_abstention(
         certree.certificates.count_prior(held.tree, held.grown), 0.3
     )
-    law = certree.certificates.gibbs_posterior(held.tree, held.stats, prior.laws[0], 1.0)
-    ballot = certree.vote(held.tree, held.stats, law)
+    posterior = certree.certificates.gibbs_posterior(
+        held.tree, held.stats, prior.distributions[0], 1.0
+    )
+    ballot = certree.vote(held.tree, held.stats, posterior)
     label = np.where(ballot.score.max(axis=1) < 0.8, 2, ballot.label)
     certificate = certree.certificates.occam_answers(held, label, prior)
     leaves = np.flatnonzero(held.tree.is_leaf & (label < 2))
     assert certificate.n == held.stats.n[leaves].sum() < held.n
     wrong = held.stats.n[leaves] - held.stats.counts[leaves, label[leaves]]
     assert certificate.risk == pytest.approx(wrong.sum() / certificate.n)
-    assert "weighing rows that it answers, this vote's error, where it answers, on" in str(
+    assert "calibration samples that it answers, this vote's error, where it answers, on" in str(
         certificate
     )
     with pytest.raises(ValueError, match="at least one weighing row that is answered"):
@@ -420,13 +433,13 @@ def test_labelled_laws_certify_a_tree_from_before_the_rows():
     tree = certree.grow_kd(grid, max_depth=4)
     held = certree.certificates.held_out(tree, X, y, 2, grow=[], weigh=np.arange(400))
     prior = certree.certificates.branching_prior(tree, 2)
-    law = certree.certificates.labelled_posterior(tree, held.stats, prior, 0.5)
+    posterior = certree.certificates.labelled_posterior(tree, held.stats, prior, 0.5)
     for name in ("gibbs_kl", "vote_either_wrong"):
-        certificate = CERTIFY[name](held, law, prior)
+        certificate = CERTIFY[name](held, posterior, prior)
         assert certificate.risk < 0.15
         assert certificate.bound < 0.6
-    evidence = law.weights.log_evidence
-    gibbs = certify_law(held, law, prior)
+    evidence = posterior.weights.log_evidence
+    gibbs = certify_posterior(held, posterior, prior)
     assert gibbs.complexity == pytest.approx(-0.5 * 400 * gibbs.risk - evidence, rel=1e-9)
 
 
@@ -434,7 +447,7 @@ def test_a_pruning_has_weights_0_and_1():
     held = split()
     prior = certree.certificates.branching_prior(held.tree, 2)
     with pytest.raises(ValueError, match="pruning must have weights 0 and 1"):
-        certree.certificates.occam_pruning(held, prior.laws[0], prior)
+        certree.certificates.occam_pruning(held, prior.distributions[0], prior)
 
 
 def test_what_the_prior_excludes_has_no_certificate():
@@ -446,7 +459,7 @@ def test_what_the_prior_excludes_has_no_certificate():
     certificate = certree.certificates.occam_vote(held, label, sure)
     assert certificate.complexity == np.inf
     assert certificate.bound == 1
-    assert certificate.rows_needed(0.99) is None
+    assert certificate.n_samples_needed(0.99) is None
     assert "is at most 100.0 %" in str(certificate)
 
 

@@ -128,7 +128,7 @@ def test_a_certificate_can_be_read_at_other_probabilities():
         (certificate.parts.observed, certificate.parts.complexity, certificate.parts.confidence)
     ) == pytest.approx(certificate.bound)
     target = certificate.risk + 0.05
-    needed = certificate.rows_needed(target)
+    needed = certificate.n_samples_needed(target)
     at = (certificate.complexity, certificate.log_delta)
     assert bounds.root_fragment(*certificate.observed, needed, *at) <= target
     assert bounds.root_fragment(*certificate.observed, needed - 1, *at) > target
@@ -167,9 +167,9 @@ def test_bad_input():
     ):
         with pytest.raises(ValueError, match=words):
             FixedBox(tree, stats, box)
-    law = certree.pac_bayes(tree, fixed.stats, 0.1, 0.0)
+    posterior = certree.pac_bayes(tree, fixed.stats, 0.1, 0.0)
     with pytest.raises(ValueError, match="pruning must have weights 0 and 1"):
-        certify_fixed_box(fixed, law)
+        certify_fixed_box(fixed, posterior)
     for certify in (
         lambda **given: certify_fixed_box(fixed, lowest_fixed_box(fixed), **given),
         lambda **given: lowest_fixed_box(fixed, **given),
@@ -190,26 +190,26 @@ def test_a_fit_on_a_grid_is_certified_by_its_own_rows():
     names = np.array(["below", "above"])[y]
     for settings, halvings, prune in (
         (
-            {"partition": Grid(UNIT, resolution="paper"), "rule": "spatially-adaptive"},
+            {"grower": Grid(UNIT, resolution="paper"), "rule": "spatially-adaptive"},
             dyadic_resolution(2**15, 2),
             lambda fixed: spatially_adaptive(
                 fixed.tree, fixed.stats, 0.1, log_cells=fixed.log_cells, count_empty=True
             ),
         ),
         (
-            {"partition": Grid(UNIT, resolution="paper"), "rule": "square-root"},
+            {"grower": Grid(UNIT, resolution="paper"), "rule": "square-root"},
             dyadic_resolution(2**15, 2, 1 / 3),
             lambda fixed: certree.prunings.square_root_penalised(
                 fixed.tree, fixed.stats, 0.1, count_empty=True
             ),
         ),
         (
-            {"partition": Grid(UNIT), "max_depth": 6},
+            {"grower": Grid(UNIT), "max_depth": 6},
             3,
             lambda fixed: certree.prunings.cost_complexity(fixed.tree, fixed.stats, 0.1),
         ),
     ):
-        model = PrunedTreeClassifier(price=0.1, **settings).fit(X, names)
+        model = PrunedTreeClassifier(alpha=0.1, **settings).fit(X, names)
         certificate = model.certify_fit(X, names, 0.1)
         assert certificate.risk == np.mean(model.predict(X) != names)
         # Its classes are in the order of their names.
@@ -223,7 +223,7 @@ def test_a_price_that_was_tuned_is_certified_too_and_so_is_a_single_cell():
     X, y = diagonal(600)
     tuned = PrunedTreeClassifier(Grid(UNIT, resolution="paper"), rule="square-root", random_state=0)
     assert tuned.fit(X, y).certify_fit(X, y).risk == np.mean(tuned.predict(X) != y)
-    dear = tuned.set_params(price=1.0).fit(X, y)
+    dear = tuned.set_params(alpha=1.0).fit(X, y)
     assert dear.get_n_leaves() == 1
     assert dear.certify_fit(X, y).bound == 1
 
@@ -231,14 +231,14 @@ def test_a_price_that_was_tuned_is_certified_too_and_so_is_a_single_cell():
 def test_fits_that_their_rows_cannot_certify_are_refused():
     X, y = diagonal(600)
 
-    def fitted(partition=None, X=X, y=y, weight=None, **settings):
-        partition = Grid(UNIT, resolution="paper") if partition is None else partition
-        model = PrunedTreeClassifier(partition, rule="square-root", price=0.01, **settings)
+    def fitted(grower=None, X=X, y=y, weight=None, **settings):
+        grower = Grid(UNIT, resolution="paper") if grower is None else grower
+        model = PrunedTreeClassifier(grower, rule="square-root", alpha=0.01, **settings)
         return model.fit(X, y, sample_weight=weight)
 
-    for partition in ("cart", "kd", Dyadic(resolution="paper")):
+    for grower in ("cart", "kd", Dyadic(resolution="paper")):
         with pytest.raises(ValueError, match="rows have a part in the tree, and cannot certify it"):
-            fitted(partition).certify_fit(X, y)
+            fitted(grower).certify_fit(X, y)
     coded = np.round(3 * X)
     with pytest.raises(ValueError, match="rows have a part in the tree"):
         fitted(Grid([[0, 0], [3, 3]]), coded, categorical_features=[0]).certify_fit(coded, y)

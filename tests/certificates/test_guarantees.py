@@ -19,7 +19,7 @@ from certree import (
     TreeForestClassifier,
     certify,
 )
-from certree.certificates import Guarantees, allow_abstention, promises
+from certree.certificates import Guarantees, allow_abstention, conditional_guarantees
 from certree.certificates import guarantees as guarantees_room
 from certree.certificates.inequalities import bounds
 from model_files import arrays_of, rewrite, same_bits
@@ -58,15 +58,18 @@ def test_one_object_says_what_the_functions_say(classifier):
     assert guarantees.certificate == certify(model, X, y)
     groups = np.arange(len(y)) % 3
     for asked in ({}, {"groups": groups}, {"delta": 0.2, "jointly": True}):
-        ours, theirs = guarantees.promises(**asked), promises(model, X, y, **asked)
+        ours, theirs = (
+            guarantees.conditional_guarantees(**asked),
+            conditional_guarantees(model, X, y, **asked),
+        )
         assert dict(ours.items()) == dict(theirs.items())
     assert guarantees.nearby(kl=0.01) == guarantees.certificate.nearby(kl=0.01)
     shares = {"a": 0.2, "c": 0.8}
-    assert guarantees.mix(shares) == guarantees.promises("recall").mix(shares)
+    assert guarantees.mix(shares) == guarantees.conditional_guarantees("recall").mix(shares)
     assert guarantees.mix(shares, 0.2).delta == 0.2
     assert guarantees.monitor().bound == guarantees.certificate.bound
     with pytest.raises(ValueError, match="the family leaves needs a tree whose fit certifies"):
-        guarantees.promises("leaves")
+        guarantees.conditional_guarantees("leaves")
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=str)
@@ -116,7 +119,7 @@ def test_a_class_that_the_fit_had_not_is_in_no_set_and_always_wrong():
     rare[:5] = "unknown"
     guarantees = Guarantees.by_rows(model, X, rare)
     assert guarantees.wrong[:5].all()
-    assert guarantees.promises("recall").recall["unknown"].risk == 1
+    assert guarantees.conditional_guarantees("recall").recall["unknown"].risk == 1
     assert guarantees.certify_set(0.7)[0].risk >= 5 / len(y)
     with pytest.raises(ValueError, match=r"out of reach: 5 of 500 .* rows are of classes that"):
         guarantees.predict_set(X, 0.995, 0.5)
@@ -124,7 +127,7 @@ def test_a_class_that_the_fit_had_not_is_in_no_set_and_always_wrong():
 
 def test_a_classifier_without_probabilities_has_promises_alone():
     model, guarantees, X, y = judged(LinearSVC())
-    assert guarantees.promises().error == promises(model, X, y).error
+    assert guarantees.conditional_guarantees().error == conditional_guarantees(model, X, y).error
     for ask in (
         guarantees.certify_set,
         guarantees.selective_certificates,
@@ -143,7 +146,7 @@ def test_rows_of_the_fit_guarantee_nothing():
     with pytest.raises(ValueError, match="rows also occur among those of the fit"):
         Guarantees.by_rows(model, X[:100], y[:100])
     known = Guarantees.by_rows(model, X[:100], y[:100], repeats="genuine")
-    assert known.certificate.repeats == known.promises().recall.worst.repeats == 100
+    assert known.certificate.repeats == known.conditional_guarantees().recall.worst.repeats == 100
     assert known.selective_certificates()[0].certificate.repeats == 100
     assert known.certify_set(0.5)[0].repeats == 100
 
@@ -184,12 +187,14 @@ def fitted(**switches):
     return CertifiedTreeClassifier(**{"random_state": 0, **switches}).fit(X, y), X, y
 
 
-@pytest.mark.parametrize("deploy", ["best", "vote"])
-def test_a_fit_is_asked_through_its_guarantees(deploy):
-    model, X, y = fitted(deploy=deploy)
+@pytest.mark.parametrize("selection", ["best", "vote"])
+def test_a_fit_is_asked_through_its_guarantees(selection):
+    model, X, y = fitted(selection=selection)
     guarantees = model.guarantees_
     assert guarantees.certificate is model.certificate_
-    assert dict(guarantees.promises().items()) == dict(model.promises().items())
+    assert dict(guarantees.conditional_guarantees().items()) == dict(
+        model.conditional_guarantees().items()
+    )
     np.testing.assert_array_equal(guarantees.predict_set(X, 0.8), model.predict_set(X, 0.8))
     assert guarantees.certify_set(0.8) == model.certify_set(0.8)
     assert guarantees.selective_certificates() == model.selective_certificates()
@@ -197,28 +202,31 @@ def test_a_fit_is_asked_through_its_guarantees(deploy):
         guarantees.predict_selective(X, 0.3), model.predict_selective(X, 0.3), strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
-    weigh = model.election_.held.weigh
+    weigh = model.model_selection_.held.weigh
     np.testing.assert_array_equal(guarantees.wrong, model.predict(X[weigh]) != y[weigh])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("groups", [None, np.arange(900) // 3])
-def test_judging_rows_know_what_the_election_knows(groups, weighted):
+def test_calibration_samples_know_what_the_election_knows(groups, weighted):
     X, y = rows()
     weight = np.random.default_rng(0).integers(0, 3, len(y)) if weighted else None
     model = CertifiedTreeClassifier(random_state=0).fit(X, y, sample_weight=weight, groups=groups)
-    election, judging = model.election_, model.judging_
-    assert judging.held is election.held
-    assert judging.structure is election.structure
+    model_selection, judging = model.model_selection_, model.calibration_
+    assert judging.held is model_selection.held
+    assert judging.structure is model_selection.structure
     judging = pickle.loads(pickle.dumps(judging))  # which counts again
-    np.testing.assert_array_equal(judging.held.stats.counts, election.held.stats.counts)
-    assert (judging.held.n, judging.held.grouped) == (election.held.n, election.held.grouped)
+    np.testing.assert_array_equal(judging.held.stats.counts, model_selection.held.stats.counts)
+    assert (judging.held.n, judging.held.grouped) == (
+        model_selection.held.n,
+        model_selection.held.grouped,
+    )
     label = model.vote_.label
-    assert judging.structure.log_mass(label) == election.structure.log_mass(label)
+    assert judging.structure.log_mass(label) == model_selection.structure.log_mass(label)
     assert judging.n_given == len(y)
     np.testing.assert_array_equal(model.apply(X[judging.given]), judging.leaf)
     silent = allow_abstention(judging.structure)
-    assert silent.log_mass(label) == allow_abstention(election.structure).log_mass(label)
+    assert silent.log_mass(label) == allow_abstention(model_selection.structure).log_mass(label)
 
 
 def saved_and_loaded(model, path, **switches):
@@ -226,23 +234,23 @@ def saved_and_loaded(model, path, **switches):
     return certree.load(path)
 
 
-@pytest.mark.parametrize("deploy", ["best", "vote"])
+@pytest.mark.parametrize("selection", ["best", "vote"])
 @pytest.mark.parametrize("groups", [None, np.arange(900) // 3])
 @pytest.mark.parametrize("box", [False, True])
-def test_a_model_file_keeps_all_guarantees(box, groups, deploy, tmp_path):
+def test_a_model_file_keeps_all_guarantees(box, groups, selection, tmp_path):
     X, y = rows()
-    partition = Grid([X.min(axis=0) - 1, X.max(axis=0) + 1]) if box else "cart"
+    grower = Grid([X.min(axis=0) - 1, X.max(axis=0) + 1]) if box else "cart"
     weight = np.random.default_rng(0).integers(0, 3, len(y))
-    model = CertifiedTreeClassifier(partition, max_depth=6, deploy=deploy, random_state=0)
+    model = CertifiedTreeClassifier(grower, max_depth=6, selection=selection, random_state=0)
     model.fit(X, y, weight, groups=groups, classes=np.unique(y) if box else None)
     loaded = saved_and_loaded(model, tmp_path / "model")
-    assert loaded.judging_.held.n == model.certificate_.n
+    assert loaded.calibration_.held.n == model.certificate_.n
     assert loaded.guarantees_.fixed == model.guarantees_.fixed
-    assert loaded.guarantees_.why_no_promises() == model.guarantees_.why_no_promises()
+    assert loaded.guarantees_.why_no_guarantees() == model.guarantees_.why_no_guarantees()
     if groups is None:
         of = np.arange(len(y)) % 3
         asked = {"groups": of, "weights": 1 + of, "max_weight": 3}
-        ours, theirs = loaded.promises(**asked), model.promises(**asked)
+        ours, theirs = loaded.conditional_guarantees(**asked), model.conditional_guarantees(**asked)
         assert dict(ours.items()) == dict(theirs.items())
         assert loaded.selective_certificates() == model.selective_certificates()
     if not (box or groups is not None):
@@ -258,27 +266,29 @@ def test_a_model_file_keeps_all_guarantees(box, groups, deploy, tmp_path):
 
 def test_a_class_that_no_row_grew_and_a_row_of_weight_zero_stay_in_a_file(tmp_path):
     X, y = rows()
-    y[CertifiedTreeClassifier(grow_size=0.5, random_state=0).fit(X, y).judging_.given[:7]] = 9
-    model = CertifiedTreeClassifier(grow_size=0.5, random_state=0).fit(X, y)
+    y[CertifiedTreeClassifier(train_size=0.5, random_state=0).fit(X, y).calibration_.given[:7]] = 9
+    model = CertifiedTreeClassifier(train_size=0.5, random_state=0).fit(X, y)
     loaded = saved_and_loaded(model, tmp_path / "model")
     assert 9 not in loaded.classes_.tolist()
-    assert dict(loaded.promises().items()) == dict(model.promises().items())
+    assert dict(loaded.conditional_guarantees().items()) == dict(
+        model.conditional_guarantees().items()
+    )
 
 
-def test_a_file_without_judging_rows_has_the_certificates_alone(tmp_path):
+def test_a_file_without_calibration_samples_has_the_certificates_alone(tmp_path):
     model, X, _ = fitted()
-    loaded = saved_and_loaded(model, tmp_path / "model", judging_rows=False)
-    assert not [name for name in arrays_of(tmp_path / "model") if name.startswith("judging")]
-    assert loaded.judging_ is loaded.guarantees_ is None
+    loaded = saved_and_loaded(model, tmp_path / "model", calibration_samples=False)
+    assert not [name for name in arrays_of(tmp_path / "model") if name.startswith("calibration")]
+    assert loaded.calibration_ is loaded.guarantees_ is None
     assert loaded.certificates_ == model.certificates_
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    with pytest.raises(ValueError, match=r"not keep the rows of the fit.*judging_rows=True"):
-        loaded.promises()
+    with pytest.raises(ValueError, match=r"not keep the rows of the fit.*calibration_samples=True"):
+        loaded.conditional_guarantees()
     assert model.guarantees_ is not None
 
 
 def test_of_equal_rivals_a_file_knows_which_one_is_deployed(tmp_path):
-    model, _, _ = fitted(deploy="vote")
+    model, _, _ = fitted(selection="vote")
     model.certificates_ = (replace(model.certificate_), *model.certificates_[1:])
     assert model.certificates_[0] == model.certificate_
     assert not model.guarantees_.fixed
@@ -288,22 +298,22 @@ def test_of_equal_rivals_a_file_knows_which_one_is_deployed(tmp_path):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("judging.leaf", lambda leaf: leaf * 0, "leaf must hold leaves"),
-        ("judging.leaf", lambda leaf: leaf + 10**6, "leaf must lie in"),
-        ("judging.leaf", lambda leaf: leaf[1:], "leaf must have shape"),
-        ("judging.leaf", lambda leaf: np.roll(leaf, 1), "not those that the certificate is of"),
-        ("judging.leaf", lambda leaf: leaf.astype(np.int64), "leaf must have dtype int32"),
-        ("judging.y", lambda y: y + 9, "y must lie in"),
-        ("judging.y", lambda y: 2 - y, "not those that the certificate is of"),
-        ("judging.given", lambda given: given * 0, "must not name a row twice"),
-        ("judging.given", lambda given: given - 10**4, "given must lie in"),
-        ("judging.splits", lambda splits: splits[1:], "splits must have shape"),
+        ("calibration.leaf", lambda leaf: leaf * 0, "leaf must hold leaves"),
+        ("calibration.leaf", lambda leaf: leaf + 10**6, "leaf must lie in"),
+        ("calibration.leaf", lambda leaf: leaf[1:], "leaf must have shape"),
+        ("calibration.leaf", lambda leaf: np.roll(leaf, 1), "not those that the certificate is of"),
+        ("calibration.leaf", lambda leaf: leaf.astype(np.int64), "leaf must have dtype int32"),
+        ("calibration.y", lambda y: y + 9, "y must lie in"),
+        ("calibration.y", lambda y: 2 - y, "not those that the certificate is of"),
+        ("calibration.given", lambda given: given * 0, "must not name a row twice"),
+        ("calibration.given", lambda given: given - 10**4, "given must lie in"),
+        ("calibration.splits", lambda splits: splits[1:], "splits must have shape"),
         ("grown.counts", lambda counts: -counts, "counts must be finite"),
         ("grown.counts", lambda counts: counts[1:], "label must"),
         ("grown.label", lambda label: label + 9, "label must lie in"),
     ],
 )
-def test_judging_rows_of_a_damaged_file_are_refused(name, change, message, tmp_path):
+def test_calibration_samples_of_a_damaged_file_are_refused(name, change, message, tmp_path):
     model, _, _ = fitted()
     certree.save(model, tmp_path / "model")
     rewrite(tmp_path / "model", {name: change(arrays_of(tmp_path / "model")[name])})
@@ -316,15 +326,22 @@ def test_weights_of_groups_that_are_none_are_refused(weight, tmp_path):
     X, y = rows()
     model = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=np.arange(900) // 3)
     certree.save(model, tmp_path / "model")
-    rewrite(tmp_path / "model", {"judging.weight": np.full(len(model.judging_.y), weight)})
+    rewrite(tmp_path / "model", {"calibration.weight": np.full(len(model.calibration_.y), weight)})
     with pytest.raises(ValueError, match=r"weight must lie in|that the certificate is of"):
         certree.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize(
-    "without", ["judging.leaf", "judging.y", "judging.given", "judging.splits", "grown.counts"]
+    "without",
+    [
+        "calibration.leaf",
+        "calibration.y",
+        "calibration.given",
+        "calibration.splits",
+        "grown.counts",
+    ],
 )
-def test_a_file_that_lacks_a_column_of_the_judging_rows_is_refused(without, tmp_path):
+def test_a_file_that_lacks_a_column_of_the_calibration_samples_is_refused(without, tmp_path):
     certree.save(fitted()[0], tmp_path / "model")
     rewrite(tmp_path / "model", without=[without])
     with pytest.raises(ValueError, match=f"it lacks {without}"):
@@ -344,7 +361,7 @@ def test_a_file_that_lacks_a_column_of_the_judging_rows_is_refused(without, tmp_
     ],
 )
 def test_columns_that_do_not_go_together_are_refused(changed, message):
-    judging = fitted()[0].judging_
+    judging = fitted()[0].calibration_
     ten = {name: getattr(judging, name)[:10] for name in ("given", "leaf", "y")}
     with pytest.raises(ValueError, match=message):
         replace(judging, **{**ten, **changed})
@@ -362,7 +379,7 @@ def test_guarantees_outlive_a_pickle():
 
 def test_what_is_asked_twice_is_computed_once_and_is_in_no_pickle(monkeypatch):
     model, X, y = fitted()
-    before = pickle.dumps(model.judging_)
+    before = pickle.dumps(model.calibration_)
     calls = []
     scores = guarantees_room.class_scores
     monkeypatch.setattr(
@@ -371,7 +388,7 @@ def test_what_is_asked_twice_is_computed_once_and_is_in_no_pickle(monkeypatch):
     for _ in range(3):
         sets = model.set_params(n_jobs=2).predict_set(X, 0.8)
     assert len(calls) == 1
-    assert pickle.dumps(model.judging_) == before
+    assert pickle.dumps(model.calibration_) == before
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_set(X, 0.8), sets)
     model.fit(X[::2], y[::2])
     fresh = CertifiedTreeClassifier(random_state=0).fit(X[::2], y[::2])
@@ -382,9 +399,9 @@ def test_what_is_asked_twice_is_computed_once_and_is_in_no_pickle(monkeypatch):
 def test_guarantees_are_those_of_the_fit_that_was_asked():
     model, X, y = fitted()
     before = model.guarantees_
-    expected = before.promises().error
+    expected = before.conditional_guarantees().error
     model.fit(X[::2], y[::2])
-    assert before.promises().error == expected
+    assert before.conditional_guarantees().error == expected
     assert model.guarantees_.certificate == model.certificate_ != before.certificate
 
 
@@ -395,7 +412,7 @@ def test_a_model_without_a_fit_has_none():
 
 
 def test_methods_that_ask_have_the_signature_and_the_words_of_the_answer():
-    for name in ("promises", "predict_set", "certify_set", "selective_certificates"):
+    for name in ("conditional_guarantees", "predict_set", "certify_set", "selective_certificates"):
         method = getattr(CertifiedTreeClassifier, name)
         assert method.__doc__ == getattr(Guarantees, name).__doc__
         assert method.__name__ == name
@@ -404,11 +421,11 @@ def test_methods_that_ask_have_the_signature_and_the_words_of_the_answer():
 def test_one_class_and_a_class_that_no_row_grew_are_told_apart():
     X = np.random.default_rng(0).normal(size=(80, 2))
     y = np.zeros(80, dtype=int)
-    model = CertifiedTreeClassifier(grow_size=0.5, random_state=0).fit(X, y)
-    y[model.judging_.given[:4]] = 1
+    model = CertifiedTreeClassifier(train_size=0.5, random_state=0).fit(X, y)
+    y[model.calibration_.given[:4]] = 1
     model.fit(X, y)
     assert model.classes_.tolist() == [0]
-    promised = model.promises()
+    promised = model.conditional_guarantees()
     assert promised.error.worst.risk == pytest.approx(4 / 40)
     assert promised.recall[0].n == 36
     assert model.certify_set(0.5)[0].risk == pytest.approx(4 / 40)

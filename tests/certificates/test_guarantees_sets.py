@@ -9,7 +9,7 @@ import certree
 import reference
 from certree import CertifiedTreeClassifier, Grid, Voting
 from certree.certificates import count_prior
-from certree.rows.deal import deal
+from certree.rows.split import train_calibration_split
 
 
 def noisy(n=600, n_classes=3, seed=0):
@@ -21,25 +21,25 @@ def noisy(n=600, n_classes=3, seed=0):
 def fitted(n=600, n_classes=3, **switches):
     X, y = noisy(n, n_classes)
     return (
-        CertifiedTreeClassifier(**{"grow_size": 0.5, "random_state": 0, **switches}).fit(X, y),
+        CertifiedTreeClassifier(**{"train_size": 0.5, "random_state": 0, **switches}).fit(X, y),
         X,
         y,
     )
 
 
 def shares_of_growing_rows(model, X, y):
-    """The vote of the law that stops where growing rows are few, by counts of these alone."""
-    grow = deal(len(y), 0.5, np.random.RandomState(0)).grow
+    """The vote of the law that stops where training samples are few, by counts of these alone."""
+    grow = train_calibration_split(len(y), 0.5, np.random.RandomState(0)).grow
     stats = certree.count(model.tree_, X[grow], y[grow], len(model.classes_))
-    law = count_prior(model.tree_, stats).laws[0]
-    return certree.vote(model.tree_, stats, law, Voting("mean", 1.0)).score[model.apply(X)]
+    posterior = count_prior(model.tree_, stats).distributions[0]
+    return certree.vote(model.tree_, stats, posterior, Voting("mean", 1.0)).score[model.apply(X)]
 
 
 @pytest.mark.parametrize(("coverage", "delta"), [(0.9, 0.05), (0.6, 0.3)])
 def test_sets_are_those_of_the_definition(coverage, delta):
     model, X, y = fitted(300)
     shares = shares_of_growing_rows(model, X, y)
-    weigh = deal(300, 0.5, np.random.RandomState(0)).weigh
+    weigh = train_calibration_split(300, 0.5, np.random.RandomState(0)).weigh
     expected = reference.prediction_set(shares[weigh], y[weigh], shares, coverage, delta)
     found = model.predict_set(X, coverage, delta)
     assert found.dtype == bool
@@ -53,7 +53,7 @@ def test_sets_are_those_of_the_definition(coverage, delta):
 def test_sets_of_every_class_are_those_of_its_own_rows():
     model, X, y = fitted(1500)
     shares = shares_of_growing_rows(model, X, y)
-    weigh = deal(1500, 0.5, np.random.RandomState(0)).weigh
+    weigh = train_calibration_split(1500, 0.5, np.random.RandomState(0)).weigh
     found = model.predict_set(X, 0.9, per_class=True)
     made = model.certify_set(0.9, per_class=True)
     for c, certificate in enumerate(made):
@@ -63,27 +63,28 @@ def test_sets_of_every_class_are_those_of_its_own_rows():
         np.testing.assert_array_equal(found[:, c], 1 - shares[:, c] <= scores[place - 1])
         assert certificate.n == len(own)
         assert certificate.risk == pytest.approx(1 - found[own, c].mean())
-        assert f"of the {len(own)} weighing rows of class {c}, for all classes at once" in str(
-            certificate
+        assert (
+            f"of the {len(own)} calibration samples of class {c}, for all classes at once"
+            in str(certificate)
         )
 
 
 def test_a_class_of_few_rows_is_in_every_set():
     X, y = noisy(800)
     y = np.where(np.random.default_rng(0).random(800) < 0.02, 3, y)
-    model = CertifiedTreeClassifier(grow_size=0.5, random_state=0).fit(X, y)
+    model = CertifiedTreeClassifier(train_size=0.5, random_state=0).fit(X, y)
     assert model.predict_set(X, 0.9, per_class=True)[:, 3].all()
     assert model.certify_set(0.9, per_class=True)[3] is None
 
 
 def test_sets_do_not_depend_on_what_weighing_rows_choose():
-    """Growing rows alone order the classes; other truths of weighing rows change how far to go."""
+    """Training samples alone order the classes; other truths of the others change how far to go."""
     X, y = noisy(400)
-    weigh = deal(400, 0.5, np.random.RandomState(0)).weigh
+    weigh = train_calibration_split(400, 0.5, np.random.RandomState(0)).weigh
     other = y.copy()
     other[weigh] = np.random.default_rng(1).permutation(other[weigh])
     one, two = (
-        CertifiedTreeClassifier(grow_size=0.5, deploy="vote", random_state=0).fit(X, target)
+        CertifiedTreeClassifier(train_size=0.5, selection="vote", random_state=0).fit(X, target)
         for target in (y, other)
     )
     for few, many in zip(one.predict_set(X, 0.7), two.predict_set(X, 0.7), strict=True):
@@ -100,16 +101,18 @@ def test_sets_grow_with_what_is_promised():
 
 def test_classes_that_no_growing_row_has_are_in_no_set():
     X, y = load_iris(return_X_y=True)
-    grow = deal(150, 0.5, np.random.RandomState(0)).grow
+    grow = train_calibration_split(150, 0.5, np.random.RandomState(0)).grow
     is_weighing = ~np.isin(np.arange(150), grow)
     named = np.array(["setosa", "versicolor", "virginica"])[y].astype("<U20")
     few = np.flatnonzero(is_weighing)[:3]
     named[few] = "unknown"
-    model = CertifiedTreeClassifier(grow_size=0.5, random_state=0).fit(X, named)
+    model = CertifiedTreeClassifier(train_size=0.5, random_state=0).fit(X, named)
     assert "unknown" not in model.classes_
     assert model.predict_set(X, 0.8).shape == (150, 3)
     assert model.certify_set(0.8)[0].risk >= 3 / 75
-    with pytest.raises(ValueError, match="out of reach: 3 of 75 weighing rows are of classes"):
+    with pytest.raises(
+        ValueError, match="out of reach: 3 of 75 calibration samples are of classes"
+    ):
         model.predict_set(X, 0.95)
     # Of each known class the promise does not speak of the others.
     assert len(model.certify_set(0.6, per_class=True)) == 3
@@ -135,6 +138,6 @@ def test_bad_questions_say_what_was_expected(tmp_path):
     boxed = CertifiedTreeClassifier(Grid((X.min(axis=0), X.max(axis=0))), max_depth=4)
     with pytest.raises(ValueError, match="expected another partition"):
         boxed.fit(X, y, classes=[0, 1]).predict_set(X)
-    certree.save(model, tmp_path / "model", judging_rows=False)
+    certree.save(model, tmp_path / "model", calibration_samples=False)
     with pytest.raises(ValueError, match="Certify before saving"):
         certree.load(tmp_path / "model").predict_set(X)

@@ -9,7 +9,7 @@ import certree
 from certree import CertifiedTreeClassifier, Grid
 from certree.certificates.inequalities import bounds
 from certree.certificates.occam import margins, selective_certificates
-from certree.rows.deal import deal
+from certree.rows.split import train_calibration_split
 from strategies import trees_and_stats
 
 
@@ -18,7 +18,7 @@ def fitted(n_classes=2, n=1500, **switches):
         n, 6, n_informative=4, n_classes=n_classes, flip_y=0.2, random_state=0
     )
     y = np.array(["a", "b", "c", "d"])[y]
-    switches = {"grow_size": 0.3, "deploy": "vote", "random_state": 0, **switches}
+    switches = {"train_size": 0.3, "selection": "vote", "random_state": 0, **switches}
     return CertifiedTreeClassifier(**switches).fit(X, y), X, y
 
 
@@ -26,7 +26,7 @@ def fitted(n_classes=2, n=1500, **switches):
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vote):
     model, X, y = fitted(n_classes, vote=vote)
-    weigh = deal(len(y), 0.3, np.random.RandomState(0)).weigh
+    weigh = train_calibration_split(len(y), 0.3, np.random.RandomState(0)).weigh
     found = model.selective_certificates()
     assert [each.margin for each in found] == sorted({each.margin for each in found})
     assert found[0].margin == 0
@@ -41,9 +41,9 @@ def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vot
         assert each.coverage == pytest.approx(answered.mean())
         assert round(certificate.risk * certificate.n) == wrong
         label = np.where(margins(model.vote_) >= each.margin, model.vote_.label, n_classes)
-        silent = certree.certificates.allow_abstention(model.election_.structure)
+        silent = certree.certificates.allow_abstention(model.model_selection_.structure)
         assert certificate == certree.certificates.occam_answers(
-            model.election_.held, label, silent
+            model.model_selection_.held, label, silent
         )
         assert certificate.bound >= bounds.binomial_upper(wrong, certificate.n, np.log(0.05))
         assert f"margin is at least {each.margin:.4g}" in str(each)
@@ -59,19 +59,19 @@ def test_each_certificate_counts_the_answers_to_the_weighing_rows(n_classes, vot
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_margins_of_what_growing_rows_propose_are_theirs_to_choose(n_classes):
     """Twenty labellings at most, which have nine tenths of the prior together."""
-    model, X, y = fitted(n_classes, deploy="best")
+    model, X, y = fitted(n_classes, selection="best")
     assert model.certificate_ is model.certificates_[0]
     found = model.selective_certificates()
     assert 1 < len(found) <= 20
     other = y.copy()
-    weigh = deal(len(y), 0.3, np.random.RandomState(0)).weigh
+    weigh = train_calibration_split(len(y), 0.3, np.random.RandomState(0)).weigh
     other[weigh[::3]] = y[weigh[::3]][::-1]
-    changed = CertifiedTreeClassifier(grow_size=0.3, random_state=0).fit(X, other)
+    changed = CertifiedTreeClassifier(train_size=0.3, random_state=0).fit(X, other)
     if changed.certificate_ is changed.certificates_[0]:
         margins_again = [each.margin for each in changed.selective_certificates()]
         assert margins_again == [each.margin for each in found]
     weighed = selective_certificates(
-        model.election_.held, model.vote_, model.election_.structure, delta=0.05
+        model.model_selection_.held, model.vote_, model.model_selection_.structure, delta=0.05
     )
     assert found[0].certificate.complexity < np.log(20 / 0.9) + 1e-9
     lowest = [min(each.certificate.bound for each in some) for some in (found, weighed)]
@@ -98,7 +98,7 @@ def test_a_vote_in_a_box_may_stay_silent_too():
     found = model.selective_certificates()
     assert found[-1].certificate.risk < found[0].certificate.risk / 2
     for refused in (lambda: model.certify_pruning(model.weights_), model.draw_pruning):
-        with pytest.raises(ValueError, match="no growing rows label the prunings"):
+        with pytest.raises(ValueError, match="no training samples label the prunings"):
             refused()
 
 
@@ -154,11 +154,11 @@ def test_rows_in_groups_and_foreign_priors_are_refused():
 
 def test_any_pruning_of_a_fit_is_certified():
     model, _, _ = fitted()
-    held = model.election_.held
+    held = model.model_selection_.held
     likeliest = certree.weights.map_pruning(model.tree_, model.weights_)
     certificate = model.certify_pruning(likeliest)
     assert certificate == certree.certificates.occam_pruning(
-        held, likeliest, model.election_.structure
+        held, likeliest, model.model_selection_.structure
     )
     assert certificate.method == "occam_pruning"
     risk = float(likeliest.weight @ held.stats.errors) / held.n
@@ -182,7 +182,7 @@ def test_a_drawn_pruning_is_certified():
 
 def test_without_the_rows_of_the_fit_nothing_is_certified(tmp_path):
     model, X, _ = fitted()
-    certree.save(model, tmp_path / "model", judging_rows=False)
+    certree.save(model, tmp_path / "model", calibration_samples=False)
     loaded = certree.load(tmp_path / "model")
     margin = model.selective_certificates()[1].margin
     for got, expected in zip(

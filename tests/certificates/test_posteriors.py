@@ -18,7 +18,9 @@ def enumerated(tree, stats, prior, lam):
     with reference.localcontext() as context:
         context.prec = reference.DIGITS
         prior_masses, masses = [], []
-        by_nodes = reference.law_of_log_odds(tree, np.clip(prior.laws[0].log_odds, -1e3, 1e3))
+        by_nodes = reference.law_of_log_odds(
+            tree, np.clip(prior.distributions[0].log_odds, -1e3, 1e3)
+        )
         label_prior = np.exp(prior.log_label[0])
         for named, mass in reference.labelled_prunings(by_nodes, label_prior):
             errors = sum(int(stats.n[v] - stats.counts[v, k]) for v, k in named.items())
@@ -34,17 +36,17 @@ def test_labelled_posterior_is_the_sum_over_labelled_prunings(tree_and_stats, la
     prior = certree.certificates.branching_prior(tree, stats.n_classes)
     if trusting:
         prior = certree.certificates.trust_labels(prior, stats)
-    law = certree.certificates.labelled_posterior(tree, stats, prior, lam)
+    posterior = certree.certificates.labelled_posterior(tree, stats, prior, lam)
     every, masses, log_total = enumerated(tree, stats, prior, lam)
-    assert law.weights.log_evidence == pytest.approx(log_total, rel=1e-9, abs=1e-9)
-    joint = law.weights.weight[:, None] * law.share
+    assert posterior.weights.log_evidence == pytest.approx(log_total, rel=1e-9, abs=1e-9)
+    joint = posterior.weights.weight[:, None] * posterior.share
     expected = np.zeros_like(joint)
     for (named, _), mass in zip(every, masses, strict=True):
         for v, k in named.items():
             expected[v, k] += float(mass)
     np.testing.assert_allclose(joint, expected, atol=1e-9)
 
-    score = ballot_of(tree, stats, law).score
+    score = ballot_of(tree, stats, posterior).score
     for leaf in np.flatnonzero(tree.is_leaf):
         outcome = np.zeros(stats.n_classes)
         for (named, _), mass in zip(every, masses, strict=True):
@@ -53,24 +55,24 @@ def test_labelled_posterior_is_the_sum_over_labelled_prunings(tree_and_stats, la
 
     by_key = [dict(enumerate(side)) for side in (masses, [mass for _, mass in every])]
     expected_divergence = reference.kl_divergence(*by_key)
-    assert divergence(law, prior) == pytest.approx(expected_divergence, rel=1e-7, abs=1e-8)
+    assert divergence(posterior, prior) == pytest.approx(expected_divergence, rel=1e-7, abs=1e-8)
 
 
 def test_a_law_without_labels_takes_those_of_the_growing_rows():
     tree = certree.Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
     stats = certree.NodeStats([[6, 4], [6, 0], [0, 4]], [0, 0, 1])
     prior = certree.certificates.branching_prior(tree, 2)
-    law = certree.certificates.gibbs_posterior(tree, stats, prior.laws[0], 1.0)
+    posterior = certree.certificates.gibbs_posterior(tree, stats, prior.distributions[0], 1.0)
     np.testing.assert_array_equal(
-        ballot_of(tree, stats, law).score, certree.vote(tree, stats, law).score
+        ballot_of(tree, stats, posterior).score, certree.vote(tree, stats, posterior).score
     )
-    assert divergence(law, prior) == prior.divergence(law)
-    labelled = LabelledWeights(law, np.eye(2)[stats.label])
+    assert divergence(posterior, prior) == prior.divergence(posterior)
+    labelled = LabelledWeights(posterior, np.eye(2)[stats.label])
     np.testing.assert_allclose(
-        ballot_of(tree, stats, labelled).score, certree.vote(tree, stats, law).score
+        ballot_of(tree, stats, labelled).score, certree.vote(tree, stats, posterior).score
     )
     # Sure labels cost log 2 nats a leaf.
-    expected = prior.divergence(law) + law.expected_leaves * np.log(2)
+    expected = prior.divergence(posterior) + posterior.expected_leaves * np.log(2)
     assert divergence(labelled, prior) == pytest.approx(expected)
 
 
@@ -98,4 +100,4 @@ def test_what_does_not_fit_is_refused():
             tree, stats, certree.certificates.allow_abstention(prior), 1
         )
     with pytest.raises(ValueError, match="every row of share must hold probabilities"):
-        LabelledWeights(prior.laws[0], np.full((3, 2), 0.6))
+        LabelledWeights(prior.distributions[0], np.full((3, 2), 0.6))

@@ -20,13 +20,13 @@ STUMP = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
 GROWN = NodeStats([[6, 4], [6, 0], [0, 4]], [0, 0, 1])
 
 
-def masses_of(tree, law):
-    return reference.law_of_log_odds(tree, np.clip(law.log_odds, -1e3, 1e3))
+def masses_of(tree, posterior):
+    return reference.law_of_log_odds(tree, np.clip(posterior.log_odds, -1e3, 1e3))
 
 
 @given(trees(max_chain=3), st.floats(0.05, 0.95))
 def test_branching_prior_is_that_of_pac_bayes(tree, stop):
-    prior = certree.certificates.branching_prior(tree, 2, stop).laws[0]
+    prior = certree.certificates.branching_prior(tree, 2, stop).distributions[0]
     stats = NodeStats(np.zeros((tree.n_nodes, 2)), np.zeros(tree.n_nodes, int))
     same = certree.pac_bayes(tree, stats, 0, 0, "branching", stop)
     np.testing.assert_allclose(prior.weight, same.weight, rtol=1e-12)
@@ -35,7 +35,7 @@ def test_branching_prior_is_that_of_pac_bayes(tree, stop):
 
 @given(trees(max_inner=5), st.floats(-1, 3))
 def test_size_prior_weighs_prunings_by_their_leaves(tree, leaf_cost):
-    masses = masses_of(tree, certree.certificates.size_prior(tree, 3, leaf_cost).laws[0])
+    masses = masses_of(tree, certree.certificates.size_prior(tree, 3, leaf_cost).distributions[0])
     total = sum(math.exp(-leaf_cost * len(nodes)) for nodes in masses)
     for nodes, mass in masses.items():
         expected = math.exp(-leaf_cost * len(nodes)) / total
@@ -45,28 +45,30 @@ def test_size_prior_weighs_prunings_by_their_leaves(tree, leaf_cost):
 @given(trees_and_stats(labels=("majority",)), st.floats(0.1, 100))
 def test_count_prior_stops_as_it_says(tree_and_stats, rows):
     tree, grown = tree_and_stats
-    law = certree.certificates.count_prior(tree, grown, rows).laws[0]
+    posterior = certree.certificates.count_prior(tree, grown, rows).distributions[0]
     stop = np.where(tree.is_leaf, 1.0, rows / (rows + grown.n))
-    np.testing.assert_allclose(1 / (1 + np.exp(law.log_odds)), stop, rtol=1e-9)
+    np.testing.assert_allclose(1 / (1 + np.exp(posterior.log_odds)), stop, rtol=1e-9)
 
 
 @given(trees_and_stats(labels=("majority",)), temperatures(10), st.sampled_from([0.001, 0.1, 0.5]))
-def test_centred_prior_pays_little_for_its_pruning(tree_and_stats, price, doubt):
+def test_centred_prior_pays_little_for_its_pruning(tree_and_stats, alpha, doubt):
     tree, grown = tree_and_stats
-    pruning = certree.prunings.cost_complexity(tree, grown, price)
+    pruning = certree.prunings.cost_complexity(tree, grown, alpha)
     prior = certree.certificates.centred_prior(tree, grown, pruning, doubt)
     split = (certree.weights.reached(tree, pruning) > 0) & (pruning.weight == 0)
     stopped = (pruning.weight > 0) & ~tree.is_leaf
     expected = (split.sum() + stopped.sum()) * np.log1p(-doubt)
     assert prior.log_mass_of_pruning(pruning) == pytest.approx(expected, abs=1e-9)
     below = (certree.weights.reached(tree, pruning) == 0) & ~tree.is_leaf
-    np.testing.assert_allclose(1 / (1 + np.exp(prior.laws[0].log_odds[below])), 0.6)
+    np.testing.assert_allclose(1 / (1 + np.exp(prior.distributions[0].log_odds[below])), 0.6)
     # Its own labels are nearly free, too.
     label = certree.vote(tree, grown, pruning).label
     smallest = expected + (pruning.weight > 0).sum() * np.log1p(-doubt)
     assert prior.log_mass(label) >= smallest - 1e-9
-    law = reference.law_of_log_odds(tree, prior.laws[0].log_odds)
-    assert float(law[tuple(np.flatnonzero(pruning.weight))]) == pytest.approx(math.exp(expected))
+    posterior = reference.law_of_log_odds(tree, prior.distributions[0].log_odds)
+    assert float(posterior[tuple(np.flatnonzero(pruning.weight))]) == pytest.approx(
+        math.exp(expected)
+    )
 
 
 @given(trees_and_stats(labels=("majority",), max_inner=3), st.floats(0.1, 1))
@@ -96,8 +98,8 @@ def test_a_mixture_mixes_masses(tree_and_stats, data):
     label = data.draw(hnp.arrays(np.int32, tree.n_nodes, elements=st.integers(0, 1)))
     expected, of_pruning = 0.0, 0.0
     nodes = tuple(np.flatnonzero(pruning.weight))
-    for share, law, labels in zip(shares, mixed.laws, mixed.log_label, strict=True):
-        masses = masses_of(tree, law)
+    for share, posterior, labels in zip(shares, mixed.posteriors, mixed.log_label, strict=True):
+        masses = masses_of(tree, posterior)
         expected += share * reference.mass_of_labelling(tree, masses, np.exp(labels), label)
         of_pruning += share * float(masses[nodes])
     assert mixed.log_mass(label) == pytest.approx(math.log(expected), rel=1e-9, abs=1e-9)
@@ -119,7 +121,7 @@ def test_proposals_have_a_share_of_all_labellings(tree_and_stats, share, n_propo
     rest = certree.certificates.count_prior(tree, grown)
     labels = hnp.arrays(np.int32, tree.n_nodes, elements=st.integers(0, 1))
     proposed = [data.draw(labels) for _ in range(n_proposed)]
-    prior = certree.certificates.propose(rest, grown, proposed, share)
+    prior = certree.certificates.add_candidate_labels(rest, grown, proposed, share)
     leaves, total = np.flatnonzero(tree.is_leaf), 0.0
     for named in product([0, 1], repeat=len(leaves)):
         label = np.zeros(tree.n_nodes, dtype=np.int32)
@@ -134,10 +136,12 @@ def test_proposals_have_a_share_of_all_labellings(tree_and_stats, share, n_propo
     both = certree.certificates.mix_priors(prior, rest)
     mean = (math.exp(prior.log_mass(label)) + math.exp(rest.log_mass(label))) / 2
     assert math.exp(both.log_mass(label)) == pytest.approx(mean, rel=1e-9)
-    again = certree.certificates.propose(prior, grown, [label], 0.5)
+    again = certree.certificates.add_candidate_labels(prior, grown, [label], 0.5)
     half = 0.5 + math.exp(prior.log_mass(label)) / 2
     assert math.exp(again.log_mass(label)) == pytest.approx(half, rel=1e-9)
-    assert certree.certificates.trust_labels(prior, grown).proposals == prior.proposals
+    assert (
+        certree.certificates.trust_labels(prior, grown).candidate_labels == prior.candidate_labels
+    )
 
 
 @given(trees_and_stats(labels=("majority",), max_inner=3, max_chain=2, n_classes=2), st.data())
@@ -150,7 +154,7 @@ def test_abstention_is_one_more_label(tree_and_stats, data):
     np.testing.assert_allclose(np.exp(prior.log_label).sum(axis=2), 1)
     np.testing.assert_allclose(np.exp(prior.log_label[:, :, 2]), 0.2)
     label = data.draw(hnp.arrays(np.int32, tree.n_nodes, elements=st.integers(0, 2)))
-    masses = masses_of(tree, prior.laws[0])
+    masses = masses_of(tree, prior.distributions[0])
     expected = reference.mass_of_labelling(tree, masses, np.exp(prior.log_label[0]), label)
     assert math.exp(prior.log_mass(label)) == pytest.approx(expected, rel=1e-9, abs=1e-100)
 
@@ -158,11 +162,11 @@ def test_abstention_is_one_more_label(tree_and_stats, data):
 @given(trees_and_stats(labels=("majority",)), temperatures(), temperatures())
 def test_the_posterior_of_the_branching_prior_is_pac_bayes(tree_and_stats, lam, penalty):
     tree, stats = tree_and_stats
-    prior = certree.certificates.branching_prior(tree, stats.n_classes).laws[0]
-    law = certree.certificates.gibbs_posterior(tree, stats, prior, lam, penalty)
+    prior = certree.certificates.branching_prior(tree, stats.n_classes).distributions[0]
+    posterior = certree.certificates.gibbs_posterior(tree, stats, prior, lam, penalty)
     same = certree.pac_bayes(tree, stats, lam, penalty, "branching")
-    np.testing.assert_allclose(law.weight, same.weight, atol=1e-10)
-    assert inequalities.kl_divergence(tree, law, same) == pytest.approx(0, abs=1e-8)
+    np.testing.assert_allclose(posterior.weight, same.weight, atol=1e-10)
+    assert inequalities.kl_divergence(tree, posterior, same) == pytest.approx(0, abs=1e-8)
 
 
 @given(trees_and_stats(largest=30), temperatures(10), st.data())
@@ -170,7 +174,7 @@ def test_posterior_weighs_the_prior_by_errors(tree_and_stats, lam, data):
     tree, stats = tree_and_stats
     log_odds = data.draw(hnp.arrays(float, tree.n_nodes, elements=st.floats(-5, 5)))
     prior = certree.certificates.priors.independent_decisions(tree, log_odds)
-    law = certree.certificates.gibbs_posterior(tree, stats, prior, lam)
+    posterior = certree.certificates.gibbs_posterior(tree, stats, prior, lam)
     with reference.localcontext() as context:
         context.prec = reference.DIGITS
         weighed = {
@@ -183,8 +187,8 @@ def test_posterior_weighs_the_prior_by_errors(tree_and_stats, lam, data):
             for v in range(tree.n_nodes)
         ]
         log_total = float(total.ln())
-    np.testing.assert_allclose(law.weight, expected, atol=1e-9)
-    assert law.log_evidence == pytest.approx(log_total, rel=1e-9, abs=1e-9)
+    np.testing.assert_allclose(posterior.weight, expected, atol=1e-9)
+    assert posterior.log_evidence == pytest.approx(log_total, rel=1e-9, abs=1e-9)
 
 
 def test_a_prior_knows_what_it_has_seen():
@@ -199,9 +203,9 @@ def test_a_prior_knows_what_it_has_seen():
         certree.certificates.mix_priors(certree.certificates.branching_prior(STUMP, 2), count).seen
         is GROWN
     )
-    with pytest.raises(ValueError, match="made from the growing rows only"):
+    with pytest.raises(ValueError, match="made from the training samples only"):
         certree.certificates.mix_priors(count, again)
-    with pytest.raises(ValueError, match="made from the growing rows only"):
+    with pytest.raises(ValueError, match="made from the training samples only"):
         certree.certificates.trust_labels(count, other)
     twin = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
     with pytest.raises(ValueError, match="priors of different trees do not mix"):
@@ -209,20 +213,20 @@ def test_a_prior_knows_what_it_has_seen():
 
 
 def test_bad_priors_are_refused():
-    law = certree.certificates.branching_prior(STUMP, 2).laws[0]
+    posterior = certree.certificates.branching_prior(STUMP, 2).distributions[0]
     labels = np.log(np.full((1, 3, 2), 0.6))
     with pytest.raises(ValueError, match="log_label must hold logs of probabilities"):
-        Prior(STUMP, (law,), labels, np.zeros(1))
+        Prior(STUMP, (posterior,), labels, np.zeros(1))
     with pytest.raises(ValueError, match="log_share must hold logs of probabilities"):
-        Prior(STUMP, (law, law), np.log(np.full((2, 3, 2), 0.5)), np.zeros(2))
+        Prior(STUMP, (posterior, posterior), np.log(np.full((2, 3, 2), 0.5)), np.zeros(2))
     with pytest.raises(ValueError, match="log_label must have shape"):
-        Prior(STUMP, (law,), np.log(np.full((1, 2, 2), 0.5)), np.zeros(1))
+        Prior(STUMP, (posterior,), np.log(np.full((1, 2, 2), 0.5)), np.zeros(1))
     pruning = certree.prunings.cost_complexity(STUMP, GROWN, 1.0)
     for doubt in (0, 1):
         with pytest.raises(ValueError, match="doubt must lie between 0 and 1"):
             certree.certificates.centred_prior(STUMP, GROWN, pruning, doubt)
     with pytest.raises(ValueError, match="pruning must have weights 0 and 1"):
-        certree.certificates.centred_prior(STUMP, GROWN, law)
+        certree.certificates.centred_prior(STUMP, GROWN, posterior)
     with pytest.raises(ValueError, match="rows must be a finite number > 0"):
         certree.certificates.count_prior(STUMP, GROWN, 0)
     with pytest.raises(ValueError, match="leaf_cost must be finite"):
@@ -234,7 +238,7 @@ def test_bad_priors_are_refused():
 
 
 def test_bad_proposals_are_refused():
-    law = certree.certificates.branching_prior(STUMP, 2)
+    posterior = certree.certificates.branching_prior(STUMP, 2)
     for labels, share, message in (
         (np.zeros((0, 3), dtype=int), 0.5, "at least one labelling, got none"),
         ([[0, 1]], 0.5, r"labels must have shape"),
@@ -243,7 +247,7 @@ def test_bad_proposals_are_refused():
         ([[0, 1, 0]], 1.0, "share must lie between 0 and 1, got 1.0"),
     ):
         with pytest.raises(ValueError, match=message):
-            certree.certificates.propose(law, GROWN, labels, share)
-    proposal = certree.certificates.priors.Proposal(np.zeros(3, dtype=np.int32), np.log(0.5))
+            certree.certificates.add_candidate_labels(posterior, GROWN, labels, share)
+    proposal = certree.certificates.priors.CandidateLabels(np.zeros(3, dtype=np.int32), np.log(0.5))
     with pytest.raises(ValueError, match="shares of parts and proposals must sum to at most 1"):
-        replace(law, proposals=(proposal,))
+        replace(posterior, candidate_labels=(proposal,))

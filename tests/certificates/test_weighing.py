@@ -78,11 +78,11 @@ def test_row_numbers_are_checked():
 def test_statistics_that_do_not_belong_together_are_refused():
     held = split()
     relabelled = NodeStats(held.stats.counts, (held.stats.label + 1) % 3)
-    with pytest.raises(ValueError, match="the weighing rows must not label the nodes"):
+    with pytest.raises(ValueError, match="the calibration samples must not label the nodes"):
         HeldOut(TREE, held.grown, relabelled, GROW, WEIGH, 25)
     with pytest.raises(ValueError, match="stats must count n = 24 >= 1 observations, got 25"):
         HeldOut(TREE, held.grown, held.stats, GROW, WEIGH[:24], 24)
-    with pytest.raises(ValueError, match="expected n = 24 weighing rows, got 25"):
+    with pytest.raises(ValueError, match="expected n = 24 calibration samples, got 25"):
         HeldOut(TREE, held.grown, held.stats, GROW, WEIGH[:24], 25)
     weight = np.array([0.5, 1.5] + [1.0] * 23)
     weighted = certree.count(TREE, X[WEIGH], Y[WEIGH], 3, held.grown.label, weight)

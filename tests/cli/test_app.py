@@ -28,11 +28,11 @@ from certree import (
 )
 from certree.cli import app
 from certree.cli.side_by_side import METHODS as METHODS_SIDE_BY_SIDE
-from certree.explain import interaction_shares, shapley_values
+from certree.explain import interaction_fractions, shapley_values
 from certree.files.tables import DATA_VARIABLE
 from certree.paper import rates
 from certree.paper.figure2 import SHARES
-from certree.paper.protocol import PARTITIONS, PRUNING, run
+from certree.paper.protocol import GROWERS, PRUNING, run
 from certree.paper.table2 import METHODS
 
 # The oldest click mixes what the command prints with its messages unless it is told not to.
@@ -131,13 +131,13 @@ def test_help_lists_the_commands():
     ("command", "options"),
     [
         ("table1", ["--data", "--datasets", "--json"]),
-        ("table2", ["--data", "--datasets", "--partitions", "--repeats", "--jobs", "--json"]),
-        ("figure2", ["--data", "--datasets", "--partitions", "--repeats", "--jobs", "--plot"]),
+        ("table2", ["--data", "--datasets", "--growers", "--repeats", "--jobs", "--json"]),
+        ("figure2", ["--data", "--datasets", "--growers", "--repeats", "--jobs", "--plot"]),
         (
             "rates",
             ["--dimensions", "--sizes", "--repeats", "--noise", "--jobs", "--json", "--plot"],
         ),
-        ("fit", ["--target", "--output", "--model", "--partition", "--seed", "--quiet"]),
+        ("fit", ["--target", "--output", "--model", "--grower", "--seed", "--quiet"]),
         ("evaluate", ["--target", "--json", "MODEL", "FILE"]),
         ("explain", ["--row", "--output", "--plot"]),
         ("report", ["--target", "--output"]),
@@ -185,18 +185,18 @@ def test_table2_prints_and_writes_what_the_experiment_gives(tmp_path):
         *("table2", "--datasets", "iris", "--repeats", 1, "--quiet", "--jobs", 1),
         *("--json", json_file, "--plot", picture),
     )
-    outcomes = run(["iris"], list(PARTITIONS), 1)
+    outcomes = run(["iris"], list(GROWERS), 1)
     content = json.loads(json_file.read_text())
     assert content["experiment"] == "table2"
     assert [outcome["errors"] for outcome in content["outcomes"]] == [o.errors for o in outcomes]
-    assert [line["partition"] for line in content["table"]] == list(PARTITIONS)
+    assert [line["grower"] for line in content["table"]] == list(GROWERS)
     for line, outcome in zip(content["table"], outcomes, strict=True):
         assert line["dataset"] == "iris"
         for method, error in outcome.errors.items():
             assert line["errors"][method]["value"] == pytest.approx(error)
             ratio = line["ratios"][method]["value"]
             assert ratio == pytest.approx(error / outcome.errors[PRUNING])
-            assert content["mean_ratios"][line["partition"]][method] == pytest.approx(ratio)
+            assert content["mean_ratios"][line["grower"]][method] == pytest.approx(ratio)
     rows = [line.split() for line in text.splitlines() if line.split()[:1] == ["iris"]]
     shown = [method for method in METHODS if method in outcomes[0].errors and method != PRUNING]
     assert rows == [
@@ -204,8 +204,8 @@ def test_table2_prints_and_writes_what_the_experiment_gives(tmp_path):
         + [f"{outcome.errors[method] / outcome.errors[PRUNING]:.3f}" for method in shown]
         for outcome in outcomes
     ]
-    for partition in PARTITIONS:
-        assert f"{partition} tree, 1 repetitions" in text
+    for grower in GROWERS:
+        assert f"{grower} tree, 1 repetitions" in text
     for note in content["notes"]:
         assert " ".join(note.split()) in " ".join(text.split())
     assert kind_of(picture) == ".png"
@@ -214,15 +214,13 @@ def test_table2_prints_and_writes_what_the_experiment_gives(tmp_path):
 
 def test_quiet_commands_write_nothing_on_standard_error():
     for command in ("table2", "figure2"):
-        result = call(
-            command, "--datasets", "iris", "--partitions", "kd", "--repeats", 1, "--quiet"
-        )
+        result = call(command, "--datasets", "iris", "--growers", "kd", "--repeats", 1, "--quiet")
         assert result.exit_code == 0
         assert result.stderr == ""
 
 
 def test_progress_does_not_mix_with_the_table():
-    arguments = ["table2", "--datasets", "iris", "--partitions", "kd", "--repeats", 1]
+    arguments = ["table2", "--datasets", "iris", "--growers", "kd", "--repeats", 1]
     assert succeeds(*arguments) == succeeds(*arguments, "--quiet")
 
 
@@ -234,7 +232,7 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
         frame.to_parquet(tmp_path / f"{name}.parquet")
     json_file = tmp_path / "table2.json"
     text = succeeds(
-        *("table2", "--data", tmp_path, "--datasets", "wine,spam", "--partitions", "kd"),
+        *("table2", "--data", tmp_path, "--datasets", "wine,spam", "--growers", "kd"),
         *("--repeats", 2, "--quiet", "--json", json_file),
     )
     assert "…" not in text
@@ -251,13 +249,13 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
 def test_the_directory_may_come_from_the_environment(tmp_path, monkeypatch, iris):
     iris.iloc[::2].to_parquet(tmp_path / "mine.parquet")
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    text = succeeds("table2", "--datasets", "mine", "--partitions", "kd", "--repeats", 1, "--quiet")
+    text = succeeds("table2", "--datasets", "mine", "--growers", "kd", "--repeats", 1, "--quiet")
     assert "mine" in text
 
 
 @pytest.mark.parametrize("given", [["kd,dyadic"], ["kd", "dyadic"], [" kd , dyadic,"]])
 def test_lists_are_given_with_commas_or_repeated(given):
-    arguments = [part for value in given for part in ("--partitions", value)]
+    arguments = [part for value in given for part in ("--growers", value)]
     text = succeeds("table2", "--datasets", "iris", *arguments, "--repeats", 1, "--quiet")
     assert re.findall(r"^(\S+) tree, ", text, re.MULTILINE) == ["dyadic", "kd"]
 
@@ -266,7 +264,7 @@ def test_lists_are_given_with_commas_or_repeated(given):
 def test_files_of_one_repetition_are_strict_json(tmp_path, command):
     path = tmp_path / "out.json"
     succeeds(
-        *(command, "--datasets", "iris", "--partitions", "kd", "--repeats", 1, "--quiet"),
+        *(command, "--datasets", "iris", "--growers", "kd", "--repeats", 1, "--quiet"),
         *("--json", path),
     )
     assert strict_json(path)["experiment"] == command
@@ -290,16 +288,16 @@ def test_figure2_prints_and_writes_what_the_experiment_gives(tmp_path):
             (expected,) = [
                 outcome.errors[curve["method"]]
                 for outcome in outcomes
-                if (outcome.partition, outcome.n_train) == (curve["partition"], n)
+                if (outcome.grower, outcome.n_train) == (curve["grower"], n)
             ]
             assert error["value"] == expected
-    for partition in ("dyadic", "kd"):
-        assert f"iris, {partition} tree: test error" in text
+    for grower in ("dyadic", "kd"):
+        assert f"iris, {grower} tree: test error" in text
     heads = [line.split() for line in text.splitlines() if line.split()[:1] == ["training"]]
     assert heads == [["training", "rows", *map(str, sizes)]] * 2
     first = next(line.split() for line in text.splitlines() if line.split()[:1] == [PRUNING])
     assert first[1:] == [
-        f"{outcome.errors[PRUNING]:.3f}" for outcome in outcomes if outcome.partition == "dyadic"
+        f"{outcome.errors[PRUNING]:.3f}" for outcome in outcomes if outcome.grower == "dyadic"
     ]
     assert kind_of(picture) == ".svg"
 
@@ -308,7 +306,7 @@ def test_figure2_prints_and_writes_what_the_experiment_gives(tmp_path):
 def test_the_suffix_says_what_is_drawn(tmp_path, suffix):
     picture = tmp_path / f"picture{suffix}"
     succeeds(
-        *("table2", "--datasets", "iris", "--partitions", "kd", "--repeats", 1, "--quiet"),
+        *("table2", "--datasets", "iris", "--growers", "kd", "--repeats", 1, "--quiet"),
         *("--plot", picture),
     )
     assert kind_of(picture) == (suffix.lower() or ".png")
@@ -320,8 +318,8 @@ def test_the_suffix_says_what_is_drawn(tmp_path, suffix):
     [
         (["--datasets", "no-such-set"], "'no-such-set'"),
         (["--datasets", "iris,wine"], "could not be downloaded"),
-        (["--datasets", "iris", "--partitions", "rp-tree"], "partitions must be some of"),
-        (["--datasets", "iris", "--partitions", ","], "partitions must be some of"),
+        (["--datasets", "iris", "--growers", "rp-tree"], "growers must be some of"),
+        (["--datasets", "iris", "--growers", ","], "growers must be some of"),
     ],
     ids=["unknown set", "no download", "unknown partition", "no partition"],
 )
@@ -342,7 +340,7 @@ def test_a_missing_set_names_the_file_wanted(tmp_path):
 @pytest.mark.parametrize("option", ["--json", "--plot"])
 def test_an_output_that_cannot_be_written_is_an_error(tmp_path, option):
     result = call(
-        *("table2", "--datasets", "iris", "--partitions", "kd", "--repeats", 1, "--quiet"),
+        *("table2", "--datasets", "iris", "--growers", "kd", "--repeats", 1, "--quiet"),
         *(option, tmp_path / "missing" / "file.png"),
     )
     assert result.exit_code == 1
@@ -352,7 +350,7 @@ def test_an_output_that_cannot_be_written_is_an_error(tmp_path, option):
 
 def test_an_unknown_kind_of_picture_leaves_no_file(tmp_path):
     result = call(
-        *("table2", "--datasets", "iris", "--partitions", "kd", "--repeats", 1, "--quiet"),
+        *("table2", "--datasets", "iris", "--growers", "kd", "--repeats", 1, "--quiet"),
         *("--plot", tmp_path / "picture.xyz"),
     )
     assert result.exit_code == 1
@@ -412,7 +410,7 @@ def test_predictions_are_those_of_the_estimator(tmp_path, iris, suffix, output):
     assert str(model_file) in text
     features = iris.drop(columns="kind")
     model = PACBayesTreeClassifier(random_state=0).fit(features, iris["kind"])
-    assert certree.load(model_file).temperatures_ == model.temperatures_
+    assert certree.load(model_file).best_params_ == model.best_params_
     rows = write(features, tmp_path / f"rows{suffix}")
     if output is None:
         text = succeeds("predict", model_file, rows)
@@ -429,7 +427,7 @@ def test_predictions_are_those_of_the_estimator(tmp_path, iris, suffix, output):
     )
 
 
-@pytest.mark.parametrize("partition", ["kd", "dyadic"])
+@pytest.mark.parametrize("grower", ["kd", "dyadic"])
 @pytest.mark.parametrize(
     ("method", "estimator"),
     [
@@ -438,20 +436,20 @@ def test_predictions_are_those_of_the_estimator(tmp_path, iris, suffix, output):
         ("helmbold-schapire", HelmboldSchapireTreeClassifier),
     ],
 )
-def test_every_method_and_partition_can_be_fitted(tmp_path, iris, method, estimator, partition):
+def test_every_method_and_partition_can_be_fitted(tmp_path, iris, method, estimator, grower):
     two = iris[iris["kind"] != "setosa"]
     table = write(two, tmp_path / "table.parquet")
     model_file, place = tmp_path / "model", tmp_path / "predicted.parquet"
     succeeds(
         *("fit", table, "--target", "kind", "-o", model_file, "--quiet", "--seed", 5),
-        *("--model", method, "--partition", partition),
+        *("--model", method, "--grower", grower),
     )
     succeeds("predict", model_file, table, "-o", place)
     features = two.drop(columns="kind")
-    model = estimator(partition, random_state=5).fit(features, two["kind"])
+    model = estimator(grower, random_state=5).fit(features, two["kind"])
     loaded = certree.load(model_file)
     assert type(loaded) is estimator
-    assert (loaded.partition, loaded.random_state) == (partition, 5)
+    assert (loaded.grower, loaded.random_state) == (grower, 5)
     shares = read(place)[[f"probability_{c}" for c in model.classes_]].to_numpy()
     np.testing.assert_array_equal(shares, model.predict_proba(features))
     np.testing.assert_array_equal(read(place)["prediction"], model.predict(features))
@@ -516,10 +514,17 @@ def test_fit_reports_what_it_chose_and_the_size_of_the_tree(tmp_path, iris):
     text = succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
     model = certree.load(tmp_path / "model")
     assert f"tree of {model.get_n_leaves()} leaves" in text
-    laws = [*zip(model.shares_, model.temperatures_["lambda_error"], model.laws_, strict=True)]
-    for share, value, family in sorted(laws, key=lambda law: -law[0])[:3]:
+    posteriors = [
+        *zip(
+            model.mixture_weights_,
+            model.best_params_["lambda_error"],
+            model.posteriors_,
+            strict=True,
+        )
+    ]
+    for share, value, family in sorted(posteriors, key=lambda posterior: -posterior[0])[:3]:
         assert f"{share:.1%} with lambda_error {value:.4g}, lambda_penalty 0 ({family})" in text
-    assert f"{len(laws) - 3} more with smaller shares" in text
+    assert f"{len(posteriors) - 3} more with smaller shares" in text
 
 
 def test_fit_replaces_an_older_model(tmp_path, iris):
@@ -618,7 +623,7 @@ def test_fits_with_a_split_and_new_rows_are_certified(tmp_path, iris):
     model = certree.load(model_file)
     assert str(model.certificate_) in text
     assert "With probability at least 90 %" in text
-    assert (model.certificate_.method, model.grow_size_) == ("occam_vote", 0.4)
+    assert (model.certificate_.method, model.train_size_) == ("occam_vote", 0.4)
     assert "lambda_error" in text
     text = succeeds("certify", model_file, new, "--target", "kind")
     rows = shuffled[100:]
@@ -635,7 +640,7 @@ def test_what_cannot_be_certified_is_refused(tmp_path, iris):
         message = fails(*arguments, *option, "--model", "pruned")
         assert f"{option[0]} is not for --model pruned" in message
     certified = (*arguments, "--model", "certified")
-    assert "'grow_size' parameter" in fails(*certified, "--grow-size", 2)
+    assert "'train_size' parameter" in fails(*certified, "--grow-size", 2)
     numbers = write(iris.drop(columns="kind"), tmp_path / "numbers.csv")
     succeeds("fit", numbers, "--target", "petal width", "-o", model_file, "--regression", "--quiet")
     message = fails("certify", model_file, numbers, "--target", "petal width")
@@ -653,7 +658,7 @@ def test_numbers_are_fitted_and_predicted(tmp_path, iris, method):
     assert list(predicted.columns) == ["prediction", "between", "within"]
     assert np.abs(predicted["prediction"] - iris["petal width"]).mean() < 0.2
     features = iris.drop(columns=["kind", "petal width"])
-    spread = certree.load(model_file).predict_spread(features)
+    spread = certree.load(model_file).predict_std(features)
     np.testing.assert_allclose(predicted[["between", "within"]], spread)
 
 
@@ -687,7 +692,7 @@ def test_naive_bayes_is_fitted_and_predicts(tmp_path, iris):
     assert "'petal width' must hold numbers" in fails("predict", model_file, wrong)
 
 
-@pytest.mark.parametrize("option", [("--grow-size", 0.4), ("--partition", "cart")])
+@pytest.mark.parametrize("option", [("--grow-size", 0.4), ("--grower", "cart")])
 def test_options_of_trees_are_refused_for_naive_bayes(tmp_path, iris, option):
     table = write(iris, tmp_path / "table.csv")
     arguments = ("fit", table, "--target", "kind", "-o", tmp_path / "model")
@@ -742,13 +747,13 @@ def test_fit_leaves_the_rows_that_certify_out_of_the_file_if_asked(tmp_path, iri
     arguments = "fit", table, "--target", "kind", "--model", "certified", "-o", path
     succeeds(*arguments)
     assert certree.load(path).guarantees_ is not None
-    succeeds(*arguments, "--no-judging-rows")
+    succeeds(*arguments, "--no-calibration-samples")
     assert certree.load(path).guarantees_ is None
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--model", "bush"], ["--partition", "rp"], ["--seed", "-1"], ["--no-such"]],
+    [["--model", "bush"], ["--grower", "rp"], ["--seed", "-1"], ["--no-such"]],
     ids=lambda arguments: arguments[0],
 )
 def test_options_of_fit_are_checked(tmp_path, iris, arguments):
@@ -1375,7 +1380,7 @@ def test_a_row_has_shapley_values_and_features_act_together(tmp_path, iris, mode
     assert text.strip() == str(expected).strip()
     assert kind_of(picture) == ".png"
     text = succeeds("explain", model_file, rows, "--interactions", "--plot", picture)
-    shares = replace(interaction_shares(model, features), feature_names=names)
+    shares = replace(interaction_fractions(model, features), feature_names=names)
     assert text.strip() == str(shares).strip()
 
 

@@ -437,7 +437,7 @@ OTHERS = {
     "l2_regularization": 0.0,
     "max_features": 0.5,
     "max_thresholds": 7,
-    "grow_size": 0.5,
+    "subsample": 0.5,
     "prunings": "none",
     "categorical_features": [0],
     "monotonic_cst": None,  # of as many features as there are
@@ -565,7 +565,7 @@ def a_run(loss, *, n=60, p=3, n_judging=0, weighted=False, seed=0, thresholds=(2
     if loss.name != "classes":
         y = random.gamma(1.0, size=n) + np.abs(np.nan_to_num(X[:, 0]))
     weight = random.integers(1, 4, n).astype(float) if weighted else None
-    given = {"feature_shares": (0.5, 1.0), "grow_size": 0.7, "votes": True, **options}
+    given = {"feature_shares": (0.5, 1.0), "subsample": 0.7, "votes": True, **options}
     settings = Settings(loss, learning_rate=0.3, l2_regularization=1.0, **given)
     category = np.arange(p) == p - 1
     slopes = np.append(1, np.zeros(p - 1)).astype(np.int8) if loss.n_outputs == 1 else None
@@ -582,11 +582,11 @@ def a_run(loss, *, n=60, p=3, n_judging=0, weighted=False, seed=0, thresholds=(2
 
 RUNS = [
     (LogLoss(), {}),
-    (LogLoss(), {"n_judging": 15, "weighted": True, "grow_size": 1.0}),
+    (LogLoss(), {"n_judging": 15, "weighted": True, "subsample": 1.0}),
     (LogLoss(3), {"n_judging": 15}),
     (LogLoss(4), {"weighted": True, "votes": False}),
     (SquaredLoss(), {"n_judging": 10, "thresholds": (None,)}),
-    (SquaredLoss(), {"n": 3, "grow_size": 0.01}),
+    (SquaredLoss(), {"n": 3, "subsample": 0.01}),
     (QuantileLoss(quantile=0.3), {"n_judging": 10, "weighted": True}),
     (HuberLoss(), {"n_judging": 10, "weighted": True}),
     (PoissonLoss(), {"n_judging": 10}),
@@ -660,8 +660,8 @@ def test_the_door_of_many_rounds_checks():
         ({"one": (7, run.scores[:, 1:])}, "scores"),
         ({"one": (7, run.scores[:0])}, "scores of one output"),
         ({"other": (0, "none")}, "no loss is none"),
-        ({"other": (5, 0.0)}, "grow_size must be above 0"),
-        ({"other": (5, np.nan)}, "grow_size must be above 0"),
+        ({"other": (5, 0.0)}, "train_size must be above 0"),
+        ({"other": (5, np.nan)}, "train_size must be above 0"),
         ({"other": (6, np.array([1.5]))}, "stop must lie between 0 and 1"),
         ({"other": (7, none)}, "numbers of features"),
         ({"other": (7, np.array([0], np.int32))}, "numbers of features"),
@@ -874,7 +874,7 @@ def test_a_constant_target_is_predicted(loss):
 
 def test_all_rows_may_grow_the_trees():
     X, y = noisy(200)
-    model = BoostedTreesClassifier(grow_size=1.0, **SHORT).fit(X, y)
+    model = BoostedTreesClassifier(subsample=1.0, **SHORT).fit(X, y)
     assert log_loss(y, model.predict_proba(X)) < 0.69
 
 

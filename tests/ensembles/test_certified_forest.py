@@ -149,11 +149,11 @@ def test_a_tree_knows_nothing_of_the_rows_that_judge_it():
 def test_laws_vote_and_are_judged_as_a_walk_through_all_rows_says(n_classes):
     X, y = noisy(60, n_classes)
     trees = sampled(X, y, max_depth=3)
-    for law, nats in trees.laws():
-        shares = trees.shares(law)
+    for posterior, nats in trees.posteriors():
+        shares = trees.shares(posterior)
         wrong = np.zeros(trees.judged.shape)
         for number, (tree, first) in enumerate(zip(trees.trees, trees.trees.root, strict=True)):
-            label, weight = trees.stats[0].label[first:], law.weight[first:]
+            label, weight = trees.stats[0].label[first:], posterior.weight[first:]
             for i, leaf in enumerate(tree.apply(X)):
                 node = int(leaf)
                 while node >= 0:

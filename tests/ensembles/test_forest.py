@@ -19,10 +19,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import reference
 from certree import TreeForestClassifier, TreeForestRegressor, _core, load, save
 from certree.ensembles import Leaves
-from certree.ensembles.forest_rows import ForestRows, whole_weights
+from certree.ensembles.forest_samples import ForestSamples, whole_weights
 from certree.ensembles.leaves import LeafRows
 from certree.grow import BinnedGrower, Bins
-from certree.rows.hashes import distinct, row_hashes
+from certree.rows.hashes import distinct, sample_hashes
 
 SHORT = {"n_estimators": 8, "random_state": 0}
 LEAVES = ["auto", "plain", "refilled", "shrunk", "honest"]
@@ -213,7 +213,7 @@ def test_out_of_bag_predictions_are_those_of_the_twin(leaves, weighted):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y, weight)
-    rows = ForestRows.of(clone(model)._take(X, y, weight))
+    rows = ForestSamples.of(clone(model)._take(X, y, weight))
     grower = model._grower(rows)
     draws = np.array([grower.draws(number) for number in range(6)])
     trees = [*model.trees_]
@@ -290,7 +290,7 @@ def test_shuffled_features_that_matter_raise_the_loss():
     assert found[0] > 10 * np.abs(found[1:]).max()
     with pytest.raises(ValueError, match="must be the rows of the fit"):
         model.out_of_bag_importances(X[1:] + 1, y[1:])
-    np.testing.assert_array_equal(model.row_hashes_, distinct(row_hashes(X)))
+    np.testing.assert_array_equal(model.sample_hashes_, distinct(sample_hashes(X)))
     with pytest.raises(ValueError, match="only available if bootstrap=True"):
         TreeForestClassifier(3, bootstrap=False).fit(X, y).out_of_bag_importances(X, y)
 
@@ -300,7 +300,7 @@ def test_sums_in_bags_are_those_of_growth():
 
     X, y = load_iris(return_X_y=True)
     model = TreeForestClassifier(**SHORT, warm_start=True).fit(X, y)
-    rows = ForestRows.of(clone(model)._take(X, y))
+    rows = ForestSamples.of(clone(model)._take(X, y))
     found = sums_in_bags(model.trees_, rows, model._grower(rows).drawing, 3)
     np.testing.assert_array_equal(found, model._kept)
 

@@ -23,13 +23,13 @@ from certree import (
     CertifiedTreeClassifier,
     Dyadic,
     Grid,
-    PACBayesLaws,
+    PACBayesPosteriors,
     PACBayesTreeClassifier,
     Voting,
 )
 from certree.certificates.inequalities import bounds
-from certree.grow.partition import PARTITIONS
-from certree.rows.deal import deal
+from certree.grow.grower import GROWERS
+from certree.rows.split import train_calibration_split
 
 
 def noisy(n=600, n_classes=2, seed=0):
@@ -39,7 +39,7 @@ def noisy(n=600, n_classes=2, seed=0):
 
 
 def certified(**switches):
-    return CertifiedTreeClassifier(**{"grow_size": 0.3, "random_state": 0, **switches})
+    return CertifiedTreeClassifier(**{"train_size": 0.3, "random_state": 0, **switches})
 
 
 class Recorder(StandardScaler):
@@ -52,12 +52,12 @@ class Recorder(StandardScaler):
 
 def sides(n=600, seed=0, groups=None):
     """Which rows a fit deals to growing and to weighing."""
-    return deal(n, 0.3, np.random.RandomState(seed), groups)
+    return train_calibration_split(n, 0.3, np.random.RandomState(seed), groups)
 
 
-def known(partition):
+def known(grower):
     """Which classes a fit is given: a box needs them."""
-    return [0, 1] if isinstance(partition, Grid) else None
+    return [0, 1] if isinstance(grower, Grid) else None
 
 
 def wrong_rows(model, X, y, rows):
@@ -71,7 +71,7 @@ def assert_same_fit(one, other, X):
     np.testing.assert_array_equal(one.classes_, other.classes_)
     np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
     np.testing.assert_array_equal(one.weights_.weight, other.weights_.weight)
-    assert one.temperatures_ == other.temperatures_
+    assert one.best_params_ == other.best_params_
     assert one.certificates_ == other.certificates_
     assert one.certificate_ == other.certificate_
     assert one.report() == other.report()
@@ -84,16 +84,16 @@ def test_certified_fits_pass_the_checks_of_scikit_learn():
     expected = {
         "check_sample_weight_equivalence_on_dense_data": by_number,
     }
-    check_estimator(certified(grow_size=0.5), expected_failed_checks=expected, on_skip=None)
+    check_estimator(certified(train_size=0.5), expected_failed_checks=expected, on_skip=None)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("vote", ["mean", "majority"])
-@pytest.mark.parametrize("laws", ["bound", "cv", PACBayesLaws(search="joint")], ids=str)
-def test_the_certificate_is_that_of_what_predicts(n_classes, vote, laws):
+@pytest.mark.parametrize("posteriors", ["bound", "cv", PACBayesPosteriors(search="joint")], ids=str)
+def test_the_certificate_is_that_of_what_predicts(n_classes, vote, posteriors):
     X, y = noisy(n_classes=n_classes)
-    for deploy in ("best", "vote"):
-        model = certified(vote=vote, laws=laws, deploy=deploy).fit(X, y)
+    for selection in ("best", "vote"):
+        model = certified(vote=vote, posteriors=posteriors, selection=selection).fit(X, y)
         weigh = sides().weigh
         certificate = model.certificate_
         assert certificate.n == len(weigh)
@@ -101,9 +101,9 @@ def test_the_certificate_is_that_of_what_predicts(n_classes, vote, laws):
         proposed, voted = model.certificates_[:2]
         assert (proposed.method, voted.method) == ("occam_vote", "occam_vote")
         assert (proposed.share, voted.share) == (1.0, 1.0)
-        expected = voted if deploy == "vote" else min(proposed, voted, key=lambda c: c.bound)
+        expected = voted if selection == "vote" else min(proposed, voted, key=lambda c: c.bound)
         assert certificate == expected
-        assert certificate.bound <= proposed.bound or deploy == "vote"
+        assert certificate.bound <= proposed.bound or selection == "vote"
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -112,12 +112,12 @@ def test_the_best_vote_of_the_path_stands_for_election(n_classes, vote):
     """However most of them are passed over without a look at their bound."""
     X, y = noisy(n_classes=n_classes)
     model = certified(vote=vote).fit(X, y)
-    election = model.election_
+    model_selection = model.model_selection_
     found = [
         certree.certificates.occam_vote(
-            election.held, candidate.ballot.label, election.prior, 0.05
+            model_selection.held, candidate.ballot.label, model_selection.prior, 0.05
         ).bound
-        for candidate in election.candidates()
+        for candidate in model_selection.candidates()
     ]
     assert len(set(found)) > 5
     assert model.certificates_[1].bound == min(found)
@@ -132,15 +132,16 @@ def hold_out_of_proposal(certificate, wrong):
     return pytest.approx(bound)
 
 
-@pytest.mark.parametrize("partition", ["cart", "kd"])
-def test_what_growing_rows_propose_is_their_own_tree(partition):
-    """The vote of a tree of the growing rows alone, held out by the others at nearly all of delta."""
+@pytest.mark.parametrize("grower", ["cart", "kd"])
+def test_what_growing_rows_propose_is_their_own_tree(grower):
+    """The vote of the training samples' tree, held out by the others at nearly all of delta."""
     X, y = noisy()
-    model = certified(partition=partition).fit(X, y)
+    model = certified(grower=grower).fit(X, y)
     grow, weigh = sides().grow, sides().weigh
-    alone = PACBayesTreeClassifier(partition, random_state=0).fit(X[grow], y[grow])
+    alone = PACBayesTreeClassifier(grower, random_state=0).fit(X[grow], y[grow])
     np.testing.assert_array_equal(
-        model.election_.alone.label[model.election_.held.tree.apply(X)], alone.predict(X)
+        model.model_selection_.alone.label[model.model_selection_.held.tree.apply(X)],
+        alone.predict(X),
     )
     proposed = model.certificates_[0]
     wrong = wrong_rows(alone, X, y, weigh)
@@ -161,7 +162,7 @@ def test_only_bounds_on_this_very_predictor_stand_beside_a_mean_vote():
     [
         "certificate_",
         "certificates_",
-        "election_",
+        "model_selection_",
         "preprocessor_",
         "certify",
         "certify_pruning",
@@ -193,21 +194,23 @@ def test_a_fitted_model_is_certified_by_new_rows_too():
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-@pytest.mark.parametrize("deploy", ["best", "vote"])
-def test_the_promise_of_a_fit_is_made_at_any_delta(deploy, grouped):
+@pytest.mark.parametrize("selection", ["best", "vote"])
+def test_the_promise_of_a_fit_is_made_at_any_delta(selection, grouped):
     X, y = noisy()
     groups = np.arange(600) // 3 if grouped else None
-    model = certified(deploy=deploy, delta=0.1).fit(X, y, groups=groups)
+    model = certified(selection=selection, delta=0.1).fit(X, y, groups=groups)
     own = model.certify()
     assert own is model.certificate_
     assert model.certify(delta=0.1) == own
     strict = model.certify(delta=0.01)
     assert (strict.delta, strict.risk, strict.method) == (0.01, own.risk, own.method)
     assert strict.bound > own.bound
-    if deploy == "vote":
-        election = model.election_
+    if selection == "vote":
+        model_selection = model.model_selection_
         by_hand = certree.certificates.occam_mean if grouped else certree.certificates.occam_vote
-        assert strict == by_hand(election.held, model.vote_.label, election.prior, 0.01)
+        assert strict == by_hand(
+            model_selection.held, model.vote_.label, model_selection.prior, 0.01
+        )
     with pytest.raises(ValueError, match="delta must lie between 0 and 1, got 2"):
         model.certify(delta=2)
 
@@ -289,11 +292,11 @@ def some_zeros(n=600, seed=0):
     "switches",
     [
         {},
-        {"deploy": "vote", "vote": "majority"},
-        {"laws": "cv", "cv": 2},
-        {"partition": "kd", "class_weight": "balanced"},
-        {"partition": Dyadic(), "preprocessor": StandardScaler()},
-        {"partition": Grid([[-4.0] * 6, [4.0] * 6])},
+        {"selection": "vote", "vote": "majority"},
+        {"posteriors": "cv", "cv": 2},
+        {"grower": "kd", "class_weight": "balanced"},
+        {"grower": Dyadic(), "preprocessor": StandardScaler()},
+        {"grower": Grid([[-4.0] * 6, [4.0] * 6])},
         {"max_depth": "log", "monotonic_cst": [1, 0, 0, 0, 0, -1]},
     ],
     ids=str,
@@ -306,36 +309,36 @@ def test_rows_of_weight_zero_are_as_if_absent(switches, weighted):
     # Whatever is in the others; what is not finite must not even be looked at.
     X_other = np.where(there[:, None], X, np.nan)
     y_other = np.where(there, y, 1 - y)
-    for grow_size in (0.3, 0.35):
-        model = certified(grow_size=grow_size, **switches)
-        classes = known(model.partition)
+    for train_size in (0.3, 0.35):
+        model = certified(train_size=train_size, **switches)
+        classes = known(model.grower)
         alone = clone(model).fit(X[there], y[there], weight[there], classes=classes)
         assert_same_fit(clone(model).fit(X_other, y_other, weight, classes=classes), alone, X)
-        sees_rows = not isinstance(model.partition, Grid)
-        assert alone.certificate_.n == (round((1 - grow_size) * 294) if sees_rows else 294)
+        sees_rows = not isinstance(model.grower, Grid)
+        assert alone.certificate_.n == (round((1 - train_size) * 294) if sees_rows else 294)
 
 
 def test_the_certificate_is_over_a_share_of_the_rows_with_weight():
     X, y = noisy()
     weight = (some_zeros() > 0).astype(float)
     model = CertifiedTreeClassifier(random_state=0).fit(X, y, weight)
-    assert model.certificate_.n == 294 - round(model.grow_size_ * 294)
+    assert model.certificate_.n == 294 - round(model.train_size_ * 294)
     there = weight > 0
     assert_same_fit(model, CertifiedTreeClassifier(random_state=0).fit(X[there], y[there]), X)
 
 
-@pytest.mark.parametrize("partition", ["cart", Grid([[-4.0] * 6, [4.0] * 6])], ids=str)
-def test_groups_of_weight_zero_are_as_if_absent(partition):
+@pytest.mark.parametrize("grower", ["cart", Grid([[-4.0] * 6, [4.0] * 6])], ids=str)
+def test_groups_of_weight_zero_are_as_if_absent(grower):
     X, y = noisy()
     groups = np.repeat(np.arange(60), 10)
     weight = np.where(groups % 3 == 0, 0.0, 1.0)
     weight[::7] = 0  # single rows of the others as well
     there = weight > 0
-    model = certified(partition=partition)
-    classes = known(partition)
+    model = certified(grower=grower)
+    classes = known(grower)
     alone = clone(model).fit(X[there], y[there], groups=groups[there], classes=classes)
     assert_same_fit(clone(model).fit(X, y, weight, groups, classes), alone, X)
-    assert alone.certificate_.n == (28 if partition == "cart" else 40)
+    assert alone.certificate_.n == (28 if grower == "cart" else 40)
 
 
 def test_classes_and_categories_of_weight_zero_are_unknown():
@@ -364,13 +367,13 @@ def test_a_class_that_weighs_nothing_is_as_if_absent():
 
 
 @pytest.mark.parametrize("vote", ["mean", "majority"])
-@pytest.mark.parametrize("deploy", ["best", "vote"])
+@pytest.mark.parametrize("selection", ["best", "vote"])
 @pytest.mark.parametrize("seed", range(3))
-def test_positive_weights_shape_the_law_and_not_the_count(vote, deploy, seed):
+def test_positive_weights_shape_the_law_and_not_the_count(vote, selection, seed):
     X, y = noisy()
     weight = np.random.default_rng(seed).exponential(2, 600) + 1e-3
-    plain = certified(vote=vote, deploy=deploy).fit(X, y)
-    model = certified(vote=vote, deploy=deploy).fit(X, y, weight)
+    plain = certified(vote=vote, selection=selection).fit(X, y)
+    model = certified(vote=vote, selection=selection).fit(X, y, weight)
     certificate = model.certificate_
     assert certificate.n == plain.certificate_.n == 420
     assert certificate.risk * 420 == pytest.approx(wrong_rows(model, X, y, sides().weigh))
@@ -386,7 +389,7 @@ def test_positive_weights_shape_the_law_and_not_the_count(vote, deploy, seed):
 @pytest.mark.parametrize("factor", [0.5, 3.0])
 def test_what_all_rows_weigh_does_not_make_them_more(factor):
     X, y = noisy()
-    model = certified(deploy="vote").fit(X, y, np.full(600, factor))
+    model = certified(selection="vote").fit(X, y, np.full(600, factor))
     assert model.certificate_.n == 420
     wrong = wrong_rows(model, X, y, sides().weigh)
     assert model.certificate_.risk * 420 == pytest.approx(wrong)
@@ -396,14 +399,14 @@ def test_what_all_rows_weigh_does_not_make_them_more(factor):
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 5.0}], ids=str)
-@pytest.mark.parametrize("partition", ["cart", Grid([[-4.0] * 6, [4.0] * 6])], ids=str)
-def test_class_weights_shape_the_law_and_not_the_count(class_weight, partition):
+@pytest.mark.parametrize("grower", ["cart", Grid([[-4.0] * 6, [4.0] * 6])], ids=str)
+def test_class_weights_shape_the_law_and_not_the_count(class_weight, grower):
     X, y = noisy()
     y = y * (np.arange(600) % 3 > 0)  # a rarer class
-    classes = known(partition)
-    plain = certified(partition=partition, deploy="vote").fit(X, y, classes=classes)
+    classes = known(grower)
+    plain = certified(grower=grower, selection="vote").fit(X, y, classes=classes)
     model = clone(plain).set_params(class_weight=class_weight).fit(X, y, classes=classes)
-    weigh = sides().weigh if partition == "cart" else np.arange(600)
+    weigh = sides().weigh if grower == "cart" else np.arange(600)
     assert model.certificate_.n == plain.certificate_.n == len(weigh)
     wrong = wrong_rows(model, X, y, weigh)
     assert model.certificate_.risk * len(weigh) == pytest.approx(wrong)
@@ -422,13 +425,13 @@ def test_groups_count_alike_whatever_their_rows_weigh():
     assert model.certificate_.risk == pytest.approx(np.mean(errors))
 
 
-@pytest.mark.parametrize("partition", ["cart", Grid([[-4.0] * 6, [4.0] * 6])], ids=str)
+@pytest.mark.parametrize("grower", ["cart", Grid([[-4.0] * 6, [4.0] * 6])], ids=str)
 @pytest.mark.parametrize("grouped", [False, True])
-def test_weights_of_one_are_none(partition, grouped):
+def test_weights_of_one_are_none(grower, grouped):
     X, y = noisy()
     groups = np.random.default_rng(0).integers(0, 60, 600) if grouped else None
-    model = certified(partition=partition, deploy="vote")
-    classes = known(partition)
+    model = certified(grower=grower, selection="vote")
+    classes = known(grower)
     alone = clone(model).fit(X, y, groups=groups, classes=classes)
     assert_same_fit(clone(model).fit(X, y, np.ones(600), groups, classes), alone, X)
 
@@ -459,7 +462,7 @@ def test_categories_are_those_of_the_growing_rows():
 
 def test_a_certified_model_is_saved(tmp_path):
     X, y = noisy()
-    for switches in ({}, {"deploy": "vote", "vote": "majority"}):
+    for switches in ({}, {"selection": "vote", "vote": "majority"}):
         model = certified(**switches).fit(X, y)
         certree.save(model, tmp_path / "model.npz")
         loaded = certree.load(tmp_path / "model.npz")
@@ -474,27 +477,31 @@ def test_a_certified_model_is_saved(tmp_path):
 @pytest.mark.parametrize(
     ("switches", "groups", "message"),
     [
-        ({"grow_size": 0.0}, None, "'grow_size' parameter"),
-        ({"grow_size": 1.0}, None, "'grow_size' parameter"),
-        ({"grow_size": None}, None, "'grow_size' parameter"),
-        ({"grow_size": 0.001}, None, "leaves none to grow"),
-        ({"grow_size": 0.999}, None, "leaves none to weigh"),
+        ({"train_size": 0.0}, None, "'train_size' parameter"),
+        ({"train_size": 1.0}, None, "'train_size' parameter"),
+        ({"train_size": None}, None, "'train_size' parameter"),
+        ({"train_size": 0.001}, None, "leaves none to grow"),
+        ({"train_size": 0.999}, None, "leaves none to weigh"),
         ({"delta": 0.0}, None, "'delta' parameter"),
-        ({"deploy": "worst"}, None, "'deploy' parameter"),
-        ({"laws": "best"}, None, "'laws' parameter"),
-        ({"laws": None}, None, "'laws' parameter"),
-        ({"laws": PACBayesLaws(prior="none")}, None, "'prior' parameter of PACBayesLaws"),
-        ({"laws": PACBayesLaws(lambda_error=-1.0)}, None, "'lambda_error' parameter"),
+        ({"selection": "worst"}, None, "'selection' parameter"),
+        ({"posteriors": "best"}, None, "'posteriors' parameter"),
+        ({"posteriors": None}, None, "'posteriors' parameter"),
         (
-            {"laws": PACBayesLaws(search="mixture", scoring="error")},
+            {"posteriors": PACBayesPosteriors(prior="none")},
+            None,
+            "'prior' parameter of PACBayesPosteriors",
+        ),
+        ({"posteriors": PACBayesPosteriors(lambda_error=-1.0)}, None, "'lambda_error' parameter"),
+        (
+            {"posteriors": PACBayesPosteriors(search="mixture", scoring="error")},
             None,
             'search="mixture" takes scoring="log_loss"',
         ),
         ({"vote": "weighted"}, None, "'vote' parameter"),
-        ({"partition": "forest"}, None, "'partition' parameter"),
-        ({"partition": Cart("best")}, None, "criterion must be"),
-        ({"partition": Dyadic(resolution="fine")}, None, 'resolution must be None or "paper"'),
-        ({"partition": "kd", "monotonic_cst": [1] * 6}, None, "monotonic_cst takes a Cart"),
+        ({"grower": "forest"}, None, "'grower' parameter"),
+        ({"grower": Cart("best")}, None, "criterion must be"),
+        ({"grower": Dyadic(resolution="fine")}, None, 'resolution must be None or "paper"'),
+        ({"grower": "kd", "monotonic_cst": [1] * 6}, None, "monotonic_cst takes a Cart"),
         ({}, np.zeros(39), r"groups must have shape \(40,\)"),
         ({}, np.zeros(40), "of 1 groups leaves none"),
     ],
@@ -578,7 +585,7 @@ LABELS = {
 
 
 @pytest.mark.parametrize("case", LABELS)
-@pytest.mark.parametrize("judge", [certree.certify, certree.certificates.promises])
+@pytest.mark.parametrize("judge", [certree.certify, certree.certificates.conditional_guarantees])
 def test_labels_that_no_fit_can_have_seen_certify_nothing(case, judge):
     answers, y, classes = LABELS[case]
     X = np.tile([[0.0], [1.0]], (20, 1))
@@ -621,7 +628,7 @@ BOX = [[-4.0] * 2, [4.0] * 2]
 
 
 def on_grid(**switches):
-    return CertifiedTreeClassifier(**{"partition": Grid(BOX), **switches})
+    return CertifiedTreeClassifier(**{"grower": Grid(BOX), **switches})
 
 
 def noisy_square(n=600):
@@ -648,7 +655,7 @@ def test_with_a_grid_all_rows_weigh_and_certify():
 @pytest.mark.parametrize("corners", [BOX, np.array(BOX), np.array(BOX, np.float32)], ids=type)
 def test_a_box_may_be_any_array(corners):
     X, y = noisy_square()
-    model = on_grid(partition=Grid(corners)).fit(X, y, classes=[0, 1])
+    model = on_grid(grower=Grid(corners)).fit(X, y, classes=[0, 1])
     assert_same_fit(model, on_grid().fit(X, y, classes=[0, 1]), X)
     assert_same_fit(clone(model).fit(X, y, classes=[0, 1]), model, X)
 
@@ -703,7 +710,7 @@ def test_a_grid_has_no_labels_to_certify_prunings_by():
     X, y = noisy_square()
     model = on_grid().fit(X, y, classes=[0, 1])
     for method in (lambda: model.certify_pruning(model.weights_), model.draw_pruning):
-        with pytest.raises(ValueError, match="no growing rows label the prunings of a Grid"):
+        with pytest.raises(ValueError, match="no training samples label the prunings of a Grid"):
             method()
     assert model.selective_certificates()
 
@@ -730,10 +737,10 @@ def test_a_model_with_a_grid_is_saved(tmp_path):
     [
         ({"preprocessor": StandardScaler()}, "preprocessor takes rows that grow the tree"),
         ({"monotonic_cst": [1, 0]}, "monotonic_cst takes a Cart"),
-        ({"partition": Grid([[0.0], [1.0]])}, r"box must have shape \(2, 2\), got \(2, 1\)"),
-        ({"partition": Grid([0.0, 1.0])}, r"box must have shape \(2, 2\)"),
-        ({"partition": Grid(BOX[::-1])}, "low below high"),
-        ({"partition": Grid([[0.0, 0.0], [1.0, np.inf]])}, "must be finite"),
+        ({"grower": Grid([[0.0], [1.0]])}, r"box must have shape \(2, 2\), got \(2, 1\)"),
+        ({"grower": Grid([0.0, 1.0])}, r"box must have shape \(2, 2\)"),
+        ({"grower": Grid(BOX[::-1])}, "low below high"),
+        ({"grower": Grid([[0.0, 0.0], [1.0, np.inf]])}, "must be finite"),
     ],
 )
 def test_what_does_not_go_with_a_grid_is_refused(switches, message):
@@ -742,7 +749,8 @@ def test_what_does_not_go_with_a_grid_is_refused(switches, message):
         on_grid(**switches).fit(X, y, classes=[0, 1])
 
 
-# -- what weighing rows have no part in ------------------------------------------------------------
+# -- what calibration samples have no part in
+# ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -754,39 +762,39 @@ def test_balanced_classes_are_weighed_by_growing_rows_alone(n_classes, weighted)
     other = y.copy()
     other[weigh] = np.minimum(np.random.default_rng(1).integers(0, 2 * n_classes, len(weigh)), 1)
     one, two = (
-        certified(class_weight="balanced", laws="cv").fit(X, labels, weight)
+        certified(class_weight="balanced", posteriors="cv").fit(X, labels, weight)
         for labels in (y, other)
     )
     np.testing.assert_array_equal(one.tree_.feature, two.tree_.feature)
     np.testing.assert_array_equal(one.tree_.threshold, two.tree_.threshold)
-    first, second = one.election_, two.election_
+    first, second = one.model_selection_, two.model_selection_
     np.testing.assert_array_equal(first.held.grown.counts, second.held.grown.counts)
     np.testing.assert_array_equal(first.held.grown.label, second.held.grown.label)
-    np.testing.assert_array_equal(first.law.weight, second.law.weight)
+    np.testing.assert_array_equal(first.posterior.weight, second.posterior.weight)
     np.testing.assert_array_equal(first.prior.log_label, second.prior.log_label)
-    assert one.temperatures_ == two.temperatures_
+    assert one.best_params_ == two.best_params_
 
 
-@pytest.mark.parametrize("partition", ["cart", "kd"])
+@pytest.mark.parametrize("grower", ["cart", "kd"])
 @pytest.mark.parametrize(
     "switches",
     [
         {},
-        {"vote": "majority", "deploy": "vote"},
+        {"vote": "majority", "selection": "vote"},
         {"class_weight": "balanced"},
-        {"laws": "cv", "deploy": "vote"},
+        {"posteriors": "cv", "selection": "vote"},
     ],
     ids=str,
 )
 @pytest.mark.parametrize("n_classes", [1, 2, 3])
-def test_classes_of_weighing_rows_alone_are_errors(switches, partition, n_classes):
+def test_classes_of_weighing_rows_alone_are_errors(switches, grower, n_classes):
     X, y = noisy(n_classes=max(2, n_classes))
     y = np.minimum(y, n_classes - 1)
     weigh = sides().weigh
     names = np.array(["a", "b", "c"])[y].astype(object)
     names[weigh[:50]] = "0"  # first in the order of names, so that codes may not shift
     names[weigh[50:80]] = "z"
-    model = certified(partition=partition, **switches).fit(X, names)
+    model = certified(grower=grower, **switches).fit(X, names)
     assert list(model.classes_) == ["a", "b", "c"][:n_classes]
     assert model.predict_proba(X).shape == (600, n_classes)
     assert set(model.predict(X)) <= set("abc")
@@ -795,10 +803,10 @@ def test_classes_of_weighing_rows_alone_are_errors(switches, partition, n_classe
     assert round(model.certificate_.risk * weighing) == wrong_rows(model, X, names, weigh)
     assert all(80 / weighing <= one.risk <= 1 for one in model.certificates_)
     # Tree and labels are those of the same rows with known classes.
-    same = certified(partition=partition, **switches).fit(X, np.array(["a", "b", "c"])[y])
+    same = certified(grower=grower, **switches).fit(X, np.array(["a", "b", "c"])[y])
     np.testing.assert_array_equal(model.tree_.threshold, same.tree_.threshold)
     np.testing.assert_array_equal(
-        model.election_.held.grown.counts, same.election_.held.grown.counts
+        model.model_selection_.held.grown.counts, same.model_selection_.held.grown.counts
     )
     assert model.selective_certificates()[0].certificate.risk >= 80 / weighing
 
@@ -809,7 +817,7 @@ def test_other_classes_are_errors_in_groups_with_weights_too():
     weigh = sides(groups=groups).weigh
     names = np.array(["no", "yes"])[y].astype(object)
     names[weigh[::4]] = "perhaps"
-    model = certified(deploy="vote").fit(X, names, some_zeros() + 1, groups)
+    model = certified(selection="vote").fit(X, names, some_zeros() + 1, groups)
     wrong = (model.predict(X) != names).reshape(120, 5).mean(axis=1)
     assert model.certificate_.risk == pytest.approx(wrong[np.unique(groups[weigh])].mean())
 
@@ -817,10 +825,13 @@ def test_other_classes_are_errors_in_groups_with_weights_too():
 def test_the_bound_by_disagreement_refuses_a_third_class_that_only_weighs():
     X, y = noisy()
     y[sides().weigh[0]] = 2
-    election = certified(vote="majority").fit(X, y).election_
+    model_selection = certified(vote="majority").fit(X, y).model_selection_
     with pytest.raises(ValueError, match="takes 2 classes, got 3"):
-        certree.certificates.certify_law(
-            election.held, next(election.path())[1], election.prior, method="vote_disagreement"
+        certree.certificates.certify_posterior(
+            model_selection.held,
+            next(model_selection.path())[1],
+            model_selection.prior,
+            method="vote_disagreement",
         )
 
 
@@ -858,7 +869,9 @@ def test_a_grid_takes_the_classes_that_are_known_without_the_rows():
 def test_rows_are_dealt_at_random(grouped):
     # Rows in the order of their classes are the usual case: the first ones must not all grow.
     groups = np.arange(1000) // 5 if grouped else None
-    deals = [deal(1000, 0.5, np.random.RandomState(seed), groups) for seed in range(3)]
+    deals = [
+        train_calibration_split(1000, 0.5, np.random.RandomState(seed), groups) for seed in range(3)
+    ]
     for dealt in deals:
         assert sorted([*dealt.grow, *dealt.weigh]) == list(range(1000))
         assert 190 < (dealt.grow < 500).sum() < 310
@@ -870,47 +883,48 @@ def test_given_temperatures_are_kept():
     X, y = noisy()
 
     def fitted(**temperatures):
-        return certified(laws=PACBayesLaws(**temperatures), deploy="vote").fit(X, y)
+        return certified(posteriors=PACBayesPosteriors(**temperatures), selection="vote").fit(X, y)
 
     model = fitted(lambda_error=0.7, lambda_penalty=0.02)
-    assert model.temperatures_ == {"lambda_error": 0.7, "lambda_penalty": 0.02}
+    assert model.best_params_ == {"lambda_error": 0.7, "lambda_penalty": 0.02}
     other = fitted(lambda_error=70.0, lambda_penalty=0.0)
     assert model.weights_.expected_leaves < other.weights_.expected_leaves
     assert model.certificate_.bound < 0.5
-    assert fitted(lambda_error=0.7).temperatures_["lambda_error"] == 0.7
+    assert fitted(lambda_error=0.7).best_params_["lambda_error"] == 0.7
 
 
 def test_cv_is_short_for_laws_without_settings():
     X, y = noisy()
     named, given = (
-        certified(laws=laws, deploy="vote").fit(X, y) for laws in ("cv", PACBayesLaws())
+        certified(posteriors=posteriors, selection="vote").fit(X, y)
+        for posteriors in ("cv", PACBayesPosteriors())
     )
     assert_same_fit(named, given, X)
-    assert len(named.shares_) == 32  # a mixture, by log loss
-    by_error = certified(laws=PACBayesLaws(scoring="error"), deploy="vote").fit(X, y)
-    assert by_error.shares_ == [1.0]
+    assert len(named.mixture_weights_) == 32  # a mixture, by log loss
+    by_error = certified(posteriors=PACBayesPosteriors(scoring="error"), selection="vote").fit(X, y)
+    assert by_error.mixture_weights_ == [1.0]
 
 
 def test_settings_of_laws_are_parameters():
-    model = certified().set_params(laws="cv", laws__prior="branching", laws__scoring="error")
-    assert repr(model.laws) == "PACBayesLaws(prior='branching', scoring='error')"
+    model = certified().set_params(posteriors="cv", laws__prior="branching", laws__scoring="error")
+    assert repr(model.posteriors) == "PACBayesPosteriors(prior='branching', scoring='error')"
     model.set_params(laws__lambda_error=2.0)
-    assert model.get_params()["laws__lambda_error"] == 2.0
+    assert model.get_params()["posteriors__lambda_error"] == 2.0
     assert repr(clone(model)) == repr(model)
-    with pytest.raises(ValueError, match="laws='bound' has no parameters of its own"):
+    with pytest.raises(ValueError, match="posteriors='bound' has no parameters of its own"):
         certified().set_params(laws__prior="leaves")
 
 
-@pytest.mark.parametrize("name", sorted(PARTITIONS))
+@pytest.mark.parametrize("name", sorted(GROWERS))
 def test_shorthands_are_partitions_without_settings(name):
     X, y = noisy()
     assert_same_fit(
-        certified(partition=name).fit(X, y), certified(partition=PARTITIONS[name]()).fit(X, y), X
+        certified(grower=name).fit(X, y), certified(grower=GROWERS[name]()).fit(X, y), X
     )
 
 
 @pytest.mark.parametrize(
-    ("partition", "switches"),
+    ("grower", "switches"),
     [
         ("cart", {"max_leaf_nodes": 4, "criterion": "gini"}),
         ("kd", {"axis": "cycle", "min_samples_split": 9}),
@@ -919,40 +933,40 @@ def test_shorthands_are_partitions_without_settings(name):
     ],
     ids=str,
 )
-def test_switches_of_growth_are_nested_parameters(partition, switches):
+def test_switches_of_growth_are_nested_parameters(grower, switches):
     X, y = noisy()
     nested = {f"partition__{name}": value for name, value in switches.items()}
-    model = certified(partition=partition).set_params(**nested).fit(X, y)
+    model = certified(grower=grower).set_params(**nested).fit(X, y)
     for name, value in nested.items():
         assert model.get_params()[name] == value
-    own = PARTITIONS[partition]() if isinstance(partition, str) else clone(partition)
-    assert_same_fit(model, certified(partition=own.set_params(**switches)).fit(X, y), X)
+    own = GROWERS[grower]() if isinstance(grower, str) else clone(grower)
+    assert_same_fit(model, certified(grower=own.set_params(**switches)).fit(X, y), X)
     assert repr(clone(model)) == repr(model)
 
 
 def test_switches_are_searched():
     X, y = noisy(200)
-    search = GridSearchCV(certified(), {"partition__max_leaf_nodes": [2, 16]}, cv=2).fit(X, y)
-    assert set(search.best_params_) == {"partition__max_leaf_nodes"}
+    search = GridSearchCV(certified(), {"grower__max_leaf_nodes": [2, 16]}, cv=2).fit(X, y)
+    assert set(search.best_params_) == {"grower__max_leaf_nodes"}
     assert search.best_estimator_.certificate_.n == 140
 
 
 def test_a_vote_may_be_an_object():
     X, y = noisy()
     for kind, same in (("mean", Voting("mean", smoothing=0.1)), ("majority", Voting("majority"))):
-        switches = {"deploy": "vote"}
+        switches = {"selection": "vote"}
         named = certified(vote=kind, **switches).fit(X, y)
         assert_same_fit(named, certified(vote=same, **switches).fit(X, y), X)
-    smooth = certified(vote=Voting("mean", smoothing=50.0), deploy="vote").fit(X, y)
-    plain = certified(deploy="vote").fit(X, y)
+    smooth = certified(vote=Voting("mean", smoothing=50.0), selection="vote").fit(X, y)
+    plain = certified(selection="vote").fit(X, y)
     assert smooth.predict_proba(X).std() < plain.predict_proba(X).std()
 
 
-@pytest.mark.parametrize("deploy", ["best", "vote"])
+@pytest.mark.parametrize("selection", ["best", "vote"])
 @pytest.mark.parametrize("vote", ["mean", "majority"])
-def test_whatever_is_deployed_keeps_to_constraints(deploy, vote):
+def test_whatever_is_deployed_keeps_to_constraints(selection, vote):
     X, y = noisy()
-    model = certified(monotonic_cst=[1, 0, 0, -1, 0, 0], deploy=deploy, vote=vote).fit(X, y)
+    model = certified(monotonic_cst=[1, 0, 0, -1, 0, 0], selection=selection, vote=vote).fit(X, y)
     steps = np.linspace(-4, 4, 50)
     for feature, sign in ((0, 1), (3, -1)):
         for row in X[:40]:
@@ -962,13 +976,15 @@ def test_whatever_is_deployed_keeps_to_constraints(deploy, vote):
 
 
 def test_representations_say_what_was_changed():
-    model = CertifiedTreeClassifier(Grid(BOX), laws=PACBayesLaws(prior="leaves"), delta=0.01)
+    model = CertifiedTreeClassifier(
+        Grid(BOX), posteriors=PACBayesPosteriors(prior="leaves"), delta=0.01
+    )
     assert repr(model) == (
-        "CertifiedTreeClassifier(delta=0.01, laws=PACBayesLaws(prior='leaves'),\n"
-        "                        partition=Grid(box=[[-4.0, -4.0], [4.0, 4.0]]))"
+        "CertifiedTreeClassifier(delta=0.01, posteriors=PACBayesPosteriors(prior='leaves'),\n"
+        "                        grower=Grid(box=[[-4.0, -4.0], [4.0, 4.0]]))"
     )
     assert repr(clone(model)) == repr(model)
-    assert repr(CertifiedTreeClassifier(KD())) == "CertifiedTreeClassifier(partition=KD())"
+    assert repr(CertifiedTreeClassifier(KD())) == "CertifiedTreeClassifier(grower=KD())"
 
 
 def test_the_preprocessor_of_a_fit_before_is_forgotten():

@@ -19,8 +19,8 @@ from certree.certificates import (
     pruning_prior,
 )
 from certree.certificates.inequalities import bounds
-from certree.certificates.parts import Bands
-from certree.rows.deal import deal
+from certree.certificates.parts import PredictionIntervals
+from certree.rows.split import train_calibration_split
 from certree.weights import map_pruning
 
 WIDTHS = ["scaled", "one", "leaf"]
@@ -49,8 +49,8 @@ def fitted(n=800, **switches):
     return CertifiedTreeRegressor(random_state=0, **switches).fit(X, y), X, y
 
 
-def weighing(n, grow_size=0.5):
-    return deal(n, grow_size, np.random.RandomState(0)).weigh
+def weighing(n, train_size=0.5):
+    return train_calibration_split(n, train_size, np.random.RandomState(0)).weigh
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -65,13 +65,13 @@ def test_certified_regressors_pass_the_checks_of_scikit_learn(widths):
 
 def test_the_vote_is_that_of_the_growing_rows_alone():
     X, y = noisy(400)
-    sides = deal(400, 0.5, np.random.RandomState(0))
+    sides = train_calibration_split(400, 0.5, np.random.RandomState(0))
     model = CertifiedTreeRegressor(random_state=0).fit(X, y)
     changed = y.copy()
     changed[sides.weigh] = np.random.default_rng(0).permutation(changed[sides.weigh]) - 7
     other = CertifiedTreeRegressor(random_state=0).fit(X, changed)
     np.testing.assert_array_equal(model.predict(X), other.predict(X))
-    np.testing.assert_array_equal(model.bands_.scale, other.bands_.scale)
+    np.testing.assert_array_equal(model.intervals_.scale, other.intervals_.scale)
     assert model.certificate_.unit == other.certificate_.unit
     assert model.certificate_.bound != other.certificate_.bound
     plain = PACBayesTreeRegressor(cv=[(np.arange(150), np.arange(150, 200))], lambda_error=0.5)
@@ -87,15 +87,15 @@ def test_bands_are_those_of_the_definition(widths, coverage, delta):
     weigh = weighing(len(y))
     leaf = reference.apply(model.tree_, X[weigh])
     off = np.abs(y[weigh] - model.vote_.score[leaf, 0])
-    mass, reach = model.scores_.mass, []
+    mass, reach = model.conformity_scores_.mass, []
     for region in range(len(mass)):
-        own = model.bands_.region[leaf] == region
-        scores = np.sort(off[own] / model.bands_.scale[leaf[own]])
+        own = model.intervals_.region[leaf] == region
+        scores = np.sort(off[own] / model.intervals_.scale[leaf[own]])
         place = reference.place_to_cover(len(scores), coverage, delta * mass[region])
         reach.append(np.append(scores, np.inf)[place - 1])
     found = model.predict_interval(X[:50], coverage, delta)
     for x, band in zip(X[:50], found, strict=True):
-        columns = model.vote_.score[:, 0], model.bands_.scale, model.bands_.region
+        columns = model.vote_.score[:, 0], model.intervals_.scale, model.intervals_.region
         expected = reference.interval(model.tree_, *columns, reach, x)
         np.testing.assert_allclose(band, expected, rtol=1e-12)
         assert band[0] <= expected[0] <= expected[1] <= band[1]
@@ -163,8 +163,8 @@ def test_prunings_are_certified_at_once_by_their_mass():
 def test_the_prior_of_prunings_sums_to_one():
     X, y = noisy(30)
     tree = certree.grow_cart(X, y, max_leaf_nodes=5)
-    law = certree.pac_bayes(tree, certree.measure(tree, X, y), 1.0, 0.0)
-    prior = pruning_prior(tree, map_pruning(tree, law))
+    posterior = certree.pac_bayes(tree, certree.measure(tree, X, y), 1.0, 0.0)
+    prior = pruning_prior(tree, map_pruning(tree, posterior))
     total = 0.0
     for pruning in reference.prunings(tree):
         weight = np.zeros(tree.n_nodes)
@@ -196,7 +196,7 @@ def test_widths_follow_the_noise():
         inside = (low <= target) & (target <= high)
         assert 0.9 < inside.mean() < 0.96
         if widths == "leaf":
-            assert len(model.scores_.mass) >= 2
+            assert len(model.conformity_scores_.mass) >= 2
             assert min(inside[wide].mean(), inside[~wide].mean()) > 0.9
         width[widths] = high - low
     assert np.ptp(width["one"]) < 1e-9
@@ -274,7 +274,7 @@ def test_frames_categories_and_preprocessors_serve():
     assert model.predict_interval(X).shape == (442, 2)
     numbers = X.drop(columns="kind").to_numpy()
     scaled = CertifiedTreeRegressor(preprocessor=StandardScaler(), random_state=0).fit(numbers, y)
-    grow = deal(442, 0.5, np.random.RandomState(0)).grow
+    grow = train_calibration_split(442, 0.5, np.random.RandomState(0)).grow
     np.testing.assert_allclose(scaled.preprocessor_.mean_, numbers[grow].mean(axis=0))
     assert np.isfinite(scaled.predict_interval(numbers)).all()
     holes = numbers.copy()
@@ -306,10 +306,10 @@ def test_bands_come_back_from_a_file(tmp_path):
         ({"coverage": 1.0}, "'coverage' parameter"),
         ({"delta": 0.0}, "'delta' parameter"),
         ({"widths": "narrow"}, "'widths' parameter"),
-        ({"grow_size": 1.0}, "'grow_size' parameter"),
+        ({"train_size": 1.0}, "'train_size' parameter"),
         ({"smoothing": -1.0}, "'smoothing' parameter"),
         ({"preprocessor": 3}, "'preprocessor' parameter"),
-        ({"partition": "tree"}, "'partition' parameter"),
+        ({"grower": "tree"}, "'grower' parameter"),
     ],
 )
 def test_bad_settings_are_refused(switches, message):
@@ -344,7 +344,7 @@ def test_bad_questions_say_what_was_expected():
 
 def test_held_out_numbers_that_do_not_go_together_are_refused():
     model, X, _ = fitted(100)
-    held = model.held_
+    held = model.held_out_
     given = {name: getattr(held, name) for name in HeldOutNumbers.__dataclass_fields__}
     for changed, message in (
         ({"limit": 0.0}, "limit > 0"),
@@ -370,11 +370,11 @@ def test_held_out_numbers_that_do_not_go_together_are_refused():
         ([1.0], [0, 0], "region"),
     ):
         with pytest.raises(ValueError, match=message):
-            Bands(scale, region)
+            PredictionIntervals(scale, region)
 
 
 def test_trees_of_any_growth_serve():
     X, y = noisy(300)
-    for partition in ("kd", "dyadic", Cart(max_leaf_nodes=4)):
-        model = CertifiedTreeRegressor(partition, random_state=0).fit(X, y)
+    for grower in ("kd", "dyadic", Cart(max_leaf_nodes=4)):
+        model = CertifiedTreeRegressor(grower, random_state=0).fit(X, y)
         assert np.isfinite(model.predict_interval(X)).all()

@@ -29,12 +29,14 @@ from strategies import trees_and_stats
     st.sampled_from([0.0, 0.01, 0.05, 0.3, 1.0]),
     st.sampled_from([Voting("mean", 1.0), Voting("majority")]),
 )
-def test_the_smaller_tree_is_the_literal_one(tree_and_stats, temperature, tolerance, voting):
+def test_the_smaller_tree_is_the_literal_one(
+    tree_and_stats, inverse_temperature, tolerance, voting
+):
     tree, stats = tree_and_stats
-    weights = certree.pac_bayes(tree, stats, temperature, 0.0)
+    weights = certree.pac_bayes(tree, stats, inverse_temperature, 0.0)
     ballots = voting.ballots(tree, stats)
     values = np.eye(stats.n_classes)[ballots.label] if ballots.values is None else ballots.values
-    smaller, kept, law, ballot = compacted(tree, stats, weights, voting, tolerance)
+    smaller, kept, posterior, ballot = compacted(tree, stats, weights, voting, tolerance)
     # Where a change is the tolerance itself, rounding decides.
     near = [
         reference.compacted_leaves(tree, weights.weight, values, tolerance + slack)
@@ -50,19 +52,21 @@ def test_the_smaller_tree_is_the_literal_one(tree_and_stats, temperature, tolera
     np.testing.assert_array_equal(kept.counts[leaves], stats.counts[order])
     assert (smaller.chain[leaves] == 1).all()
     for leaf in np.flatnonzero(leaves):
-        assert law.weight[reference.path(smaller, leaf)].sum() == pytest.approx(1)
+        assert posterior.weight[reference.path(smaller, leaf)].sum() == pytest.approx(1)
     np.testing.assert_allclose(
-        law.weight, certree.weights.reached(smaller, law) * expit(-law.log_odds), atol=1e-12
+        posterior.weight,
+        certree.weights.reached(smaller, posterior) * expit(-posterior.log_odds),
+        atol=1e-12,
     )
 
 
 @pytest.mark.parametrize("vote", ["mean", "majority"])
-@pytest.mark.parametrize("partition", ["cart", "kd", "dyadic"])
+@pytest.mark.parametrize("grower", ["cart", "kd", "dyadic"])
 @pytest.mark.parametrize("tolerance", [0.0, 0.05, 0.4])
-def test_no_share_changes_by_more_than_the_tolerance(partition, vote, tolerance):
+def test_no_share_changes_by_more_than_the_tolerance(grower, vote, tolerance):
     X, y = load_breast_cancer(return_X_y=True)
     X = X[:, :6]
-    model = PACBayesTreeClassifier(partition, vote=vote, random_state=0).fit(X[::2], y[::2])
+    model = PACBayesTreeClassifier(grower, vote=vote, random_state=0).fit(X[::2], y[::2])
     smaller = model.compact(tolerance)
     rows = np.concatenate([X, np.random.default_rng(0).normal(0, 50, (500, 6))])
     change = np.abs(model.predict_proba(rows) - smaller.predict_proba(rows))
@@ -81,7 +85,7 @@ def test_numbers_change_by_standard_deviations_of_the_target():
     change = np.abs(model.predict(X) - smaller.predict(X)).max()
     assert 0 < change <= 0.05 * y.std() * (1 + 1e-9)
     assert smaller.get_n_leaves() < model.get_n_leaves() / 2
-    assert smaller.predict_spread(X).shape == (len(X), 2)
+    assert smaller.predict_std(X).shape == (len(X), 2)
 
 
 def test_everything_is_one_leaf_if_all_may_change():

@@ -23,8 +23,8 @@ from certree.estimators.tune import (
     mixture,
     tune,
 )
-from certree.grow import KD, Cart, Dyadic, GrowingRows
-from certree.grow.partition import grow_trees
+from certree.grow import KD, Cart, Dyadic, TrainingSamples
+from certree.grow.grower import grow_trees
 from certree.prunings import (
     CostComplexity,
     DepthPenalised,
@@ -39,8 +39,8 @@ from certree.rows.folds import Fold, content_folds
 from certree.stats.nodes import counted
 from certree.stats.targets import measured
 from certree.votes import Voting, vote
-from certree.weights.helmbold_schapire_laws import helmbold_schapire_family
-from certree.weights.pac_bayes_laws import likeliest_prunings, pac_bayes_family
+from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_family
+from certree.weights.pac_bayes_posteriors import likeliest_prunings, pac_bayes_family
 
 PAC_BAYES = Candidate(pac_bayes_family, Voting("majority"))
 CANDIDATES = {
@@ -75,7 +75,7 @@ RULES = [
 N_TEMPERATURES = {name: 2 if name.startswith("PAC") else 1 for name in CANDIDATES}
 
 
-PARTITIONS = [KD(), Dyadic()]
+GROWERS = [KD(), Dyadic()]
 
 
 def noisy(n, seed, n_classes=2):
@@ -87,16 +87,16 @@ def noisy(n, seed, n_classes=2):
     return X, y.astype(np.int32)
 
 
-def grow_fold(fold, partition, rows, summarise):
-    (tree,) = grow_trees(partition, rows, [fold])
+def grow_fold(fold, grower, rows, summarise):
+    (tree,) = grow_trees(grower, rows, [fold])
     return GrownFold.of(fold, tree, summarise, tree.route(rows.X, 1), rows.y)
 
 
-def grown(X, y, weight=None, n_classes=2, partition=PARTITIONS[0], n_folds=2, seed=0):
+def grown(X, y, weight=None, n_classes=2, grower=GROWERS[0], n_folds=2, seed=0):
     rng = np.random.RandomState(seed)
     folds = content_folds(X, y, n_folds, rng, weight)
-    rows, summarise = GrowingRows(X, y), partial(counted, n_classes=n_classes)
-    return [grow_fold(fold, partition, rows, summarise) for fold in folds]
+    rows, summarise = TrainingSamples(X, y), partial(counted, n_classes=n_classes)
+    return [grow_fold(fold, grower, rows, summarise) for fold in folds]
 
 
 def literal_loss(folds, candidate, scoring, temperatures):
@@ -116,14 +116,14 @@ def literal_loss(folds, candidate, scoring, temperatures):
     return total
 
 
-@given(st.integers(0, 2**32), st.booleans(), st.sampled_from(PARTITIONS))
-def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, partition):
+@given(st.integers(0, 2**32), st.booleans(), st.sampled_from(GROWERS))
+def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, grower):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(40, 2)).round(1)
     y = 100 + X[:, 0] + rng.normal(size=40)
     weight = rng.integers(1, 4, 40).astype(float) if weighted else None
     folds = list(content_folds(X, y, 2, np.random.RandomState(0), weight))
-    grown = [grow_fold(fold, partition, GrowingRows(X, y), measured) for fold in folds]
+    grown = [grow_fold(fold, grower, TrainingSamples(X, y), measured) for fold in folds]
     candidate = Candidate(partial(pac_bayes_family, prior="branching"), Voting("mean", 1.5))
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(5, 2))
     losses = Objective.of(grown, candidate, "squared").losses(temperatures)
@@ -171,10 +171,10 @@ def test_the_grids_are_the_paper_s():
     st.integers(0, 2**32),
     st.sampled_from(sorted(CANDIDATES)),
     st.sampled_from(["error", "log_loss"]),
-    st.sampled_from(PARTITIONS),
+    st.sampled_from(GROWERS),
     st.sampled_from(["none", "whole", "real"]),
 )
-def test_losses_of_a_grid_equal_the_literal_ones(seed, name, scoring, partition, weighted):
+def test_losses_of_a_grid_equal_the_literal_ones(seed, name, scoring, grower, weighted):
     n_classes = 2 if name == "Helmbold-Schapire" else 3
     X, y = noisy(50, seed, n_classes)
     rng = np.random.default_rng(seed)
@@ -183,7 +183,7 @@ def test_losses_of_a_grid_equal_the_literal_ones(seed, name, scoring, partition,
         "whole": rng.integers(1, 4, 50).astype(float),
         "real": rng.uniform(0.2, 3.0, 50),
     }[weighted]
-    folds = grown(X, y, weight, n_classes, partition)
+    folds = grown(X, y, weight, n_classes, grower)
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(12, N_TEMPERATURES[name]))
     temperatures[0] = 0.0
     objective = Objective.of(folds, CANDIDATES[name], scoring)
@@ -323,26 +323,26 @@ def test_a_grown_fold_counts_the_rows_of_its_two_sides():
     judge = np.arange(0, 50, 3)
     grow = np.setdiff1d(np.arange(50), judge)
     fold = Fold(grow, judge, weight[grow], weight[judge])
-    fold = grow_fold(fold, KD(), GrowingRows(X, y), partial(counted, n_classes=3))
+    fold = grow_fold(fold, KD(), TrainingSamples(X, y), partial(counted, n_classes=3))
     for rows, counts in ((grow, fold.stats.counts), (judge, fold.judging)):
         leaf = fold.tree.apply(X[rows])
         for node in np.flatnonzero(fold.tree.is_leaf):
             inside = rows[leaf == node]
             expected = np.bincount(y[inside], weight[inside], minlength=3)
             np.testing.assert_allclose(counts[node], expected)
-    # Labels are those of the growing rows; a cell that lost them all would have its parent's.
+    # Labels are those of the training samples; a cell that lost them all would have its parent's.
     held = fold.stats.counts.sum(axis=1) > 0
     np.testing.assert_array_equal(fold.stats.label[held], fold.stats.counts[held].argmax(axis=1))
 
 
-@pytest.mark.parametrize("partition", [Cart(), Cart("gini", max_leaf_nodes=9), KD(), Dyadic()])
+@pytest.mark.parametrize("grower", [Cart(), Cart("gini", max_leaf_nodes=9), KD(), Dyadic()])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_tree_of_a_fold_is_that_of_its_growing_rows_alone(partition, weighted):
+def test_the_tree_of_a_fold_is_that_of_its_growing_rows_alone(grower, weighted):
     X, y = noisy(60, 4, 3)
     weight = np.random.default_rng(0).integers(1, 4, 60).astype(float) if weighted else None
     for fold in content_folds(X, y, 3, np.random.RandomState(0), weight):
-        whole = grow_fold(fold, partition, GrowingRows(X, y), partial(counted, n_classes=3)).tree
-        alone = partition.grow(GrowingRows(X[fold.grow], y[fold.grow], fold.grow_weight))
+        whole = grow_fold(fold, grower, TrainingSamples(X, y), partial(counted, n_classes=3)).tree
+        alone = grower.grow(TrainingSamples(X[fold.grow], y[fold.grow], fold.grow_weight))
         for name in ("feature", "threshold", "left", "chain"):
             np.testing.assert_array_equal(getattr(whole, name), getattr(alone, name))
 
@@ -397,8 +397,8 @@ def literal_shares(folds, candidate, temperatures):
     for fold in folds:
         family = candidate.family(fold.tree, fold.stats)
         votes = [
-            vote(fold.tree, fold.stats, family.at(*law), candidate.voting).score
-            for law in temperatures
+            vote(fold.tree, fold.stats, family.at(*posterior), candidate.voting).score
+            for posterior in temperatures
         ]
         for leaf, k in np.argwhere((fold.judging > 0) & fold.tree.is_leaf[:, None]):
             rows.append(fold.judging[leaf, k])
@@ -409,13 +409,13 @@ def literal_shares(folds, candidate, temperatures):
 @given(
     st.integers(0, 2**32),
     st.sampled_from(sorted(set(CANDIDATES) - set(RULES))),
-    st.sampled_from(PARTITIONS),
+    st.sampled_from(GROWERS),
     st.integers(1, 20),
 )
-def test_shares_of_held_out_rows_equal_the_literal_ones(seed, name, partition, n_laws):
+def test_shares_of_held_out_rows_equal_the_literal_ones(seed, name, grower, n_laws):
     n_classes = 2 if name == "Helmbold-Schapire" else 3
     X, y = noisy(50, seed, n_classes)
-    folds = grown(X, y, None, n_classes, partition)
+    folds = grown(X, y, None, n_classes, grower)
     rng = np.random.default_rng(seed)
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(n_laws, N_TEMPERATURES[name]))
     rows, truth, shares = Objective.of(folds, CANDIDATES[name], "log_loss").votes(temperatures)
@@ -425,27 +425,27 @@ def test_shares_of_held_out_rows_equal_the_literal_ones(seed, name, partition, n
     np.testing.assert_allclose(shares, expected, rtol=1e-11, atol=1e-15)
 
 
-def grown_numbers(n, seed, partition=PARTITIONS[0]):
+def grown_numbers(n, seed, grower=GROWERS[0]):
     """Folds of rows with a number that follows the first feature."""
     X, _ = noisy(n, seed)
     y = np.sin(3 * X[:, 0]) + np.random.default_rng(seed).normal(size=n) / 2
     folds = content_folds(X, y, 3, np.random.RandomState(seed))
-    return [grow_fold(fold, partition, GrowingRows(X, y), measured) for fold in folds]
+    return [grow_fold(fold, grower, TrainingSamples(X, y), measured) for fold in folds]
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from(PARTITIONS), st.integers(1, 20))
-def test_predictions_for_held_out_rows_equal_the_literal_ones(seed, partition, n_laws):
-    folds = grown_numbers(50, seed, partition)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(GROWERS), st.integers(1, 20))
+def test_predictions_for_held_out_rows_equal_the_literal_ones(seed, grower, n_laws):
+    folds = grown_numbers(50, seed, grower)
     temperatures = 2.0 ** np.random.default_rng(seed).uniform(-8, 6, size=(n_laws, 2))
     for family in (pac_bayes_family, likeliest_prunings):
         candidate = Candidate(family, Voting("mean", 2.0))
         rows, truth, given = Objective.of(folds, candidate, "squared").votes(temperatures)
         expected = []
         for fold in folds:
-            laws = family(fold.tree, fold.stats)
+            posteriors = family(fold.tree, fold.stats)
             ballots = [
-                vote(fold.tree, fold.stats, laws.at(*law), candidate.voting).score[:, 0]
-                for law in temperatures
+                vote(fold.tree, fold.stats, posteriors.at(*posterior), candidate.voting).score[:, 0]
+                for posterior in temperatures
             ]
             seen = fold.tree.is_leaf & (fold.judging[:, 0] > 0)
             expected.append(np.column_stack([fold.judging[seen, :2], *[b[seen] for b in ballots]]))
@@ -459,18 +459,20 @@ def test_laws_of_numbers_are_mixed_by_least_squares():
     voting = Voting("mean", 2.0)
     objectives = {
         name: Objective.of(folds, Candidate(family, voting), "squared")
-        for name, family in [("laws", pac_bayes_family), ("prunings", likeliest_prunings)]
+        for name, family in [("posteriors", pac_bayes_family), ("prunings", likeliest_prunings)]
     }
-    laws = mixture(objectives, [None, None])
+    posteriors = mixture(objectives, [None, None])
     grid = np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
-    rows, truth, _ = objectives["laws"].votes(grid)
+    rows, truth, _ = objectives["posteriors"].votes(grid)
     given = np.hstack([one.votes(grid)[2] for one in objectives.values()])
 
     def squares(shares):
         return rows @ (given @ shares - truth) ** 2
 
     shares = np.zeros(16)
-    for name, row, share in zip(laws.families, laws.temperatures, laws.shares, strict=True):
+    for name, row, share in zip(
+        posteriors.families, posteriors.temperatures, posteriors.shares, strict=True
+    ):
         shares[8 * (name == "prunings") + MIXED_GRID.tolist().index(row[0])] = share
     alone = min(map(squares, np.eye(16)))
     best = optimize.minimize(
@@ -487,11 +489,11 @@ def test_laws_of_numbers_are_mixed_by_least_squares():
 def test_numbers_that_all_laws_get_right_leave_the_shares_equal():
     X, _ = noisy(40, 0)
     folds = [
-        grow_fold(fold, PARTITIONS[0], GrowingRows(X, np.ones(40)), measured)
+        grow_fold(fold, GROWERS[0], TrainingSamples(X, np.ones(40)), measured)
         for fold in content_folds(X, np.ones(40), 2, np.random.RandomState(0))
     ]
     objective = Objective.of(folds, Candidate(pac_bayes_family, Voting("mean")), "squared")
-    shares = mixture({"laws": objective}, [None, None]).shares
+    shares = mixture({"posteriors": objective}, [None, None]).shares
     np.testing.assert_array_equal(shares, np.full(8, 1 / 8))
 
 
@@ -500,12 +502,12 @@ def test_a_mixture_of_many_cells_is_learned_from_some(monkeypatch):
     objective = Objective.of(grown(X, y, None, 2, Cart()), MEAN, "log_loss")
     grid = np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
     every = objective.votes(grid)
-    whole = mixture({"laws": objective}, [None, None])
+    whole = mixture({"posteriors": objective}, [None, None])
     monkeypatch.setattr("certree.estimators.tune._MOST_CELLS", len(every[0]) // 2)
     rows, _, votes = objective.votes(grid)
     assert len(every[0]) // 2 - 2 <= len(rows) <= len(every[0]) // 2
     assert set(map(tuple, votes)) <= set(map(tuple, every[2]))
-    some = mixture({"laws": objective}, [None, None])
+    some = mixture({"posteriors": objective}, [None, None])
     loss, best = (-every[0] @ np.log(every[2] @ one.shares) for one in (some, whole))
     assert loss == pytest.approx(best, rel=0.01)
     # All candidates are judged by the same cells.
@@ -540,13 +542,13 @@ def test_mixing_shares_of_the_wrong_shape_is_refused():
 def test_a_mixture_is_better_than_every_law_in_it_and_nearly_the_best():
     X, y = noisy(300, 2, 3)
     objective = Objective.of(grown(X, y, None, 3), MEAN, "log_loss")
-    laws = mixture({"laws": objective}, [None, None])
+    posteriors = mixture({"posteriors": objective}, [None, None])
     np.testing.assert_array_equal(
-        laws.temperatures, np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
+        posteriors.temperatures, np.stack([MIXED_GRID, np.zeros(len(MIXED_GRID))], axis=1)
     )
-    loss = mixed_loss(laws, {"laws": objective})
-    assert loss < objective.losses(laws.temperatures).min()
-    rows, _, shares = objective.votes(laws.temperatures)
+    loss = mixed_loss(posteriors, {"posteriors": objective})
+    assert loss < objective.losses(posteriors.temperatures).min()
+    rows, _, shares = objective.votes(posteriors.temperatures)
     assert loss < _core.mix(rows, shares, 10 * STEPS)[1] * 1.01
 
 
@@ -565,10 +567,12 @@ def test_laws_of_several_candidates_are_mixed():
     assert mixed_loss(together, objectives) < min(alone) * 1.01
 
 
-def mixed_loss(laws, objectives):
+def mixed_loss(posteriors, objectives):
     """Held-out log loss of a mixture, summed law by law."""
     shares = 0.0
-    for name, row, share in zip(laws.families, laws.temperatures, laws.shares, strict=True):
+    for name, row, share in zip(
+        posteriors.families, posteriors.temperatures, posteriors.shares, strict=True
+    ):
         rows, _, given = objectives[name].votes(row[None])
         shares = shares + share * given[:, 0]
     return -rows @ np.log(shares)
@@ -576,11 +580,11 @@ def mixed_loss(laws, objectives):
 
 def test_a_mixture_votes_with_the_average_of_its_laws():
     tree = grown(*noisy(80, 1))[0]
-    laws = Mixture(np.array([[1.0, 0.0], [0.5, 0.0]]), np.array([0.3, 0.7]), ["a", "b"])
+    posteriors = Mixture(np.array([[1.0, 0.0], [0.5, 0.0]]), np.array([0.3, 0.7]), ["a", "b"])
     candidates = {"a": PAC_BAYES, "b": CANDIDATES["PAC-Bayes, branching"]}
     expected = 0.3 * PAC_BAYES.family(tree.tree, tree.stats).at(1.0, 0.0).weight
     expected += 0.7 * candidates["b"].family(tree.tree, tree.stats).at(0.5, 0.0).weight
-    weight = laws.law(candidates, tree.tree, tree.stats).weight
+    weight = posteriors.posterior(candidates, tree.tree, tree.stats).weight
     np.testing.assert_allclose(weight, expected, atol=1e-15)
 
 
@@ -589,16 +593,18 @@ def test_a_mixture_votes_with_the_average_of_its_laws():
 )
 def test_given_temperatures_stay_in_a_mixture(given_temperatures, mixed):
     X, y = noisy(60, 3)
-    laws = mixture({"laws": Objective.of(grown(X, y), MEAN, "log_loss")}, given_temperatures)
+    posteriors = mixture(
+        {"posteriors": Objective.of(grown(X, y), MEAN, "log_loss")}, given_temperatures
+    )
     for i, value in enumerate(given_temperatures):
-        expected = MIXED_GRID if i == mixed else np.full(len(laws.shares), value)
-        np.testing.assert_array_equal(laws.temperatures[:, i], expected)
-    assert len(laws.shares) == (1 if mixed is None else len(MIXED_GRID))
+        expected = MIXED_GRID if i == mixed else np.full(len(posteriors.shares), value)
+        np.testing.assert_array_equal(posteriors.temperatures[:, i], expected)
+    assert len(posteriors.shares) == (1 if mixed is None else len(MIXED_GRID))
 
 
 def test_without_folds_all_laws_of_a_mixture_have_equal_shares():
-    laws = mixture({"laws": Objective.of([], MEAN, "log_loss")}, [None, None])
-    np.testing.assert_array_equal(laws.shares, np.full(8, 1 / 8))
+    posteriors = mixture({"posteriors": Objective.of([], MEAN, "log_loss")}, [None, None])
+    np.testing.assert_array_equal(posteriors.shares, np.full(8, 1 / 8))
 
 
 def test_mixtures_have_the_same_bits_for_any_number_of_threads():
@@ -614,4 +620,4 @@ def test_mixtures_have_the_same_bits_for_any_number_of_threads():
 @pytest.mark.parametrize("shares", [[0.5, 0.4], [1.5, -0.5], [0.5, np.nan], [1.0]])
 def test_a_mixture_has_one_share_for_each_law_and_they_sum_to_one(shares):
     with pytest.raises(ValueError, match=r"shares must be|temperatures"):
-        Mixture(np.ones((2, 1)), np.array(shares), ["law", "law"])
+        Mixture(np.ones((2, 1)), np.array(shares), ["posterior", "posterior"])

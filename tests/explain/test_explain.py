@@ -159,7 +159,7 @@ CLASSIFIERS = [
     PrunedTreeClassifier(random_state=0),
     HelmboldSchapireTreeClassifier(random_state=0),
     CertifiedTreeClassifier(random_state=0),
-    CertifiedTreeClassifier(deploy="vote", vote="majority", random_state=0),
+    CertifiedTreeClassifier(selection="vote", vote="majority", random_state=0),
     TreeForestClassifier(10, random_state=0),
     BoostedTreesClassifier(**BOOSTED),
     AdaBoostTreeClassifier(n_estimators=20),
@@ -527,12 +527,12 @@ def test_every_row_satisfies_one_rule(tree_and_stats, max_leaves, seed, named):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("partition", ["cart", "kd"])
-def test_rules_predict_what_the_model_does(partition, n_classes):
+@pytest.mark.parametrize("grower", ["cart", "kd"])
+def test_rules_predict_what_the_model_does(grower, n_classes):
     X, y = mixed(n_classes=n_classes)
     X["hours"] = X["hours"].fillna(40.0)
     X["job"] = X["job"].fillna("none")
-    model = PACBayesTreeClassifier(partition, lambda_error=0.5, lambda_penalty=0.01).fit(X, y)
+    model = PACBayesTreeClassifier(grower, lambda_error=0.5, lambda_penalty=0.01).fit(X, y)
     rules = model.rules(10_000)
     assert len(rules) == model.get_n_leaves()
     shares, classes = model.predict_proba(X), model.predict(X)
@@ -559,7 +559,7 @@ def test_a_hidden_part_predicts_the_mean_over_its_rows():
 def test_conditions_on_a_feature_are_one():
     X = np.repeat(np.arange(8.0), 20)[:, None]
     y = np.isin(X[:, 0], [3, 4]).astype(int)
-    model = PrunedTreeClassifier(DecisionTreeClassifier(), price=0.0).fit(X, y)
+    model = PrunedTreeClassifier(DecisionTreeClassifier(), alpha=0.0).fit(X, y)
     assert [str(rule) for rule in model.rules()] == [
         "if x[0] <= 2.5 then 0 (probability 1.00, 60 rows)",
         "if 2.5 < x[0] <= 4.5 then 1 (probability 1.00, 40 rows)",
@@ -602,7 +602,7 @@ def test_rules_are_a_sequence_and_a_frame():
 def test_rules_of_a_certified_tree_bound_the_error_in_their_cells(max_leaves):
     X, y = mixed()
     model = CertifiedTreeClassifier(random_state=0, delta=0.1).fit(X, y)
-    cells, rules = model.promises("cells").cells, model.rules(max_leaves)
+    cells, rules = model.conditional_guarantees("cells").cells, model.rules(max_leaves)
     bounds = [cells[rule.node].bound for rule in rules]
     assert [rule.error_at_most for rule in rules] == bounds
     assert [*rules[:2].to_frame()["error_at_most"]] == bounds[:2]
@@ -618,9 +618,9 @@ def test_rules_of_a_certified_tree_bound_the_error_in_their_cells(max_leaves):
 def test_rules_without_rows_that_certify_bound_nothing(tmp_path):
     X, y = mixed()
     model = CertifiedTreeClassifier(random_state=0)
-    save(model.fit(X, y), tmp_path / "model.certree", judging_rows=False)
+    save(model.fit(X, y), tmp_path / "model.certree", calibration_samples=False)
     loaded = load(tmp_path / "model.certree")
-    few = CertifiedTreeClassifier(grow_size=0.5, random_state=0).fit(X[:18], y[:18])
+    few = CertifiedTreeClassifier(train_size=0.5, random_state=0).fit(X[:18], y[:18])
     grouped = clone(model).fit(X, y, groups=np.arange(len(y)) // 2)
     plain = PACBayesTreeClassifier(random_state=0).fit(X, y)
     for one in (loaded, few, grouped, plain):

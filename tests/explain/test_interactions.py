@@ -19,7 +19,7 @@ from certree import (
     TreeForestClassifier,
     TreeForestRegressor,
 )
-from certree.explain import Interactions, interaction_shares
+from certree.explain import Interactions, interaction_fractions
 from certree.explain.summed import SummedTrees
 from certree.tree import Trees
 from strategies import sums, trees
@@ -101,17 +101,17 @@ def test_higher_orders_are_estimated_where_leaves_are_many(monkeypatch):
     X, y = make_friedman1(500, random_state=0)
     y = y + 10 * (X[:, 5] > 0.5) * (X[:, 6] > 0.5) * (X[:, 7] > 0.5)
     model = TreeForestRegressor(10, max_depth=6, random_state=0).fit(X, y)
-    exact = interaction_shares(model, X)
+    exact = interaction_fractions(model, X)
     monkeypatch.setattr(module, "LEAVES", 0)
     for seed in range(5):
-        estimated = interaction_shares(model, X, random_state=seed)
+        estimated = interaction_fractions(model, X, random_state=seed)
         assert np.array_equal(estimated.single, exact.single)
         assert np.array_equal(estimated.paired, exact.paired)
         assert 0 < estimated.error < exact.higher / 5
         assert abs(estimated.higher - exact.higher) < 4 * estimated.error
     assert exact.error == 0
     model.set_params(n_jobs=3)
-    again = interaction_shares(model, X, random_state=4)
+    again = interaction_fractions(model, X, random_state=4)
     assert again.higher == estimated.higher
     assert np.array_equal(again.paired, estimated.paired)
 
@@ -119,7 +119,7 @@ def test_higher_orders_are_estimated_where_leaves_are_many(monkeypatch):
 def test_bins_hardly_change_shares():
     X, y = make_friedman1(2000, random_state=0)
     model = TreeForestRegressor(20, max_depth=6, random_state=0).fit(X, y)
-    fine, coarse = (interaction_shares(model, X, max_bins=m) for m in (None, 32))
+    fine, coarse = (interaction_fractions(model, X, max_bins=m) for m in (None, 32))
     assert np.abs(fine.matrix() - coarse.matrix()).max() < 0.01
     assert fine.pairs[fine.paired.argmax()].tolist() == [0, 1]
 
@@ -136,7 +136,7 @@ def test_bins_hardly_change_shares():
 )
 def test_all_models_have_shares(model):
     X, y = load_iris(return_X_y=True)
-    found = interaction_shares(model.fit(X, y), X)
+    found = interaction_fractions(model.fit(X, y), X)
     shares = found.matrix()
     total = np.trace(shares) + shares[np.triu_indices(4, 1)].sum() + found.higher / found.total
     assert total == pytest.approx(1.0, abs=1e-9)
@@ -172,11 +172,11 @@ def test_shares_as_words_and_frames():
 def test_what_has_no_shares():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(TypeError, match="model must be a tree"):
-        interaction_shares(NaiveBayesClassifier().fit(X, y), X)
+        interaction_fractions(NaiveBayesClassifier().fit(X, y), X)
     model = TreeForestClassifier(3).fit(X, y)
     with pytest.raises(ValueError, match="max_bins must be at least 2"):
-        interaction_shares(model, X, max_bins=1)
+        interaction_fractions(model, X, max_bins=1)
     with pytest.raises(ValueError, match="n_draws must be at least 2"):
-        interaction_shares(model, X, n_draws=0)
+        interaction_fractions(model, X, n_draws=0)
     with pytest.raises(ValueError, match="0 sample"):
-        interaction_shares(model, X[:0])
+        interaction_fractions(model, X[:0])

@@ -20,7 +20,7 @@ from certree import (
 from certree.explain.path import Explainer
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
-PARTITIONS = ["kd", "dyadic", "cart", DecisionTreeClassifier(random_state=0)]
+GROWERS = ["kd", "dyadic", "cart", DecisionTreeClassifier(random_state=0)]
 RULE = re.compile(r"x\[(\d+)\] (<=|>) (\S+)")
 
 
@@ -60,22 +60,22 @@ def text_leaves(text):
     return sum(here >= below for here, below in zip(depth, [*depth[1:], 0], strict=True))
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "cart", "sklearn"])
+@pytest.mark.parametrize("grower", GROWERS, ids=["kd", "dyadic", "cart", "sklearn"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_shares_of_the_cells_around_a_row_sum_to_one(estimator, partition):
+def test_shares_of_the_cells_around_a_row_sum_to_one(estimator, grower):
     X, y = whole_numbers()
-    model = estimator(partition, random_state=0).fit(X, y)
+    model = estimator(grower, random_state=0).fit(X, y)
     for x in np.vstack([X[:20], X[:5] + 0.3, [[-9.0, 99.0, 3.5]]]):
         shares = [cell.share for cell in model.path(x)]
         assert sum(shares) == pytest.approx(1, abs=1e-9)
         assert min(shares) >= 0
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "cart", "sklearn"])
+@pytest.mark.parametrize("grower", GROWERS, ids=["kd", "dyadic", "cart", "sklearn"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_rules_hold_for_the_row_and_count_the_rows_of_their_cell(estimator, partition):
+def test_rules_hold_for_the_row_and_count_the_rows_of_their_cell(estimator, grower):
     X, y = whole_numbers()
-    model = estimator(partition, random_state=0).fit(X, y)
+    model = estimator(grower, random_state=0).fit(X, y)
     rows = np.vstack([X[:10], [[-9.0, 99.0, 3.25]]])
     for x in rows:
         cells = model.path(x)
@@ -113,10 +113,10 @@ def test_shares_weigh_the_labels_to_the_predicted_probabilities():
         np.testing.assert_allclose(votes, model.predict_proba(x[None])[0], atol=1e-12)
 
 
-@pytest.mark.parametrize("partition", ["kd", "dyadic"])
-def test_a_missing_value_goes_to_the_right(partition):
+@pytest.mark.parametrize("grower", ["kd", "dyadic"])
+def test_a_missing_value_goes_to_the_right(grower):
     X, y = whole_numbers()
-    model = PACBayesTreeClassifier(partition, random_state=0).fit(X, y)
+    model = PACBayesTreeClassifier(grower, random_state=0).fit(X, y)
     rules = [cell.rule for cell in model.path([np.nan, np.nan, np.nan])[1:]]
     assert rules
     assert all(" > " in rule for rule in rules)
@@ -141,7 +141,7 @@ def test_weighted_rows_are_counted_by_weight():
 
 def test_the_words_of_a_small_tree():
     X, y = [[0.0, 7.0], [2.0, 7.0], [4.0, 7.0]], ["no", "no", "yes"]
-    model = PrunedTreeClassifier(DecisionTreeClassifier(), price=0.0).fit(X, y)
+    model = PrunedTreeClassifier(DecisionTreeClassifier(), alpha=0.0).fit(X, y)
     assert model.export_text() == (
         "all rows: no (probability 0.67, 3 rows)\n"
         "|-- x[0] <= 3: no (probability 1.00, 2 rows)\n"
@@ -153,11 +153,11 @@ def test_the_words_of_a_small_tree():
     assert str(leaf) == "x[0] > 3: 1 rows, votes yes with 100.0 %"
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "cart", "sklearn"])
+@pytest.mark.parametrize("grower", GROWERS, ids=["kd", "dyadic", "cart", "sklearn"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_text_has_at_most_max_leaves_leaves(estimator, partition):
+def test_text_has_at_most_max_leaves_leaves(estimator, grower):
     X, y = whole_numbers()
-    model = estimator(partition, random_state=0).fit(X, y)
+    model = estimator(grower, random_state=0).fit(X, y)
     n_leaves = model.get_n_leaves()
     for max_leaves in (1, 2, 3, 5, 16, n_leaves, n_leaves + 5):
         text = model.export_text(max_leaves)
@@ -177,10 +177,10 @@ def test_text_shows_as_many_leaves_as_it_may():
     assert "..." not in everything
 
 
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["kd", "dyadic", "cart", "sklearn"])
-def test_dots_mark_exactly_the_shown_cells_that_are_split_further(partition):
+@pytest.mark.parametrize("grower", GROWERS, ids=["kd", "dyadic", "cart", "sklearn"])
+def test_dots_mark_exactly_the_shown_cells_that_are_split_further(grower):
     X, y = whole_numbers()
-    model = PACBayesTreeClassifier(partition, lambda_error=0.5, lambda_penalty=0.1).fit(X, y)
+    model = PACBayesTreeClassifier(grower, lambda_error=0.5, lambda_penalty=0.1).fit(X, y)
     for max_leaves in (1, 2, 4, 9, 40):
         shown = list(branches(model._explainer().shown(max_leaves)))
         for branch in shown:
@@ -290,8 +290,8 @@ def explained(categories, names=None):
     m = len(categories)
     tree = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1, None, [0, m, m, m], categories)
     counts = NodeStats(np.ones((3, 2)), np.zeros(3, dtype=int))
-    law = pac_bayes(tree, counts, 1.0, 1.0)
-    explainer = Explainer(tree, counts.n, law, ["colour"], ["no"].__getitem__, names)
+    posterior = pac_bayes(tree, counts, 1.0, 1.0)
+    explainer = Explainer(tree, counts.n, posterior, ["colour"], ["no"].__getitem__, names)
     return [explainer.rule(1, 0), explainer.rule(2, 0)]
 
 
@@ -312,7 +312,7 @@ def test_rules_follow_the_side_of_missing_values():
     X = np.array([[0.0], [1], [1], [np.nan]])
     tree = grow_cart(X, [0, 1, 1, 1], categorical_features=[0])
     stats = count(tree, X, np.array([0, 1, 1, 1]), 2)
-    law = pac_bayes(tree, stats, 1.0, 1.0)
-    explainer = Explainer(tree, stats.n, law, ["x"], [0, 1].__getitem__)
+    posterior = pac_bayes(tree, stats, 1.0, 1.0)
+    explainer = Explainer(tree, stats.n, posterior, ["x"], [0, 1].__getitem__)
     rules = {explainer.rule(v, 0): stats.counts[v].tolist() for v in (1, 2)}
     assert rules == {"x in {0}": [1, 0], "x not in {0}": [0, 3]}

@@ -29,7 +29,7 @@ from certree import (
     Dyadic,
     Grid,
     HelmboldSchapireTreeClassifier,
-    PACBayesLaws,
+    PACBayesPosteriors,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
@@ -88,8 +88,8 @@ def assert_same_model(loaded, model, rows=TEST):
     np.testing.assert_array_equal(loaded.classes_, model.classes_)
     assert loaded.classes_.dtype == model.classes_.dtype
     assert [type(label) for label in loaded.classes_] == [type(label) for label in model.classes_]
-    assert loaded.temperatures_ == model.temperatures_
-    assert loaded.shares_ == model.shares_
+    assert loaded.best_params_ == model.best_params_
+    assert loaded.mixture_weights_ == model.mixture_weights_
     assert loaded.weights_.log_evidence == model.weights_.log_evidence
     assert plain(loaded) == plain(model)
     assert loaded.export_text() == model.export_text()
@@ -114,7 +114,7 @@ def saved(small, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "partition",
+    "grower",
     [
         "kd",
         "dyadic",
@@ -131,18 +131,18 @@ def saved(small, tmp_path):
     ids=repr,
 )
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_loaded_models_predict_bit_by_bit_what_the_saved_ones_did(estimator, partition, tmp_path):
-    model = estimator(partition, random_state=0).fit(X, TWO)
+def test_loaded_models_predict_bit_by_bit_what_the_saved_ones_did(estimator, grower, tmp_path):
+    model = estimator(grower, random_state=0).fit(X, TWO)
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)
 
 
-@pytest.mark.parametrize("partition", ["cart", DecisionTreeClassifier()], ids=["cart", "sklearn"])
+@pytest.mark.parametrize("grower", ["cart", DecisionTreeClassifier()], ids=["cart", "sklearn"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_missing_values_go_the_same_way_after_loading(estimator, partition, tmp_path):
+def test_missing_values_go_the_same_way_after_loading(estimator, grower, tmp_path):
     # The flowers with the shortest petals lack their length half of the time.
     rows = X[:, [2]].copy()
     rows[np.flatnonzero(Y == 0)[::2]] = np.nan
-    model = estimator(partition, random_state=0).fit(rows, Y == 0)
+    model = estimator(grower, random_state=0).fit(rows, Y == 0)
     assert model.tree_.missing_left.any()
     assert_same_model(through_file(model, tmp_path / "model.npz"), model, rows)
 
@@ -236,12 +236,12 @@ def test_without_names_none_come_back(saved):
         {"class_weight": {0: 1.0, 1: 2.5, 2: 0.5}},
         {"class_weight": {np.int64(0): np.float64(3), 1: 1, 2: 1}},
         {"class_weight": "balanced"},
-        {"lambda_error": 0.3, "cv": None, "partition": Cart(), "max_depth": "log"},
+        {"lambda_error": 0.3, "cv": None, "grower": Cart(), "max_depth": "log"},
         {"lambda_error": np.float32(0.5), "cv": np.int64(3), "random_state": np.int32(5)},
         {"prior": "branching", "vote": "mean", "search": "error-first", "scoring": "log_loss"},
-        {"partition": DecisionTreeClassifier(max_depth=3, class_weight={0: 2.0, 1: 1, 2: 1})},
-        {"partition": Cart(max_leaf_nodes=np.int64(9), min_samples_split=np.float32(2.5))},
-        {"partition": Dyadic(resolution="paper", exponent=0.3)},
+        {"grower": DecisionTreeClassifier(max_depth=3, class_weight={0: 2.0, 1: 1, 2: 1})},
+        {"grower": Cart(max_leaf_nodes=np.int64(9), min_samples_split=np.float32(2.5))},
+        {"grower": Dyadic(resolution="paper", exponent=0.3)},
         {"vote": Voting("majority")},
         {"vote": Voting("mean", smoothing=0.5)},
         {"vote": Voting("mean", smoothing=np.float64(2))},
@@ -269,7 +269,7 @@ def test_switches_of_a_shorthand_come_back(tmp_path):
     model.set_params(partition__max_leaf_nodes=5, rule__confidence=0.1, rule="pessimistic")
     loaded = through_file(model.fit(X, Y), tmp_path / "model.npz")
     assert_same_model(loaded, model)
-    assert loaded.partition.max_leaf_nodes == 5
+    assert loaded.grower.max_leaf_nodes == 5
     assert loaded.rule.confidence == 0.1
     assert repr(clone(loaded)) == repr(clone(model)) == repr(model)
 
@@ -278,7 +278,7 @@ def test_a_loaded_model_shares_no_objects_with_the_saved_one(tmp_path):
     model = PrunedTreeClassifier(Cart(), rule=Polynomial(), random_state=0).fit(X, Y)
     loaded = through_file(model, tmp_path / "model.npz")
     loaded.set_params(partition__criterion="gini", rule__smoothness=1)
-    assert (model.partition.criterion, model.rule.smoothness) == (None, 2)
+    assert (model.grower.criterion, model.rule.smoothness) == (None, 2)
 
 
 def test_constraints_and_chosen_features_come_back(tmp_path):
@@ -341,7 +341,7 @@ def test_foreign_objects_are_not_saved(foreign, tmp_path):
     [
         ("cv", KFold(2)),
         ("random_state", np.random.RandomState(0)),
-        ("partition", DecisionTreeClassifier(random_state=np.random.RandomState(0))),
+        ("grower", DecisionTreeClassifier(random_state=np.random.RandomState(0))),
     ],
     ids=["splitter", "generator", "generator inside"],
 )
@@ -377,29 +377,29 @@ class OtherCells(Cart):
 
 
 @pytest.mark.parametrize(
-    "partition",
+    "grower",
     [
         Other(max_depth=3),
         OtherCells(),
         type("Cart", (Cart,), {})(),
         type("DecisionTreeRegressor", (DecisionTreeRegressor,), {})(),
     ],
-    ids=["tree", "partition", "Cart by name", "tree by name"],
+    ids=["tree", "grower", "Cart by name", "tree by name"],
 )
-def test_another_estimator_as_partition_is_not_saved(partition, tmp_path):
-    model = PACBayesTreeClassifier(partition).fit(X, Y)
-    with pytest.raises(TypeError, match="'partition' cannot be saved"):
+def test_another_estimator_as_partition_is_not_saved(grower, tmp_path):
+    model = PACBayesTreeClassifier(grower).fit(X, Y)
+    with pytest.raises(TypeError, match="'grower' cannot be saved"):
         certree.save(model, tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_other_rules_votes_and_laws_are_not_saved(tmp_path):
     rule = type("Polynomial", (Polynomial,), {})()
-    laws = type("PACBayesLaws", (PACBayesLaws,), {})()
+    posteriors = type("PACBayesPosteriors", (PACBayesPosteriors,), {})()
     voting = type("Voting", (Voting,), {})()
     for name, model in {
         "rule": PrunedTreeClassifier(rule=rule),
-        "laws": CertifiedTreeClassifier(laws=laws),
+        "posteriors": CertifiedTreeClassifier(posteriors=posteriors),
         "vote": PACBayesTreeClassifier(vote=voting),
     }.items():
         with pytest.raises(TypeError, match=f"'{name}' cannot be saved"):
@@ -531,16 +531,16 @@ def test_headers_that_are_no_header_are_refused(saved, header):
         {"parameters": {"no_such": 1}},
         {"parameters": {"cv": 1}},
         {"parameters": {"lambda_error": -1.0}},
-        {"parameters": {"partition": "no such"}},
-        {"parameters": {"partition": None}},
-        {"parameters": {"partition": 5}},
-        {"parameters": {"partition": ["cart"]}},
-        {"parameters": {"partition": {}}},
-        {"parameters": {"partition": {"class": "Popen", "parameters": {"args": "ls"}}}},
-        {"parameters": {"partition": {"class": "RandomForestClassifier", "parameters": {}}}},
-        {"parameters": {"partition": {"class": ["x"], "parameters": {}}}},
-        {"parameters": {"partition": {"class": "DecisionTreeClassifier"}}},
-        {"parameters": {"partition": {"class": "DecisionTreeClassifier", "parameters": {"no": 1}}}},
+        {"parameters": {"grower": "no such"}},
+        {"parameters": {"grower": None}},
+        {"parameters": {"grower": 5}},
+        {"parameters": {"grower": ["cart"]}},
+        {"parameters": {"grower": {}}},
+        {"parameters": {"grower": {"class": "Popen", "parameters": {"args": "ls"}}}},
+        {"parameters": {"grower": {"class": "RandomForestClassifier", "parameters": {}}}},
+        {"parameters": {"grower": {"class": ["x"], "parameters": {}}}},
+        {"parameters": {"grower": {"class": "DecisionTreeClassifier"}}},
+        {"parameters": {"grower": {"class": "DecisionTreeClassifier", "parameters": {"no": 1}}}},
         {"parameters": {"vote": {"class": "Voting", "parameters": {"smoothing": -1.0}}}},
         {"parameters": {"class_weight": {"array": ["x"], "dtype": "<f8"}}},
         {"parameters": {"class_weight": {"array": [1], "dtype": "O"}}},
@@ -586,7 +586,9 @@ def test_headers_with_wrong_entries_are_refused(saved, changed):
 def nested(tmp_path):
     """A file with the objects of three parameters, one of them of scikit-learn."""
     model = CertifiedTreeClassifier(
-        Cart(max_leaf_nodes=8), vote=Voting("majority"), laws=PACBayesLaws(prior="branching")
+        Cart(max_leaf_nodes=8),
+        vote=Voting("majority"),
+        posteriors=PACBayesPosteriors(prior="branching"),
     )
     path = tmp_path / "nested.npz"
     certree.save(model.fit(X, Y), path)
@@ -601,7 +603,7 @@ def of_sklearn(tmp_path):
     return path
 
 
-PLACES = [("partition", "Cart"), ("vote", "Voting"), ("laws", "PACBayesLaws")]
+PLACES = [("grower", "Cart"), ("vote", "Voting"), ("posteriors", "PACBayesPosteriors")]
 FOREIGN = [
     "Popen",
     "SVC",
@@ -631,19 +633,19 @@ def test_objects_of_other_classes_are_refused(nested, name, known, foreign):
 
 @pytest.mark.parametrize("foreign", [*FOREIGN, "Cart"])
 def test_trees_of_other_classes_are_refused(of_sklearn, foreign):
-    form = renamed(form_of(of_sklearn, "partition"), "DecisionTreeClassifier", foreign)
-    with_parameter(of_sklearn, "partition", form)
+    form = renamed(form_of(of_sklearn, "grower"), "DecisionTreeClassifier", foreign)
+    with_parameter(of_sklearn, "grower", form)
     refuses(of_sklearn)
 
 
 def test_parameters_of_objects_are_in_the_file_by_name(nested):
-    form = form_of(nested, "partition")
+    form = form_of(nested, "grower")
     assert form["class"] == "Cart"
     assert form["parameters"]["max_leaf_nodes"] == 8
     assert set(form["parameters"]) == set(Cart().get_params())
     # A class that is known may have its defaults.
-    with_parameter(nested, "partition", {"class": "KD", "parameters": {}})
-    assert repr(certree.load(nested).partition) == "KD()"
+    with_parameter(nested, "grower", {"class": "KD", "parameters": {}})
+    assert repr(certree.load(nested).grower) == "KD()"
 
 
 @pytest.mark.parametrize(("name", "known"), PLACES)
@@ -668,7 +670,7 @@ def test_damaged_objects_are_refused(nested, name, known):
 
 @pytest.mark.parametrize(
     ("name", "parameter"),
-    [("partition", "max_leaf_nodes"), ("vote", "smoothing"), ("laws", "search")],
+    [("grower", "max_leaf_nodes"), ("vote", "smoothing"), ("posteriors", "search")],
 )
 def test_objects_with_parameters_of_their_own_only(nested, name, parameter):
     with_parameter(nested, name, renamed(form_of(nested, name), parameter, "no_such"))
@@ -677,7 +679,7 @@ def test_objects_with_parameters_of_their_own_only(nested, name, parameter):
 
 @pytest.mark.parametrize(
     ("name", "old", "new"),
-    [("vote", "majority", "weighted"), ("laws", "branching", "none")],
+    [("vote", "majority", "weighted"), ("posteriors", "branching", "none")],
 )
 def test_objects_with_wrong_parameters_are_refused(nested, name, old, new):
     with_parameter(nested, name, renamed(form_of(nested, name), old, new))
@@ -686,8 +688,8 @@ def test_objects_with_wrong_parameters_are_refused(nested, name, old, new):
 
 def test_an_object_may_not_hold_the_code_of_another(nested):
     inner = renamed(form_of(nested, "vote"), "Voting", "Popen")
-    text = json.dumps(form_of(nested, "partition"))
-    with_parameter(nested, "partition", json.loads(text.replace("8", json.dumps(inner))))
+    text = json.dumps(form_of(nested, "grower"))
+    with_parameter(nested, "grower", json.loads(text.replace("8", json.dumps(inner))))
     refuses(nested, "Popen")
 
 
@@ -756,8 +758,8 @@ def test_headers_without_an_entry_are_refused(saved, entry):
 @pytest.fixture
 def with_sets():
     """A model whose tree compares categories."""
-    laws = {"lambda_error": 1.0, "lambda_penalty": 0.1}
-    model = PACBayesTreeClassifier(**laws, max_depth=3, categorical_features=[1, 2, 3])
+    posteriors = {"lambda_error": 1.0, "lambda_penalty": 0.1}
+    model = PACBayesTreeClassifier(**posteriors, max_depth=3, categorical_features=[1, 2, 3])
     return model.fit(X.round(), Y)
 
 
@@ -864,7 +866,7 @@ def test_a_later_version_is_named(saved):
 @pytest.mark.parametrize("model", ["PACBayesTreeClassifier", "HelmboldSchapireClassifier"])
 def test_files_of_unreleased_versions_are_said_to_be_old(saved, model, version):
     # Names and parameters were others, so the version is looked at first.
-    rewrite(saved, version=version, model=model, parameters={"partition": "cart", "min_rows": 1.0})
+    rewrite(saved, version=version, model=model, parameters={"grower": "cart", "min_rows": 1.0})
     refuses(saved, "written by an earlier, unreleased certree")
 
 
@@ -885,21 +887,21 @@ def test_files_are_of_the_fourth_version(saved):
     ids=str,
 )
 def test_hashes_of_rows_are_checked(saved, hashes):
-    rewrite(saved, {"row_hashes": hashes}, n_row_hashes=hashes.size)
-    refuses(saved, "row_hashes")
+    rewrite(saved, {"sample_hashes": hashes}, n_row_hashes=hashes.size)
+    refuses(saved, "sample_hashes")
 
 
 @pytest.mark.parametrize("n_rows", [0, -1, 1, 2.5, "all", True, [], None])
 def test_headers_have_no_hashes_beside_them(saved, n_rows):
     rewrite(saved, n_row_hashes=n_rows)
-    refuses(saved, "row_hashes")
+    refuses(saved, "sample_hashes")
 
 
 def test_a_file_written_anew_without_changes_still_loads(saved, small):
     # Else the tests that change one thing would pass for another reason.
-    rewrite(saved, parameters={"partition": "kd", "cv": 2})
+    rewrite(saved, parameters={"grower": "kd", "cv": 2})
     loaded = certree.load(saved)
-    assert (loaded.partition, loaded.cv) == ("kd", 2)
+    assert (loaded.grower, loaded.cv) == ("kd", 2)
     same_bits(loaded.predict_proba(TEST), small.predict_proba(TEST))
     rewrite(saved, parameters=small.get_params())
     assert_same_model(certree.load(saved), small)
@@ -908,7 +910,7 @@ def test_a_file_written_anew_without_changes_still_loads(saved, small):
 ARRAYS = [
     "header",
     "classes",
-    "row_hashes",
+    "sample_hashes",
     "tree.feature",
     "tree.threshold",
     "tree.left",
@@ -1093,7 +1095,7 @@ def test_loading_closes_the_file(saved):
         CertifiedTreeRegressor("kd", widths="leaf", coverage=0.6),
         PrunedTreeRegressor(),
         PrunedTreeRegressor(KD("cycle"), rule=SiblingMerge("squared")),
-        PrunedTreeRegressor(Dyadic(), rule=SquareRoot(count_empty=True), price=0.5),
+        PrunedTreeRegressor(Dyadic(), rule=SquareRoot(count_empty=True), alpha=0.5),
     ],
     ids=repr,
 )
@@ -1104,7 +1106,7 @@ def test_a_regressor_comes_back_bit_by_bit(model, tmp_path):
     assert type(loaded) is type(model)
     assert loaded.stats_.unit == model.stats_.unit
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    np.testing.assert_array_equal(loaded.predict_spread(X), model.predict_spread(X))
+    np.testing.assert_array_equal(loaded.predict_std(X), model.predict_std(X))
     assert plain(loaded) == plain(model)
 
 
@@ -1112,20 +1114,20 @@ def test_a_regressor_comes_back_bit_by_bit(model, tmp_path):
     "parameters",
     [
         {},
-        {"laws": "cv", "deploy": "vote"},
-        {"laws": PACBayesLaws(), "deploy": "vote"},
+        {"posteriors": "cv", "selection": "vote"},
+        {"posteriors": PACBayesPosteriors(), "selection": "vote"},
         {
-            "laws": PACBayesLaws(
+            "posteriors": PACBayesPosteriors(
                 prior="branching",
                 lambda_error=np.float64(0.5),
                 search="error-first",
                 scoring="error",
             )
         },
-        {"vote": Voting("majority"), "partition": KD("cycle")},
-        {"vote": Voting("mean", smoothing=0.5), "partition": DecisionTreeClassifier()},
-        {"partition": Grid(BOX)},
-        {"partition": Grid(BOX), "max_depth": 3, "class_weight": "balanced"},
+        {"vote": Voting("majority"), "grower": KD("cycle")},
+        {"vote": Voting("mean", smoothing=0.5), "grower": DecisionTreeClassifier()},
+        {"grower": Grid(BOX)},
+        {"grower": Grid(BOX), "max_depth": 3, "class_weight": "balanced"},
     ],
     ids=str,
 )
@@ -1138,7 +1140,7 @@ def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path
     assert loaded.certify() == model.certify()
     assert loaded.report() == model.report()
     # The rows of the fit are not in the file, but leaves and classes of those that certify are.
-    assert loaded.election_ is None
+    assert loaded.model_selection_ is None
     assert loaded.selective_certificates() == model.selective_certificates()
     refitted = loaded.fit(X, Y, classes=np.unique(Y))
     assert refitted.certificates_ == model.certificates_
@@ -1147,8 +1149,8 @@ def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path
 @pytest.mark.parametrize(
     "model",
     [
-        CertifiedTreeClassifier(delta=np.float32(0.1), grow_size=np.float32(0.5)),
-        CertifiedTreeRegressor(delta=np.float32(0.1), grow_size=np.float32(0.5)),
+        CertifiedTreeClassifier(delta=np.float32(0.1), train_size=np.float32(0.5)),
+        CertifiedTreeRegressor(delta=np.float32(0.1), train_size=np.float32(0.5)),
         certree.BoostedTreesClassifier(max_iter=np.int8(3), max_thresholds=np.int64(5)),
         certree.CertifiedForestClassifier(np.int64(3), max_samples=np.float32(0.5)),
         certree.TreeForestClassifier(np.int64(3), max_depth=np.int64(2)),

@@ -118,8 +118,8 @@ def ask_everything(model: Any, rows: Any) -> None:
     if hasattr(model, "export_text"):
         model.export_text()
         assert model.feature_importances_.shape == (model.n_features_in_,)
-    if hasattr(model, "predict_spread"):
-        model.predict_spread(rows)
+    if hasattr(model, "predict_std"):
+        model.predict_std(rows)
     if hasattr(model, "report"):
         model.report()
 

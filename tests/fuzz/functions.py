@@ -103,7 +103,7 @@ def change_columns(random: Random) -> Iterator[Attempt]:
 
 
 def _spoil_one(random: Random, world: World) -> None:
-    noun = random.choice(["tree", "stats", "target_stats", "law", "ballot", "held", "prior"])
+    noun = random.choice(["tree", "stats", "target_stats", "posterior", "ballot", "held", "prior"])
     setattr(world, noun, spoilt_column(random, getattr(world, noun)))
     if noun == "tree":
         world.tree.route(world.X, 1)

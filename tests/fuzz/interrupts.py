@@ -79,10 +79,10 @@ def interrupt(random: Random) -> Iterator[Attempt]:
 
 def _a_door(random: Random) -> None:
     """A stopped call of the core leaves its arguments; the next one answers as ever."""
-    laws, door = _laws(random.choice([1, 2])), LOOPS[random.choice([*LOOPS])]
-    expected = door(laws)
-    _stop(random, partial(door, laws))
-    _expect_alike(door(laws), expected)
+    posteriors, door = _laws(random.choice([1, 2])), LOOPS[random.choice([*LOOPS])]
+    expected = door(posteriors)
+    _stop(random, partial(door, posteriors))
+    _expect_alike(door(posteriors), expected)
 
 
 def _expect_alike(found: Any, expected: Any) -> None:

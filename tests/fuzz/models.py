@@ -10,9 +10,9 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 import certree
-from certree import KD, Cart, Dyadic, Grid, PACBayesLaws, Voting
+from certree import KD, Cart, Dyadic, Grid, PACBayesPosteriors, Voting
 from certree.boolean import FourierClassifier, FourierRegressor
-from certree.explain import Explanation, interaction_shares, shapley_values
+from certree.explain import Explanation, interaction_fractions, shapley_values
 from certree.prunings.shorthand import RULES
 from fuzz.hostile import spoilt
 from fuzz.world import World
@@ -40,10 +40,16 @@ ESTIMATORS = [
 # Fits of a model in each node take long.
 _CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 2, 6, 6, 6, 6, 1, 1, 2, 2]
 _ASKED = [
-    *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_spread"),
+    *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_std"),
     *("explain", "path", "rules", "export_text", "report", "selective_certificates", "score"),
     *("certify", "decision_function", "margins", "to_dict", "to_sklearn", "to_sql", "staged_loss"),
-    *("predict_interval", "predict_set", "certify_interval", "certify_set", "promises"),
+    *(
+        "predict_interval",
+        "predict_set",
+        "certify_interval",
+        "certify_set",
+        "conditional_guarantees",
+    ),
 ]
 
 
@@ -51,7 +57,7 @@ def plausible_parameter(random: Random, parameter: str, p: int) -> Any:
     """A value for a parameter of an estimator of p features; None leaves its default."""
     cut = random.choice([2, 5, 2.5])
     choices: dict[str, list[Any]] = {
-        "partition": [
+        "grower": [
             *("cart", "kd", "dyadic", Cart(min_samples_split=cut), KD("cycle"), Dyadic()),
             *(Cart(splitter="random", max_features=1), Cart(max_leaf_nodes=4), KD(axis="spread")),
             *(Cart(criterion="gini"), Grid((-np.ones(p), np.ones(p)))),
@@ -59,25 +65,25 @@ def plausible_parameter(random: Random, parameter: str, p: int) -> Any:
         "cv": [2, 3],
         "max_depth": [None, 0, 3, "log"],
         "rule": [*RULES],
-        "price": [None, 0.0, 1.0],
+        "alpha": [None, 0.0, 1.0],
         "lambda_error": [None, 0.0, 1.0, 1e300],
         "lambda_penalty": [None, 0.0, 1.0],
         "prior": [None, "leaves", "branching"],
         "search": [None, "joint", "error-first", "mixture"],
         "vote": ["mean", "majority", Voting("mean", 2.0)],
         "scoring": ["error", "log_loss"],
-        "laws": ["bound", "cv", PACBayesLaws(lambda_error=1.0)],
+        "posteriors": ["bound", "cv", PACBayesPosteriors(lambda_error=1.0)],
         "class_weight": [None, "balanced"],
-        "grow_size": [0.35, 0.8],
+        "train_size": [0.35, 0.8],
         "delta": [0.05, 1e-9],
         "coverage": [0.5, 0.9],
         "widths": ["scaled", "one", "leaf"],
         "max_samples": ["auto", 0.2, 0.9],
         "densities": ["auto", "normal", "histogram"],
         "power": [1.0, "auto"],
-        "min_model_rows": [2, 10],
+        "min_samples_model": [2, 10],
         "smoothing": [0.0, 1.0],
-        "temperature": [None, 0.0, 2.0],
+        "inverse_temperature": [None, 0.0, 2.0],
         "loss": ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"],
         "prunings": ["vote", "none"],
         "max_iter": [1, 3],
@@ -168,7 +174,7 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
         "to_sklearn",
     ):
         return method()
-    if name == "promises":
+    if name == "conditional_guarantees":
         promised = method()
         assert str(promised), "promises have no words"
         assert promised._repr_html_(), "promises have no page"
@@ -192,7 +198,7 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
 def _explained(model: Any, X: Any) -> Any:
     """Look whether whatever explains can be read, and sums to what is predicted."""
     if hasattr(model, "_summed_trees") and isinstance(X, np.ndarray):
-        shares = interaction_shares(model, X, n_draws=20)
+        shares = interaction_fractions(model, X, n_draws=20)
         assert shares.total >= 0, "a variance is negative"
         assert str(shares), "shares have no words"
         assert shares._repr_html_(), "shares have no page"

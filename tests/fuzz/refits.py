@@ -36,11 +36,11 @@ _SAME_BITS = (
 )
 # With these parameters nothing is drawn by what rows hold.
 _FIXED = [
-    certree.PrunedTreeClassifier(price=1e-3),
-    certree.PrunedTreeRegressor(price=1e-3),
+    certree.PrunedTreeClassifier(alpha=1e-3),
+    certree.PrunedTreeRegressor(alpha=1e-3),
     certree.PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1, prior="leaves"),
     certree.PACBayesTreeRegressor(lambda_error=1.0, lambda_penalty=0.1, prior="leaves"),
-    certree.HelmboldSchapireTreeClassifier(temperature=1.0),
+    certree.HelmboldSchapireTreeClassifier(inverse_temperature=1.0),
     certree.AdaBoostTreeClassifier(n_estimators=3, max_depth=2),
 ]
 
@@ -87,7 +87,7 @@ def copies_of_rows(random: Random, subject: Subject) -> None:
     is_plain = (
         getattr(model, "class_weight", None) is None
         and not isinstance(model, _BY_PLACE)
-        and not isinstance(getattr(model, "partition", None), certree.Grid)
+        and not isinstance(getattr(model, "grower", None), certree.Grid)
     )
     times = np.array(random.choices([0, 1, 2, 3] if is_plain else [0, 1], k=table.n))
     times[0] = 1

@@ -41,10 +41,10 @@ _ROUND = (
 
 _OF_ROWS = [
     *("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "apply"),
-    *("decision_function", "predict_spread", "predict_interval", "staged_predict", "explain"),
+    *("decision_function", "predict_std", "predict_interval", "staged_predict", "explain"),
     *("staged_predict_proba", "predict_set"),
 ]
-_MAY_REFUSE = {"predict_interval", "predict_set", "predict_spread", "explain"}
+_MAY_REFUSE = {"predict_interval", "predict_set", "predict_std", "explain"}
 
 
 class Subject:
@@ -136,7 +136,7 @@ def _texts(model: Any, X: Any, y: Any) -> dict[str, str]:
         "score": lambda: str(model.score(X, y)),
         "staged_loss": lambda: str(model.staged_loss(X, y)),
         "report": lambda: str(model.report()),
-        "promises": lambda: str(model.promises()),
+        "conditional_guarantees": lambda: str(model.conditional_guarantees()),
         "selective_certificates": lambda: str(model.selective_certificates()),
         "certify_set": lambda: str(model.certify_set()),
         "certify_interval": lambda: str(model.certify_interval()),

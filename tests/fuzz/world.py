@@ -26,9 +26,9 @@ from certree import (
 from certree.boolean import Spectrum, spectrum_of_values
 from certree.certificates import (
     METHODS,
-    Election,
     HeldOutNumbers,
-    LabelledElection,
+    LabelledSelection,
+    ModelSelection,
     branching_prior,
     centred_prior,
     count_prior,
@@ -141,16 +141,18 @@ class World:
         return measure(self.tree, self.X, self.target, self.sample_weight)
 
     @cached_property
-    def law(self) -> Any:
-        return pac_bayes(self.tree, self.stats, self.temperature(), self.temperature())
+    def posterior(self) -> Any:
+        return pac_bayes(
+            self.tree, self.stats, self.inverse_temperature(), self.inverse_temperature()
+        )
 
     @cached_property
     def pruning(self) -> Any:
-        return map_pruning(self.tree, self.law)
+        return map_pruning(self.tree, self.posterior)
 
     @cached_property
     def ballot(self) -> Any:
-        return vote(self.tree, self.stats, self.law, self.random.choice(["majority", "mean"]))
+        return vote(self.tree, self.stats, self.posterior, self.random.choice(["majority", "mean"]))
 
     @cached_property
     def prior(self) -> Any:
@@ -183,7 +185,7 @@ class World:
             self.tree, self.target_stats, leaf, self.target, weight, limit, self.n
         )
 
-    def temperature(self) -> float:
+    def inverse_temperature(self) -> float:
         return self.random.choice([0.0, 1e-300, 0.1, 1.0, 7.5, 1e3, 1e300])
 
     def probability(self) -> float:
@@ -208,21 +210,21 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     ),
     "bayes_risk": lambda w: w.random.choice([0.0, 0.0, w.probability()]),
     "grown": lambda w: w.held.grown,
-    "weights": lambda w: w.law,
-    "law": lambda w: w.law,
-    "certify_law.law": lambda w: (
-        w.law
+    "weights": lambda w: w.posterior,
+    "posterior": lambda w: w.posterior,
+    "certify_posterior.law": lambda w: (
+        w.posterior
         if w.random.random() < 0.7
-        else labelled_posterior(w.tree, w.held.stats, w.prior, w.temperature())
+        else labelled_posterior(w.tree, w.held.stats, w.prior, w.inverse_temperature())
     ),
-    "laws": lambda w: [w.law],
+    "posteriors": lambda w: [w.posterior],
     "wrong": lambda w: w.generator.random((3, 8)),
     "judged": lambda w: w.generator.random((3, 8)) < 0.8,
     "certify_ensemble.weight": lambda w: w.generator.dirichlet(np.ones(3)),
     "certify_ensemble.method": lambda w: w.random.choice(
         ["ensemble_first_order", "ensemble_tandem", "ensemble_either_wrong"]
     ),
-    "complexity": lambda w: w.temperature(),
+    "complexity": lambda w: w.inverse_temperature(),
     "certify_ensemble.risk": lambda w: w.random.choice([None, 0.5]),
     "pruning": lambda w: w.pruning,
     "ballot": lambda w: w.ballot,
@@ -238,24 +240,24 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "prior": lambda w: w.prior,
     "pac_bayes.loss": lambda w: w.random.choice(["error", "log_loss"]),
     "pac_bayes.prior": lambda w: w.random.choice(["leaves", "branching"]),
-    "gibbs_posterior.prior": lambda w: w.law,
-    "kl_divergence.prior": lambda w: w.law,
-    "renyi_divergence.prior": lambda w: w.law,
-    "log_prior_mass.prior": lambda w: w.law,
-    "chernoff_oracle_bound.prior": lambda w: w.law,
-    "excess_bound.prior": lambda w: w.law,
-    "excess_posterior.prior": lambda w: w.law,
-    "gibbs_excess_bound.prior": lambda w: w.law,
+    "gibbs_posterior.prior": lambda w: w.posterior,
+    "kl_divergence.prior": lambda w: w.posterior,
+    "renyi_divergence.prior": lambda w: w.posterior,
+    "log_prior_mass.prior": lambda w: w.posterior,
+    "chernoff_oracle_bound.prior": lambda w: w.posterior,
+    "excess_bound.prior": lambda w: w.posterior,
+    "excess_posterior.prior": lambda w: w.posterior,
+    "gibbs_excess_bound.prior": lambda w: w.posterior,
     "penalty": lambda w: w.generator.random(w.tree.n_nodes) / 100,
     "bayes_errors": lambda w: float(w.random.randrange(w.n + 1)),
     "empty": lambda w: w.random.choice(["parent", "first"]),
-    "election": lambda w: Election(w.held, w.pruning, 0.05, Voting("mean", 0.1)),
-    "elect_labelled.election": lambda w: LabelledElection(w.held, 0.05),
+    "model_selection": lambda w: ModelSelection(w.held, w.pruning, 0.05, Voting("mean", 0.1)),
+    "select_labelled.election": lambda w: LabelledSelection(w.held, 0.05),
     "label": lambda w: w.generator.integers(0, w.n_classes, w.tree.n_nodes),
     "count.label": lambda w: None,
     "log_label": lambda w: np.log(w.generator.dirichlet(np.ones(w.held.n_classes), w.tree.n_nodes)),
     "value": lambda w: w.generator.normal(size=w.tree.n_nodes),
-    "log_own": lambda w: w.generator.normal(size=w.tree.n_nodes) * w.temperature(),
+    "log_own": lambda w: w.generator.normal(size=w.tree.n_nodes) * w.inverse_temperature(),
     "log_split": lambda w: w.random.choice([0.0, -1.0, w.generator.normal(size=w.tree.n_nodes)]),
     "cost": lambda w: w.random.choice([None, "error", "gini", "entropy", "squared"]),
     "prune.cost": lambda w: w.generator.random(w.tree.n_nodes),
@@ -263,7 +265,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
         [None, w.generator.random(w.tree.n_nodes)]
     ),
     "rows": lambda w: w.target_stats.rows,
-    "count_prior.rows": lambda w: w.temperature(),
+    "count_prior.rows": lambda w: w.inverse_temperature(),
     "sse": lambda w: w.target_stats.sse,
     "n_classes": lambda w: w.n_classes,
     "unit": lambda w: w.random.choice([None, 1.0, 1e-300]),
@@ -310,21 +312,28 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "max_depth": lambda w: w.random.choice([None, 0, 1, 5]),
     "n_jobs": lambda w: w.random.choice([None, 1, 2]),
     "exponent": lambda w: w.random.choice([None, 0.5, 2.0]),
-    "prices": lambda w: cost_complexity_path(w.tree, w.stats).prices,
+    "alphas": lambda w: cost_complexity_path(w.tree, w.stats).alphas,
     "critical": lambda w: cost_complexity_path(w.tree, w.stats).critical,
     "categorical_features": lambda w: w.random.choice([None, [0], [True] * w.p]),
     "monotonic_cst": lambda w: w.random.choice([None, [1] * w.p, [0] * w.p]),
-    "deploy": lambda w: w.random.choice(["best", "vote"]),
+    "selection": lambda w: w.random.choice(["best", "vote"]),
     "n_draws": lambda w: w.random.choice([1, 2, 5]),
     "n_wrong": lambda w: w.random.choice([1, 2]),
     **dict.fromkeys(
-        ("lambda_error", "lambda_penalty", "temperature", "price", "leaf_cost", "gibbs_excess"),
-        World.temperature,
+        (
+            "lambda_error",
+            "lambda_penalty",
+            "inverse_temperature",
+            "alpha",
+            "leaf_cost",
+            "gibbs_excess",
+        ),
+        World.inverse_temperature,
     ),
     **dict.fromkeys(
         (
             *("delta", "share", "stop_probability", "stop_below", "trust", "doubt", "confidence"),
-            *("coverage", "grow_size"),
+            *("coverage", "train_size"),
         ),
         World.probability,
     ),
@@ -351,7 +360,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     ),
     "budget": lambda w: w.random.choice([None, 5, 300]),
     "sparsify.budget": lambda w: None,
-    "error": lambda w: w.temperature(),
+    "error": lambda w: w.inverse_temperature(),
     "kushilevitz_mansour.theta": lambda w: w.random.choice([0.4, 0.6]),
     "largest": lambda w: w.random.choice([1.0, 2.0]),
     "tolerance": lambda w: w.random.choice([1e-9, 1e-6]),

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 import reference
 from certree import Tree, grow_cart
 from certree.grow import BinnedGrower, Bins
-from certree.rows.hashes import row_hashes
+from certree.rows.hashes import sample_hashes
 
 COLUMNS = [name for name in Tree.__dataclass_fields__ if name != "optimal_splits"]
 
@@ -108,7 +108,7 @@ def test_bins_of_many_rows_depend_on_no_order():
     assert np.array_equal(whole.codes[:, order], permuted.codes)
     assert np.array_equal(whole.low, permuted.low)
     assert np.array_equal(whole.high, permuted.high)
-    sample = np.argsort(row_hashes(X))[: 2**17]
+    sample = np.argsort(sample_hashes(X))[: 2**17]
     assert np.array_equal(Bins.of(X[sample]).codes, whole.codes[:, sample])
     counts = np.bincount(whole.codes[0], minlength=256)[:255]
     assert counts.min() > 0.5 * len(X) / 255

@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import certree
 import reference
 from certree import Cart, _core, grow_cart
-from certree.grow import GrowingRows
+from certree.grow import TrainingSamples
 from certree.grow.cart import _key
 from strategies import categorical_rows, rows
 
@@ -834,7 +834,7 @@ def test_rows_ranked_beforehand_grow_the_same_tree(X_y, criterion, seed, single,
     part = part if len(part) else np.array([0])
     weight = rng.integers(1, 4, len(part)).astype(float) if weighted else None
     response = y.astype(float) if criterion == "squared" else y
-    whole = GrowingRows.of(X, response, categorical_features=categorical)
+    whole = TrainingSamples.of(X, response, categorical_features=categorical)
     ranked = whole.part(part, weight)
     assert ranked.ranked is not None
     other = grow_cart(
@@ -855,7 +855,7 @@ def test_rows_ranked_beforehand_grow_the_same_tree(X_y, criterion, seed, single,
 def test_rows_that_stand_in_another_order_are_ranked_anew():
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 3
     part = np.random.default_rng(1).permutation(40)[:25]
-    rows = GrowingRows.of(X, y).part(part, None)
+    rows = TrainingSamples.of(X, y).part(part, None)
     assert rows.ranked is None
     assert_same_tree(Cart().grow(rows), grow_cart(X[part], y[part]))
 

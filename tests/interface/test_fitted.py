@@ -34,7 +34,7 @@ from certree import (
     DecoratedTreeRegressor,
     HelmboldSchapireTreeClassifier,
     NaiveBayesClassifier,
-    PACBayesLaws,
+    PACBayesPosteriors,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
@@ -46,7 +46,7 @@ from certree import (
 )
 from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import ConformalBandRegressor
-from certree.explain import interaction_shares, shap_trees, shapley_values
+from certree.explain import interaction_fractions, shap_trees, shapley_values
 from certree.interface.fitted import state_of
 from certree.prunings import Polynomial
 from certree.weights import map_pruning
@@ -69,8 +69,8 @@ MODELS = [
     HelmboldSchapireTreeClassifier(random_state=0),
     CertifiedTreeClassifier(random_state=0),
     CertifiedTreeRegressor(coverage=0.8, random_state=0),
-    DecoratedTreeClassifier(min_model_rows=10, random_state=0),
-    DecoratedTreeRegressor(min_model_rows=10, random_state=0),
+    DecoratedTreeClassifier(min_samples_model=10, random_state=0),
+    DecoratedTreeRegressor(min_samples_model=10, random_state=0),
     NaiveBayesClassifier(),
 ]
 # Other losses, ways to vote and learners, which read other parameters.
@@ -86,12 +86,14 @@ FURTHER = [
     PACBayesTreeClassifier(KD(), vote="majority", monotonic_cst=None, random_state=0),
     PACBayesTreeClassifier(Cart(), vote=Voting(), monotonic_cst=[1, 0, 0], random_state=0),
     PACBayesTreeRegressor(smoothing=7.0, monotonic_cst=np.array([1, 0, 0]), random_state=0),
-    PrunedTreeClassifier(rule=Polynomial(), price=1.0, random_state=0),
-    HelmboldSchapireTreeClassifier(smoothing=9.0, temperature=1.0, random_state=0),
-    CertifiedTreeClassifier(laws=PACBayesLaws(lambda_error=1.0), delta=0.2, random_state=0),
+    PrunedTreeClassifier(rule=Polynomial(), alpha=1.0, random_state=0),
+    HelmboldSchapireTreeClassifier(smoothing=9.0, inverse_temperature=1.0, random_state=0),
+    CertifiedTreeClassifier(
+        posteriors=PACBayesPosteriors(lambda_error=1.0), delta=0.2, random_state=0
+    ),
     CertifiedTreeClassifier(vote="majority", preprocessor=StandardScaler(), random_state=0),
     CertifiedTreeRegressor(coverage=0.7, delta=0.2, widths="leaf", smoothing=9.0, random_state=0),
-    DecoratedTreeClassifier(GaussianNB(), min_model_rows=10, random_state=0),
+    DecoratedTreeClassifier(GaussianNB(), min_samples_model=10, random_state=0),
     NaiveBayesClassifier("histogram", bins=4, power=0.5, priors=[0.5, 0.5]),
     ConformalBandRegressor(BoostedTreesRegressor("quantile", max_iter=3), random_state=0),
     ConformalBandRegressor(QuantileRegressor(), coverage=0.5, random_state=0),
@@ -288,7 +290,7 @@ def answers(model):
         told |= {
             "shapley_values": as_text(shapley_values(model, X[:5], X[:9])),
             "shap_trees": asked(lambda: shap_trees(model, X)),
-            "interaction_shares": as_text(interaction_shares(model, X).paired),
+            "interaction_fractions": as_text(interaction_fractions(model, X).paired),
         }
     if is_classifier(model):
         told["certify of others"] = asked(lambda: certify(model, 1 - X, y))
@@ -374,7 +376,7 @@ def test_who_writes_to_an_answer_changes_no_other(model, n_classes):
 
 
 ROW_BY_ROW = ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba")
-ROW_BY_ROW += ("decision_function", "predict_interval", "predict_spread", "predict_set", "apply")
+ROW_BY_ROW += ("decision_function", "predict_interval", "predict_std", "predict_set", "apply")
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 12])

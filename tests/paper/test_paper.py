@@ -19,10 +19,10 @@ from certree.paper import figure2, rates, table1, table2
 from certree.paper.protocol import (
     EXPANDED,
     GIBBS,
+    GROWERS,
     HS_LABEL,
     HS_MEAN,
     PAPER_SETS,
-    PARTITIONS,
     PRUNING,
     UNPRUNED,
     Outcome,
@@ -108,17 +108,17 @@ def test_a_share_of_the_training_rows_leaves_the_test_rows_alone():
     assert len(half.y) == 300
 
 
-@pytest.mark.parametrize("partition", PARTITIONS)
-def test_outcomes_are_those_of_the_public_functions(partition):
+@pytest.mark.parametrize("grower", GROWERS)
+def test_outcomes_are_those_of_the_public_functions(grower):
     sample = draw("any", synthetic(600), repeat=0)
-    outcome = judge("any", sample, partition, 0)
+    outcome = judge("any", sample, grower, 0)
     grow = {
         "dyadic": lambda: certree.grow_dyadic(sample.X, sample.y, max_depth="log"),
         EXPANDED: lambda: certree.grow_dyadic(sample.X, sample.y, max_depth="log", expand=True),
         "kd": lambda: certree.grow_kd(sample.X, sample.y, axis="cycle", max_depth="log"),
         "kd-spread": lambda: certree.grow_kd(sample.X, sample.y, axis="spread", max_depth="log"),
     }
-    tree = grow[partition]()
+    tree = grow[grower]()
     stats = certree.count(tree, sample.X, sample.y, 3)
 
     def error(weights):
@@ -130,20 +130,20 @@ def test_outcomes_are_those_of_the_public_functions(partition):
     assert outcome.errors[PRUNING] == error(pruning)
     adaptive = certree.prunings.depth_penalised(tree, stats, *chosen["SN-pruning"])
     assert outcome.errors["SN-pruning"] == error(adaptive)
-    law = certree.pac_bayes(tree, stats, *chosen["PAC-Bayes joint"])
-    assert outcome.errors["PAC-Bayes joint"] == error(law)
+    posterior = certree.pac_bayes(tree, stats, *chosen["PAC-Bayes joint"])
+    assert outcome.errors["PAC-Bayes joint"] == error(posterior)
     assert outcome.errors[UNPRUNED] == error(certree.prunings.cost_complexity(tree, stats, 0))
     assert "HS-vote" not in outcome.errors
-    score = certree.vote(tree, stats, law).score[tree.apply(sample.X_test)]
+    score = certree.vote(tree, stats, posterior).score[tree.apply(sample.X_test)]
     gibbs = 1 - np.take_along_axis(score, sample.y_test[:, None], axis=1).mean()
     assert outcome.errors["Gibbs"] == pytest.approx(gibbs)
 
 
 def test_running_leaves_the_partitions_as_they_are():
     # They are shared by all repetitions, and so by threads.
-    before = {name: repr(cells) for name, cells in PARTITIONS.items()}
-    run(["iris"], list(PARTITIONS), 2, n_jobs=2)
-    assert {name: repr(cells) for name, cells in PARTITIONS.items()} == before
+    before = {name: repr(cells) for name, cells in GROWERS.items()}
+    run(["iris"], list(GROWERS), 2, n_jobs=2)
+    assert {name: repr(cells) for name, cells in GROWERS.items()} == before
     assert before == {
         "dyadic": "Dyadic()",
         EXPANDED: "Dyadic(expand=True)",
@@ -161,11 +161,11 @@ def test_helmbold_and_schapire_vote_on_two_classes():
 GRID = [2.0 ** (-8 + 14 * k / 9) for k in range(10)]
 
 
-def literal_run(sample, grow, law, kind, n_temperatures, repeat):
+def literal_run(sample, grow, posterior, kind, n_temperatures, repeat):
     """Choose temperatures by counting held-out errors and count those on the test rows."""
 
     def errors(tree, stats, temperatures, X, y):
-        score = certree.vote(tree, stats, law(tree, stats, *temperatures), kind).score
+        score = certree.vote(tree, stats, posterior(tree, stats, *temperatures), kind).score
         leaf = tree.apply(X)
         return sum(
             int(np.argmax(score[node])) != label for node, label in zip(leaf, y, strict=True)
@@ -191,13 +191,13 @@ def literal_run(sample, grow, law, kind, n_temperatures, repeat):
     return best, wrong / len(sample.y_test)
 
 
-def paying_errors_alone(tree, stats, temperature):
+def paying_errors_alone(tree, stats, inverse_temperature):
     """Helmbold and Schapire's law where a node predicts its label: its loss is its errors."""
-    return certree.pac_bayes(tree, stats, temperature, 0, prior="branching")
+    return certree.pac_bayes(tree, stats, inverse_temperature, 0, prior="branching")
 
 
 @pytest.mark.parametrize(
-    ("name", "law", "kind", "n_temperatures"),
+    ("name", "posterior", "kind", "n_temperatures"),
     [
         (PRUNING, certree.prunings.cost_complexity, "majority", 1),
         ("SN-pruning", certree.prunings.depth_penalised, "majority", 1),
@@ -206,17 +206,17 @@ def paying_errors_alone(tree, stats, temperature):
         (HS_LABEL, paying_errors_alone, "majority", 1),
     ],
 )
-def test_outcomes_are_those_of_a_literal_run(name, law, kind, n_temperatures):
+def test_outcomes_are_those_of_a_literal_run(name, posterior, kind, n_temperatures):
     sample = draw("any", synthetic(150, classes=2, seed=4), repeat=5)
     outcome = judge("any", sample, "kd", repeat=5)
 
     def grow(X, y):
         return certree.grow_kd(X, y, axis="cycle", max_depth="log")
 
-    temperatures, error = literal_run(sample, grow, law, kind, n_temperatures, 5)
+    temperatures, error = literal_run(sample, grow, posterior, kind, n_temperatures, 5)
     np.testing.assert_allclose(outcome.temperatures[name], temperatures, rtol=1e-14)
     assert outcome.errors[name] == error
-    assert (outcome.dataset, outcome.partition, outcome.repeat) == ("any", "kd", 5)
+    assert (outcome.dataset, outcome.grower, outcome.repeat) == ("any", "kd", 5)
     assert (outcome.n_train, outcome.n_test) == (100, 50)
     assert outcome.n_nodes == grow(sample.X, sample.y).n_nodes
 
@@ -239,12 +239,12 @@ def test_rows_outside_the_cells_that_hold_rows_are_counted_on_the_full_tree():
 
 def test_outcomes_come_by_set_repetition_share_and_partition():
     outcomes = run(["iris", "cultivars"], ["kd", EXPANDED], 2, shares=(0.5, 1.0))
-    assert [(o.dataset, o.repeat, o.n_train, o.partition) for o in outcomes] == [
-        (name, repeat, n, partition)
+    assert [(o.dataset, o.repeat, o.n_train, o.grower) for o in outcomes] == [
+        (name, repeat, n, grower)
         for name, sizes in (("iris", (50, 100)), ("cultivars", (60, 119)))
         for repeat in (0, 1)
         for n in sizes
-        for partition in ("kd", EXPANDED)
+        for grower in ("kd", EXPANDED)
     ]
 
 
@@ -268,9 +268,9 @@ def test_threads_do_not_change_the_outcomes():
 
 
 def test_what_cannot_be_run_is_refused():
-    with pytest.raises(ValueError, match="partitions must be some of dyadic, dyadic-expanded, kd"):
+    with pytest.raises(ValueError, match="growers must be some of dyadic, dyadic-expanded, kd"):
         run(["iris"], ["forest"], 1)
-    with pytest.raises(ValueError, match="partitions must be some of"):
+    with pytest.raises(ValueError, match="growers must be some of"):
         run(["iris"], [], 1)
     with pytest.raises(ValueError, match="repeats must be at least 1"):
         run(["iris"], ["kd"], 0)
@@ -303,7 +303,7 @@ def outcomes_of_two_sets():
     return [
         Outcome(
             dataset=dataset,
-            partition=partition,
+            grower=grower,
             repeat=repeat,
             n_train=10,
             n_test=5,
@@ -314,25 +314,23 @@ def outcomes_of_two_sets():
             },
             temperatures={PRUNING: (1.0,)},
             n_nodes=int(rng.integers(1, 9)),
-            outside=float(rng.random()) if partition == EXPANDED else None,
+            outside=float(rng.random()) if grower == EXPANDED else None,
         )
         for dataset in ("wine", "spam")
         for repeat in range(4)
-        for partition in (EXPANDED, "kd", "dyadic")
+        for grower in (EXPANDED, "kd", "dyadic")
     ]
 
 
 def test_lines_and_mean_ratios_are_those_of_numpy():
     outcomes = outcomes_of_two_sets()
     table = table2.lines(outcomes)
-    assert [(line.partition, line.dataset) for line in table] == [
-        (partition, dataset)
-        for partition in ("dyadic", EXPANDED, "kd")
-        for dataset in ("wine", "spam")
+    assert [(line.grower, line.dataset) for line in table] == [
+        (grower, dataset) for grower in ("dyadic", EXPANDED, "kd") for dataset in ("wine", "spam")
     ]
     ratios = {}
     for line in table:
-        group = [o for o in outcomes if (o.dataset, o.partition) == (line.dataset, line.partition)]
+        group = [o for o in outcomes if (o.dataset, o.grower) == (line.dataset, line.grower)]
         baseline = np.array([o.errors[PRUNING] for o in group])
         for name in (HS_MEAN, HS_LABEL):
             assert (name in line.ratios) == (line.dataset == "spam")
@@ -344,17 +342,17 @@ def test_lines_and_mean_ratios_are_those_of_numpy():
             assert ratio.value == pytest.approx(errors.mean() / baseline.mean())
             spread = (errors - baseline).std(ddof=1) / 2
             assert ratio.standard_error == pytest.approx(spread / baseline.mean())
-            ratios.setdefault((line.partition, name), []).append(ratio.value)
+            ratios.setdefault((line.grower, name), []).append(ratio.value)
         assert line.n_nodes == np.mean([o.n_nodes for o in group])
-        if line.partition == EXPANDED:
+        if line.grower == EXPANDED:
             assert line.outside == pytest.approx(np.mean([o.outside for o in group]))
         else:
             assert line.outside is None
     means = table2.mean_ratios(table)
     assert {(p, name) for p, row in means.items() for name in row} == set(ratios)
-    for (partition, name), values in ratios.items():
+    for (grower, name), values in ratios.items():
         assert len(values) == (1 if name in (HS_MEAN, HS_LABEL) else 2)
-        assert means[partition][name] == pytest.approx(np.mean(values))
+        assert means[grower][name] == pytest.approx(np.mean(values))
 
 
 def test_one_repetition_has_no_standard_error():
@@ -373,7 +371,7 @@ def test_a_set_without_errors_has_no_ratios():
 
 
 @pytest.mark.parametrize(
-    ("partition", "dataset", "method", "ratio"),
+    ("grower", "dataset", "method", "ratio"),
     [
         ("dyadic", "spam", "SN-pruning", 1.118),
         ("dyadic", "spam", "PAC-Bayes joint", 0.975),
@@ -391,8 +389,8 @@ def test_a_set_without_errors_has_no_ratios():
         (EXPANDED, "spam", HS_LABEL, 1.224),
     ],
 )
-def test_the_paper_s_numbers(partition, dataset, method, ratio):
-    line = table2.Line(dataset, partition, {}, {}, None, 1.0)
+def test_the_paper_s_numbers(grower, dataset, method, ratio):
+    line = table2.Line(dataset, grower, {}, {}, None, 1.0)
     assert line.paper(method) == ratio
 
 
@@ -413,12 +411,12 @@ def test_notes_say_what_a_reader_must_know():
     assert "spam, wine: repeated rows" in text
     assert "epileptic" not in text
     assert "border" not in text
-    borders = [line_of(partition, "digit", 1.0) for partition in ("dyadic", EXPANDED)]
+    borders = [line_of(grower, "digit", 1.0) for grower in ("dyadic", EXPANDED)]
     assert "border of two cells" in "\n".join(table2.notes(borders))
-    of = {(line.dataset, line.partition): line.errors[PRUNING].value for line in table}
+    of = {(line.dataset, line.grower): line.errors[PRUNING].value for line in table}
     for name in ("wine", "spam"):
         assert f"{name} {of[name, 'dyadic']:.3f} and {of[name, EXPANDED]:.3f}" in text
-    kd = [line for line in table if line.partition == "kd"]
+    kd = [line for line in table if line.grower == "kd"]
     text = "\n".join(table2.notes(kd))
     assert "outside" not in text
     assert "every cell" not in text
@@ -428,9 +426,9 @@ def test_notes_say_what_a_reader_must_know():
     assert "HS-vote" not in "\n".join(table2.notes(kd[:1]))
 
 
-def line_of(partition, dataset, ratio, standard_error=0.01, method="PAC-Bayes joint"):
+def line_of(grower, dataset, ratio, standard_error=0.01, method="PAC-Bayes joint"):
     ratios = {PRUNING: table2.Mean(1.0, 0.0), method: table2.Mean(ratio, standard_error)}
-    return table2.Line(dataset, partition, ratios, ratios, None, 1.0)
+    return table2.Line(dataset, grower, ratios, ratios, None, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -474,8 +472,8 @@ def test_reasons_come_from_the_literal_tree_or_from_what_was_examined(monkeypatc
 
 
 def test_what_was_examined_are_cells_of_the_paper():
-    for (partition, dataset, method), (least, most, best, silent) in table2.EXAMINED.items():
-        assert line_of(partition, dataset, 1.0, method=method).paper(method) is not None
+    for (grower, dataset, method), (least, most, best, silent) in table2.EXAMINED.items():
+        assert line_of(grower, dataset, 1.0, method=method).paper(method) is not None
         assert 0.5 < best <= most
         assert least <= most < 2
         assert best <= silent + 0.03
@@ -498,15 +496,15 @@ def test_everything_goes_into_json():
 def test_curves_are_grouped_by_partition_set_and_method():
     outcomes = outcomes_of_two_sets()
     curves = figure2.curves(outcomes)
-    assert {(c.partition, c.dataset, c.method) for c in curves} == {
-        (o.partition, o.dataset, name) for o in outcomes for name in o.errors
+    assert {(c.grower, c.dataset, c.method) for c in curves} == {
+        (o.grower, o.dataset, name) for o in outcomes for name in o.errors
     }
-    assert len({(c.partition, c.dataset, c.method) for c in curves}) == len(curves)
+    assert len({(c.grower, c.dataset, c.method) for c in curves}) == len(curves)
     for curve in curves:
         errors = [
             o.errors[curve.method]
             for o in outcomes
-            if (o.partition, o.dataset) == (curve.partition, curve.dataset)
+            if (o.grower, o.dataset) == (curve.grower, curve.dataset)
         ]
         assert curve.rows == (10,)
         assert curve.errors[0].value == pytest.approx(np.mean(errors))
@@ -645,10 +643,10 @@ def test_rules_have_the_tree_of_their_theorem():
     paper = [rule.model for rule in rates.RULES if rule.name.startswith("(")]
     assert len(paper) == 3
     for model in paper:
-        assert repr(model.partition) == "Dyadic(resolution='paper')"
+        assert repr(model.grower) == "Dyadic(resolution='paper')"
         assert model.rule.count_empty
-    prices = [model.price for model in paper]
-    assert prices == [rates.SCALE, rates.SCALE, 1.0]
+    alphas = [model.alpha for model in paper]
+    assert alphas == [rates.SCALE, rates.SCALE, 1.0]
     # Rules are cloned for each sample.
     assert not any(hasattr(rule.model, "tree_") for rule in rates.RULES)
 

@@ -30,7 +30,7 @@ def test_an_oracle_bound_is_the_least_over_all_prunings(tree_and_stats, lam, n, 
     tree, stats = tree_and_stats
     assume(stats.n[0] > 0 and stats.n_classes > 1)
     population = as_population(stats)
-    prior = certree.certificates.branching_prior(tree, stats.n_classes).laws[0]
+    prior = certree.certificates.branching_prior(tree, stats.n_classes).distributions[0]
     masses = reference.law_of_log_odds(tree, np.clip(prior.log_odds, -1e3, 1e3))
     slope = (math.exp(lam) - 1) / lam
     least = min(
@@ -52,7 +52,7 @@ def test_the_pruning_pays_least_for_all_numbers_of_rows():
     for v in range(6, -1, -1):
         counts[v] = counts[2 * v + 1] + counts[2 * v + 2]
     population = NodeStats(counts, counts.argmax(axis=1))
-    prior = certree.certificates.branching_prior(EIGHT, 2).laws[0]
+    prior = certree.certificates.branching_prior(EIGHT, 2).distributions[0]
     masses = reference.law_of_log_odds(EIGHT, np.clip(prior.log_odds, -1e3, 1e3))
     lam = 1.9
     slope = math.expm1(lam) / lam
@@ -74,8 +74,8 @@ DELTAS = st.sampled_from([0.01, 0.05, 0.5])
 
 def prior_of(tree, n_classes):
     """A prior that is not uniform, and the masses of all prunings."""
-    law = certree.certificates.branching_prior(tree, n_classes, 0.3).laws[0]
-    return law, reference.law_of_log_odds(tree, np.clip(law.log_odds, -1e3, 1e3))
+    posterior = certree.certificates.branching_prior(tree, n_classes, 0.3).distributions[0]
+    return posterior, reference.law_of_log_odds(tree, np.clip(posterior.log_odds, -1e3, 1e3))
 
 
 def summed(values, masses):
@@ -140,15 +140,15 @@ def test_the_posterior_of_proposition_2_has_the_lowest_bound_on_its_draws(
     weights = {h: float(mass) * math.exp(lam * (least - cost[h])) for h, mass in masses.items()}
     total = sum(weights.values())
     literal = {h: weight / total for h, weight in weights.items()}
-    law = paper.excess_posterior(tree, stats, prior, penalty, lam)
+    posterior = paper.excess_posterior(tree, stats, prior, penalty, lam)
     leaves = [sum(q for h, q in literal.items() if v in h) for v in range(tree.n_nodes)]
-    np.testing.assert_allclose(law.weight, leaves, atol=1e-9)
+    np.testing.assert_allclose(posterior.weight, leaves, atol=1e-9)
 
     bayes_errors = n / 10
     nats = sum(q * math.log(q / float(masses[h])) for h, q in literal.items() if q > 0)
     observed = (sum(q * cost[h] for h, q in literal.items()) - bayes_errors) / n
     bound = paper.gibbs_excess_bound
-    got = bound(tree, stats, law, prior, penalty, bayes_errors, lam, delta)
+    got = bound(tree, stats, posterior, prior, penalty, bayes_errors, lam, delta)
     expected = reference.gibbs_bound(observed, nats, n, delta, lam)
     assert got == pytest.approx(min(expected, 1), abs=1e-9)
     for other in (prior, certree.certificates.gibbs_posterior(tree, stats, prior, lam)):
@@ -159,11 +159,13 @@ def test_the_posterior_of_proposition_2_has_the_lowest_bound_on_its_draws(
 def test_the_theorem_s_law_is_that_of_the_proposition(tree_and_stats, lam, delta):
     tree, stats = tree_and_stats
     assume(stats.n[0] > 0 and stats.n_classes > 1)
-    prior = certree.certificates.size_prior(tree, stats.n_classes, 3.0 * tree.depth).laws[0]
+    prior = certree.certificates.size_prior(tree, stats.n_classes, 3.0 * tree.depth).distributions[
+        0
+    ]
     penalty = paper.deviation_penalty(tree, stats, delta)
-    law = paper.excess_posterior(tree, stats, prior, penalty, lam)
+    posterior = paper.excess_posterior(tree, stats, prior, penalty, lam)
     named = certree.weights.theorem_posterior(tree, stats, lam, delta)
-    np.testing.assert_allclose(law.weight, named.weight, atol=1e-6)
+    np.testing.assert_allclose(posterior.weight, named.weight, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +223,7 @@ def smooth_problem(dimension, depth):
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_the_bound_falls_at_least_as_fast_as_the_rate(dimension):
     tree, population, bayes_risk = smooth_problem(dimension, 12)
-    prior = certree.certificates.branching_prior(tree, 2).laws[0]
+    prior = certree.certificates.branching_prior(tree, 2).distributions[0]
     sizes = 2 ** np.arange(10, 25, 2)
     found = [
         paper.chernoff_oracle_bound(tree, population, prior, int(n), bayes_risk) for n in sizes
@@ -247,18 +249,18 @@ def test_the_bound_falls_at_least_as_fast_as_the_rate(dimension):
 
 def test_the_papers_prior_pays_for_the_depth():
     tree, population, bayes_risk = smooth_problem(1, 8)
-    dear = certree.certificates.size_prior(tree, 2, 3.0 * tree.depth).laws[0]
-    free = certree.certificates.branching_prior(tree, 2).laws[0]
+    dear = certree.certificates.size_prior(tree, 2, 3.0 * tree.depth).distributions[0]
+    free = certree.certificates.branching_prior(tree, 2).distributions[0]
     bounds = [
-        paper.chernoff_oracle_bound(tree, population, law, 10**5, bayes_risk).excess
-        for law in (free, dear)
+        paper.chernoff_oracle_bound(tree, population, posterior, 10**5, bayes_risk).excess
+        for posterior in (free, dear)
     ]
     assert bounds[0] < bounds[1] < 1
 
 
 def test_bad_input():
     tree, population, bayes_risk = smooth_problem(1, 2)
-    prior = certree.certificates.branching_prior(tree, 2).laws[0]
+    prior = certree.certificates.branching_prior(tree, 2).distributions[0]
     counts = NodeStats(2 * population.counts, population.label)
     given = {"n": 100, "bayes_risk": bayes_risk, "delta": 0.05, "lambda_error": 1.0}
     none = np.zeros(tree.n_nodes)
@@ -285,13 +287,13 @@ def test_bad_input():
     for penalty, words in ((none - 1, "must not be negative, got -1"), (none[:1], "cost")):
         with pytest.raises(ValueError, match=words):
             paper.excess_bound(tree, population, prior, penalty, **given)
-    law = certree.certificates.gibbs_posterior(tree, population, prior, 1.0)
+    posterior = certree.certificates.gibbs_posterior(tree, population, prior, 1.0)
     rows = NodeStats(np.ones((tree.n_nodes, 2)), population.label)
     bound = paper.gibbs_excess_bound
     with pytest.raises(ValueError, match=r"bayes_errors must lie in 0 \.\. 2, got 3"):
-        bound(tree, rows, law, prior, none, 3.0, 1.0)
+        bound(tree, rows, posterior, prior, none, 3.0, 1.0)
     with pytest.raises(ValueError, match="n must be at least 8, got 2"):
-        bound(tree, rows, law, prior, none, 0.0, 1.0)
+        bound(tree, rows, posterior, prior, none, 0.0, 1.0)
     empty = NodeStats(np.zeros((tree.n_nodes, 2)), population.label)
     with pytest.raises(ValueError, match="stats must count at least one row"):
         paper.deviation_penalty(tree, empty)

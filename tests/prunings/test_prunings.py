@@ -54,11 +54,11 @@ def test_prune_finds_the_smallest_cost_and_on_ties_the_smaller_tree(tree, data):
 
 
 @given(trees_and_stats(max_inner=6), temperatures())
-def test_cost_complexity_is_exactly_optimal(tree_and_stats, price):
+def test_cost_complexity_is_exactly_optimal(tree_and_stats, alpha):
     tree, stats = tree_and_stats
-    weights = certree.prunings.cost_complexity(tree, stats, price)
+    weights = certree.prunings.cost_complexity(tree, stats, alpha)
     cost = [
-        Fraction(float(e)) + Fraction(price) * int(n > 0)
+        Fraction(float(e)) + Fraction(alpha) * int(n > 0)
         for e, n in zip(stats.errors, stats.n, strict=True)
     ]
     every = [[v for v, _ in pruning] for pruning in reference.prunings(tree)]
@@ -70,14 +70,14 @@ def test_cost_complexity_is_exactly_optimal(tree_and_stats, price):
 
 
 @given(trees_and_stats(max_inner=6, largest=1000), temperatures(100))
-def test_depth_penalised_is_optimal(tree_and_stats, price):
+def test_depth_penalised_is_optimal(tree_and_stats, alpha):
     tree, stats = tree_and_stats
     n = max(stats.n[0], 1)
     depth = np.array([reference.depth_of(tree, v) for v in range(tree.n_nodes)])
     penalty = np.sqrt(np.maximum(stats.n / n, depth / n) * depth / n)
-    cost = stats.errors / n + price * penalty
+    cost = stats.errors / n + alpha * penalty
     best, _ = reference.smallest_cost(tree, cost)
-    weights = certree.prunings.depth_penalised(tree, stats, price)
+    weights = certree.prunings.depth_penalised(tree, stats, alpha)
     assert is_pruning(tree, weights)
     assert float(total(cost, weights)) == pytest.approx(float(best), rel=1e-12, abs=1e-12)
 
@@ -94,13 +94,13 @@ def test_depth_penalty_of_cells_with_fewer_rows_than_cells_above_them():
 def test_path_holds_every_cost_complexity_pruning(tree_and_stats):
     tree, stats = tree_and_stats
     path = certree.prunings.cost_complexity_path(tree, stats)
-    assert path.prices[0] == 0
-    assert (np.diff(path.prices) > 0).all()
-    ends = [*path.prices[1:], path.prices[-1] + 2]
-    for step, (price, end) in enumerate(zip(path.prices, ends, strict=True)):
-        between = certree.prunings.cost_complexity(tree, stats, (price + end) / 2)
+    assert path.alphas[0] == 0
+    assert (np.diff(path.alphas) > 0).all()
+    ends = [*path.alphas[1:], path.alphas[-1] + 2]
+    for step, (alpha, end) in enumerate(zip(path.alphas, ends, strict=True)):
+        between = certree.prunings.cost_complexity(tree, stats, (alpha + end) / 2)
         np.testing.assert_array_equal(path.pruning(step).weight, between.weight)
-    sizes = [path.pruning(step).expected_leaves for step in range(len(path.prices))]
+    sizes = [path.pruning(step).expected_leaves for step in range(len(path.alphas))]
     assert (np.diff(sizes) < 0).all()
 
 
@@ -108,9 +108,9 @@ def test_path_holds_every_cost_complexity_pruning(tree_and_stats):
 def test_path_changes_at_each_of_its_prices(tree_and_stats):
     tree, stats = tree_and_stats
     path = certree.prunings.cost_complexity_path(tree, stats)
-    for step, price in enumerate(path.prices[1:], start=1):
-        before = certree.prunings.cost_complexity(tree, stats, price * (1 - 1e-9))
-        after = certree.prunings.cost_complexity(tree, stats, price * (1 + 1e-9))
+    for step, alpha in enumerate(path.alphas[1:], start=1):
+        before = certree.prunings.cost_complexity(tree, stats, alpha * (1 - 1e-9))
+        after = certree.prunings.cost_complexity(tree, stats, alpha * (1 + 1e-9))
         np.testing.assert_array_equal(before.weight, path.pruning(step - 1).weight)
         np.testing.assert_array_equal(after.weight, path.pruning(step).weight)
 
@@ -119,7 +119,7 @@ def test_path_changes_at_each_of_its_prices(tree_and_stats):
 def test_prunings_of_the_path_are_nested(tree_and_stats):
     tree, stats = tree_and_stats
     path = certree.prunings.cost_complexity_path(tree, stats)
-    inner = [certree.weights.reached(tree, path.pruning(s)) > 0 for s in range(len(path.prices))]
+    inner = [certree.weights.reached(tree, path.pruning(s)) > 0 for s in range(len(path.alphas))]
     for larger, smaller in pairwise(inner):
         assert (smaller <= larger).all()
 
@@ -134,9 +134,9 @@ def test_path_matches_scikit_learn_on_data():
     stats = certree.count(tree, X, y, 3)
     path = certree.prunings.cost_complexity_path(tree, stats)
     # Twelve nodes or so: every step is small enough to enumerate.
-    for step in range(len(path.prices)):
+    for step in range(len(path.alphas)):
         weights = path.pruning(step)
-        cost = stats.errors + path.prices[step]
+        cost = stats.errors + path.alphas[step]
         assert total(cost, weights) == reference.smallest_cost(tree, cost)[0]
 
 
@@ -152,11 +152,11 @@ def test_path_by_impurity_is_that_of_scikit_learn(criterion):
     path = certree.prunings.cost_complexity_path(tree, certree.count(tree, X, y, 2), criterion)
     unit = len(y) * (np.log(2) if criterion == "entropy" else 1)
     # Theirs names a price once for every subtree that collapses at it.
-    np.testing.assert_allclose(path.prices / unit, np.unique(theirs.round(12)), atol=1e-9)
-    leaves = [path.pruning(step).expected_leaves for step in range(len(path.prices))]
-    for price, n_leaves in zip(path.prices, leaves, strict=True):
+    np.testing.assert_allclose(path.alphas / unit, np.unique(theirs.round(12)), atol=1e-9)
+    leaves = [path.pruning(step).expected_leaves for step in range(len(path.alphas))]
+    for alpha, n_leaves in zip(path.alphas, leaves, strict=True):
         again = DecisionTreeClassifier(
-            criterion=criterion, min_samples_leaf=4, random_state=0, ccp_alpha=price / unit + 1e-9
+            criterion=criterion, min_samples_leaf=4, random_state=0, ccp_alpha=alpha / unit + 1e-9
         )
         assert again.fit(X, y).get_n_leaves() == n_leaves
 
@@ -186,9 +186,9 @@ def deep_tree_and_stats(inner=20_000):
 def test_path_of_a_deep_tree_takes_no_recursion():
     tree, stats = deep_tree_and_stats()
     path = certree.prunings.cost_complexity_path(tree, stats)
-    assert len(path.prices) > 1
+    assert len(path.alphas) > 1
     weights = certree.prunings.cost_complexity(tree, stats, 0.25)
-    step = np.searchsorted(path.prices, 0.25, side="right") - 1
+    step = np.searchsorted(path.alphas, 0.25, side="right") - 1
     np.testing.assert_array_equal(weights.weight, path.pruning(step).weight)
 
 
@@ -226,22 +226,22 @@ def test_a_merge_path_is_that_of_literal_merges(tree_and_stats):
     assert leaves == {0}
     critical = reference.critical_values(tree, rise)
     np.testing.assert_array_equal(path.critical, critical)
-    np.testing.assert_array_equal(path.prices, sorted({0.0, *critical} - {-1.0}))
+    np.testing.assert_array_equal(path.alphas, sorted({0.0, *critical} - {-1.0}))
 
 
 @given(trees_and_stats(max_inner=10, largest=50), temperatures(100), st.data())
 def test_a_price_admits_the_merges_up_to_the_first_that_it_does_not_pay(
-    tree_and_stats, price, data
+    tree_and_stats, alpha, data
 ):
     tree, stats = tree_and_stats
     cost = data.draw(st.sampled_from(["error", "gini", "entropy"]))
     path = certree.prunings.sibling_merge_path(tree, stats, cost)
-    price = data.draw(st.sampled_from([price, *path.prices]))
-    n_merges = next((i for i, rise in enumerate(path.rises) if rise > price), len(path.rises))
-    weights = path.at(price)
+    alpha = data.draw(st.sampled_from([alpha, *path.alphas]))
+    n_merges = next((i for i, rise in enumerate(path.rises) if rise > alpha), len(path.rises))
+    weights = path.at(alpha)
     assert is_pruning(tree, weights)
     np.testing.assert_array_equal(weights.weight, path.after(n_merges).weight)
-    step = np.searchsorted(path.prices, price, side="right") - 1
+    step = np.searchsorted(path.alphas, alpha, side="right") - 1
     np.testing.assert_array_equal(weights.weight, path.pruning(step).weight)
 
 
@@ -274,16 +274,16 @@ def test_losses_of_a_path_are_those_of_its_votes_at_its_prices_too(
     table = data.draw(hnp.arrays(np.int64, (tree.n_nodes, 3), elements=st.integers(0, 9)))
     judging = sums(tree, table)
     path = find_path(tree, stats)
-    prices = np.array([*path.prices, *data.draw(st.lists(temperatures(100), max_size=5))])
+    alphas = np.array([*path.alphas, *data.draw(st.lists(temperatures(100), max_size=5))])
     frequency = stats.averages(tree, 0.0) if kind == "mean" else None
     leaves = np.flatnonzero(tree.is_leaf)
     wrong, nats = [], []
-    for price in prices:
-        ballot = certree.vote(tree, stats, path.at(price), kind)
+    for alpha in alphas:
+        ballot = certree.vote(tree, stats, path.at(alpha), kind)
         winner, share = ballot.label[leaves], np.maximum(ballot.score[leaves], 2.0**-52)
         wrong.append(judging[leaves].sum() - judging[leaves, winner].sum())
         nats.append(-(judging[leaves] * np.log(share)).sum())
-    judged = prices[:, None], JudgedVotes(stats.label, frequency, judging)
+    judged = alphas[:, None], JudgedVotes(stats.label, frequency, judging)
     np.testing.assert_array_equal(path.losses(*judged, "error", 1), wrong)
     np.testing.assert_allclose(path.losses(*judged, "log_loss", 1), nats, rtol=1e-11, atol=1e-9)
 
@@ -298,9 +298,9 @@ def test_weakest_links_collapse_at_once_what_siblings_keep():
     stats = NodeStats(counts, counts.argmax(axis=1))
     links = certree.prunings.cost_complexity_path(tree, stats)
     merges = certree.prunings.sibling_merge_path(tree, stats)
-    np.testing.assert_allclose(links.prices, [0, 10 / 3, 4, 20])
+    np.testing.assert_allclose(links.alphas, [0, 10 / 3, 4, 20])
     np.testing.assert_array_equal(merges.rises, [4, 5, 5, 0, 20])
-    np.testing.assert_array_equal(merges.prices, [0, 4, 5, 20])
+    np.testing.assert_array_equal(merges.alphas, [0, 4, 5, 20])
     np.testing.assert_array_equal(np.flatnonzero(links.pruning(1).weight), [1, 9, 10])
     np.testing.assert_array_equal(np.flatnonzero(merges.pruning(1).weight), [2, 5, 6, 7, 8])
 
@@ -315,7 +315,7 @@ def test_rises_that_differ_by_rounding_are_ties():
     np.testing.assert_array_equal(path.order, [2, 0, 1, -1, -1, -1, -1])
     np.testing.assert_array_equal(path.rises, [0, 0, 0])
     assert not np.signbit(path.rises).any()
-    np.testing.assert_array_equal(path.prices, [0])
+    np.testing.assert_array_equal(path.alphas, [0])
 
 
 def test_merges_of_a_deep_tree_start_at_its_end():
@@ -333,7 +333,7 @@ def test_bad_costs_are_refused():
         certree.prune(tree, np.array([0, 1, 2], dtype=object))
     stats = NodeStats([[5, 5], [5, 0], [0, 5]], [0, 0, 1])
     for rule in (certree.prunings.cost_complexity, certree.prunings.depth_penalised):
-        with pytest.raises(ValueError, match="price must be a finite number >= 0"):
+        with pytest.raises(ValueError, match="alpha must be a finite number >= 0"):
             rule(tree, stats, -0.5)
 
 
@@ -356,10 +356,10 @@ def test_losses_of_a_path_of_numbers_are_those_of_its_means(tree_and_stats, find
             judging[v] = total, middle, sse + other_sse + between
     path = find_path(tree, stats)
     values = stats.averages(tree, 0.0)
-    losses = path.losses(path.prices[:, None], JudgedVotes(None, values, judging), "squared", 1)
+    losses = path.losses(path.alphas[:, None], JudgedVotes(None, values, judging), "squared", 1)
     leaves = np.flatnonzero(tree.is_leaf)
-    for price, loss in zip(path.prices, losses, strict=True):
-        mean = certree.vote(tree, stats, path.at(price), "mean").score[leaves, 0]
+    for alpha, loss in zip(path.alphas, losses, strict=True):
+        mean = certree.vote(tree, stats, path.at(alpha), "mean").score[leaves, 0]
         rows, middle, sse = judging[leaves].T
         literal = (rows * (mean - middle) ** 2 + sse).sum()
         assert loss == pytest.approx(literal, rel=1e-9, abs=1e-6 * (1 + abs(stats.mean).max() ** 2))
@@ -373,7 +373,7 @@ def test_the_path_of_sums_of_squares_is_scikit_learn_s():
     tree = certree.grow.from_sklearn(theirs)
     path = certree.prunings.cost_complexity_path(tree, certree.measure(tree, X, y), "squared")
     alphas = theirs.cost_complexity_pruning_path(X, y).ccp_alphas
-    np.testing.assert_allclose(path.prices / 200, alphas, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(path.alphas / 200, alphas, rtol=1e-6, atol=1e-12)
     with pytest.raises(ValueError, match="cost must be None or one of squared"):
         certree.prunings.cost_complexity_path(tree, certree.measure(tree, X, y), "gini")
 
@@ -430,17 +430,17 @@ def test_pessimistic_pruning_does_what_the_book_does():
 
 
 @given(trees_and_stats(max_inner=6, largest=1000), temperatures(100))
-def test_pessimistic_pruning_is_optimal(tree_and_stats, price):
+def test_pessimistic_pruning_is_optimal(tree_and_stats, alpha):
     tree, stats = tree_and_stats
     added = upper_errors(stats, 0.25) - stats.errors
-    cost = stats.errors + price * added
-    weights = certree.prunings.pessimistic(tree, stats, price)
+    cost = stats.errors + alpha * added
+    weights = certree.prunings.pessimistic(tree, stats, alpha)
     best = float(reference.smallest_cost(tree, cost)[0])
     assert float(total(cost, weights)) == pytest.approx(best, rel=1e-12, abs=1e-9)
 
 
 @given(trees_and_stats(max_inner=6, largest=1000), temperatures(100), st.booleans())
-def test_the_shortest_description_is_found(tree_and_stats, price, free_splits):
+def test_the_shortest_description_is_found(tree_and_stats, alpha, free_splits):
     tree, stats = tree_and_stats
     k = stats.n_classes
 
@@ -450,7 +450,7 @@ def test_the_shortest_description_is_found(tree_and_stats, price, free_splits):
         if not free_splits:
             cuts = (max(stats.n[v] - 1, 1) for v in inner)
             nats += sum(math.log(tree.n_features) + math.log(n_cuts) for n_cuts in cuts)
-        nats *= price
+        nats *= alpha
         for v in leaves:
             n = stats.n[v]
             if n > 0:
@@ -460,7 +460,7 @@ def test_the_shortest_description_is_found(tree_and_stats, price, free_splits):
         return nats
 
     weights = certree.prunings.minimum_description_length(
-        tree, stats, price, free_splits=free_splits
+        tree, stats, alpha, free_splits=free_splits
     )
     best = min(length([v for v, _ in pruning]) for pruning in reference.prunings(tree))
     assert length(np.flatnonzero(weights.weight)) == pytest.approx(best, rel=1e-11, abs=1e-9)
@@ -494,23 +494,23 @@ OBJECTS = [
 
 
 @given(trees_and_stats(max_inner=8, largest=500), temperatures(100))
-def test_rules_prune_like_their_functions(tree_and_stats, price):
+def test_rules_prune_like_their_functions(tree_and_stats, alpha):
     tree, stats = tree_and_stats
     for rule, function, settings in OBJECTS:
-        expected = function(tree, stats, price=price, **settings)
+        expected = function(tree, stats, alpha=alpha, **settings)
         np.testing.assert_array_equal(
-            rule.family(tree, stats).at(price).weight, expected.weight, err_msg=str(rule)
+            rule.family(tree, stats).at(alpha).weight, expected.weight, err_msg=str(rule)
         )
 
 
 @given(trees_and_stats(max_inner=8, largest=50), temperatures(100), st.data())
-def test_sibling_merge_has_the_path_of_its_cost(tree_and_stats, price, data):
+def test_sibling_merge_has_the_path_of_its_cost(tree_and_stats, alpha, data):
     tree, stats = tree_and_stats
     cost = data.draw(st.sampled_from([None, "error", "gini", "entropy"]))
     path = certree.prunings.sibling_merge_path(tree, stats, cost)
     found = SiblingMerge(cost).family(tree, stats)
-    np.testing.assert_array_equal(found.prices, path.prices)
-    np.testing.assert_array_equal(found.at(price).weight, path.at(price).weight)
+    np.testing.assert_array_equal(found.alphas, path.alphas)
+    np.testing.assert_array_equal(found.at(alpha).weight, path.at(alpha).weight)
 
 
 @pytest.mark.parametrize("name", sorted(RULES))

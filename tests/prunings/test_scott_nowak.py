@@ -35,7 +35,7 @@ from prunings.test_prunings import deep_tree_and_stats, is_pruning
 from strategies import temperatures, trees_and_stats, trees_and_targets
 
 UNIT = [[0, 0], [1, 1]]
-prices = st.sampled_from([0.0, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
+alphas = st.sampled_from([0.0, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
 any_target = st.one_of(trees_and_stats(max_inner=14, max_chain=2, largest=500), trees_and_targets())
 
 
@@ -50,56 +50,56 @@ def close(value, expected, scale):
 # -- the square-root rule --------------------------------------------------------------------------
 
 
-def square_root_penalty(stats, price, leaves):
+def square_root_penalty(stats, alpha, leaves):
     n = max(stats.n[0], 1)
-    return n * price * math.sqrt(32 * math.log(math.e * n) / n) * math.sqrt(leaves)
+    return n * alpha * math.sqrt(32 * math.log(math.e * n) / n) * math.sqrt(leaves)
 
 
-@given(trees_and_stats(max_inner=5, max_chain=2, largest=300), prices, st.booleans())
-def test_square_root_rule_finds_the_best_of_all_prunings(tree_and_stats, price, count_empty):
+@given(trees_and_stats(max_inner=5, max_chain=2, largest=300), alphas, st.booleans())
+def test_square_root_rule_finds_the_best_of_all_prunings(tree_and_stats, alpha, count_empty):
     tree, stats = tree_and_stats
     every = [
         stats.errors[[v for v, _ in pruning]].sum()
-        + square_root_penalty(stats, price, reference.size(tree, pruning, stats.n, count_empty))
+        + square_root_penalty(stats, alpha, reference.size(tree, pruning, stats.n, count_empty))
         for pruning in reference.prunings(tree)
     ]
-    weights = certree.prunings.square_root_penalised(tree, stats, price, count_empty=count_empty)
+    weights = certree.prunings.square_root_penalised(tree, stats, alpha, count_empty=count_empty)
     assert is_pruning(tree, weights)
     leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
-    value = weights.weight @ stats.errors + square_root_penalty(stats, price, leaves)
+    value = weights.weight @ stats.errors + square_root_penalty(stats, alpha, leaves)
     close(value, min(every), stats.n[0])
 
 
-@given(any_target, prices, st.booleans())
-def test_square_root_rule_finds_the_best_of_all_sizes(tree_and_stats, price, count_empty):
+@given(any_target, alphas, st.booleans())
+def test_square_root_rule_finds_the_best_of_all_sizes(tree_and_stats, alpha, count_empty):
     tree, stats = tree_and_stats
     _, every = reference.costs_by_size(tree, stats.loss, stats.n, count_empty)
     best = min(
-        loss + square_root_penalty(stats, price, leaves) for leaves, loss in every[0].items()
+        loss + square_root_penalty(stats, alpha, leaves) for leaves, loss in every[0].items()
     )
-    weights = certree.prunings.square_root_penalised(tree, stats, price, count_empty=count_empty)
+    weights = certree.prunings.square_root_penalised(tree, stats, alpha, count_empty=count_empty)
     leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
-    value = weights.weight @ stats.loss + square_root_penalty(stats, price, leaves)
+    value = weights.weight @ stats.loss + square_root_penalty(stats, alpha, leaves)
     close(value, best, stats.loss.max())
 
 
 # -- the spatially adaptive rules ------------------------------------------------------------------
 
 
-def literal_penalties(tree, stats, price, smoothness, log_cells):
+def literal_penalties(tree, stats, alpha, smoothness, log_cells):
     n, p = max(stats.n[0], 1), tree.n_features
     degree = 0 if smoothness is None else max(k for k in range(50) if k < smoothness)
     coefficients = math.comb(p + degree, degree)
     cells = log_cells if smoothness is None else (p + smoothness) * log_cells / p
     return (
-        [price * math.sqrt(48 * a * coefficients * math.log(2 * n)) for a in stats.n],
-        [price * math.sqrt(48 * a * cells) for a in stats.n],
+        [alpha * math.sqrt(48 * a * coefficients * math.log(2 * n)) for a in stats.n],
+        [alpha * math.sqrt(48 * a * cells) for a in stats.n],
     )
 
 
-def paid(tree, stats, rule, price, penalties, count_empty, cost=None):
+def paid(tree, stats, rule, alpha, penalties, count_empty, cost=None):
     """What the rule's pruning costs with the rule's fragment, by the literal penalty."""
-    weights, fragment = rule.at(price), rule.fragment(price)
+    weights, fragment = rule.at(alpha), rule.fragment(alpha)
     assert is_pruning(tree, weights)
     assert is_pruning(tree, fragment)
     assert (certree.weights.reached(tree, fragment) <= certree.weights.reached(tree, weights)).all()
@@ -114,31 +114,31 @@ def paid(tree, stats, rule, price, penalties, count_empty, cost=None):
 
 @given(
     trees_and_stats(max_inner=4, max_chain=2, largest=300),
-    prices,
+    alphas,
     st.sampled_from([None, 1, 1.5, 2]),
     st.booleans(),
 )
 def test_adaptive_rule_finds_the_best_of_all_prunings_with_all_root_fragments(
-    tree_and_stats, price, smoothness, count_empty
+    tree_and_stats, alpha, smoothness, count_empty
 ):
     tree, stats = tree_and_stats
-    penalties = literal_penalties(tree, stats, price, smoothness, 2.5)
+    penalties = literal_penalties(tree, stats, alpha, smoothness, 2.5)
     best = reference.smallest_fragment_cost_of_all(
         tree, stats.errors, stats.n, *penalties, count_empty
     )
     rule = fragment_prunings(
         tree, stats, smoothness=smoothness, log_cells=2.5, count_empty=count_empty
     )
-    close(paid(tree, stats, rule, price, penalties, count_empty), best, stats.n[0])
+    close(paid(tree, stats, rule, alpha, penalties, count_empty), best, stats.n[0])
 
 
-@given(any_target, prices, st.sampled_from([0.0, 0.01, 2.5]), st.booleans())
-def test_adaptive_rule_finds_the_best_of_all_sizes(tree_and_stats, price, log_cells, count_empty):
+@given(any_target, alphas, st.sampled_from([0.0, 0.01, 2.5]), st.booleans())
+def test_adaptive_rule_finds_the_best_of_all_sizes(tree_and_stats, alpha, log_cells, count_empty):
     tree, stats = tree_and_stats
-    penalties = literal_penalties(tree, stats, price, None, log_cells)
+    penalties = literal_penalties(tree, stats, alpha, None, log_cells)
     best = reference.smallest_fragment_cost(tree, stats.loss, stats.n, *penalties, count_empty)
     rule = fragment_prunings(tree, stats, log_cells=log_cells, count_empty=count_empty)
-    close(paid(tree, stats, rule, price, penalties, count_empty), best, stats.loss.max())
+    close(paid(tree, stats, rule, alpha, penalties, count_empty), best, stats.loss.max())
 
 
 def any_costs(tree, draw):
@@ -151,35 +151,35 @@ def any_costs(tree, draw):
 
 @given(
     trees_and_stats(max_inner=4, max_chain=2, largest=300),
-    prices,
+    alphas,
     st.sampled_from([1, 1.25, 2, 2.5, 3]),
     st.booleans(),
     st.data(),
 )
 def test_any_costs_of_nodes_are_pruned_to_the_best_of_all_prunings_with_all_root_fragments(
-    tree_and_stats, price, smoothness, count_empty, data
+    tree_and_stats, alpha, smoothness, count_empty, data
 ):
     tree, stats = tree_and_stats
     cost = any_costs(tree, data.draw)
-    penalties = literal_penalties(tree, stats, price, smoothness, 2.5)
+    penalties = literal_penalties(tree, stats, alpha, smoothness, 2.5)
     best = reference.smallest_fragment_cost_of_all(tree, cost, stats.n, *penalties, count_empty)
     options = {"log_cells": 2.5, "count_empty": count_empty, "cost": cost}
     rule = fragment_prunings(tree, stats, smoothness=smoothness, **options)
-    close(paid(tree, stats, rule, price, penalties, count_empty, cost), best, cost.max())
-    weights = certree.prunings.polynomial_penalised(tree, stats, smoothness, price, **options)
-    np.testing.assert_array_equal(weights.weight, rule.at(price).weight)
+    close(paid(tree, stats, rule, alpha, penalties, count_empty, cost), best, cost.max())
+    weights = certree.prunings.polynomial_penalised(tree, stats, smoothness, alpha, **options)
+    np.testing.assert_array_equal(weights.weight, rule.at(alpha).weight)
 
 
-@given(trees_and_stats(max_inner=14, max_chain=2, largest=500), prices, st.booleans(), st.data())
+@given(trees_and_stats(max_inner=14, max_chain=2, largest=500), alphas, st.booleans(), st.data())
 def test_any_costs_of_nodes_are_pruned_to_the_best_of_all_sizes(
-    tree_and_stats, price, count_empty, data
+    tree_and_stats, alpha, count_empty, data
 ):
     tree, stats = tree_and_stats
     cost = any_costs(tree, data.draw)
-    penalties = literal_penalties(tree, stats, price, None, 0.01)
+    penalties = literal_penalties(tree, stats, alpha, None, 0.01)
     best = reference.smallest_fragment_cost(tree, cost, stats.n, *penalties, count_empty)
     rule = fragment_prunings(tree, stats, log_cells=0.01, count_empty=count_empty, cost=cost)
-    close(paid(tree, stats, rule, price, penalties, count_empty, cost), best, cost.max())
+    close(paid(tree, stats, rule, alpha, penalties, count_empty, cost), best, cost.max())
 
 
 def by_the_sizes(tree, cost, size_penalty, cell_penalty):
@@ -233,10 +233,10 @@ def test_long_rows_of_bends_are_searched_to_the_best(grow, target, log_cells):
     # Models may err more often than their parent's, by nothing that the nodes have in common.
     cost = stats.loss * rng.uniform(0.5, 1.0, len(stats.n)) if target == "models" else stats.loss
     sizes = set()
-    for price in (0.001, 0.003, 0.01, 0.02, 0.03, 0.04, 0.06, 0.1):
-        penalties = literal_penalties(tree, stats, price, None, log_cells)
+    for alpha in (0.001, 0.003, 0.01, 0.02, 0.03, 0.04, 0.06, 0.1):
+        penalties = literal_penalties(tree, stats, alpha, None, log_cells)
         rule = fragment_prunings(tree, stats, log_cells=log_cells, cost=cost)
-        weights, fragment = rule.at(price), rule.fragment(price)
+        weights, fragment = rule.at(alpha), rule.fragment(alpha)
         inside = leaves_inside_nodes(tree, weights)
         value = weights.weight @ cost
         value += fragment.weight @ (penalties[0] * np.sqrt(inside) + penalties[1])
@@ -248,10 +248,10 @@ def test_long_rows_of_bends_are_searched_to_the_best(grow, target, log_cells):
 # -- ends ------------------------------------------------------------------------------------------
 
 
-def prunings_of_all(tree, stats, price, **options):
-    yield certree.prunings.square_root_penalised(tree, stats, price, **options)
-    yield certree.prunings.spatially_adaptive(tree, stats, price, **options)
-    yield certree.prunings.polynomial_penalised(tree, stats, 2, price, **options)
+def prunings_of_all(tree, stats, alpha, **options):
+    yield certree.prunings.square_root_penalised(tree, stats, alpha, **options)
+    yield certree.prunings.spatially_adaptive(tree, stats, alpha, **options)
+    yield certree.prunings.polynomial_penalised(tree, stats, 2, alpha, **options)
 
 
 @given(trees_and_stats(max_inner=8), st.booleans())
@@ -276,13 +276,13 @@ def test_a_large_constant_leaves_the_root(tree_and_stats, count_empty):
 
 
 @given(trees_and_stats(max_inner=8, max_chain=1, largest=50), temperatures(1))
-def test_without_chains_and_empty_leaves_all_leaves_are_those_with_rows(tree_and_stats, price):
+def test_without_chains_and_empty_leaves_all_leaves_are_those_with_rows(tree_and_stats, alpha):
     tree, stats = tree_and_stats
     whole = certree.prune(tree, np.where(tree.is_leaf, 0.0, 1.0))
     stats = NodeStats(stats.counts + leaves_inside_nodes(tree, whole)[:, None], stats.label)
     counted = (
-        prunings_of_all(tree, stats, price),
-        prunings_of_all(tree, stats, price, count_empty=True),
+        prunings_of_all(tree, stats, alpha),
+        prunings_of_all(tree, stats, alpha, count_empty=True),
     )
     for occupied, every in zip(*counted, strict=True):
         np.testing.assert_array_equal(occupied.weight, every.weight)
@@ -310,8 +310,8 @@ def test_weights_count_like_copies():
     tree = grow_kd(X)
     weighted = count(tree, X, y, 2, sample_weight=w.astype(float))
     repeated = count(tree, np.repeat(X, w, axis=0), np.repeat(y, w), 2)
-    for price in (0.01, 0.02, 1.0):
-        both = prunings_of_all(tree, weighted, price), prunings_of_all(tree, repeated, price)
+    for alpha in (0.01, 0.02, 1.0):
+        both = prunings_of_all(tree, weighted, alpha), prunings_of_all(tree, repeated, alpha)
         for ours, theirs in zip(*both, strict=True):
             np.testing.assert_array_equal(ours.weight, theirs.weight)
 
@@ -369,8 +369,8 @@ def test_the_paper_s_tree_counts_weights_as_rows():
     assert heavy.n_leaves > grow_dyadic(X, resolution="paper").n_leaves
 
 
-@pytest.mark.parametrize("price", [0.005, 0.01, 0.02, 0.05])
-def test_chains_are_the_empty_cells_that_are_not_stored(price):
+@pytest.mark.parametrize("alpha", [0.005, 0.01, 0.02, 0.05])
+def test_chains_are_the_empty_cells_that_are_not_stored(alpha):
     rng = np.random.default_rng(4)
     X = rng.random((60, 2)) ** 3
     y = (X[:, 0] > X[:, 1] * rng.random(60)).astype(int)
@@ -379,11 +379,11 @@ def test_chains_are_the_empty_cells_that_are_not_stored(price):
         tree = grow_dyadic(X, y, resolution="paper", exponent=1.0, expand=expand)
         stats = count(tree, X, y, 2)
         rule = fragment_prunings(tree, stats, log_cells=5.0, count_empty=True)
-        penalties = literal_penalties(tree, stats, price, None, 5.0)
-        value = paid(tree, stats, rule, price, penalties, True)
+        penalties = literal_penalties(tree, stats, alpha, None, 5.0)
+        value = paid(tree, stats, rule, alpha, penalties, True)
         search = SquareRoot(count_empty=True).family(tree, stats)
-        step = search.step(price)
-        found.append((value, search.costs[step] + price * search.penalties[step]))
+        step = search.step(alpha)
+        found.append((value, search.costs[step] + alpha * search.penalties[step]))
     assert found[0] == pytest.approx(found[1], rel=1e-12)
 
 
@@ -412,7 +412,7 @@ def summarised(tree, X, y, weight):
     return measure(tree, X, y, sample_weight=weight)
 
 
-def by_the_functions(rule, X, y, weight, price):
+def by_the_functions(rule, X, y, weight, alpha):
     """The tree of the paper, and its pruning."""
     p, name, smoothness = X.shape[1], type(rule), getattr(rule, "smoothness", None)
     if name is Polynomial:
@@ -423,12 +423,12 @@ def by_the_functions(rule, X, y, weight, price):
     stats = summarised(tree, X, y, weight)
     options = {"count_empty": rule.count_empty}
     if name is SquareRoot:
-        return tree, certree.prunings.square_root_penalised(tree, stats, price, **options)
+        return tree, certree.prunings.square_root_penalised(tree, stats, alpha, **options)
     halvings = certree.grow.dyadic_resolution(weight.sum(), p, exponent)
     options["log_cells"] = math.log((2**halvings) ** p)
     if name is SpatiallyAdaptive:
-        return tree, certree.prunings.spatially_adaptive(tree, stats, price, **options)
-    return tree, certree.prunings.polynomial_penalised(tree, stats, smoothness, price, **options)
+        return tree, certree.prunings.spatially_adaptive(tree, stats, alpha, **options)
+    return tree, certree.prunings.polynomial_penalised(tree, stats, smoothness, alpha, **options)
 
 
 def leaves_of(tree, weights, X):
@@ -451,11 +451,11 @@ def test_estimators_prune_the_paper_s_tree_like_the_functions(estimator, rule, w
     for seed, p in ((0, 1), (1, 2), (2, 2)):
         X, y, weight = a_problem(estimator, 400, p, seed)
         weight = weight if weighted else np.ones(len(y))
-        for price in (0.002, 0.01, 0.03, 1.0):
+        for alpha in (0.002, 0.01, 0.03, 1.0):
             for count_empty in (False, True):
-                model = estimator(PAPER, rule=clone(rule), price=price)
+                model = estimator(PAPER, rule=clone(rule), alpha=alpha)
                 model.set_params(rule__count_empty=count_empty).fit(X, y, sample_weight=weight)
-                tree, weights = by_the_functions(model.rule, X, y, weight, price)
+                tree, weights = by_the_functions(model.rule, X, y, weight, alpha)
                 expected = leaves_of(tree, weights, X)
                 assert as_sets(model.apply(X)) == as_sets(expected)
                 assert model.get_n_leaves() == weights.expected_leaves
@@ -471,11 +471,11 @@ def test_the_price_is_tuned_on_the_trees_of_the_folds_rows(estimator, rule):
     rule = clone(rule).set_params(count_empty=True)
     model = estimator(PAPER, rule=rule, cv=folds).fit(X, y, sample_weight=weight)
 
-    def held_out_loss(price):
+    def held_out_loss(alpha):
         loss = 0.0
         for grow, judge in folds:
             growing = X[grow], y[grow], weight[grow]
-            tree, weights = by_the_functions(rule, *growing, price)
+            tree, weights = by_the_functions(rule, *growing, alpha)
             stats = summarised(tree, *growing)
             leaf = leaves_of(tree, weights, X[judge])
             if estimator is PrunedTreeClassifier:
@@ -487,15 +487,15 @@ def test_the_price_is_tuned_on_the_trees_of_the_folds_rows(estimator, rule):
     best = 1.0
     for grid in (LOG_GRID, None):
         values = linear_grid(best) if grid is None else grid
-        best = values[np.argmin([held_out_loss(price) for price in values])]
-    assert model.temperatures_["price"] == best
+        best = values[np.argmin([held_out_loss(alpha) for alpha in values])]
+    assert model.best_params_["alpha"] == best
 
 
 @both_estimators
 def test_off_the_paper_s_tree_its_leaves_are_counted(estimator):
     X, y, weight = a_problem(estimator, 200, 2)
     rule = Polynomial(smoothness=3, count_empty=True)
-    model = estimator("dyadic", rule=rule, price=0.005).fit(X, y, sample_weight=weight)
+    model = estimator("dyadic", rule=rule, alpha=0.005).fit(X, y, sample_weight=weight)
     tree = grow_dyadic(X, y, sample_weight=weight)
     stats = summarised(tree, X, y, weight)
     weights = certree.prunings.polynomial_penalised(tree, stats, 3, 0.005, count_empty=True)
@@ -507,9 +507,9 @@ def test_off_the_paper_s_tree_its_leaves_are_counted(estimator):
 @every_published_rule
 def test_an_exponent_that_is_given_stays(estimator, rule):
     X, y, weight = a_problem(estimator, 300, 2)
-    partition = Dyadic(resolution="paper", exponent=0.6)
-    model = estimator(partition, rule=rule, price=0.0).fit(X, y, sample_weight=weight)
-    assert partition.exponent == 0.6
+    grower = Dyadic(resolution="paper", exponent=0.6)
+    model = estimator(grower, rule=rule, alpha=0.0).fit(X, y, sample_weight=weight)
+    assert grower.exponent == 0.6
     tree = grow_dyadic(X, resolution="paper", exponent=0.6, sample_weight=weight)
     stats = summarised(tree, X, y, weight)
     weights = rule.family(tree, stats, exponent=0.6).at(0.0)
@@ -527,13 +527,13 @@ def test_on_a_fixed_cube_all_cells_of_the_paper_s_tree_count(estimator, rule, we
         halvings = certree.grow.dyadic_resolution(400, p, rule.exponent(p))
         tree = certree.grow.dyadic_grid(np.zeros(p), np.ones(p), p * halvings)
         stats = summarised(tree, X, y, weight)
-        for price in (0.002, 0.03, 1.0):
-            partition = Grid([[0] * p, [1] * p], resolution="paper")
-            model = estimator(partition, rule=rule, price=price)
+        for alpha in (0.002, 0.03, 1.0):
+            grower = Grid([[0] * p, [1] * p], resolution="paper")
+            model = estimator(grower, rule=rule, alpha=alpha)
             model.fit(X, y, sample_weight=weight)
             if isinstance(rule, SquareRoot):
                 expected = certree.prunings.square_root_penalised(
-                    tree, stats, price, count_empty=True
+                    tree, stats, alpha, count_empty=True
                 )
             else:
                 expected = fragment_prunings(
@@ -542,7 +542,7 @@ def test_on_a_fixed_cube_all_cells_of_the_paper_s_tree_count(estimator, rule, we
                     smoothness=getattr(rule, "smoothness", None),
                     log_cells=math.log(2) * p * halvings,
                     count_empty=True,
-                ).at(price)
+                ).at(alpha)
             assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, expected, X))
             assert model.get_n_leaves() == expected.expected_leaves
             sizes.add(model.get_n_leaves())
@@ -555,10 +555,10 @@ def test_a_fixed_cube_is_the_box_of_rows_that_span_it(rule):
     X, y, _ = a_problem(PrunedTreeClassifier, 500, 2)
     X[0], X[1] = 0, 1
     rule = clone(rule).set_params(count_empty=True)
-    for price in (0.002, 0.01, 0.1):
+    for alpha in (0.002, 0.01, 0.1):
         stored, fixed = (
-            PrunedTreeClassifier(partition, rule=rule, price=price).fit(X, y)
-            for partition in (PAPER, Grid(UNIT, resolution="paper"))
+            PrunedTreeClassifier(grower, rule=rule, alpha=alpha).fit(X, y)
+            for grower in (PAPER, Grid(UNIT, resolution="paper"))
         )
         assert np.mean(stored.predict(X) != y) == np.mean(fixed.predict(X) != y)
 
@@ -581,9 +581,9 @@ def test_real_smoothness_has_the_degree_below_it_and_its_own_resolution():
 @every_published_rule
 def test_a_fit_leaves_its_partition_and_its_rule_as_they_are(estimator, rule):
     X, y, _ = a_problem(estimator, 700, 2)
-    partition, before = Dyadic(resolution="paper"), rule.get_params()
-    estimator(partition, rule=rule, price=0.01).fit(X, y)
-    assert partition.get_params() == Dyadic(resolution="paper").get_params()
+    grower, before = Dyadic(resolution="paper"), rule.get_params()
+    estimator(grower, rule=rule, alpha=0.01).fit(X, y)
+    assert grower.get_params() == Dyadic(resolution="paper").get_params()
     assert rule.get_params() == before
 
 
@@ -599,39 +599,39 @@ def test_the_settings_pass_the_checks_of_scikit_learn(estimator):
     ("settings", "message"),
     [
         (
-            {"rule": "depth", "partition": PAPER},
-            r"rule=DepthPenalised\(\) takes no resolution, got partition=Dyadic\(resolution='paper'",
+            {"rule": "depth", "grower": PAPER},
+            r"rule=DepthPenalised\(\) takes no resolution, got grower=Dyadic\(resolution='paper'",
         ),
-        ({"rule": CostComplexity(), "partition": PAPER}, "takes no resolution, got partition"),
+        ({"rule": CostComplexity(), "grower": PAPER}, "takes no resolution, got partition"),
         (
-            {"rule": "square-root", "partition": PAPER, "max_depth": 3},
+            {"rule": "square-root", "grower": PAPER, "max_depth": 3},
             'resolution="paper" takes max_depth=None, got 3',
         ),
         ({"rule": Polynomial(smoothness=0)}, r"smoothness must lie in 1 \.\. 50, got 0"),
         ({"rule": Polynomial(smoothness=0.9)}, r"smoothness must lie in 1 \.\. 50, got 0.9"),
         ({"rule": Polynomial(smoothness=51)}, r"smoothness must lie in 1 \.\. 50, got 51"),
         (
-            {"rule": Polynomial(smoothness=0), "partition": PAPER},
+            {"rule": Polynomial(smoothness=0), "grower": PAPER},
             r"smoothness must lie in 1 \.\. 50, got 0",
         ),
         (
-            {"rule": "square-root", "partition": Grid(UNIT, resolution="paper"), "max_depth": 3},
+            {"rule": "square-root", "grower": Grid(UNIT, resolution="paper"), "max_depth": 3},
             'resolution="paper" takes max_depth=None, got 3',
         ),
         (
-            {"rule": CostComplexity(), "partition": Grid(UNIT, resolution="paper")},
+            {"rule": CostComplexity(), "grower": Grid(UNIT, resolution="paper")},
             "takes no resolution, got partition",
         ),
         (
-            {"rule": "square-root", "partition": Grid(UNIT, exponent=0.5)},
+            {"rule": "square-root", "grower": Grid(UNIT, exponent=0.5)},
             "exponent takes a resolution, got exponent=0.5",
         ),
         (
-            {"rule": "square-root", "partition": Dyadic(resolution="fine")},
+            {"rule": "square-root", "grower": Dyadic(resolution="fine")},
             "resolution must be None or \"paper\", got 'fine'",
         ),
         (
-            {"rule": "square-root", "partition": Dyadic(resolution="paper", exponent=-1.0)},
+            {"rule": "square-root", "grower": Dyadic(resolution="paper", exponent=-1.0)},
             "exponent must be a finite number >= 0",
         ),
         ({"rule": SquareRoot(count_empty="yes")}, "count_empty must be True or False, got 'yes'"),
@@ -647,12 +647,12 @@ def test_settings_that_do_not_apply_are_refused(estimator, settings, message):
 
 
 @both_estimators
-@pytest.mark.parametrize("partition", [Cart(), KD()], ids=str)
-def test_leaves_without_rows_are_counted_on_any_partition(estimator, partition):
+@pytest.mark.parametrize("grower", [Cart(), KD()], ids=str)
+def test_leaves_without_rows_are_counted_on_any_partition(estimator, grower):
     # Theirs have no cells without rows, so that it makes no difference.
     X, y, _ = a_problem(estimator, 200, 2)
     fits = [
-        estimator(partition, rule=SquareRoot(count_empty=one), price=0.005).fit(X, y)
+        estimator(grower, rule=SquareRoot(count_empty=one), alpha=0.005).fit(X, y)
         for one in (False, True)
     ]
     np.testing.assert_array_equal(fits[0].predict(X), fits[1].predict(X))
@@ -666,7 +666,7 @@ def test_too_few_rows_for_the_paper_s_tree_are_refused_in_folds_too(estimator):
     message = "halves no side of 2 features for {} rows: expected more rows, in each fold"
     with pytest.raises(ValueError, match=message.format(18)):
         model.fit(X, y)
-    model.set_params(price=1.0).fit(X, y)
+    model.set_params(alpha=1.0).fit(X, y)
     with pytest.raises(ValueError, match=message.format(26)):
         model.fit(X[1:], y[1:])
     model.fit(X[1:], y[1:], sample_weight=np.full(26, 1.1))
@@ -684,7 +684,7 @@ def test_rules_are_cloned_and_say_what_they_are():
         "Polynomial(count_empty=True, smoothness=3)"
     )
     assert repr(PrunedTreeClassifier(PAPER, rule=SquareRoot())) == (
-        "PrunedTreeClassifier(partition=Dyadic(resolution='paper'), rule=SquareRoot())"
+        "PrunedTreeClassifier(grower=Dyadic(resolution='paper'), rule=SquareRoot())"
     )
 
 
@@ -696,13 +696,13 @@ def test_a_rule_s_name_has_the_settings_of_its_object(estimator):
         ("spatially-adaptive", SpatiallyAdaptive()),
         ("polynomial", Polynomial(smoothness=2)),
     ):
-        by_name = estimator(rule=name, price=0.01).fit(X, y)
-        by_object = estimator(rule=rule, price=0.01).fit(X, y)
+        by_name = estimator(rule=name, alpha=0.01).fit(X, y)
+        by_object = estimator(rule=rule, alpha=0.01).fit(X, y)
         np.testing.assert_array_equal(by_name.predict(X), by_object.predict(X))
     model = estimator("dyadic", rule="polynomial")
     model.set_params(rule__smoothness=3, partition__resolution="paper")
     assert (model.rule.smoothness, model.rule.count_empty) == (3, False)
-    assert model.partition.resolution == "paper"
+    assert model.grower.resolution == "paper"
     model.set_params(rule__count_empty=True)
     assert (model.rule.smoothness, model.rule.count_empty) == (3, True)
     assert clone(model).get_params()["rule__smoothness"] == 3
@@ -710,8 +710,8 @@ def test_a_rule_s_name_has_the_settings_of_its_object(estimator):
 
 def test_searches_of_scikit_learn_find_a_rule_s_settings():
     X, y, _ = a_problem(PrunedTreeClassifier, 700, 2)
-    model = PrunedTreeClassifier("dyadic", rule="polynomial", price=0.003)
-    grid = {"rule__smoothness": [1, 3], "partition__resolution": ["paper", None]}
+    model = PrunedTreeClassifier("dyadic", rule="polynomial", alpha=0.003)
+    grid = {"rule__smoothness": [1, 3], "grower__resolution": ["paper", None]}
     search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
     assert len(search.cv_results_["params"]) == 4
     assert search.best_estimator_.rule.smoothness == search.best_params_["rule__smoothness"]
@@ -721,8 +721,8 @@ def test_searches_of_scikit_learn_find_a_rule_s_settings():
 # -- bad input -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("price", [-0.5, float("nan"), float("inf")])
-def test_bad_constants_are_refused(price):
+@pytest.mark.parametrize("alpha", [-0.5, float("nan"), float("inf")])
+def test_bad_constants_are_refused(alpha):
     tree = Tree([0], [0.0], [-1], [1], 1)
     stats = NodeStats([[1, 2]], [1])
     for rule in (
@@ -732,10 +732,10 @@ def test_bad_constants_are_refused(price):
         certree.prunings.pessimistic,
         certree.prunings.minimum_description_length,
     ):
-        with pytest.raises(ValueError, match="price must be a finite number >= 0"):
-            rule(tree, stats, price)
+        with pytest.raises(ValueError, match="alpha must be a finite number >= 0"):
+            rule(tree, stats, alpha)
     with pytest.raises(ValueError, match="log_cells must be a finite number >= 0"):
-        certree.prunings.spatially_adaptive(tree, stats, log_cells=price)
+        certree.prunings.spatially_adaptive(tree, stats, log_cells=alpha)
 
 
 def test_other_bad_input_is_refused():

@@ -26,7 +26,7 @@ from certree import (
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
 )
-from certree.rows.hashes import distinct, n_known, row_hashes
+from certree.rows.hashes import distinct, n_known, sample_hashes
 
 CLASSIFIERS = [
     CertifiedTreeClassifier(random_state=0),
@@ -34,7 +34,7 @@ CLASSIFIERS = [
     PACBayesTreeClassifier(random_state=0),
     PrunedTreeClassifier(random_state=0),
     HelmboldSchapireTreeClassifier(random_state=0),
-    DecoratedTreeClassifier(min_model_rows=30, random_state=0),
+    DecoratedTreeClassifier(min_samples_model=30, random_state=0),
     NaiveBayesClassifier(),
 ]
 every_classifier = pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
@@ -54,36 +54,38 @@ def coins(n=200, seed=0):
     )
 )
 def test_hashes_are_those_of_the_reference(X):
-    np.testing.assert_array_equal(row_hashes(X), [reference.row_hash(row) for row in X])
-    np.testing.assert_array_equal(row_hashes(np.asfortranarray(X)), row_hashes(X))
+    np.testing.assert_array_equal(sample_hashes(X), [reference.row_hash(row) for row in X])
+    np.testing.assert_array_equal(sample_hashes(np.asfortranarray(X)), sample_hashes(X))
 
 
 def test_hashes_of_many_rows_do_not_depend_on_blocks():
     X = np.random.default_rng(0).normal(size=(20_000, 2))
-    whole = row_hashes(X)
-    np.testing.assert_array_equal(np.append(row_hashes(X[:9001]), row_hashes(X[9001:])), whole)
+    whole = sample_hashes(X)
+    np.testing.assert_array_equal(
+        np.append(sample_hashes(X[:9001]), sample_hashes(X[9001:])), whole
+    )
 
 
 def test_what_is_equal_has_equal_hashes():
     payload = np.array([0x7FF8000000000001, 0xFFF8000000000000], dtype=np.uint64).view(np.float64)
     X = np.array([[0.0, np.nan], [-0.0, payload[0]], [0.0, payload[1]]])
-    assert len(set(row_hashes(X))) == 1
+    assert len(set(sample_hashes(X))) == 1
     whole = np.arange(6.0).reshape(3, 2)
-    np.testing.assert_array_equal(row_hashes(whole.astype(np.float32)), row_hashes(whole))
-    np.testing.assert_array_equal(row_hashes(whole.astype(int)), row_hashes(whole))
+    np.testing.assert_array_equal(sample_hashes(whole.astype(np.float32)), sample_hashes(whole))
+    np.testing.assert_array_equal(sample_hashes(whole.astype(int)), sample_hashes(whole))
 
 
 def test_a_million_different_rows_have_different_hashes():
     every = np.stack(np.meshgrid(*3 * [np.arange(100.0)]), axis=-1).reshape(-1, 3)
-    assert len(distinct(row_hashes(every))) == 10**6
-    assert n_known(every[:5], distinct(row_hashes(every[2:]))) == 3
+    assert len(distinct(sample_hashes(every))) == 10**6
+    assert n_known(every[:5], distinct(sample_hashes(every[2:]))) == 3
 
 
 def test_hashes_are_the_same_in_another_process():
-    code = "import numpy as np; from certree.rows.hashes import row_hashes\n"
-    code += "print(*row_hashes(np.arange(6.0).reshape(3, 2)))"
+    code = "import numpy as np; from certree.rows.hashes import sample_hashes\n"
+    code += "print(*sample_hashes(np.arange(6.0).reshape(3, 2)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    expected = row_hashes(np.arange(6.0).reshape(3, 2))
+    expected = sample_hashes(np.arange(6.0).reshape(3, 2))
     assert [int(one) for one in out.stdout.split()] == expected.tolist()
 
 
@@ -109,19 +111,19 @@ def test_files_keep_hashes_or_say_that_they_do_not(model, kept, tmp_path):
     if getattr(model, "preprocessor", None) is not None:
         pytest.skip("a preprocessor is not saved")
     if isinstance(model, DecoratedTreeClassifier):
-        pytest.skip("a decorated tree is not saved")
+        pytest.skip("a model trees is not saved")
     X, y = coins()
     model = clone(model).fit(X, y)
-    certree.save(model, tmp_path / "model", row_hashes=kept)
+    certree.save(model, tmp_path / "model", sample_hashes=kept)
     loaded = certree.load(tmp_path / "model")
     with pytest.raises(ValueError, match="200 of 200 rows" if kept else "saved without hashes"):
         certree.certify(loaded, X, y)
     X_new, y_new = coins(seed=1)
     if kept:
-        np.testing.assert_array_equal(loaded.row_hashes_, model.row_hashes_)
+        np.testing.assert_array_equal(loaded.sample_hashes_, model.sample_hashes_)
         assert certree.certify(loaded, X_new, y_new) == certree.certify(model, X_new, y_new)
     else:
-        assert loaded.row_hashes_ is None
+        assert loaded.sample_hashes_ is None
         with pytest.raises(ValueError, match=r'saved without hashes.*give repeats="genuine"'):
             certree.certify(loaded, X_new, y_new)
         certificate = certree.certify(loaded, X_new, y_new, repeats="genuine")
@@ -129,7 +131,7 @@ def test_files_keep_hashes_or_say_that_they_do_not(model, kept, tmp_path):
         assert "200 rows given, which were not compared with those of the fit," in str(certificate)
         # Saved once more, the file still has none.
         certree.save(loaded, tmp_path / "again")
-        assert certree.load(tmp_path / "again").row_hashes_ is None
+        assert certree.load(tmp_path / "again").sample_hashes_ is None
 
 
 def test_repeats_that_are_genuine_are_counted():
@@ -158,7 +160,7 @@ def test_rows_are_known_by_features_alone_and_without_those_of_weight_zero():
     X, y = coins()
     weight = (np.arange(200) >= 50).astype(float)
     model = PACBayesTreeClassifier(random_state=0).fit(X, y, weight)
-    assert len(model.row_hashes_) == 150
+    assert len(model.sample_hashes_) == 150
     assert certree.certify(model, X[:50], y[:50]).repeats == 0
     with pytest.raises(ValueError, match="150 of 150 rows"):
         certree.certify(model, X[50:], 1 - y[50:])
@@ -168,7 +170,7 @@ def test_rows_of_all_batches_are_known():
     X, y = coins()
     model = NaiveBayesClassifier(densities="normal")
     model.partial_fit(X[:100], y[:100], classes=[0, 1]).partial_fit(X[90:150], y[90:150])
-    np.testing.assert_array_equal(model.row_hashes_, distinct(row_hashes(X[:150])))
+    np.testing.assert_array_equal(model.sample_hashes_, distinct(sample_hashes(X[:150])))
     with pytest.raises(ValueError, match="150 of 200 rows"):
         certree.certify(model, X, y)
 
@@ -176,11 +178,11 @@ def test_rows_of_all_batches_are_known():
 def test_batches_after_a_file_without_hashes_do_not_pretend_to_know_all(tmp_path):
     X, y = coins()
     model = NaiveBayesClassifier(densities="normal").partial_fit(X[:100], y[:100], classes=[0, 1])
-    certree.save(model, tmp_path / "model", row_hashes=False)
+    certree.save(model, tmp_path / "model", sample_hashes=False)
     loaded = certree.load(tmp_path / "model").partial_fit(X[100:], y[100:])
     with pytest.raises(ValueError, match="saved without hashes"):
         certree.certify(loaded, *coins(seed=1))
-    assert len(loaded.fit(X, y).row_hashes_) == 200
+    assert len(loaded.fit(X, y).sample_hashes_) == 200
 
 
 def test_categories_are_known_by_their_names():
@@ -206,4 +208,4 @@ def test_searches_and_pipelines_know_the_rows_of_their_model():
 def test_others_are_not_compared_and_regressors_keep_nothing():
     X, y = coins()
     assert certree.certify(LogisticRegression().fit(X, y), X, y).repeats is None
-    assert not hasattr(PACBayesTreeRegressor(random_state=0).fit(X, y), "row_hashes_")
+    assert not hasattr(PACBayesTreeRegressor(random_state=0).fit(X, y), "sample_hashes_")

@@ -38,7 +38,7 @@ from certree import (
     PrunedTreeClassifier,
     PrunedTreeRegressor,
 )
-from certree.rows.deal import Sides, deal
+from certree.rows.split import TrainCalibrationSplit, train_calibration_split
 from certree.rows.training import TakesRows, Training, balanced_weights, one_row, training_rows
 
 CLASSIFIERS = [
@@ -48,10 +48,10 @@ CLASSIFIERS = [
     PrunedTreeClassifier(random_state=0),
     PrunedTreeClassifier(Dyadic(), rule="spatially-adaptive", random_state=0),
     HelmboldSchapireTreeClassifier(random_state=0),
-    DecoratedTreeClassifier(min_model_rows=30, random_state=0),
-    DecoratedTreeClassifier(rule="polynomial", price=1e-3, min_model_rows=30, random_state=0),
+    DecoratedTreeClassifier(min_samples_model=30, random_state=0),
+    DecoratedTreeClassifier(rule="polynomial", alpha=1e-3, min_samples_model=30, random_state=0),
     CertifiedTreeClassifier(random_state=0),
-    CertifiedTreeClassifier(laws="cv", deploy="vote", random_state=0),
+    CertifiedTreeClassifier(posteriors="cv", selection="vote", random_state=0),
     CertifiedTreeClassifier(preprocessor=StandardScaler(), random_state=0),
     NaiveBayesClassifier(),
     NaiveBayesClassifier(densities="histogram"),
@@ -59,7 +59,7 @@ CLASSIFIERS = [
 REGRESSORS = [
     PACBayesTreeRegressor(random_state=0),
     PrunedTreeRegressor(random_state=0),
-    DecoratedTreeRegressor(min_model_rows=30, random_state=0),
+    DecoratedTreeRegressor(min_samples_model=30, random_state=0),
 ]
 every_classifier = pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
 every_estimator = pytest.mark.parametrize("model", [*CLASSIFIERS, *REGRESSORS], ids=str)
@@ -106,11 +106,11 @@ def assert_same(a, b, where="model"):
 
 
 def learned(model):
-    """The fitted attributes; judging rows without their places among the rows that were given."""
+    """The fitted attributes; validation samples without their places among the rows that were given."""
     found = {name: value for name, value in vars(model).items() if name.endswith("_")}
-    if found.get("judging_") is not None:
-        rows = found["judging_"]
-        found["judging_"] = [rows.leaf, rows.y, rows.splits, rows.weight]
+    if found.get("calibration_") is not None:
+        rows = found["calibration_"]
+        found["calibration_"] = [rows.leaf, rows.y, rows.splits, rows.weight]
     return found
 
 
@@ -187,14 +187,14 @@ def test_categories_seen_at_weight_zero_alone_are_unknown(model, dtype):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.sampled_from([None, 0.4]))
-def test_the_rows_that_are_left_are_those_of_positive_weight(seed, n_groups, grow_size):
+def test_the_rows_that_are_left_are_those_of_positive_weight(seed, n_groups, train_size):
     rng = np.random.default_rng(seed)
     n = 40
     X, y, weight = rng.normal(size=(n, 2)), rng.integers(0, 3, n), rng.integers(0, 3, n) * 1.5
     weight[0] = 1
     groups, here = rng.integers(0, 3 * n_groups, n), np.flatnonzero(weight)
     model = Classifier()
-    rows = model._take(X, y, weight, groups=groups, dealt=dealt(grow_size, RandomState(seed)))
+    rows = model._take(X, y, weight, groups=groups, dealt=dealt(train_size, RandomState(seed)))
     np.testing.assert_array_equal(rows.X, X[here])
     known = np.append(model.classes_, [-1] * 3)[rows.y]
     np.testing.assert_array_equal(known, np.where(np.isin(y[here], model.classes_), y[here], -1))
@@ -206,10 +206,10 @@ def test_the_rows_that_are_left_are_those_of_positive_weight(seed, n_groups, gro
         np.arange(n) if rows.sides.indices is None else rows.sides.indices, here
     )
     assert rows.y.dtype == np.int32
-    if grow_size is None:
-        expected = Sides.all_grow(len(here))
+    if train_size is None:
+        expected = TrainCalibrationSplit.all_grow(len(here))
     else:
-        expected = deal(len(here), grow_size, RandomState(seed), groups[here])
+        expected = train_calibration_split(len(here), train_size, RandomState(seed), groups[here])
     np.testing.assert_array_equal(rows.sides.grow, expected.grow)
     np.testing.assert_array_equal(rows.sides.weigh, expected.weigh)
     assert not set(groups[here][rows.sides.grow]) & set(groups[here][rows.sides.weigh])
@@ -254,11 +254,11 @@ class Regressor(RegressorMixin, TakesRows, BaseEstimator):
         self.categorical_features = categorical_features
 
 
-def dealt(grow_size, random_state):
+def dealt(train_size, random_state):
     """What deals a share of the rows to growing; None: all grow."""
-    if grow_size is None:
+    if train_size is None:
         return None
-    return lambda n, groups: deal(n, grow_size, random_state, groups)
+    return lambda n, groups: train_calibration_split(n, train_size, random_state, groups)
 
 
 def test_steps_come_in_their_order_and_each_sees_only_what_it_may():
@@ -274,7 +274,8 @@ def test_steps_come_in_their_order_and_each_sees_only_what_it_may():
     fit, transform = Recorder.seen
     assert fit == ("fit", X[growing, 0].tolist(), y[growing].tolist())
     assert transform == ("transform", X[4:, 0].tolist())
-    # Categories are learned after the preprocessing, from the growing rows; None stands for no names.
+    # Categories are learned after the preprocessing, from the training samples; None stands for no
+    # names.
     np.testing.assert_array_equal(given[0], 2 * X[growing])
     np.testing.assert_array_equal(rows.X, 2 * X[4:])
     assert model.n_features_in_ == 1
@@ -303,7 +304,7 @@ MISTAKES = [
     ({"sample_weight": np.ones(3)}, "sample_weight.shape == (3,), expected (20,)"),
     ({"groups": np.ones(3)}, "groups must have shape (20,), got (3,)"),
     ({"sample_weight": np.zeros(20)}, "at least one"),
-    ({"grow_size": 1e-9}, "leaves none to grow"),
+    ({"train_size": 1e-9}, "leaves none to grow"),
     ({"preprocessor": StandardScaler(copy=3)}, "'copy' parameter of StandardScaler"),
     ({"categorical_features": [7]}, "categorical_features must lie in 0 .. 1"),
     ({"X": np.full((20, 2), np.inf)}, "Input X contains infinity or a value too large"),
@@ -316,11 +317,11 @@ def entered(**changes):
         "X": np.random.default_rng(0).normal(size=(20, 2)),
         "y": np.arange(20) % 2,
         "groups": np.arange(20),
-        "grow_size": 0.5,
+        "train_size": 0.5,
         "random_state": RandomState(0),
     }
     given = {**good, **changes}
-    given["dealt"] = dealt(given.pop("grow_size"), given.pop("random_state"))
+    given["dealt"] = dealt(given.pop("train_size"), given.pop("random_state"))
     names = ("categorical_features", "preprocessor", "class_weight")
     model = Classifier(**{name: given.pop(name) for name in names if name in given})
     return model._take(**given)
@@ -372,7 +373,7 @@ def test_classes_that_weigh_nothing_are_refused():
 
 def test_a_preprocessor_takes_rows_that_grow():
     with pytest.raises(ValueError, match="preprocessor takes rows that grow the tree"):
-        entered(preprocessor=StandardScaler(), grow_size=0)
+        entered(preprocessor=StandardScaler(), train_size=0)
 
 
 def test_targets_are_codes_or_numbers_and_arrays_are_ready_for_the_core():
@@ -414,8 +415,8 @@ def test_rows_that_grow_stand_by_themselves_where_others_weigh():
     rows = entered(sample_weight=np.arange(20.0))
     np.testing.assert_array_equal(rows.growing.X, rows.X[rows.sides.grow])
     np.testing.assert_array_equal(rows.growing.weight, rows.weight[rows.sides.grow])
-    assert entered(grow_size=None).growing is None
-    assert entered(grow_size=0).growing is None
+    assert entered(train_size=None).growing is None
+    assert entered(train_size=0).growing is None
 
 
 # -- rows that come later --------------------------------------------------------------------------
@@ -474,12 +475,12 @@ def test_batches_refuse_class_weights_that_are_no_weights(factor):
 def test_balanced_classes_weigh_the_same_in_all_whatever_their_rows_weigh():
     rng = np.random.default_rng(0)
     y, weight = rng.integers(0, 3, 60), rng.integers(0, 4, 60).astype(float)
-    balanced = weight * balanced_weights(y, weight, Sides.all_grow(60))
+    balanced = weight * balanced_weights(y, weight, TrainCalibrationSplit.all_grow(60))
     totals = np.bincount(y, balanced)
     np.testing.assert_allclose(totals, totals.mean())
     assert totals.sum() == pytest.approx(weight.sum())
     copies = np.repeat(y, weight.astype(int))
-    repeated = balanced_weights(copies, None, Sides.all_grow(len(copies)))
+    repeated = balanced_weights(copies, None, TrainCalibrationSplit.all_grow(len(copies)))
     factor = dict(zip(copies, repeated, strict=True))
     np.testing.assert_allclose(balanced, weight * [factor[k] for k in y])
 
@@ -587,7 +588,7 @@ def test_some_of_the_rows_stand_by_themselves():
 def test_groups_grow_or_weigh_as_a_whole():
     X, y = two_classes()
     groups = np.repeat([f"patient {i}" for i in range(40)], 5)
-    rows = entered(X=X, y=y, groups=groups, grow_size=0.35)
+    rows = entered(X=X, y=y, groups=groups, train_size=0.35)
     growing = set(groups[rows.sides.grow])
     assert len(growing) == 14
     assert not growing & set(groups[rows.sides.weigh])
@@ -597,7 +598,7 @@ def test_groups_of_rows_of_weight_zero_are_not_dealt():
     X, y = two_classes()
     groups = np.repeat(np.arange(40), 5)
     weight = (groups >= 20).astype(float)
-    rows = entered(X=X, y=y, sample_weight=weight, groups=groups, grow_size=0.5)
+    rows = entered(X=X, y=y, sample_weight=weight, groups=groups, train_size=0.5)
     assert (
         len(set(rows.sides.groups[rows.sides.grow]))
         == len(set(rows.sides.groups[rows.sides.weigh]))
@@ -651,7 +652,7 @@ def test_a_fit_that_is_interrupted_late_leaves_the_estimator_as_it_was(model):
     X, y = two_classes()
     y = target_of(model, X, y)
     table = pd.DataFrame(X, columns=["a", "b", "c"])
-    one = clone(model).fit(X, y).set_params(partition=Interrupted())
+    one = clone(model).fit(X, y).set_params(grower=Interrupted())
     before = dict(vars(one))
     with pytest.raises(KeyboardInterrupt):
         one.fit(table, y[::-1])
@@ -665,7 +666,7 @@ def test_a_leaf_model_that_takes_no_weights_is_refused_before_anything_changes()
             return super().fit(X, y)
 
     X, y = two_classes()
-    model = DecoratedTreeClassifier(Unweighted(), min_model_rows=30)
+    model = DecoratedTreeClassifier(Unweighted(), min_samples_model=30)
     with pytest.raises(ValueError, match="takes no sample_weight"):
         model.fit(X, y, sample_weight=np.ones(200))
     assert not [name for name in vars(model) if name.endswith("_")]
@@ -680,8 +681,8 @@ def test_folds_by_groups_are_given_as_indices():
     place = np.cumsum(here) - 1
     kept = [tuple(place[side[here[side]]] for side in split) for split in splits]
     other = PACBayesTreeClassifier(cv=kept, random_state=0).fit(X[here], y[here])
-    assert model.temperatures_ == other.temperatures_
-    assert model.shares_ == other.shares_
+    assert model.best_params_ == other.best_params_
+    assert model.mixture_weights_ == other.mixture_weights_
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from certree import (
     PrunedTreeClassifier,
     TreeForestClassifier,
 )
-from certree.explain import Explanation, Interactions, interaction_shares
+from certree.explain import Explanation, Interactions, interaction_fractions
 from certree.interface.words import percent, rounded_up
 from certree.paper import plot_figure2, plot_rates, plot_table2
 from certree.paper.curves import COLOURS
@@ -53,10 +53,10 @@ from certree.show.certificate_picture import draw_by_rows
 X, Y = load_iris(return_X_y=True, as_frame=True)
 
 
-def line(dataset, partition, ratios):
+def line(dataset, grower, ratios):
     return Line(
         dataset=dataset,
-        partition=partition,
+        grower=grower,
         errors={PRUNING: Mean(0.1, 0.01)},
         ratios={PRUNING: Mean(1.0, 0.0), **{name: Mean(*r) for name, r in ratios.items()}},
         outside=None,
@@ -74,14 +74,14 @@ TABLE = [
 ]
 
 
-def curve(dataset, partition, method, first=0.5):
+def curve(dataset, grower, method, first=0.5):
     errors = (Mean(first, 0.02), Mean(first / 2, NO_ERROR), Mean(first / 4, 0.01))
-    return Curve(dataset, partition, method, (100, 150, 200), errors)
+    return Curve(dataset, grower, method, (100, 150, 200), errors)
 
 
 CURVES = [
-    curve(dataset, partition, method, 0.1 + 0.1 * k)
-    for partition in ("dyadic", EXPANDED, "kd")
+    curve(dataset, grower, method, 0.1 + 0.1 * k)
+    for grower in ("dyadic", EXPANDED, "kd")
     for dataset in ("iris", "cancer", "wine")
     for k, method in enumerate([PRUNING, "PAC-Bayes joint", UNPRUNED, GIBBS, "HS-vote"])
     if method != "HS-vote" or dataset == "cancer"
@@ -117,7 +117,7 @@ def test_table2_has_a_panel_per_partition_and_a_row_per_set():
     figure = plot_table2(TABLE)
     assert isinstance(figure, Figure)
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
-        f"{partition} tree" for partition in ("dyadic", "kd", EXPANDED)
+        f"{grower} tree" for grower in ("dyadic", "kd", EXPANDED)
     ]
     assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["wine", "mine"]
     for ax in figure.axes:
@@ -130,8 +130,8 @@ def test_table2_marks_our_ratios_filled_and_the_paper_s_hollow():
     assert points(expanded, hollow=False) == {(7.0, 1)}
     assert points(dyadic, hollow=False) == {(1.1, 0), (0.9, 0), (1.2, 1), (0.8, 1)}
     assert points(kd, hollow=False) == {(1.0, 0), (0.95, 0), (1.3, 1), (1.4, 1)}
-    for ax, partition in ((dyadic, "dyadic"), (kd, "kd")):
-        sn, pac_bayes, _ = PAPER[partition]["wine"]
+    for ax, grower in ((dyadic, "dyadic"), (kd, "kd")):
+        sn, pac_bayes, _ = PAPER[grower]["wine"]
         assert points(ax, hollow=True) == {(sn, 0), (pac_bayes, 0)}
 
 
@@ -166,8 +166,8 @@ def test_figure2_has_a_panel_per_partition_and_set():
     figure = plot_figure2(CURVES)
     titles = [ax.get_title(loc="left") for ax in figure.axes]
     assert titles == [
-        f"{dataset}, {partition}"
-        for partition in ("dyadic", EXPANDED, "kd")
+        f"{dataset}, {grower}"
+        for grower in ("dyadic", EXPANDED, "kd")
         for dataset in ("iris", "cancer", "wine")
     ]
     assert [ax.get_xlabel() for ax in figure.axes] == [""] * 6 + ["training rows"] * 3
@@ -178,11 +178,11 @@ def test_figure2_has_a_panel_per_partition_and_set():
 def test_figure2_draws_the_errors_of_each_method_in_its_colour():
     figure = plot_figure2(CURVES)
     for ax in figure.axes:
-        dataset, partition = ax.get_title(loc="left").split(", ")
+        dataset, grower = ax.get_title(loc="left").split(", ")
         expected = {
             each.method: [error.value for error in each.errors]
             for each in CURVES
-            if (each.dataset, each.partition) == (dataset, partition) and each.method != GIBBS
+            if (each.dataset, each.grower) == (dataset, grower) and each.method != GIBBS
         }
         assert {shown.get_label() for shown in ax.lines} == set(expected)
         for shown in ax.lines:
@@ -277,10 +277,10 @@ def said(figure):
     [
         SOME,
         PACBayesTreeClassifier("dyadic", random_state=0),
-        PrunedTreeClassifier(price=0.1),
+        PrunedTreeClassifier(alpha=0.1),
         HelmboldSchapireTreeClassifier(random_state=0),
     ],
-    ids=lambda model: f"{type(model).__name__}-{model.partition}",
+    ids=lambda model: f"{type(model).__name__}-{model.grower}",
 )
 @pytest.mark.parametrize("max_leaves", [1, 2, 3, 8, 12])
 def test_a_tree_has_a_box_per_node_and_at_most_max_leaves_leaves(model, max_leaves):
@@ -355,7 +355,7 @@ def test_leaves_of_a_certified_tree_say_the_bound_on_their_error(tmp_path):
     model = CertifiedTreeClassifier(random_state=0).fit(rows, y)
     for max_leaves in (1, 4):
         figure = plot_tree(model, max_leaves)
-        cells = model.promises("cells").cells
+        cells = model.conditional_guarantees("cells").cells
         expected = {
             f"error <= {rounded_up(cells[one.node].bound)}" for one in model.rules(max_leaves)
         }
@@ -367,7 +367,7 @@ def test_leaves_of_a_certified_tree_say_the_bound_on_their_error(tmp_path):
         drawn(figure)
         heights = [text.get_window_extent().y1 for text in bounds]
         assert max(heights) < figure.bbox.y1
-    certree.save(model, tmp_path / "model.certree", judging_rows=False)
+    certree.save(model, tmp_path / "model.certree", calibration_samples=False)
     for other in (certree.load(tmp_path / "model.certree"), clone(SOME).fit(rows, y)):
         figure = plot_tree(other, 4)
         assert not texts(figure, "bound")
@@ -397,7 +397,7 @@ def test_a_tree_of_one_leaf_is_one_plain_box():
 
 
 def test_classes_have_colours_of_their_own():
-    model = PrunedTreeClassifier(price=0.5).fit(X, Y)
+    model = PrunedTreeClassifier(alpha=0.5).fit(X, Y)
     figure = plot_tree(model, 30)
     strong = {}
     for box, words in zip(boxes(figure), said(figure), strict=True):
@@ -453,7 +453,7 @@ def test_what_has_no_tree_is_refused():
 
 def test_a_regression_tree_is_coloured_by_its_numbers():
     X = np.arange(40.0)[:, None]
-    model = certree.PrunedTreeRegressor(price=1.0).fit(X, np.repeat([1.0, 123456.7], 20))
+    model = certree.PrunedTreeRegressor(alpha=1.0).fit(X, np.repeat([1.0, 123456.7], 20))
     figure = plot_tree(model)
     assert len({box.get_facecolor() for box in boxes(figure)}) == 3
     assert said(figure) == ["1 · 20 rows", "61,729 · 40 rows", "123,457 · 20 rows"]
@@ -580,7 +580,7 @@ def coins(n, seed=0):
 
 def test_certificates_are_drawn_against_rows():
     rows, y = coins(400)
-    model = CertifiedTreeClassifier(grow_size=0.35, random_state=0)
+    model = CertifiedTreeClassifier(train_size=0.35, random_state=0)
     figure = plot_certificate(model, rows, y, sizes=[300, 100], random_state=7)
     (ax,) = figure.axes
     bounds, errors = ax.lines
@@ -627,7 +627,7 @@ def test_sizes_grow_to_three_quarters_of_the_rows():
 def test_selective_certificates_are_drawn_against_coverage():
     rows, y = coins(1000)
     y ^= (rows[:, 0] < 4) & (np.random.default_rng(1).random(1000) < 0.4)
-    model = CertifiedTreeClassifier(grow_size=0.35, random_state=0).fit(rows, y)
+    model = CertifiedTreeClassifier(train_size=0.35, random_state=0).fit(rows, y)
     found = model.selective_certificates(0.1)
     figure = plot_selective(model, 0.1)
     (ax,) = figure.axes
@@ -841,7 +841,7 @@ def test_interactions_are_bars_and_a_heat_map():
 
 def test_interactions_of_models():
     model = TreeForestClassifier(5, random_state=0).fit(X, Y)
-    bars, heat = plot_interactions(interaction_shares(model, X)).axes
+    bars, heat = plot_interactions(interaction_fractions(model, X)).axes
     assert {one.get_text() for one in heat.get_yticklabels()} == {
         "sepal length (cm)",
         "sepal width (cm)",
@@ -877,7 +877,7 @@ def test_pictures_with_any_name_are_drawn_and_are_valid(name):
         plot_importance(tree),
         plot_calibration(tree, frame, y),
         plot_explanation(tree.explain(frame[:1]), output=name),
-        plot_interactions(interaction_shares(tree, frame)),
+        plot_interactions(interaction_fractions(tree, frame)),
     ):
         content = io.BytesIO()
         figure.savefig(content, format="svg")
@@ -911,6 +911,6 @@ def test_pictures_of_any_numbers_are_drawn(number, n_classes):
             plot_importance(model),
             plot_calibration(model, x, y),
             plot_explanation(model.explain(x[:1])),
-            plot_interactions(interaction_shares(model, x)),
+            plot_interactions(interaction_fractions(model, x)),
         ):
             figure.draw_without_rendering()

@@ -14,7 +14,7 @@ from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
 from certree.votes import DeferredVote, vote
 from certree.weights.family import JudgedVotes
-from certree.weights.pac_bayes_laws import pac_bayes_family
+from certree.weights.pac_bayes_posteriors import pac_bayes_family
 from strategies import trees, trees_and_stats
 
 VOTINGS = [Voting("mean", 0.0), Voting("mean", 0.7), Voting("majority")]
@@ -79,9 +79,9 @@ def test_entries_say_what_their_table_says(tree_and_stats):
 
 
 @given(trees_and_stats(), st.sampled_from(VOTINGS), st.floats(0, 3), st.data())
-def test_votes_are_made_for_the_nodes_that_are_asked_for(tree_and_stats, voting, price, data):
+def test_votes_are_made_for_the_nodes_that_are_asked_for(tree_and_stats, voting, alpha, data):
     tree, table = tree_and_stats
-    weights = pac_bayes(tree, table, price, 0.1)
+    weights = pac_bayes(tree, table, alpha, 0.1)
     whole, deferred = vote(tree, table, weights, voting), vote(tree, sparse(table), weights, voting)
     assert isinstance(deferred, DeferredVote)
     nodes = np.array(data.draw(st.lists(st.integers(0, tree.n_nodes - 1))), dtype=np.intp)
@@ -122,19 +122,19 @@ def test_judging_by_entries_gives_the_losses_of_tables(tree_and_stats, voting, s
         {"vote": "majority"},
         {"scoring": "error"},
         {"lambda_error": 1.0, "lambda_penalty": 0.5},
-        {"partition": "kd", "search": "joint"},
+        {"grower": "kd", "search": "joint"},
     ],
     ids=str,
 )
 def test_an_estimator_of_many_classes_is_that_of_tables(parameters, tmp_path):
     X, y = many_classes()
-    X[::17, 0] = np.nan if "partition" not in parameters else 0.0
+    X[::17, 0] = np.nan if "grower" not in parameters else 0.0
     model = PACBayesTreeClassifier(random_state=0, **parameters).fit(X, y)
     twin = OfTables(random_state=0, **parameters).fit(X, y)
     assert isinstance(model.stats_, SparseNodeStats)
     assert isinstance(twin.stats_, NodeStats)
     rows = X.copy()
-    rows[::5, 1] = np.nan if "partition" not in parameters else 1.0
+    rows[::5, 1] = np.nan if "grower" not in parameters else 1.0
     np.testing.assert_allclose(model.predict_proba(rows), twin.predict_proba(rows), atol=1e-12)
     np.testing.assert_array_equal(model.predict(X), twin.predict(X))
     np.testing.assert_allclose(model.feature_importances_, twin.feature_importances_)

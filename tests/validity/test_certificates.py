@@ -16,7 +16,7 @@ from scipy.stats import binom, norm
 import certree
 import reference
 from certree import Tree, paper
-from certree.certificates import METHODS, Guarantees, HeldOut, inequalities, promises
+from certree.certificates import METHODS, Guarantees, HeldOut, conditional_guarantees, inequalities
 from certree.certificates.methods import inequality_of
 from certree.certificates.parts import CertificateFamily
 from certree.certificates.parts.answers import cell_parts, leaf_parts
@@ -109,11 +109,13 @@ def priors(held):
     return certree.certificates.doubted_prior(held.tree, held.grown, pruning, (0.1, 0.01))
 
 
-def laws(held, prior):
+def posteriors(held, prior):
     """Posteriors of several temperatures: a bound may be taken for the best of them."""
     for part in prior.parts:
         for lam in LAMBDAS:
-            yield certree.certificates.gibbs_posterior(held.tree, held.stats, part.laws[0], lam)
+            yield certree.certificates.gibbs_posterior(
+                held.tree, held.stats, part.posteriors[0], lam
+            )
 
 
 def by_law(name):
@@ -123,11 +125,14 @@ def by_law(name):
         held = draw.held()
         prior = priors(held)
         certified = [
-            (certree.certificates.certify_law(held, law, prior, DELTA, method=name), law)
-            for law in laws(held, prior)
+            (
+                certree.certificates.certify_posterior(held, posterior, prior, DELTA, method=name),
+                posterior,
+            )
+            for posterior in posteriors(held, prior)
         ]
-        certificate, law = min(certified, key=lambda pair: pair[0].bound)
-        ballot = certree.vote(held.tree, held.stats, law)
+        certificate, posterior = min(certified, key=lambda pair: pair[0].bound)
+        ballot = certree.vote(held.tree, held.stats, posterior)
         if name.startswith("gibbs"):
             return certificate.bound, draw.world.gibbs_risk(held.tree, ballot)
         return certificate.bound, draw.world.risk_of_labels(held.tree, ballot.label)
@@ -142,8 +147,8 @@ def by_label(certify):
         held = draw.held()
         prior = priors(held)
         labels = [
-            certree.vote(held.tree, held.stats, law, kind).label
-            for law in laws(held, prior)
+            certree.vote(held.tree, held.stats, posterior, kind).label
+            for posterior in posteriors(held, prior)
             for kind in ("majority", "mean")
         ]
         found = [(certify(held, label, prior, DELTA), label) for label in labels]
@@ -154,7 +159,7 @@ def by_label(certify):
 
 
 def of_one_pruning(certify):
-    """Bound and true risk of the pruning that the growing rows choose."""
+    """Bound and true risk of the pruning that the training samples choose."""
 
     def outcome(draw):
         held = draw.held()
@@ -167,10 +172,10 @@ def of_one_pruning(certify):
 
 
 def hold_out_best(draw):
-    """The best of the prunings that the growing rows choose at several prices."""
+    """The best of the prunings that the training samples choose at several prices."""
     held = draw.held()
     prunings = [
-        certree.prunings.cost_complexity(held.tree, held.grown, price) for price in (0, 1, 2, 5, 20)
+        certree.prunings.cost_complexity(held.tree, held.grown, alpha) for alpha in (0, 1, 2, 5, 20)
     ]
     errors = [round(pruning.weight @ held.stats.errors) for pruning in prunings]
     best = prunings[int(np.argmin(errors))]
@@ -183,8 +188,8 @@ def occam_answers(draw):
     """Votes that abstain where they are not sure, at the threshold with the lowest bound."""
     held = draw.held()
     prior = certree.certificates.allow_abstention(priors(held))
-    law = next(laws(held, prior))
-    ballot = certree.vote(held.tree, held.stats, law)
+    posterior = next(posteriors(held, prior))
+    ballot = certree.vote(held.tree, held.stats, posterior)
     sure = ballot.score.max(axis=1)
     certified = []
     for threshold in (0.0, 0.7, 0.9):
@@ -195,11 +200,11 @@ def occam_answers(draw):
 
 
 def occam_pruning(draw):
-    """The pruning with the lowest bound of those that the weighing rows choose at several prices."""
+    """The pruning with the lowest bound of those that calibration samples choose at several alphas."""
     held = draw.held()
     prior = priors(held)
     prunings = [
-        certree.prunings.cost_complexity(held.tree, held.stats, price) for price in (0.5, 2, 8)
+        certree.prunings.cost_complexity(held.tree, held.stats, alpha) for alpha in (0.5, 2, 8)
     ]
     certified = [
         (certree.certificates.occam_pruning(held, p, prior, DELTA).bound, i)
@@ -213,8 +218,8 @@ def occam_pruning(draw):
 def single_draw(draw):
     held = draw.held()
     prior = priors(held)
-    law = list(laws(held, prior))[1]
-    drawn = certree.certificates.single_draw(held, law, prior, DELTA, rng=draw.seed)
+    posterior = list(posteriors(held, prior))[1]
+    drawn = certree.certificates.single_draw(held, posterior, prior, DELTA, rng=draw.seed)
     label = certree.vote(held.tree, held.stats, drawn.pruning).label
     return drawn.certificate.bound, draw.world.risk_of_labels(held.tree, label)
 
@@ -303,7 +308,7 @@ def band(draw):
 def leaf_band(draw):
     """The region that fails by most, as all of them hold at once."""
     model = regressor(draw, widths="leaf", coverage=0.8)
-    region = model.bands_.region[model.apply(GRID)]
+    region = model.intervals_.region[model.apply(GRID)]
     wrong, made = outside(model, 0.8), model.certify_interval(0.8)
     pairs = [
         (certificate.bound, wrong[region == r].mean())
@@ -320,15 +325,15 @@ def absolute_error(draw):
 
 
 def absolute_error_pruning(draw):
-    """The pruning with the lowest bound of those that the weighing rows choose at several prices."""
+    """The pruning with the lowest bound of those that calibration samples choose at several alphas."""
     model = regressor(draw)
-    held = model.held_
+    held = model.held_out_
     X, y = numbers(draw)
-    weigh = np.setdiff1d(np.arange(len(y)), certree.rows.deal(len(y), 0.5, seeded(draw)).grow)
+    weigh = np.setdiff1d(np.arange(len(y)), certree.rows.split(len(y), 0.5, seeded(draw)).grow)
     seen = certree.measure(model.tree_, X[weigh], y[weigh])
     found = []
-    for price in (0.5, 2, 8):
-        pruning = certree.prunings.cost_complexity(model.tree_, seen, price)
+    for alpha in (0.5, 2, 8):
+        pruning = certree.prunings.cost_complexity(model.tree_, seen, alpha)
         certificate = model.certify_pruning(pruning)
         value = certree.Voting("mean", 2.0).ballots(model.tree_, model.stats_)
         said = value.cast(model.tree_, pruning).score[model.apply(GRID), 0]
@@ -346,7 +351,7 @@ def seeded(draw):
 def lacking_truth(draw, per_class):
     """Certificates, and the probability at each point and class that its set lacks it."""
     X, y, _, _ = draw.rows()
-    model = certree.CertifiedTreeClassifier(grow_size=0.3, cv=2, random_state=draw.seed).fit(X, y)
+    model = certree.CertifiedTreeClassifier(train_size=0.3, cv=2, random_state=draw.seed).fit(X, y)
     made = model.certify_set(0.9, DELTA, per_class=per_class)
     held = np.zeros((len(GRID), draw.world.n_classes), dtype=bool)
     held[:, model.classes_] = model.predict_set(GRID, 0.9, DELTA, per_class=per_class)
@@ -354,7 +359,7 @@ def lacking_truth(draw, per_class):
 
 
 def judged_before(draw):
-    """What the weighing rows say of a vote that the growing rows have fitted alone."""
+    """What the calibration samples say of a vote that the training samples have fitted alone."""
     X, y, grow, weigh = draw.rows()
     model = certree.PACBayesTreeClassifier("kd", lambda_error=1.0, lambda_penalty=0.1)
     model.fit(X[grow], y[grow])
@@ -410,8 +415,8 @@ def of_parts(family):
 
     def outcome(draw):
         X, y, _, _ = draw.rows()
-        model = certified(draw, deploy="vote").fit(X, y)
-        promised = model.promises(groups=sides_of(X))
+        model = certified(draw, selection="vote").fit(X, y)
+        promised = model.conditional_guarantees(groups=sides_of(X))
         points = Points(draw.world, model)
         if family == "mixes":
             mixes = np.random.default_rng(draw.seed).dirichlet(np.ones(draw.world.n_classes), 9)
@@ -554,7 +559,7 @@ def test_bounds_hold_for_groups_whose_rows_share_their_noise(name):
 
 def certified(draw, **switches):
     return certree.CertifiedTreeClassifier(
-        **{"grow_size": 0.1, "cv": 2, "random_state": draw.seed, **switches}
+        **{"train_size": 0.1, "cv": 2, "random_state": draw.seed, **switches}
     )
 
 
@@ -573,12 +578,12 @@ def fitted(draw, **switches):
     "switches",
     [
         {},
-        {"deploy": "vote"},
+        {"selection": "vote"},
         {"vote": "majority"},
-        {"laws": "cv", "deploy": "vote"},
+        {"posteriors": "cv", "selection": "vote"},
         {"class_weight": "balanced"},
-        {"grow_size": "auto"},
-        {"grow_size": "auto", "deploy": "vote"},
+        {"train_size": "auto"},
+        {"train_size": "auto", "selection": "vote"},
     ],
     ids=str,
 )
@@ -614,9 +619,11 @@ def test_fits_in_a_box_keep_their_promise(n_classes):
     expect_valid(*np.array(outcomes).T, worth=0.3)
 
 
-@pytest.mark.parametrize("switches", [{}, {"deploy": "vote", "class_weight": "balanced"}], ids=str)
+@pytest.mark.parametrize(
+    "switches", [{}, {"selection": "vote", "class_weight": "balanced"}], ids=str
+)
 def test_fits_keep_their_promise_where_weighing_rows_have_other_classes(switches):
-    """Sixty classes, most of them so rare that few growing rows have them."""
+    """Sixty classes, most of them so rare that few training samples have them."""
     outcomes, unknown = [], 0
     for seed in range(REPEATS):
         draw = Draw(World(60, noise=0.2), seed)
@@ -664,7 +671,7 @@ def test_selective_votes_keep_their_promise_at_all_margins(n_classes):
     for seed in range(REPEATS):
         draw = Draw(World(n_classes), seed)
         X, y, _, _ = draw.rows()
-        model = certified(draw, deploy="vote")
+        model = certified(draw, selection="vote")
         worst = []
         for each in model.fit(X, y).selective_certificates():
             label, answered = model.predict_selective(GRID, each.margin)
@@ -681,8 +688,8 @@ def test_the_excess_of_a_vote_is_at_most_k_times_that_of_its_draws(n_classes):
     closest = np.inf
     for seed in range(REPEATS):
         held = Draw(world, seed).held()
-        for law in laws(held, priors(held)):
-            ballot = certree.vote(held.tree, held.stats, law)
+        for posterior in posteriors(held, priors(held)):
+            ballot = certree.vote(held.tree, held.stats, posterior)
             gibbs = world.gibbs_risk(held.tree, ballot) - world.noise
             excess = world.risk_of_labels(held.tree, ballot.label) - world.noise
             bound = paper.oracle_excess(max(gibbs, 0.0), n_classes)
@@ -704,14 +711,14 @@ def test_oracle_bounds_hold(n_classes):
             ).counts,
             held.grown.label,
         )
-        prior = certree.certificates.branching_prior(held.tree, n_classes).laws[0]
+        prior = certree.certificates.branching_prior(held.tree, n_classes).distributions[0]
         promise = paper.chernoff_oracle_bound(
             held.tree, population, prior, held.n, world.noise, DELTA
         )
-        law = certree.certificates.gibbs_posterior(
+        posterior = certree.certificates.gibbs_posterior(
             held.tree, held.stats, prior, promise.lambda_error
         )
-        ballot = certree.vote(held.tree, held.stats, law)
+        ballot = certree.vote(held.tree, held.stats, posterior)
         excess = world.risk_of_labels(held.tree, ballot.label) - world.noise
         gibbs = world.gibbs_risk(held.tree, ballot)
         assert promise.risk == pytest.approx(promise.pruning.weight @ population.errors, rel=1e-12)
@@ -755,7 +762,7 @@ def of_fixed(family):
             found = CertificateFamily(method, parts, Terms(DELTA, 1.0))
         else:
             groups = sides_of(X[weigh])
-            found = promises(model, X[weigh], y[weigh], family, groups=groups)[family]
+            found = conditional_guarantees(model, X[weigh], y[weigh], family, groups=groups)[family]
         return nearest_to_false(
             [(one.bound, points.risk_of(family, key)) for key, one in found.items()]
         )
@@ -771,16 +778,16 @@ def test_promises_on_parts_hold_for_classifiers_of_before(family, n_classes):
     expect_valid(*np.array(outcomes).T, worth=0.7)
 
 
-@pytest.mark.parametrize("deploy", ["best", "vote"])
+@pytest.mark.parametrize("selection", ["best", "vote"])
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_promises_asked_for_jointly_hold_together(n_classes, deploy):
+def test_promises_asked_for_jointly_hold_together(n_classes, selection):
     outcomes = []
     for seed in range(REPEATS):
         draw = Draw(World(n_classes), seed)
         X, y, _, _ = draw.rows()
-        model = certified(draw, deploy=deploy).fit(X, y)
+        model = certified(draw, selection=selection).fit(X, y)
         points = Points(draw.world, model)
-        promised = model.promises(groups=sides_of(X), jointly=True)
+        promised = model.conditional_guarantees(groups=sides_of(X), jointly=True)
         pairs = [
             (certificate.bound, points.risk_of(name, key))
             for name, family in promised.items()
@@ -800,7 +807,7 @@ def test_promises_hold_where_features_come_from_a_source_that_weights_describe(f
         X, y, _, _ = draw.rows()
         model = certified(draw).fit(X, y)
         points = Points(draw.world, model)
-        promised = model.promises(
+        promised = model.conditional_guarantees(
             family, weights=2 * (X[:, 0] + 1) / SIDE, max_weight=2, random_state=seed
         )
         pairs = [
@@ -869,9 +876,9 @@ def test_labelled_prunings_need_no_growing_rows():
         held = certree.certificates.held_out(grid, X, y, 5, grow=[], weigh=np.arange(1000))
         prior = certree.certificates.branching_prior(grid, 5)
         for lam in LAMBDAS:
-            law = certree.certificates.labelled_posterior(grid, held.stats, prior, lam)
-            ballot = certree.certificates.posteriors.ballot_of(grid, held.stats, law)
-            gibbs = certree.certificates.certify_law(held, law, prior, DELTA, 0.5)
+            posterior = certree.certificates.labelled_posterior(grid, held.stats, prior, lam)
+            ballot = certree.certificates.posteriors.ballot_of(grid, held.stats, posterior)
+            gibbs = certree.certificates.certify_posterior(held, posterior, prior, DELTA, 0.5)
             vote = certree.certificates.occam_vote(held, ballot.label, prior, DELTA, 0.5)
             violations += gibbs.bound < world.gibbs_risk(grid, ballot)
             violations += vote.bound < world.risk_of_labels(grid, ballot.label)
@@ -894,8 +901,8 @@ def test_elections_of_labelled_prunings_keep_their_promise(group_size, weighted)
         )
         weight = np.where(y == 1, 4.0, 1.0)
         weighing = certree.count(grid, X, y, 3, held.grown.label, weight) if weighted else None
-        election = certree.certificates.LabelledElection(held, DELTA, weighing)
-        deployed = certree.certificates.elect_labelled(election)
+        model_selection = certree.certificates.LabelledSelection(held, DELTA, weighing)
+        deployed = certree.certificates.select_labelled(model_selection)
         risk = world.risk_of_labels(grid, deployed.ballot.label)
         outcomes.append((deployed.certificate.bound, risk))
     expect_valid(*np.array(outcomes).T, worth=0.4)
@@ -935,10 +942,12 @@ def test_rows_that_grew_the_tree_would_certify_what_is_false():
         prior = certree.certificates.branching_prior(tree, 2)
         bounds = []
         for lam in LAMBDAS:
-            law = certree.certificates.gibbs_posterior(tree, held.stats, prior.laws[0], lam)
-            label = certree.vote(tree, held.stats, law).label
+            posterior = certree.certificates.gibbs_posterior(
+                tree, held.stats, prior.distributions[0], lam
+            )
+            label = certree.vote(tree, held.stats, posterior).label
             bounds += [
-                certree.certificates.certify_law(held, law, prior, DELTA).bound,
+                certree.certificates.certify_posterior(held, posterior, prior, DELTA).bound,
                 certree.certificates.occam_vote(held, label, prior, DELTA).bound,
             ]
         failures += min(bounds) < 0.5

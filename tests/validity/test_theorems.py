@@ -84,16 +84,16 @@ class Problem:
         wrong = np.take_along_axis(counts, self.shares.argmin(axis=1)[:, None], axis=1).sum()
         return Draw(population, self.stats(counts, label), counts, float(wrong))
 
-    def excess_of_vote(self, stats, law):
-        label = certree.vote(self.tree, stats, law).label[self.tree.apply(self.points)]
+    def excess_of_vote(self, stats, posterior):
+        label = certree.vote(self.tree, stats, posterior).label[self.tree.apply(self.points)]
         right = np.take_along_axis(self.shares, label[:, None].astype(int), axis=1)
         return 1 - right.mean() - self.bayes_risk
 
 
 PROBLEM = Problem()
 TREE = PROBLEM.tree
-BRANCHING = certree.certificates.branching_prior(TREE, 2).laws[0]
-PAPERS = certree.certificates.size_prior(TREE, 2, 3.0 * TREE.depth).laws[0]
+BRANCHING = certree.certificates.branching_prior(TREE, 2).distributions[0]
+PAPERS = certree.certificates.size_prior(TREE, 2, 3.0 * TREE.depth).distributions[0]
 
 
 def expect_failures(n_failures, probability):
@@ -119,11 +119,13 @@ def test_proposition_1_holds_for_all_laws_and_parameters_at_once():
     for seed in range(REPEATS):
         draw = PROBLEM.draw(seed, n)
         broken = below = False
-        for temperature in LAMBDAS:
-            law = certree.certificates.gibbs_posterior(TREE, draw.stats, BRANCHING, temperature)
-            true = law.weight @ draw.population.errors
-            observed = law.weight @ draw.stats.errors / n
-            nats = inequalities.kl_divergence(TREE, law, BRANCHING)
+        for inverse_temperature in LAMBDAS:
+            posterior = certree.certificates.gibbs_posterior(
+                TREE, draw.stats, BRANCHING, inverse_temperature
+            )
+            true = posterior.weight @ draw.population.errors
+            observed = posterior.weight @ draw.stats.errors / n
+            nats = inequalities.kl_divergence(TREE, posterior, BRANCHING)
             for lam in LAMBDAS:
                 bound = bounds.pac_bayes_at(observed, n, nats, math.log(DELTA), lam)
                 broken |= true > bound
@@ -171,11 +173,11 @@ def test_the_excess_of_draws_is_below_what_the_rows_say(prior, kind):
         penalty, _ = penalties(kind, draw, n, DELTA)
         broken = False
         for lam in LAMBDAS:
-            law = paper.excess_posterior(TREE, draw.stats, prior, penalty, lam)
+            posterior = paper.excess_posterior(TREE, draw.stats, prior, penalty, lam)
             bound = paper.gibbs_excess_bound(
-                TREE, draw.stats, law, prior, penalty, draw.bayes_errors, lam, DELTA
+                TREE, draw.stats, posterior, prior, penalty, draw.bayes_errors, lam, DELTA
             )
-            broken |= law.weight @ draw.population.errors - PROBLEM.bayes_risk > bound
+            broken |= posterior.weight @ draw.population.errors - PROBLEM.bayes_risk > bound
             lowest = min(lowest, bound)
         failures += broken
     expect_failures(failures, 2 * DELTA)
@@ -211,8 +213,8 @@ def test_the_excess_of_the_vote_is_below_its_bound(name):
         draw = PROBLEM.draw(seed, n)
         broken = False
         for lam in LAMBDAS:
-            bound, law = PROMISES[name](draw, n, DELTA, lam)
-            excess = PROBLEM.excess_of_vote(draw.stats, law)
+            bound, posterior = PROMISES[name](draw, n, DELTA, lam)
+            excess = PROBLEM.excess_of_vote(draw.stats, posterior)
             broken |= excess > bound
             bounds_.append(bound)
             found.append(excess)
@@ -229,8 +231,8 @@ def test_the_mean_excess_of_the_vote_is_below_its_bound(name):
     outcomes = []
     for seed in range(REPEATS):
         draw = PROBLEM.draw(seed, n)
-        bound, law = PROMISES[name](draw, n, None, lam)
-        outcomes.append((bound, PROBLEM.excess_of_vote(draw.stats, law)))
+        bound, posterior = PROMISES[name](draw, n, None, lam)
+        outcomes.append((bound, PROBLEM.excess_of_vote(draw.stats, posterior)))
     bound, excess = np.array(outcomes).T
     assert bound.max() < 0.5
     assert excess.mean() < bound.mean()
@@ -244,8 +246,8 @@ def test_the_mean_excess_falls_at_the_rate_of_corollary_1():
         excess = []
         for seed in range(max(REPEATS // 4, 4)):
             draw = problem.draw(seed, int(n), n_grow=int(n))
-            law = certree.weights.theorem_posterior(problem.tree, draw.stats, 1.0, 1 / n)
-            excess.append(problem.excess_of_vote(draw.stats, law))
+            posterior = certree.weights.theorem_posterior(problem.tree, draw.stats, 1.0, 1 / n)
+            excess.append(problem.excess_of_vote(draw.stats, posterior))
         means.append(np.mean(excess))
     rate = np.array([paper.hoelder_rate(float(n), 1, 1) for n in sizes])
     assert (np.array(means) <= 1.2 * rate).all()
@@ -284,9 +286,9 @@ def test_the_excess_on_a_smooth_boundary_falls_at_the_rate_of_theorem_3(smoothne
         for repeat in range(8 if LONG else 1):
             model = certree.DecoratedTreeClassifier(
                 leaf,
-                partition=certree.Grid(UNIT, resolution="paper"),
+                grower=certree.Grid(UNIT, resolution="paper"),
                 rule=certree.prunings.Polynomial(smoothness),
-                price=0.005,
+                alpha=0.005,
             )
             model.fit(*draw_rows(smooth, 2, n, repeat, 0.0))
             excess.append(np.mean(model.predict(points) != smooth.above(points)))

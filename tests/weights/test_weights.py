@@ -12,7 +12,7 @@ from certree import NodeStats, Tree, Voting, vote, weights
 from certree.certificates.inequalities import kl_divergence
 from certree.tree import Trees
 from certree.weights import node_weights
-from certree.weights.pac_bayes_laws import pac_bayes_family
+from certree.weights.pac_bayes_posteriors import pac_bayes_family
 from strategies import temperatures, trees, trees_and_stats
 
 EPS = np.finfo(float).eps
@@ -82,12 +82,12 @@ def test_theorem_posterior_is_the_average_over_all_prunings(tree_and_stats, lam,
 
 
 @given(trees_and_stats(n_classes=2), temperatures(100))
-def test_helmbold_schapire_is_the_average_over_all_prunings(tree_and_stats, temperature):
+def test_helmbold_schapire_is_the_average_over_all_prunings(tree_and_stats, inverse_temperature):
     tree, stats = tree_and_stats
-    weights = certree.weights.helmbold_schapire(tree, stats, temperature)
-    expected = reference.helmbold_schapire(tree, stats.counts, temperature)
+    weights = certree.weights.helmbold_schapire(tree, stats, inverse_temperature)
+    expected = reference.helmbold_schapire(tree, stats.counts, inverse_temperature)
     # Their loss is no whole number, so its products are right to rounding only.
-    agree(weights, tree, expected, atol=1e-10 + 16 * EPS * temperature * stats.n.max())
+    agree(weights, tree, expected, atol=1e-10 + 16 * EPS * inverse_temperature * stats.n.max())
 
 
 @given(st.data(), trees())
@@ -254,7 +254,7 @@ def test_bad_temperatures_are_refused(value):
         certree.pac_bayes(tree, stats, value, 1)
     with pytest.raises(ValueError, match="lambda_penalty must be a finite number >= 0"):
         certree.pac_bayes(tree, stats, 1, value)
-    with pytest.raises(ValueError, match="temperature must be a finite number >= 0"):
+    with pytest.raises(ValueError, match="inverse_temperature must be a finite number >= 0"):
         certree.weights.helmbold_schapire(tree, stats, value)
 
 
@@ -289,9 +289,11 @@ def test_a_mixture_of_laws_has_the_average_of_their_weights(tree_and_stats, temp
     tree, stats = tree_and_stats
     shares = np.random.default_rng(seed).dirichlet(np.ones(len(temperatures)))
     family = pac_bayes_family(tree, stats, "branching")
-    laws = [family.at(value, 0.5) for value in temperatures]
-    mixed = node_weights.mixed(tree, laws, shares)
-    expected = sum(share * law.weight for share, law in zip(shares, laws, strict=True))
+    posteriors = [family.at(value, 0.5) for value in temperatures]
+    mixed = node_weights.mixed(tree, posteriors, shares)
+    expected = sum(
+        share * posterior.weight for share, posterior in zip(shares, posteriors, strict=True)
+    )
     np.testing.assert_allclose(mixed.weight, expected, rtol=1e-12, atol=1e-300)
     # The odds of its decisions say the same.
     stop = 1 / (1 + np.exp(np.minimum(mixed.log_odds, 700)))
@@ -303,16 +305,16 @@ def test_a_mixture_of_laws_has_the_average_of_their_weights(tree_and_stats, temp
 
 @given(trees_and_stats(), st.floats(0.1, 10), st.floats(0, 1))
 def test_a_mixture_of_priors_never_claims_more_entropy_in_a_chain_than_it_has(
-    tree_and_stats, temperature, share
+    tree_and_stats, inverse_temperature, share
 ):
     tree, stats = tree_and_stats
-    laws = [
-        pac_bayes_family(tree, stats, prior).at(temperature, 0.0)
+    posteriors = [
+        pac_bayes_family(tree, stats, prior).at(inverse_temperature, 0.0)
         for prior in ("leaves", "branching")
     ]
-    mixed = node_weights.mixed(tree, laws, np.array([share, 1 - share]))
+    mixed = node_weights.mixed(tree, posteriors, np.array([share, 1 - share]))
     for node in range(tree.n_nodes):
-        parts = np.array([share, 1 - share]) * [law.weight[node] for law in laws]
+        parts = np.array([share, 1 - share]) * [posterior.weight[node] for posterior in posteriors]
         if parts.sum() < 1e-12:
             continue
         k = int(tree.chain[node])
@@ -353,30 +355,30 @@ def test_laws_of_many_trees_are_those_of_each(made, lam1, lam2):
     )
     trees = Trees.joined([tree for tree, _ in made], 3, 0)
     family = pac_bayes_family(trees, stats)
-    law = family.at(lam1, lam2)
+    posterior = family.at(lam1, lam2)
     each = [certree.pac_bayes(tree, one, lam1, lam2) for tree, one in made]
     for name in ("weight", "log_odds", "chain_entropy", "chain_mode"):
         expected = np.concatenate([getattr(one, name) for one in each])
-        np.testing.assert_array_equal(getattr(law, name), expected)
+        np.testing.assert_array_equal(getattr(posterior, name), expected)
     evidence = sum(one.log_evidence for one in each)
-    assert law.log_evidence == pytest.approx(evidence, rel=1e-12, abs=1e-9)
+    assert posterior.log_evidence == pytest.approx(evidence, rel=1e-12, abs=1e-9)
     below = np.concatenate(
         [weights.reached(tree, one) for (tree, _), one in zip(made, each, strict=True)]
     )
-    np.testing.assert_array_equal(weights.reached(trees, law), below)
+    np.testing.assert_array_equal(weights.reached(trees, posterior), below)
     for kind in ("majority", "mean"):
         voting = Voting(kind, smoothing=0.5 if kind == "mean" else 0.0)
         votes = [
             vote(tree, one, own, voting).score for (tree, one), own in zip(made, each, strict=True)
         ]
-        cast = voting.ballots(trees, stats).cast(trees, law)
+        cast = voting.ballots(trees, stats).cast(trees, posterior)
         np.testing.assert_array_equal(cast.score, np.concatenate(votes))
     other = family.at(lam1 / 2, 0.0)
     apart = sum(
         kl_divergence(tree, own, certree.pac_bayes(tree, one, lam1 / 2, 0.0))
         for (tree, one), own in zip(made, each, strict=True)
     )
-    assert kl_divergence(trees, law, other) == pytest.approx(apart, rel=1e-9, abs=1e-12)
+    assert kl_divergence(trees, posterior, other) == pytest.approx(apart, rel=1e-9, abs=1e-12)
     if len(made) > 1:
         with pytest.raises(TypeError, match="tree must be a Tree"):
             certree.pac_bayes(trees, stats, lam1, lam2)

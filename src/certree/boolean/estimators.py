@@ -230,7 +230,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
         The polynomial of two classes, or K polynomials.
     validation_score_ : float
         See `FourierRegressor`; the mean of those of all polynomials.
-    row_hashes_ : ndarray of uint64
+    sample_hashes_ : ndarray of uint64
         Hashes of the rows of the fit.
     n_features_in_ : int
         Number of features.

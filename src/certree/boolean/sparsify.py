@@ -30,11 +30,11 @@ class Sparsified:
         `held_out_error`.
     sup_error : float
         Bound on the difference at any row whatever: the sum of the sizes of the other terms.
-    promised_terms : float
+    guaranteed_terms : float
         So many terms suffice by the theorem for an error of `squared_error`: ``2 L1^2 / squared_error``
-        of degree `promised_degree`, where L1 is the sum of the sizes of all terms. Infinite if the
+        of degree `guaranteed_degree`, where L1 is the sum of the sizes of all terms. Infinite if the
         error is 0.
-    promised_degree : int or None
+    guaranteed_degree : int or None
         ``log2(2 s / squared_error)`` of the theorem, for a tree of s leaves with values of size 1 at
         most; None if the number of leaves was not given, or the error is 0.
     """
@@ -42,14 +42,14 @@ class Sparsified:
     spectrum: Spectrum
     squared_error: float
     sup_error: float
-    promised_terms: float
-    promised_degree: int | None
+    guaranteed_terms: float
+    guaranteed_degree: int | None
 
     def __str__(self) -> str:
         return (
             f"{len(self.spectrum)} terms of degree {self.spectrum.degree}: squared error "
             f"{self.squared_error:.6g} over independent features, at most {self.sup_error:.6g} off "
-            f"at any row (the theorem needs {self.promised_terms:.6g} terms for this squared error)"
+            f"at any row (the theorem needs {self.guaranteed_terms:.6g} terms for this squared error)"
         )
 
 
@@ -72,7 +72,7 @@ def sparsify(
     error : float or None
         Keep as few terms as have a squared error of at most this. Exactly one of the two is given.
     n_leaves : int or None
-        Number of leaves of the tree, for `Sparsified.promised_degree`.
+        Number of leaves of the tree, for `Sparsified.guaranteed_degree`.
 
     Returns
     -------

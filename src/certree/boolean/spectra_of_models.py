@@ -57,7 +57,7 @@ def spectrum(
         A tree of certree with its vote, a forest, boosted trees or AdaBoost over its own trees; a
         decision tree of scikit-learn, or a random forest or extra trees of it. Or a `Tree` with values
         (m, K) of its nodes, which are added up along the path of a row: those of leaves, and 0
-        elsewhere, or the weights of a law over prunings times what the nodes vote for.
+        elsewhere, or the weights of a posterior over prunings times what the nodes vote for.
     degree : int or None
         Sets of at most so many bits; their coefficients are exact, and no others are enumerated. None:
         all.

@@ -237,7 +237,7 @@ class Certificate:
                 "of two"
             )
 
-    def rows_needed(self, target: float) -> int | None:
+    def n_samples_needed(self, target: float) -> int | None:
         """Count the *new* rows (or groups) that would bring the bound down to a target.
 
         If error and complexity stayed as they are. All of them must be new: to add some to these and to

@@ -1,6 +1,7 @@
 """What rows kept apart guarantee of a classifier: one object answers all that they are asked.
 
-Any fitted classifier has one by rows that it has never seen, a certified fit by its weighing rows.
+Any fitted classifier has one by rows that it has never seen, a certified fit by its calibration
+samples.
 """
 
 import math
@@ -16,8 +17,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.certificate import Certificate, certificate_of
-from certree.certificates.election import Election, LabelledElection, expected_structure
 from certree.certificates.hold_out import hold_out, outcomes, repeated, share_of_look
+from certree.certificates.model_selection import (
+    LabelledSelection,
+    ModelSelection,
+    expected_structure,
+)
 from certree.certificates.occam import (
     Drawn,
     Selective,
@@ -43,7 +48,7 @@ from certree.certificates.parts.families import (
     OF_GROUPS,
     OF_TREES,
     CertificateFamily,
-    Promises,
+    ConditionalGuarantees,
     Terms,
     expect_families,
     groups_among,
@@ -64,8 +69,8 @@ from certree.interface.arrays import (
 )
 from certree.interface.fitted import Answer, Given, reads_state, state_of
 from certree.interface.signatures import checked, expect_settings
-from certree.rows.deal import Sides
 from certree.rows.folds import Indices
+from certree.rows.split import TrainCalibrationSplit
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Vote
@@ -80,7 +85,7 @@ class Guarantees:
     """What rows that it has never seen guarantee of a classifier.
 
     `by_rows` makes it of any fitted classifier; `CertifiedTreeClassifier.guarantees_` are those by
-    the weighing rows of the fit. Every promise holds by itself, apart from `certificate`.
+    the calibration samples of the fit. Every promise holds by itself, apart from `certificate`.
 
     Parameters
     ----------
@@ -106,7 +111,7 @@ class Guarantees:
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = BoostedTreesClassifier(random_state=0).fit(X[:300], y[:300])
     >>> guarantees = Guarantees.by_rows(model, X[300:], y[300:])
-    >>> guarantees.certificate.n, round(guarantees.promises().recall.worst.bound, 3)
+    >>> guarantees.certificate.n, round(guarantees.conditional_guarantees().recall.worst.bound, 3)
     (269, 0.07)
     >>> guarantees.predict_set(X[:2], coverage=0.95).sum(axis=1)
     array([1, 1])
@@ -159,7 +164,7 @@ class Guarantees:
 
     @cached_property
     def wrong(self) -> NDArray[np.bool_]:
-        """Which judging rows are predicted wrongly, (n,)."""
+        """Which validation samples are predicted wrongly, (n,)."""
         return np.asarray(self.predicted != self.y)
 
     @cached_property
@@ -172,7 +177,7 @@ class Guarantees:
 
     @property
     def _given(self) -> tuple[NDArray[np.integer], int]:
-        """Places of the judging rows among those that were given, and how many these were."""
+        """Places of the validation samples among those that were given, and how many these were."""
         return np.arange(len(self.y)), len(self.y)
 
     @property
@@ -194,7 +199,7 @@ class Guarantees:
     # -- parts of the rows, and other sources ------------------------------------------------------
 
     @checked
-    def promises(
+    def conditional_guarantees(
         self,
         families: str | Sequence[str] | None = None,
         *,
@@ -204,7 +209,7 @@ class Guarantees:
         random_state: int = 0,
         delta: float | None = None,
         jointly: bool = False,
-    ) -> Promises:
+    ) -> ConditionalGuarantees:
         """Promise more of what predicts than its error as a whole, by the rows that certify it.
 
         Each family holds for all of its parts at once with probability ``1 - delta``, by itself and
@@ -240,12 +245,12 @@ class Guarantees:
         Returns
         -------
         Promises
-            A class, group or leaf without judging rows has the bound 1.
+            A class, group or leaf without validation samples has the bound 1.
 
         Raises
         ------
         ValueError
-            If there are fewer than 10 judging rows, also of those kept, a family or a setting is
+            If there are fewer than 10 validation samples, also of those kept, a family or a setting is
             unknown, there is only one group, a weight is above `max_weight`, or the model was fitted
             by groups or loaded from a file without its rows.
         """
@@ -274,7 +279,7 @@ class Guarantees:
             method, parts = FAMILIES[name] or self._whole, self._parts(name, kept, of_groups)
             found[name] = CertificateFamily(method, parts, terms)
             next(iter(found[name].values()))  # rows in groups and a wrong delta are refused now
-        return Promises(found)
+        return ConditionalGuarantees(found)
 
     # The row of METHODS that the error as a whole has.
     _whole = "hold_out"
@@ -284,7 +289,7 @@ class Guarantees:
         return OF_TREES if groups is not None else (*OF_TREES, *OF_GROUPS)
 
     def _parts(self, name: str, kept: Indices, groups: Kinds | None) -> dict[Any, Part]:
-        """The parts of a family, by those of the judging rows that are kept."""
+        """The parts of a family, by those of the validation samples that are kept."""
         wrong, nats = self.wrong[kept], self.certificate.complexity
         if name == "error":
             return {"all rows": Part("", (float(wrong.mean()),), len(wrong), nats)}
@@ -302,8 +307,8 @@ class Guarantees:
         return self.certificate.nearby(kl=kl, total_variation=total_variation)
 
     def mix(self, shares: dict[Any, float] | ArrayLike, delta: float | None = None) -> Certificate:
-        """Bound the error where classes come in other shares; see `Promises.mix`."""
-        return self.promises("recall", delta=delta).mix(shares)
+        """Bound the error where classes come in other shares; see `ConditionalGuarantees.mix`."""
+        return self.conditional_guarantees("recall", delta=delta).mix(shares)
 
     def monitor(self, alpha: float = 0.05) -> Monitor:
         """Watch over the certificate while labelled rows come in; see `Certificate.monitor`."""
@@ -321,10 +326,10 @@ class Guarantees:
     ) -> NDArray[np.bool_]:
         """Predict for each row a set of classes that holds the true one for a share of new rows.
 
-        Given the classifier, with probability ``1 - delta`` over the draw of the judging rows and
+        Given the classifier, with probability ``1 - delta`` over the draw of the validation samples and
         whatever their distribution is. What was known before them alone says in which order classes
-        come into a set: of a certified fit the growing rows, of any other classifier its
-        probabilities; the judging rows say how far to go. So a set need not hold the class that
+        come into a set: of a certified fit the training samples, of any other classifier its
+        probabilities; the validation samples say how far to go. So a set need not hold the class that
         `predict` gives, which in a certified fit both have chosen, and it may be empty where less than
         the usual would be surprising.
 
@@ -338,7 +343,7 @@ class Guarantees:
             Probability with which the sets hold fewer; None: that of the certificate.
         per_class : bool
             Whether they hold that share of the rows of every class, of all classes at once. A class of
-            too few judging rows is in every set.
+            too few validation samples is in every set.
 
         Returns
         -------
@@ -390,7 +395,7 @@ class Guarantees:
         )
 
     def _scores(self, per_class: bool) -> Scores:
-        """What their classes score at the judging rows."""
+        """What their classes score at the validation samples."""
         score = self._own_score()
         place = {name: place for place, name in enumerate(self._classes)}
         names = [place.get(name, len(place)) for name in self._truth.names]
@@ -403,7 +408,7 @@ class Guarantees:
         return 1 - self._probabilities(X)
 
     def _own_score(self) -> Float64:
-        """The same at the judging rows."""
+        """The same at the validation samples."""
         return 1 - self._own_shares()
 
     def _own_shares(self) -> Float64:
@@ -499,27 +504,27 @@ def _finite(scores: Scores, coverage: float, delta: float) -> Float64:
 
 
 @dataclass(frozen=True, eq=False)
-class JudgingRows(OfColumns):
-    """The weighing rows of a fit one by one, and what the growing rows said before them.
+class CalibrationSamples(OfColumns):
+    """The calibration samples of a fit one by one, and what the training samples said before them.
 
-    These columns are all that a model keeps to answer by its weighing rows.
+    These columns are all that a model keeps to answer by its calibration samples.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     grown : NodeStats
-        Counts of the growing rows, whose majority labels the nodes.
+        Counts of the training samples, whose majority labels the nodes.
     splits : array-like of bool, shape (m,), or None
-        Where the likeliest pruning by the growing rows goes on; None: no rows grew the tree.
+        Where the likeliest pruning by the training samples goes on; None: no rows grew the tree.
     given : array-like of int, shape (n,)
-        Places of the weighing rows among the rows that were given to the fit.
+        Places of the calibration samples among the rows that were given to the fit.
     n_given : int
         How many those were.
     leaf, y : array-like of int, shape (n,)
         Leaf and class of each; the code of a class that no label names is that after the labels.
     weight : array-like of shape (n,), or None
-        Of rows in groups 1 / (weighing rows of its group); None: each row counts by itself.
+        Of rows in groups 1 / (calibration samples of its group); None: each row counts by itself.
 
     Raises
     ------
@@ -563,15 +568,21 @@ class JudgingRows(OfColumns):
             object.__setattr__(self, name, values)
 
     def stored(self) -> dict[str, Any]:
-        """What a file holds of them beside the tree and the counts of the growing rows."""
+        """What a file holds of them beside the tree and the counts of the training samples."""
         return {name: of for name, of in super().stored().items() if name not in ("tree", "grown")}
 
     @classmethod
-    def of(cls, election: Election | LabelledElection, sides: Sides, leaf: Int32, y: Int32) -> Self:
+    def of(
+        cls,
+        model_selection: ModelSelection | LabelledSelection,
+        sides: TrainCalibrationSplit,
+        leaf: Int32,
+        y: Int32,
+    ) -> Self:
         """Those of a fit, by its election, and by leaf and class of each row of it."""
-        held, likeliest = election.held, None
-        if isinstance(election, Election):
-            likeliest = election.likeliest
+        held, likeliest = model_selection.held, None
+        if isinstance(model_selection, ModelSelection):
+            likeliest = model_selection.likeliest
         weigh, weight = sides.weigh, None
         if sides.groups is not None:
             weight = shares_of_groups(sides.groups, sides.grow, weigh)[0]
@@ -586,7 +597,7 @@ class JudgingRows(OfColumns):
             None if weight is None else frozen(weight),
         )
         # What the election has counted, and what it expects, are not made a second time.
-        vars(rows).update(held=held, structure=election.structure)
+        vars(rows).update(held=held, structure=model_selection.structure)
         return rows
 
     @cached_property
@@ -600,7 +611,7 @@ class JudgingRows(OfColumns):
 
     @cached_property
     def structure(self) -> Prior:
-        """What was expected before the weighing rows."""
+        """What was expected before the calibration samples."""
         if self.splits is None:
             return branching_prior(self.tree, self.grown.n_classes)
         return expected_structure(self.tree, self.grown, pruning_of(self.tree, self.splits))
@@ -615,31 +626,31 @@ class JudgingRows(OfColumns):
         """
         if self.splits is None:
             raise ValueError(
-                "no growing rows label the prunings of a Grid: expected another partition"
+                "no training samples label the prunings of a Grid: expected another partition"
             )
         return self.held
 
     @cached_property
     def score(self) -> Float64:
-        """1 less the share of every class in every cell, by the growing rows alone, (m, K)."""
+        """1 less the share of every class in every cell, by the training samples alone, (m, K)."""
         return class_scores(self.by_growing_rows())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TreeGuarantees(Guarantees):
-    """What the weighing rows of a fit guarantee of the tree whose prunings they have weighed.
+    """What the calibration samples of a fit guarantee of the tree whose prunings they have weighed.
 
     Parameters
     ----------
-    rows : JudgingRows
+    rows : CalibrationSamples
         The rows; `y` and `predicted` are their codes.
     ballot : Vote
         What predicts, in every cell.
     fixed : bool
-        Whether it was fixed without the weighing rows.
+        Whether it was fixed without the calibration samples.
     """
 
-    rows: JudgingRows
+    rows: CalibrationSamples
     ballot: Vote
     fixed: bool
 
@@ -669,7 +680,7 @@ class TreeGuarantees(Guarantees):
             return cell_parts(rows.tree, grown, leaf, wrong, nats)
         return leaf_parts(rows.tree, grown, self.ballot.label, leaf, wrong, nats)
 
-    def why_no_promises(self) -> str | None:
+    def why_no_guarantees(self) -> str | None:
         """Why there are no promises beside the error as a whole; None: there are."""
         if self.certificate.grouped:
             return "the rows of the fit came in groups, and errors of single rows are counted"
@@ -679,7 +690,7 @@ class TreeGuarantees(Guarantees):
 
     def cells(self) -> CertificateFamily | None:
         """Certificates of all nodes of the tree; None: there are no promises."""
-        return None if self.why_no_promises() else self.promises("cells").cells
+        return None if self.why_no_guarantees() else self.conditional_guarantees("cells").cells
 
     def _score_of(self, leaf: Int32) -> Float64:
         return self.rows.score[:, : len(self._classes)][leaf]
@@ -705,7 +716,7 @@ class TreeGuarantees(Guarantees):
         return label, margins(self.ballot)[leaf]
 
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
-        """Certify any pruning of the tree with the labels of the growing rows, edited by hand, too.
+        """Certify any pruning of the tree with the labels of the training samples, edited by hand, too.
 
         All prunings are covered at once, so that the lowest bound of any number of them holds.
 
@@ -755,9 +766,9 @@ class TreeGuarantees(Guarantees):
         ValueError
             As in `certify_pruning`.
         """
-        held, law = self.rows.by_growing_rows(), self.classifier.weights_
+        held, posterior = self.rows.by_growing_rows(), self.classifier.weights_
         seed = check_random_state(random_state).randint(2**31 - 1)
-        return single_draw(held, law, self.rows.structure, self._delta(delta), rng=seed)
+        return single_draw(held, posterior, self.rows.structure, self._delta(delta), rng=seed)
 
 
 def asks(
@@ -772,7 +783,7 @@ def asks(
         if guarantees is None:
             raise ValueError(
                 "This model file does not keep the rows of the fit. Certify before saving, or save "
-                "with judging_rows=True"
+                "with calibration_samples=True"
             )
         answer: Answer = getattr(guarantees, method.__name__)(*args, **kwargs)
         return answer
@@ -865,7 +876,7 @@ def certify(
 
 
 @checked
-def promises(
+def conditional_guarantees(
     classifier: Any,
     X: Any,
     y: ArrayLike,
@@ -878,7 +889,7 @@ def promises(
     delta: float = 0.05,
     jointly: bool = False,
     repeats: Literal["genuine"] | None = None,
-) -> Promises:
+) -> ConditionalGuarantees:
     """Promise more of any fitted classifier, by rows that were never used, than its error as a whole.
 
     Parameters
@@ -931,17 +942,17 @@ def promises(
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from certree.certificates import promises
+    >>> from certree.certificates import conditional_guarantees
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> tree = DecisionTreeClassifier(random_state=0).fit(X[:300], y[:300])
-    >>> print(promises(tree, X[300:], y[300:], "recall"))
+    >>> print(conditional_guarantees(tree, X[300:], y[300:], "recall"))
     With probability at least 95 %, for all classes at once, this classifier's error is at most:
     class  rows  observed error  error at most  recall at least
     0        66           0.030          0.106            0.894
     1       203           0.133          0.188            0.812
     """
     judged = _judged(classifier, X, y, delta, repeats=repeats)
-    return judged.promises(
+    return judged.conditional_guarantees(
         families,
         groups=groups,
         weights=weights,

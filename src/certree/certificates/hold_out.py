@@ -106,7 +106,7 @@ def hold_out_mean(
 
 
 def share_of_look(look: Any) -> float:
-    """Share of delta that one of any number of looks at growing rows uses up; they sum to 1."""
+    """Share of delta that one of any number of looks at training samples uses up; they sum to 1."""
     if look is None:
         return 1.0
     if isinstance(look, bool) or not isinstance(look, Integral) or look < 1:
@@ -167,10 +167,10 @@ def _kind(label: Any) -> type:
 def repeated(classifier: Any, X: Any, repeats: Any) -> int | None:
     """How many rows occur in the fit of a classifier as well; None: it does not say."""
     model, rows = _innermost(classifier, X)
-    if not hasattr(model, "row_hashes_"):
+    if not hasattr(model, "sample_hashes_"):
         return None
     ways = 'give repeats="genuine" (on the command line --repeats genuine) if'
-    if model.row_hashes_ is None:
+    if model.sample_hashes_ is None:
         if repeats is None:
             raise ValueError(
                 "the model was saved without hashes of the rows of its fit, so that nothing tells "
@@ -178,7 +178,7 @@ def repeated(classifier: Any, X: Any, repeats: Any) -> int | None:
             )
         return None
     coded = model._new_rows(rows)
-    known = n_known(coded, model.row_hashes_)
+    known = n_known(coded, model.sample_hashes_)
     if known and repeats is None:
         raise ValueError(
             f"{known:,} of {len(coded):,} rows also occur among those of the fit, by which nothing "

@@ -1,4 +1,4 @@
-"""Certificates of majority votes, whatever chose them: of a law over prunings, and of an ensemble."""
+"""Certificates of majority votes, whatever chose them: of a posterior, and of an ensemble."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr
 
 from certree.certificates.certificate import Certificate, certificate_of
-from certree.certificates.inequalities.laws import LeafVotes, WrongRange, disagreement, wrong_range
+from certree.certificates.inequalities.posterior_moments import (
+    LeafVotes,
+    WrongRange,
+    disagreement,
+    wrong_range,
+)
 from certree.certificates.methods import DRAWS, METHODS
 from certree.certificates.posteriors import Law, ballot_of, divergence
 from certree.certificates.priors import Prior
@@ -24,16 +29,16 @@ TUPLES = tuple((n_draws, n_wrong) for n_draws in range(1, 6) for n_wrong in rang
 
 
 class Weighed:
-    """A law over prunings, what it votes and how far it is from its prior, for several bounds.
+    """A posterior over prunings, what it votes and how far it is from its prior, for several bounds.
 
     Parameters
     ----------
     held : HeldOut
-        The tree and the weighing rows, which may come in groups.
-    law : NodeWeights or LabelledWeights
-        The law over prunings, whatever chose it.
+        The tree and the calibration samples, which may come in groups.
+    posterior : NodeWeights or LabelledWeights
+        The posterior over prunings, whatever chose it.
     prior : Prior
-        A prior made without the weighing rows.
+        A prior made without the calibration samples.
     ballot : Vote or None
         The majority vote of the law, if it has been cast already.
 
@@ -43,10 +48,12 @@ class Weighed:
         If the prior has seen other rows than the growing ones.
     """
 
-    def __init__(self, held: HeldOut, law: Law, prior: Prior, ballot: Vote | None = None) -> None:
-        self.complexity = divergence(law, prior.of(held.tree, held.grown))
+    def __init__(
+        self, held: HeldOut, posterior: Law, prior: Prior, ballot: Vote | None = None
+    ) -> None:
+        self.complexity = divergence(posterior, prior.of(held.tree, held.grown))
         self.held = held
-        self.ballot = ballot_of(held.tree, held.stats, law) if ballot is None else ballot
+        self.ballot = ballot_of(held.tree, held.stats, posterior) if ballot is None else ballot
         self._judged = LeafVotes.of(held.tree, held.stats, self.ballot)
 
     def certificate(
@@ -56,7 +63,7 @@ class Weighed:
         share: float = 1.0,
         tuples: Sequence[tuple[int, int]] = TUPLES,
     ) -> Certificate:
-        """Certify the law, or its majority vote; see `certify_law`."""
+        """Certify the law, or its majority vote; see `certify_posterior`."""
         every: list[tuple[float, ...]]
         if method == "vote_tuples":
             every = [(self.tuples(*kind), *kind, len(tuples)) for kind in tuples]
@@ -107,21 +114,29 @@ class Weighed:
 
 # What each bound takes besides the rows, the complexity and delta.
 _OBSERVED: dict[str, Callable[[Weighed], tuple[float, ...]]] = {
-    "gibbs_kl": lambda law: (law.gibbs,),
-    "gibbs_lambda": lambda law: (law.gibbs,),
-    "vote_first_order": lambda law: (law.gibbs,),
-    "vote_first_order_range": lambda law: (law.gibbs, law.least.right, law.least.wrong),
-    "vote_tandem": lambda law: (law.tuples(2, 2),),
-    "vote_either_wrong": lambda law: (law.tuples(2, 1),),
-    "vote_c_bound": lambda law: (law.gibbs, law.one_wrong),
-    "vote_disagreement": lambda law: (law.gibbs, law.differing, law.held.stats.n_classes),
+    "gibbs_kl": lambda posterior: (posterior.gibbs,),
+    "gibbs_lambda": lambda posterior: (posterior.gibbs,),
+    "vote_first_order": lambda posterior: (posterior.gibbs,),
+    "vote_first_order_range": lambda posterior: (
+        posterior.gibbs,
+        posterior.least.right,
+        posterior.least.wrong,
+    ),
+    "vote_tandem": lambda posterior: (posterior.tuples(2, 2),),
+    "vote_either_wrong": lambda posterior: (posterior.tuples(2, 1),),
+    "vote_c_bound": lambda posterior: (posterior.gibbs, posterior.one_wrong),
+    "vote_disagreement": lambda posterior: (
+        posterior.gibbs,
+        posterior.differing,
+        posterior.held.stats.n_classes,
+    ),
 }
 
 
 @checked
-def certify_law(
+def certify_posterior(
     held: HeldOut,
-    law: Law,
+    posterior: Law,
     prior: Prior,
     delta: float = 0.05,
     share: float = 1.0,
@@ -131,16 +146,17 @@ def certify_law(
 ) -> Certificate:
     """Certify random prunings of a law, or their majority vote: a PAC-Bayes generalisation bound.
 
-    All laws are covered at once, so the weighing rows may choose one without overfitting the bound.
+    All laws are covered at once, so the calibration samples may choose one without overfitting the
+    bound.
 
     Parameters
     ----------
     held : HeldOut
-        The tree and the weighing rows, which may come in groups.
-    law : NodeWeights or LabelledWeights
-        The law over prunings, whatever chose it.
+        The tree and the calibration samples, which may come in groups.
+    posterior : NodeWeights or LabelledWeights
+        The posterior over prunings, whatever chose it.
     prior : Prior
-        A prior made without the weighing rows.
+        A prior made without the calibration samples.
     delta : float
         Probability with which the promise may fail.
     share : float
@@ -179,19 +195,19 @@ def certify_law(
     --------
     >>> import numpy as np
     >>> from certree import grow_cart
-    >>> from certree.certificates import branching_prior, certify_law, gibbs_posterior, held_out
+    >>> from certree.certificates import branching_prior, certify_posterior, gibbs_posterior, held_out
     >>> X = np.arange(400.0)[:, None] % 100
     >>> y = (X[:, 0] > 40).astype(int)
     >>> grow, weigh = np.arange(100), np.arange(100, 400)
     >>> held = held_out(grow_cart(X[grow], y[grow]), X, y, 2, grow=grow, weigh=weigh)
     >>> prior = branching_prior(held.tree, 2)
-    >>> law = gibbs_posterior(held.tree, held.stats, prior.laws[0], lambda_error=0.5)
-    >>> round(certify_law(held, law, prior).bound, 3)
+    >>> posterior = gibbs_posterior(held.tree, held.stats, prior.posteriors[0], lambda_error=0.5)
+    >>> round(certify_posterior(held, posterior, prior).bound, 3)
     0.022
-    >>> round(certify_law(held, law, prior, method="vote_tandem").bound, 3)
+    >>> round(certify_posterior(held, posterior, prior, method="vote_tandem").bound, 3)
     0.099
     """
-    return Weighed(held, law, prior).certificate(method, delta, share, tuples)
+    return Weighed(held, posterior, prior).certificate(method, delta, share, tuples)
 
 
 OF_PAIRS = ("ensemble_tandem", "ensemble_either_wrong")

@@ -2,8 +2,8 @@
 
 A certificate of one entry of `METHODS` holds with probability ``1 - delta share``, so that several
 whose shares sum to at most 1 hold together with ``1 - delta``, if their shares were written down
-before the weighing rows were seen. Laws, temperatures and prunings may be chosen by the same rows,
-as all of them are covered at once.
+before the calibration samples were seen. Laws, temperatures and prunings may be chosen by the same
+rows, as all of them are covered at once.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Method:
     subject: str
     needs: str
     reference: str
-    rows: str = "weighing rows"
+    rows: str = "calibration samples"
     where: str = ""
 
 
@@ -45,9 +45,9 @@ _VOTE = "this vote's error"
 _TREE = "this tree's error"
 DRAWS = "the error of a tree drawn anew for each row"
 _ONE_BEFORE = "the classifier was fixed before the held-out rows were seen"
-_BEFORE = "tree, labels and prior were fixed without the weighing rows"
-_TREE_BEFORE = "tree and prior were fixed without the weighing rows"
-_ORDER_BEFORE = "the shares that order the classes were fixed without the weighing rows"
+_BEFORE = "tree, labels and prior were fixed without the calibration samples"
+_TREE_BEFORE = "tree and prior were fixed without the calibration samples"
+_ORDER_BEFORE = "the shares that order the classes were fixed without the calibration samples"
 _SAMPLES_BEFORE = (
     "samples were drawn whatever the rows hold, and each voter, its labels and its prior were fixed by "
     "its sample alone"
@@ -97,7 +97,7 @@ METHODS: dict[str, Method] = {
         "this vote's error, where it answers,",
         _TREE_BEFORE,
         "Langford, JMLR 2005, given which rows are answered",
-        "weighing rows that it answers",
+        "calibration samples that it answers",
     ),
     "occam_pruning": Method("occam", _TREE, _BEFORE, "Langford, JMLR 2005"),
     "every_leaf": Method(
@@ -161,7 +161,7 @@ METHODS: dict[str, Method] = {
         _TREE,
         f"{_BEFORE}; the tree was drawn once, and its draw counts like that of the rows",
         "Rivasplata, Kuzborskij, Szepesvari and Shawe-Taylor, NeurIPS 2020",
-        "weighing rows and of the tree",
+        "calibration samples and of the tree",
     ),
     "fixed_box": Method(
         "root_fragment",
@@ -214,7 +214,7 @@ METHODS: dict[str, Method] = {
     "absolute_error_pruning": Method(
         "occam_mean",
         "this tree's mean absolute error",
-        "tree, means, prior and where errors are cut were fixed without the weighing rows",
+        "tree, means, prior and where errors are cut were fixed without the calibration samples",
         "Hoeffding, JASA 1963, with the prior of Langford, JMLR 2005",
     ),
     "band": Method(
@@ -243,7 +243,7 @@ METHODS: dict[str, Method] = {
         "for all classes at once, the share of rows whose set lacks their class",
         _ORDER_BEFORE,
         "Wilks, Annals of Mathematical Statistics 1941; Vovk, ACML 2012, given the classes of all rows",
-        "weighing rows of class {part}",
+        "calibration samples of class {part}",
         where=" of class {part}",
     ),
     "ensemble_first_order": Method(

@@ -2,7 +2,7 @@
 
 Of a labelling that abstains where its margin is small, too, and of one pruning whose leaves predict
 numbers. The mean of errors that have no limit cannot be bounded by any number of rows: one row in a
-million may be off by anything. So errors are cut at a limit that the growing rows alone have set.
+million may be off by anything. So errors are cut at a limit that the training samples alone have set.
 """
 
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.certificates.certificate import Certificate, certificate_of
-from certree.certificates.inequalities.laws import kl_divergence
-from certree.certificates.priors import Prior, allow_abstention, propose
+from certree.certificates.inequalities.posterior_moments import kl_divergence
+from certree.certificates.priors import Prior, add_candidate_labels, allow_abstention
 from certree.certificates.weighing import HeldOut, HeldOutNumbers
 from certree.interface.arrays import Float64, codes, column
 from certree.interface.signatures import checked
@@ -65,11 +65,11 @@ def occam_vote(
     Parameters
     ----------
     held : HeldOut
-        The tree and the weighing rows.
+        The tree and the calibration samples.
     label : array-like of int, shape (m,)
         Label of each node, such as ``Vote.label``; those of the tree's leaves are read.
     prior : Prior
-        A prior made without the weighing rows.
+        A prior made without the calibration samples.
     delta, share : float
         As in `hold_out`.
 
@@ -91,8 +91,8 @@ def occam_vote(
     >>> y = (X[:, 0] > 40).astype(int)
     >>> grow, weigh = np.arange(100), np.arange(100, 400)
     >>> held = held_out(grow_cart(X[grow], y[grow]), X, y, 2, grow=grow, weigh=weigh)
-    >>> law = pac_bayes(held.tree, held.stats, lambda_error=0.5, lambda_penalty=0.1)
-    >>> label = vote(held.tree, held.stats, law).label
+    >>> posterior = pac_bayes(held.tree, held.stats, lambda_error=0.5, lambda_penalty=0.1)
+    >>> label = vote(held.tree, held.stats, posterior).label
     >>> certificate = occam_vote(held, label, branching_prior(held.tree, held.n_classes))
     >>> certificate.risk, round(certificate.bound, 3)
     (0.0, 0.017)
@@ -109,11 +109,11 @@ def occam_mean(
     Parameters
     ----------
     held : HeldOut
-        The tree and the weighing rows, which may come in groups.
+        The tree and the calibration samples, which may come in groups.
     label : array-like of int, shape (m,)
         Label of each node.
     prior : Prior
-        A prior made without the weighing rows.
+        A prior made without the calibration samples.
     delta, share : float
         As in `hold_out`.
 
@@ -133,7 +133,7 @@ def occam_answers(
     Parameters
     ----------
     held : HeldOut
-        The tree and the weighing rows.
+        The tree and the calibration samples.
     label : array-like of int, shape (m,)
         Label of each node; K, the number of classes, stands for no answer.
     prior : Prior
@@ -170,16 +170,16 @@ def occam_answers(
 def occam_pruning(
     held: HeldOut, pruning: NodeWeights, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
-    """Certify one pruning with the labels of the growing rows; all prunings are covered at once.
+    """Certify one pruning with the labels of the training samples; all prunings are covered at once.
 
     Parameters
     ----------
     held : HeldOut
-        The tree and the weighing rows.
+        The tree and the calibration samples.
     pruning : NodeWeights
         Weights 0 and 1, whatever chose them.
     prior : Prior
-        A prior made without the weighing rows; its labels are not read.
+        A prior made without the calibration samples; its labels are not read.
     delta, share : float
         As in `hold_out`.
 
@@ -201,7 +201,7 @@ def occam_pruning(
 @checked
 def single_draw(
     held: HeldOut,
-    law: NodeWeights,
+    posterior: NodeWeights,
     prior: Prior,
     delta: float = 0.05,
     share: float = 1.0,
@@ -215,11 +215,11 @@ def single_draw(
     Parameters
     ----------
     held : HeldOut
-        The tree and the weighing rows.
-    law : NodeWeights
-        The law over prunings.
+        The tree and the calibration samples.
+    posterior : NodeWeights
+        The posterior over prunings.
     prior : Prior
-        A prior made without the weighing rows; its labels are not read.
+        A prior made without the calibration samples; its labels are not read.
     delta, share : float
         As in `hold_out`.
     rng : numpy Generator, int or None
@@ -232,9 +232,9 @@ def single_draw(
         pruning over the prior's; it may be negative.
     """
     prior.of(held.tree, held.grown)
-    pruning = sample_pruning(held.tree, law, rng)
+    pruning = sample_pruning(held.tree, posterior, rng)
     risk = held.error_of_pruning(pruning)
-    log_law = -kl_divergence(held.tree, pruning, law)
+    log_law = -kl_divergence(held.tree, pruning, posterior)
     nats = log_law - prior.log_mass_of_pruning(pruning)
     return Drawn(pruning, _by_risk("single_draw", held, risk, nats, delta, share))
 
@@ -243,12 +243,12 @@ def single_draw(
 def absolute_error(
     held: HeldOutNumbers, value: Float64, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
-    """Certify the mean absolute error of predictions that were fixed without the weighing rows.
+    """Certify the mean absolute error of predictions that were fixed without the calibration samples.
 
     Parameters
     ----------
     held : HeldOutNumbers
-        The tree and the weighing rows.
+        The tree and the calibration samples.
     value : array-like of shape (m,)
         What each node predicts, in units of the target; leaves of the tree are read.
     delta, share : float
@@ -278,22 +278,22 @@ def absolute_error_pruning(
     *,
     voting: Voting | None = None,
 ) -> Certificate:
-    """Certify the mean absolute error of one pruning with the means of the growing rows.
+    """Certify the mean absolute error of one pruning with the means of the training samples.
 
     All prunings are covered at once, whatever chose this one.
 
     Parameters
     ----------
     held : HeldOutNumbers
-        The tree and the weighing rows.
+        The tree and the calibration samples.
     pruning : NodeWeights
         Weights 0 and 1.
     prior : Prior
-        A prior made without the weighing rows; its labels are not read.
+        A prior made without the calibration samples; its labels are not read.
     delta, share : float
         As in `hold_out`.
     voting : Voting or None
-        How its leaves predict; None: by the mean of their growing rows.
+        How its leaves predict; None: by the mean of their training samples.
 
     Returns
     -------
@@ -327,7 +327,7 @@ class Selective:
     margin : float
         It answers where the class with the most votes is at least so far before the second.
     coverage : float
-        Share of the weighing rows that it answers; observed, not promised.
+        Share of the calibration samples that it answers; observed, not promised.
     certificate : Certificate
         What holds of the rows that it answers.
     """
@@ -340,7 +340,7 @@ class Selective:
         """The margin, the coverage and the promise."""
         return (
             f"Answering where the margin is at least {self.margin:.4g} "
-            f"({100 * self.coverage:.1f} % of the weighing rows): {self.certificate}"
+            f"({100 * self.coverage:.1f} % of the calibration samples): {self.certificate}"
         )
 
 
@@ -370,21 +370,21 @@ def selective_certificates(
     """Certify a vote that stays silent where its margin is small, for several margins at once.
 
     Which cells are silent is one more labelling, so all margins are covered together, whatever the
-    weighing rows say for one of them. Of a vote that was fixed without them, the growing rows choose
-    the margins, and the prior expects these labellings.
+    calibration samples say for one of them. Of a vote that was fixed without them, the training samples
+    choose the margins, and the prior expects these labellings.
 
     Parameters
     ----------
     held : HeldOut
-        The tree and the weighing rows.
+        The tree and the calibration samples.
     ballot : Vote
         Any vote in its cells.
     prior : Prior
-        A prior made without the weighing rows, over the classes.
+        A prior made without the calibration samples, over the classes.
     delta, share : float
         As in `hold_out`.
     fixed : bool
-        Whether the vote was fixed without the weighing rows.
+        Whether the vote was fixed without the calibration samples.
 
     Returns
     -------
@@ -406,7 +406,7 @@ def selective_certificates(
     labels = {margin: np.where(lead >= margin, winner, held.n_classes) for margin in tried}
     silent = allow_abstention(prior)
     if fixed:
-        silent = propose(silent, held.grown, [*labels.values()])
+        silent = add_candidate_labels(silent, held.grown, [*labels.values()])
     leaves, found = held.tree.is_leaf, []
     for margin, label in labels.items():
         answered = float(held.stats.n[leaves & (lead >= margin)].sum())

@@ -1,6 +1,6 @@
-"""Laws that the weighing rows choose, and how far they are from their priors.
+"""Laws that the calibration samples choose, and how far they are from their priors.
 
-Of prunings, whose leaves have the labels of the growing rows, and of labelled prunings: their
+Of prunings, whose leaves have the labels of the training samples, and of labelled prunings: their
 labels are weighed too, so that no rows are needed to choose them.
 """
 
@@ -64,12 +64,12 @@ def gibbs_posterior(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledWeights(OfColumns):
-    """A law over prunings and over labels for their leaves.
+    """A posterior over prunings and over labels for their leaves.
 
     Parameters
     ----------
     weights : NodeWeights
-        The law over prunings.
+        The posterior over prunings.
     share : array-like of shape (m, K)
         Probability of each label at a node, given that it is a leaf of the pruning.
 
@@ -91,7 +91,8 @@ class LabelledWeights(OfColumns):
         object.__setattr__(self, "share", share)
 
 
-# What draws a pruning with its labels; a law over prunings takes the labels of the growing rows.
+# What draws a pruning with its labels; a posterior over prunings takes the labels of the training
+# samples.
 Law = NodeWeights | LabelledWeights
 
 
@@ -106,7 +107,7 @@ def labelled_posterior(
     tree : Tree
         The tree.
     stats : NodeStats
-        Counts of the weighing rows; their labels are not read.
+        Counts of the calibration samples; their labels are not read.
     prior : Prior
         A prior of one part, whose labels are the classes. Rows of classes after those are errors of
         every label.
@@ -129,12 +130,12 @@ def labelled_posterior(
     Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
     """
     lam = nonnegative("lambda_error", lambda_error)
-    if len(prior.laws) != 1 or prior.n_labels > stats.of(tree).n_classes:
+    if len(prior.distributions) != 1 or prior.n_labels > stats.of(tree).n_classes:
         raise ValueError(
             f"prior must have one part and at most {stats.n_classes} labels, got "
-            f"{len(prior.laws)} parts and {prior.n_labels} labels"
+            f"{len(prior.distributions)} parts and {prior.n_labels} labels"
         )
-    law = prior.laws[0]
+    posterior = prior.distributions[0]
     # Errors beyond those of the best label: their weights do not underflow all at once.
     right, log_label = stats.counts[:, : prior.n_labels], prior.log_label[0]
     if (log_label.max(axis=1) == -np.inf).any():
@@ -144,32 +145,32 @@ def labelled_posterior(
     with np.errstate(over="ignore"):  # beyond float64 a label is never drawn
         logs = log_label - lam * np.maximum(most[:, None] - right, 0.0)
     total = logsumexp(logs, axis=1)
-    stops = ChainStops(*law.log_decisions, law.chain_entropy, law.chain_mode)
+    stops = ChainStops(*posterior.log_decisions, posterior.chain_entropy, posterior.chain_mode)
     gains = np.stack([gains_of(tree, least), gains_of(tree, total)], axis=1)
     root = np.array([least[0], total[0]])
     weights = Family(tree, gains, root, np.array([1.0]), stops).at(lam)
     return LabelledWeights(weights, np.exp(logs - total[:, None]))
 
 
-def ballot_of(tree: Tree, stats: NodeStats, law: Law) -> Vote:
+def ballot_of(tree: Tree, stats: NodeStats, posterior: Law) -> Vote:
     """Probability of each class under a drawn pruning, in every cell."""
-    if isinstance(law, NodeWeights):
-        return vote(tree, stats, law)
-    weight = law.weights.of(tree).weight
-    return Vote(push_down(tree.left, weight, None, law.share, law.share.shape[1]))
+    if isinstance(posterior, NodeWeights):
+        return vote(tree, stats, posterior)
+    weight = posterior.weights.of(tree).weight
+    return Vote(push_down(tree.left, weight, None, posterior.share, posterior.share.shape[1]))
 
 
-def divergence(law: Law, prior: Prior) -> float:
+def divergence(posterior: Law, prior: Prior) -> float:
     """Divergence of a law over (labelled) prunings from a prior (nats); see `Prior.divergence`."""
-    if isinstance(law, NodeWeights):
-        return prior.divergence(law)
-    drawn = law.weights.weight > 0
-    weight, share = law.weights.weight[drawn], law.share[drawn]
+    if isinstance(posterior, NodeWeights):
+        return prior.divergence(posterior)
+    drawn = posterior.weights.weight > 0
+    weight, share = posterior.weights.weight[drawn], posterior.share[drawn]
     if share.shape[1] != prior.n_labels:
         raise ValueError(f"law has {share.shape[1]} labels, but prior has {prior.n_labels} labels")
     labels = [
         weight @ rel_entr(share, np.exp(log_label[drawn])).sum(axis=1)
         for log_label in prior.log_label
     ]
-    structure = [part.divergence(law.weights) for part in prior.parts]
+    structure = [part.divergence(posterior.weights) for part in prior.parts]
     return float((np.array(structure) + np.array(labels) - prior.log_share).min())

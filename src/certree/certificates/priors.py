@@ -1,4 +1,4 @@
-"""Priors over labelled prunings: what may be said of them before the weighing rows are seen."""
+"""Priors over labelled prunings: what may be said of them before the calibration samples are seen."""
 
 import math
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from certree._core import log_masses, reach
-from certree.certificates.inequalities.laws import kl_divergence
+from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.interface.arrays import (
     Float64,
     Int32,
@@ -25,10 +25,10 @@ from certree.stats import NodeStats
 from certree.tree import LEAF, Tree, Trees
 from certree.weights.family import ChainStops, Family
 from certree.weights.node_weights import NodeWeights, one_pruning, reached
-from certree.weights.pac_bayes_laws import branching
+from certree.weights.pac_bayes_posteriors import branching
 
-# How much of its prior a label of the growing rows gets, how much of all that they propose, and how the
-# doubts of a centred prior are spread when none is given.
+# How much of its prior a label of the training samples gets, how much of all that they propose, and how
+# the doubts of a centred prior are spread when none is given.
 TRUST = 0.9
 PROPOSED = 0.9
 DOUBTS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
@@ -38,7 +38,7 @@ _STOP_BELOW = 0.6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Proposal:
+class CandidateLabels:
     """A labelling that has a share of a prior to itself, whatever prunings it is of.
 
     Parameters
@@ -61,7 +61,7 @@ class Prior(OfColumns):
     ----------
     tree : Tree
         The tree.
-    laws : tuple of NodeWeights
+    distributions : tuple of NodeWeights
         Laws over prunings, one for each part of the mixture.
     log_label : array-like of shape (J, m, L)
         For each part, log of the prior probability of each label at each node as a leaf (nats).
@@ -69,8 +69,8 @@ class Prior(OfColumns):
         Log of the share of each part (nats).
     seen : NodeStats or None
         Statistics that the prior was made from; None: the tree alone.
-    proposals : tuple of Proposal
-        Labellings with shares of their own; see `propose`.
+    candidate_labels : tuple of Proposal
+        Labellings with shares of their own; see `add_candidate_labels`.
 
     Raises
     ------
@@ -79,15 +79,15 @@ class Prior(OfColumns):
     """
 
     tree: Tree
-    laws: tuple[NodeWeights, ...]
+    distributions: tuple[NodeWeights, ...]
     log_label: Float64
     log_share: Float64
     seen: NodeStats | None = None
-    proposals: tuple[Proposal, ...] = ()
+    candidate_labels: tuple[CandidateLabels, ...] = ()
 
     def __post_init__(self) -> None:
         expect_settings(self)
-        shape = (len(self.laws), self.tree.n_nodes, None)
+        shape = (len(self.distributions), self.tree.n_nodes, None)
         for name, expected in (("log_label", shape), ("log_share", shape[:1])):
             values: Float64 = column(name, getattr(self, name), "float64", expected)
             with np.errstate(over="ignore"):
@@ -97,19 +97,19 @@ class Prior(OfColumns):
             object.__setattr__(self, name, values)
         if not self.n_labels:
             raise ValueError("log_label must have at least one label")
-        proposed = sum(math.exp(proposal.log_share) for proposal in self.proposals)
+        proposed = sum(math.exp(proposal.log_share) for proposal in self.candidate_labels)
         if not float(np.exp(self.log_share).sum()) + proposed <= 1 + 1e-9:
             raise ValueError("shares of parts and proposals must sum to at most 1")
-        for law in self.laws:
-            law.of(self.tree)
+        for distribution in self.distributions:
+            distribution.of(self.tree)
 
     def of(self, tree: Tree, grown: NodeStats) -> "Prior":
-        """Check that the prior is one of this tree and has seen growing rows alone; return it."""
+        """Check that the prior is one of this tree and has seen training samples alone; return it."""
         if self.tree is not tree:
             raise ValueError("prior is one over the prunings of another tree")
         if self.seen is not None and self.seen is not grown:
             raise ValueError(
-                "prior may be made from the growing rows only, but has seen other rows"
+                "prior may be made from the training samples only, but has seen other rows"
             )
         return self
 
@@ -122,15 +122,15 @@ class Prior(OfColumns):
     def parts(self) -> tuple["Prior", ...]:
         """The parts of the mixture as priors of their own, without proposals."""
         return tuple(
-            Prior(self.tree, (law,), labels[None], np.zeros(1), self.seen)
-            for law, labels in zip(self.laws, self.log_label, strict=True)
+            Prior(self.tree, (distribution,), labels[None], np.zeros(1), self.seen)
+            for distribution, labels in zip(self.distributions, self.log_label, strict=True)
         )
 
     def log_mass(self, label: ArrayLike) -> float:
         """Log of the mass of all labelled prunings that label the tree's leaves so (nats)."""
         cells = codes("label", label, self.tree.n_nodes, self.n_labels)
         mass = self._mix(log_masses(self.tree.left, cells, *self._decisions, self.log_label))
-        for proposal in self.proposals:
+        for proposal in self.candidate_labels:
             if not ((proposal.label != cells) & self.tree.is_leaf).any():
                 mass = float(np.logaddexp(mass, proposal.log_share))
         return mass
@@ -138,12 +138,16 @@ class Prior(OfColumns):
     @cached_property
     def _decisions(self) -> tuple[Float64, Float64]:
         """Logs of the probabilities of stopping and of going on, (J, m) each."""
-        stop, split = zip(*(law.log_decisions for law in self.laws), strict=True)
+        stop, split = zip(
+            *(distribution.log_decisions for distribution in self.distributions), strict=True
+        )
         return np.stack(stop), np.stack(split)
 
     def log_mass_of_pruning(self, pruning: NodeWeights) -> float:
         """Log of the mass of one pruning, with weights 0 and 1, whatever its labels (nats)."""
-        logs = [-kl_divergence(self.tree, pruning, law) for law in self.laws]
+        logs = [
+            -kl_divergence(self.tree, pruning, distribution) for distribution in self.distributions
+        ]
         return self._mix(np.array(logs))
 
     def _mix(self, logs: Float64) -> float:
@@ -151,16 +155,18 @@ class Prior(OfColumns):
         return float(np.logaddexp.reduce(self.log_share + logs))
 
     def divergence(self, weights: NodeWeights) -> float:
-        """Divergence of a law over prunings from the prior, at most (nats).
+        """Divergence of a posterior over prunings from the prior, at most (nats).
 
         Exact for one part, else the least of what the parts give, with their shares.
         """
-        parts = [kl_divergence(self.tree, weights, law) for law in self.laws]
+        parts = [
+            kl_divergence(self.tree, weights, distribution) for distribution in self.distributions
+        ]
         return float((np.array(parts) - self.log_share).min())
 
 
 def _law(tree: Tree, stops: ChainStops) -> NodeWeights:
-    """The law over prunings that no rows enter."""
+    """The posterior over prunings that no rows enter."""
     return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).at()
 
 
@@ -171,11 +177,11 @@ def independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
     return NodeWeights.made(weight, odds, 0.0, *2 * [zeros(len(odds))])
 
 
-def _uniform(tree: Tree, n_classes: int, law: NodeWeights) -> Prior:
+def _uniform(tree: Tree, n_classes: int, distribution: NodeWeights) -> Prior:
     """One part, in which all labels are alike."""
     n_labels = class_number(n_classes)
     labels = np.full((1, tree.n_nodes, n_labels), -np.log(n_labels))
-    return Prior(tree, (law,), labels, np.zeros(1))
+    return Prior(tree, (distribution,), labels, np.zeros(1))
 
 
 @checked
@@ -230,16 +236,16 @@ def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) 
 
 @checked
 def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float = TRUST) -> Prior:
-    """Split nodes with many growing rows: one with n of them stops with ``rows / (rows + n)``.
+    """Split nodes with many training samples: one with n of them stops with ``rows / (rows + n)``.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     grown : NodeStats
-        Counts of the growing rows, with their labels.
+        Counts of the training samples, with their labels.
     rows : float
-        Growing rows at which splitting and stopping are alike, > 0.
+        Training samples at which splitting and stopping are alike, > 0.
     trust : float
         Prior probability of a node's own label; see `trust_labels`.
 
@@ -249,8 +255,8 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
     """
     if not 0 < rows < np.inf:
         raise ValueError(f"rows must be a finite number > 0, got {rows!r}")
-    law = decisions_by_rows(tree, grown, rows)
-    return _trusting(tree, (law,), grown, np.array([float(trust)]))
+    distribution = decisions_by_rows(tree, grown, rows)
+    return _trusting(tree, (distribution,), grown, np.array([float(trust)]))
 
 
 def decisions_by_rows(tree: Trees, grown: NodeStats, rows: float) -> NodeWeights:
@@ -268,14 +274,14 @@ def centred_prior(
     doubt: float = 0.01,
     stop_below: float = _STOP_BELOW,
 ) -> Prior:
-    """Expect one pruning that the growing rows have chosen, and labels like theirs.
+    """Expect one pruning that the training samples have chosen, and labels like theirs.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     grown : NodeStats
-        Counts of the growing rows, with their labels.
+        Counts of the training samples, with their labels.
     pruning : NodeWeights
         The pruning, weights 0 and 1, found without any weighing row.
     doubt : float
@@ -304,8 +310,8 @@ def doubted_prior(
     stop_below: float = _STOP_BELOW,
 ) -> Prior:
     """The mixture of centred priors of several doubts; see `centred_prior`."""
-    laws = _doubted(tree, pruning, doubts, stop_below)
-    return _trusting(tree, laws, grown, 1 - np.array(doubts, dtype=np.float64))
+    distributions = _doubted(tree, pruning, doubts, stop_below)
+    return _trusting(tree, distributions, grown, 1 - np.array(doubts, dtype=np.float64))
 
 
 @checked
@@ -325,9 +331,14 @@ def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
     -------
     Prior
     """
-    laws = _doubted(tree, pruning, DOUBTS, _STOP_BELOW)
-    shape = (len(laws), tree.n_nodes, 1)
-    centred = Prior(tree, laws, np.zeros(shape), np.full(len(laws), -np.log(len(laws))))
+    distributions = _doubted(tree, pruning, DOUBTS, _STOP_BELOW)
+    shape = (len(distributions), tree.n_nodes, 1)
+    centred = Prior(
+        tree,
+        distributions,
+        np.zeros(shape),
+        np.full(len(distributions), -np.log(len(distributions))),
+    )
     return mix_priors(branching_prior(tree, 1), centred)
 
 
@@ -342,25 +353,25 @@ def _doubted(
             raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
     leaf = one_pruning(tree, pruning).weight == 1
     inside = (reached(tree, pruning) == 1) & ~leaf
-    laws = []
+    distributions = []
     for doubt in map(float, doubts):
         stop = np.where(inside, doubt, np.where(leaf, 1 - doubt, float(stop_below)))
         with np.errstate(divide="ignore"):  # 1 less a tiny doubt is 1
             log_odds = np.log1p(-stop) - np.log(stop)
-        laws.append(independent_decisions(tree, log_odds))
-    return tuple(laws)
+        distributions.append(independent_decisions(tree, log_odds))
+    return tuple(distributions)
 
 
 @checked
 def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
-    """The same prior over prunings, with labels like those of the growing rows.
+    """The same prior over prunings, with labels like those of the training samples.
 
     Parameters
     ----------
     prior : Prior
         The prior.
     grown : NodeStats
-        Counts of the growing rows, with their labels.
+        Counts of the training samples, with their labels.
     trust : float
         Prior probability of a node's own label, in (0, 1]. The rest is spread like the frequencies
         of the classes there, smoothed by one row like the parent's.
@@ -369,23 +380,31 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
     -------
     Prior
     """
-    trusts = np.full(len(prior.laws), float(trust))
-    trusting = _trusting(prior.tree, prior.laws, grown, trusts)
+    trusts = np.full(len(prior.distributions), float(trust))
+    trusting = _trusting(prior.tree, prior.distributions, grown, trusts)
     seen = _one_source(prior.seen, grown)
-    return replace(trusting, log_share=prior.log_share, seen=seen, proposals=prior.proposals)
+    return replace(
+        trusting, log_share=prior.log_share, seen=seen, candidate_labels=prior.candidate_labels
+    )
 
 
 def _trusting(
-    tree: Tree, laws: tuple[NodeWeights, ...], grown: NodeStats, trusts: Float64
+    tree: Tree, distributions: tuple[NodeWeights, ...], grown: NodeStats, trusts: Float64
 ) -> Prior:
-    """Laws of equal shares with labels like those of the growing rows; see `trust_labels`."""
+    """Laws of equal shares with labels like those of the training samples; see `trust_labels`."""
     if not ((trusts > 0) & (trusts <= 1)).all():
         raise ValueError(f"trust must lie in (0, 1], got {trusts[0]!r}")
     label = (1 - trusts)[:, None, None] * grown.of(tree).averages(tree, 1.0)
     label[:, np.arange(tree.n_nodes), grown.label] += trusts[:, None]
     with np.errstate(divide="ignore"):
         log_label = np.log(label)
-    return Prior(tree, laws, log_label, np.full(len(laws), -np.log(len(laws))), grown)
+    return Prior(
+        tree,
+        distributions,
+        log_label,
+        np.full(len(distributions), -np.log(len(distributions))),
+        grown,
+    )
 
 
 @checked
@@ -411,8 +430,10 @@ def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
 
 
 @checked
-def propose(prior: Prior, grown: NodeStats, labels: ArrayLike, share: float = PROPOSED) -> Prior:
-    """Give labellings that the growing rows propose most of the mass; the rest keeps the prior.
+def add_candidate_labels(
+    prior: Prior, grown: NodeStats, labels: ArrayLike, share: float = PROPOSED
+) -> Prior:
+    """Give labellings that the training samples propose most of the mass; the rest keeps the prior.
 
     So the union over all labellings is paid once: a proposal costs hardly more than a classifier that
     was fixed before, and the others no more than the rest of the mass says.
@@ -422,7 +443,7 @@ def propose(prior: Prior, grown: NodeStats, labels: ArrayLike, share: float = PR
     prior : Prior
         The prior, which may hold proposals.
     grown : NodeStats
-        Counts of the growing rows, by which the labellings were found.
+        Counts of the training samples, by which the labellings were found.
     labels : array-like of int, shape (P, m)
         P labellings of the nodes, of which those of the tree's leaves are read.
     share : float
@@ -438,16 +459,16 @@ def propose(prior: Prior, grown: NodeStats, labels: ArrayLike, share: float = PR
     if not len(named):
         raise ValueError("labels must hold at least one labelling, got none")
     rest, each = math.log1p(-share), math.log(share) - math.log(len(named))
-    kept = (replace(old, log_share=old.log_share + rest) for old in prior.proposals)
+    kept = (replace(old, log_share=old.log_share + rest) for old in prior.candidate_labels)
     added = (
-        Proposal(codes("labels", label, prior.tree.n_nodes, prior.n_labels), each)
+        CandidateLabels(codes("labels", label, prior.tree.n_nodes, prior.n_labels), each)
         for label in named
     )
     return replace(
         prior,
         log_share=prior.log_share + rest,
         seen=_one_source(prior.seen, grown.of(prior.tree)),
-        proposals=(*kept, *added),
+        candidate_labels=(*kept, *added),
     )
 
 
@@ -477,19 +498,19 @@ def mix_priors(*priors: Prior) -> Prior:
         seen = _one_source(seen, prior.seen)
     return Prior(
         first.tree,
-        sum((prior.laws for prior in priors), ()),
+        sum((prior.distributions for prior in priors), ()),
         np.concatenate([prior.log_label for prior in priors]),
         np.concatenate([prior.log_share for prior in priors]) - mixed,
         seen,
         tuple(
             replace(proposal, log_share=proposal.log_share - mixed)
             for prior in priors
-            for proposal in prior.proposals
+            for proposal in prior.candidate_labels
         ),
     )
 
 
 def _one_source(first: NodeStats | None, second: NodeStats | None) -> NodeStats | None:
     if first is not None and second is not None and first is not second:
-        raise ValueError("a prior may be made from the growing rows only, got two statistics")
+        raise ValueError("a prior may be made from the training samples only, got two statistics")
     return first if second is None else second

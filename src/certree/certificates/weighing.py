@@ -16,8 +16,8 @@ from certree.interface.arrays import (
     matrix,
 )
 from certree.interface.signatures import POSITIVE, checked, expect_settings
-from certree.rows.deal import checked_groups
 from certree.rows.folds import Indices
+from certree.rows.split import checked_groups
 from certree.stats import NodeStats, TargetStats
 from certree.stats.nodes import counted
 from certree.tree import LEAF, Tree
@@ -26,25 +26,25 @@ from certree.weights.node_weights import NodeWeights, one_pruning
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut(OfColumns):
-    """A tree with its growing rows, and weighing rows that certify what they weigh.
+    """A tree with its training samples, and calibration samples that certify what they weigh.
 
-    `held_out` makes it. Bounds on what the weighing rows choose take nothing else, as they hold only
-    for rows that neither the tree, nor its labels, nor the prior have seen.
+    `held_out` makes it. Bounds on what the calibration samples choose take nothing else, as they hold
+    only for rows that neither the tree, nor its labels, nor the prior have seen.
 
     Parameters
     ----------
     tree : Tree
-        The tree, grown on the growing rows or on none.
+        The tree, grown on the training samples or on none.
     grown : NodeStats
-        Counts of the growing rows, whose majority labels the nodes.
+        Counts of the training samples, whose majority labels the nodes.
     stats : NodeStats
-        Counts of the weighing rows, with the labels of `grown`. Of rows in groups each has the weight
-        1 / (rows of its group). A column after those of `grown` counts rows of other classes, which
-        are errors whatever is predicted.
+        Counts of the calibration samples, with the labels of `grown`. Of rows in groups each has the
+        weight 1 / (rows of its group). A column after those of `grown` counts rows of other classes,
+        which are errors whatever is predicted.
     grow, weigh : ndarray of intp
         Indices of the two sides.
     n : int
-        Independent observations: weighing rows, or groups of them.
+        Independent observations: calibration samples, or groups of them.
     grouped : bool
         Whether they are groups.
 
@@ -74,12 +74,14 @@ class HeldOut(OfColumns):
                 f"{self.stats.n_classes}"
             )
         if not np.array_equal(self.grown.label, self.stats.label):
-            raise ValueError("the weighing rows must not label the nodes: labels of grown expected")
+            raise ValueError(
+                "the calibration samples must not label the nodes: labels of grown expected"
+            )
         observed = float(self.stats.n[0])
         if self.n < 1 or abs(observed - self.n) > 1e-6 * self.n:
             raise ValueError(f"stats must count n = {self.n} >= 1 observations, got {observed:g}")
         if not self.grouped and self.n != len(self.weigh):
-            raise ValueError(f"expected n = {len(self.weigh)} weighing rows, got {self.n}")
+            raise ValueError(f"expected n = {len(self.weigh)} calibration samples, got {self.n}")
         if not self.grouped and (self.stats.counts % 1 != 0).any():
             raise ValueError("stats must count whole rows: bounds do not hold for weighted ones")
 
@@ -97,7 +99,7 @@ class HeldOut(OfColumns):
         return float(wrong.sum()) / self.n
 
     def error_of_pruning(self, pruning: NodeWeights) -> float:
-        """Share of the observations that one pruning gets wrong by the labels of the growing rows."""
+        """Share of the observations that a pruning gets wrong by the training samples' labels."""
         return float(one_pruning(self.tree, pruning).weight @ self.stats.errors) / self.n
 
 
@@ -130,7 +132,7 @@ def held_out(
     groups: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> HeldOut:
-    """Count the growing and the weighing rows of a tree, and keep them apart.
+    """Count the growing and the calibration samples of a tree, and keep them apart.
 
     Parameters
     ----------
@@ -195,7 +197,7 @@ def kept_apart(
 ) -> HeldOut:
     """Do what `held_out` does, for rows that have been checked and routed to their leaves.
 
-    Weighing rows of a class that no label names have the code `n_classes`.
+    Calibration samples of a class that no label names have the code `n_classes`.
     """
     grown = counted(tree, leaf[grow], y[grow], None, n_classes)
     weight, n = None, len(weigh)
@@ -208,7 +210,7 @@ def kept_apart(
 def weighed(
     tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, grown: NodeStats
 ) -> NodeStats:
-    """Count weighing rows, with the labels of the growing rows; a column more if some are of others."""
+    """Count calibration samples, with the training samples' labels; one column more for others."""
     columns = grown.n_classes + int((y == grown.n_classes).any())
     return NodeStats(counted(tree, leaf, y, weight, columns).counts, grown.label)
 
@@ -237,24 +239,24 @@ def shares_of_groups(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutNumbers(OfColumns):
-    """A tree with the moments of its growing rows, and weighing rows that none of them have seen.
+    """A tree with the moments of its training samples, and new calibration samples.
 
     Parameters
     ----------
     tree : Tree
-        The tree, grown on the growing rows or on none.
+        The tree, grown on the training samples or on none.
     grown : TargetStats
-        Moments of the growing rows.
+        Moments of the training samples.
     leaf : array-like of int, shape (N,)
         Leaf that each weighing row reaches.
     y : array-like of shape (N,)
         Target of each weighing row.
     weight : array-like of shape (N,)
-        1 for each row; of rows in groups 1 / (weighing rows of its group).
+        1 for each row; of rows in groups 1 / (calibration samples of its group).
     limit : float
-        Absolute error that larger ones count as, in units of the target, by the growing rows.
+        Absolute error that larger ones count as, in units of the target, by the training samples.
     n : int
-        Independent observations: weighing rows, or groups of them.
+        Independent observations: calibration samples, or groups of them.
     grouped : bool
         Whether they are groups.
 

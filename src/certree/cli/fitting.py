@@ -60,7 +60,7 @@ class ModelName(StrEnum):
     naive_bayes = "naive-bayes"
 
 
-class PartitionName(StrEnum):
+class GrowerName(StrEnum):
     """The partitions by their names."""
 
     cart = "cart"
@@ -113,15 +113,15 @@ def fit(
         float,
         typer.Option(metavar="SHARE", help="Share of the rows that judge a first fit; 0: none."),
     ] = 0.2,
-    partition: Annotated[
-        PartitionName | None,
+    grower: Annotated[
+        GrowerName | None,
         typer.Option(
             metavar="NAME",
-            help=f"How a single tree is grown: {', '.join(PartitionName)}.",
+            help=f"How a single tree is grown: {', '.join(GrowerName)}.",
             show_default="cart",
         ),
     ] = None,
-    grow_size: Annotated[
+    train_size: Annotated[
         float | None,
         typer.Option(
             metavar="SHARE",
@@ -137,17 +137,17 @@ def fit(
             show_default="0.05",
         ),
     ] = None,
-    no_row_hashes: Annotated[
+    no_sample_hashes: Annotated[
         bool,
         typer.Option(
             "--no-row-hashes",
             help="Leave out of the file the hashes of rows by which certify refuses them.",
         ),
     ] = False,
-    no_judging_rows: Annotated[
+    no_calibration_samples: Annotated[
         bool,
         typer.Option(
-            "--no-judging-rows",
+            "--no-calibration-samples",
             help="Leave out of the file leaf and class of each row that certifies the fit.",
         ),
     ] = False,
@@ -166,7 +166,7 @@ def fit(
         raise ValueError(f"--test-size must lie in [0, 1), got {test_size}")
     place = _place(file) if output is None else output
     expect_writable(place)
-    options = {"partition": partition, "grow_size": grow_size, "delta": delta}
+    options = {"grower": grower, "train_size": train_size, "delta": delta}
     model = _unfitted(model_name, regression, options)
     known = model.get_params(deep=False)
     general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
@@ -181,7 +181,10 @@ def fit(
     model.fit(table.X, table.y)
     seconds = time.perf_counter() - begun
     model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    kept = {"row_hashes": not no_row_hashes, "judging_rows": not no_judging_rows}
+    kept = {
+        "sample_hashes": not no_sample_hashes,
+        "calibration_samples": not no_calibration_samples,
+    }
     models.save(model, place, **kept)
     say(f"{len(table.X):,} rows, {table.X.shape[1]} features{_classes(model)}; {_learned(model)}")
     if held_out:
@@ -270,11 +273,13 @@ def _learned(model: Any) -> str:
 
 def _laws(model: TreeVoteEstimator) -> Iterator[str]:
     """The temperatures of each law and, if there are several, its share."""
-    columns = np.broadcast_arrays(model.shares_, *model.temperatures_.values())
-    laws = [*zip(model.laws_, *columns, strict=True)]
-    for family, share, *values in sorted(laws, key=lambda law: -law[1])[:_LAWS_SHOWN]:
-        named = zip(model.temperatures_, values, strict=True)
+    columns = np.broadcast_arrays(model.mixture_weights_, *model.best_params_.values())
+    posteriors = [*zip(model.posteriors_, *columns, strict=True)]
+    for family, share, *values in sorted(posteriors, key=lambda posterior: -posterior[1])[
+        :_LAWS_SHOWN
+    ]:
+        named = zip(model.best_params_, values, strict=True)
         text = ", ".join(f"{name} {value:.4g}" for name, value in named)
-        yield text if len(laws) == 1 else f"{share:.1%} with {text} ({family})"
-    if len(laws) > _LAWS_SHOWN:
-        yield f"{len(laws) - _LAWS_SHOWN} more with smaller shares"
+        yield text if len(posteriors) == 1 else f"{share:.1%} with {text} ({family})"
+    if len(posteriors) > _LAWS_SHOWN:
+        yield f"{len(posteriors) - _LAWS_SHOWN} more with smaller shares"

@@ -19,14 +19,14 @@ from certree.paper import printed
 from certree.paper import rates as rates_experiment
 from certree.paper import table1 as table1_experiment
 from certree.paper import table2 as table2_experiment
-from certree.paper.protocol import PAPER_SETS, PARTITIONS, run
+from certree.paper.protocol import GROWERS, PAPER_SETS, run
 
 Data = Annotated[
     str | None, typer.Option(help="Directory of NAME.parquet files.", envvar=tables.DATA_VARIABLE)
 ]
 Datasets = Annotated[list[str] | None, typer.Option(help="Data sets; repeat or use commas.")]
 Partitions = Annotated[
-    list[str] | None, typer.Option(help=f"Some of {', '.join(PARTITIONS)}; repeat or use commas.")
+    list[str] | None, typer.Option(help=f"Some of {', '.join(GROWERS)}; repeat or use commas.")
 ]
 Repeats = Annotated[int, typer.Option(min=1, help="Repetitions, each with rows of its own.")]
 Json = Annotated[Path | None, file_to_write("--json", help="Write everything to this file.")]
@@ -85,7 +85,7 @@ def table1(data: Data = None, datasets: Datasets = None, json_file: Json = None)
 def table2(
     data: Data = None,
     datasets: Datasets = None,
-    partitions: Partitions = None,
+    growers: Partitions = None,
     repeats: Repeats = 5,
     jobs: Jobs = -1,
     json_file: Json = None,
@@ -97,7 +97,7 @@ def table2(
     expect_to_draw(plot)
     outcomes = run(
         _split(datasets, PAPER_SETS),
-        _split(partitions, tuple(PARTITIONS)),
+        _split(growers, tuple(GROWERS)),
         repeats,
         data,
         n_jobs=jobs,
@@ -118,7 +118,7 @@ def table2(
 def figure2(
     data: Data = None,
     datasets: Datasets = None,
-    partitions: Partitions = None,
+    growers: Partitions = None,
     repeats: Repeats = 5,
     jobs: Jobs = -1,
     json_file: Json = None,
@@ -130,7 +130,7 @@ def figure2(
     expect_to_draw(plot)
     outcomes = run(
         _split(datasets, figure2_experiment.MULTICLASS_SETS),
-        _split(partitions, ("dyadic", "kd")),
+        _split(growers, ("dyadic", "kd")),
         repeats,
         data,
         figure2_experiment.SHARES,

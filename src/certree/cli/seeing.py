@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from certree import show
 from certree.cli.app import ANSWERS, command, draw_to, expect_to_draw, file_to_write, say
 from certree.cli.rows import ModelFile, RowsFile, Target, read_judged_rows, read_rows
-from certree.explain import interaction_shares, shapley_values
+from certree.explain import interaction_fractions, shapley_values
 from certree.files import models, tables
 from certree.files.places import expect_writable
 from certree.interface.whole import write_whole
@@ -84,7 +84,7 @@ def explain(
 
 def _interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
     """Say, and draw, which features act together."""
-    shares = interaction_shares(model, X)
+    shares = interaction_fractions(model, X)
     say(str(shares))
     if plot is not None:
         draw_to(plot, lambda: show.plot_interactions(shares))

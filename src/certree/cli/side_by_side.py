@@ -26,8 +26,8 @@ class _TunedTree:
 
     def fit(self, X: NDArray[Any], y: NDArray[Any]) -> Any:
         tree = DecisionTreeClassifier(random_state=0)
-        prices = np.unique(np.abs(tree.cost_complexity_pruning_path(X, y).ccp_alphas))
-        some = prices[np.linspace(0, len(prices) - 1, _PRICES).astype(int)]
+        alphas = np.unique(np.abs(tree.cost_complexity_pruning_path(X, y).ccp_alphas))
+        some = alphas[np.linspace(0, len(alphas) - 1, _PRICES).astype(int)]
         return GridSearchCV(tree, {"ccp_alpha": np.unique(some)}, cv=5).fit(X, y)
 
 

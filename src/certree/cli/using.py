@@ -53,7 +53,7 @@ def predict(model_file: ModelFile, file: RowsFile, output: Output = None) -> Non
         shares = model.predict_proba(X)
         beside = {f"probability_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
     elif isinstance(model, TreeVoteRegressor):
-        beside = dict(zip(("between", "within"), model.predict_spread(X).T, strict=True))
+        beside = dict(zip(("between", "within"), model.predict_std(X).T, strict=True))
     tables.write(pa.table({"prediction": pa.array(model.predict(X)), **beside}), output)
 
 

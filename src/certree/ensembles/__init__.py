@@ -1,9 +1,9 @@
 """Ensembles: many trees, whose prunings vote, together."""
 
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
-from certree.ensembles.bands import ConformalBandRegressor
 from certree.ensembles.boosting import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.ensembles.certified_forest import CertifiedForestClassifier
+from certree.ensembles.conformal import ConformalBandRegressor
 from certree.ensembles.forest import TreeForestClassifier, TreeForestRegressor
 from certree.ensembles.leaves import Leaves
 

@@ -107,7 +107,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         The trees as one set of columns; None with other learners.
     feature_importances_ : ndarray of shape (p,)
         Mean of the learners' importances, weighed by alpha.
-    row_hashes_ : ndarray of uint64
+    sample_hashes_ : ndarray of uint64
         Hashes of the rows of the fit.
     n_features_in_ : int
         Number of features.

@@ -98,7 +98,7 @@ class BoostedTrees(StagedTrees):
         "l2_regularization": [NONNEGATIVE],
         "max_features": [_SHARE, StrOptions({"auto"})],
         "max_thresholds": [COUNT, StrOptions({"auto"}), None],
-        "grow_size": [_SHARE],
+        "subsample": [_SHARE],
         "prunings": [StrOptions({"vote", "none"})],
         "monotonic_cst": ["array-like", dict, None],
         "interaction_cst": [list, tuple, None],
@@ -254,7 +254,7 @@ class BoostedTrees(StagedTrees):
             learning_rate=self.learning_rate_,
             l2_regularization=float(self.l2_regularization),
             feature_shares=shares,
-            grow_size=float(self.grow_size),
+            subsample=float(self.subsample),
             votes=self.prunings == "vote",
         )
 
@@ -423,7 +423,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     max_depth : int or None, default=None
         Depth at which cells are leaves.
     min_samples_leaf : int, default=5
-        Growing rows in each leaf.
+        Training samples in each leaf.
     l2_regularization : float, default=5
         Sum of Hessians by which the step of a cell is drawn to that of its parent.
     max_features : float or "auto", default="auto"
@@ -433,7 +433,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         makes no other cuts; None: all. "auto": few where `max_iter` is chosen by cross-validation, and
         from 3000 rows on all, or few and all in turn, if these are better there; in turn where there is
         no cross-validation.
-    grow_size : float, default=0.7
+    subsample : float, default=0.7
         Share of the rows that grow the trees of a round; the others weigh their prunings.
     prunings : {"vote", "none"}, default="vote"
         "none": the whole trees step, for comparison.
@@ -477,7 +477,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Share of each feature in how far the steps move rows.
     validation_score_ : ndarray of shape (n_iter_,)
         Negative log loss of the evaluation set after each round, if there was one.
-    row_hashes_ : ndarray of uint64
+    sample_hashes_ : ndarray of uint64
         Hashes of the rows of the fit.
     n_features_in_ : int
         Number of features.
@@ -519,7 +519,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         l2_regularization: float = 5.0,
         max_features: float | Literal["auto"] = "auto",
         max_thresholds: int | Literal["auto"] | None = "auto",
-        grow_size: float = 0.7,
+        subsample: float = 0.7,
         prunings: Literal["vote", "none"] = "vote",
         categorical_features: Any = "from_dtype",
         monotonic_cst: MonotonicCst = None,
@@ -604,7 +604,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     max_depth : int or None, default=None
         Depth at which cells are leaves.
     min_samples_leaf : int, default=1
-        Growing rows in each leaf.
+        Training samples in each leaf.
     l2_regularization : float, default=5
         Sum of Hessians by which the step of a cell is drawn to that of its parent; a row of
         "squared_error" has 1.
@@ -613,7 +613,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     max_thresholds : int, "auto" or None, default="auto"
         So many thresholds of each feature that has more than 32 values are drawn for each tree, which
         makes no other cuts; None: all. "auto": see `BoostedTreesClassifier`.
-    grow_size : float, default=0.7
+    subsample : float, default=0.7
         Share of the rows that grow the tree of a round; the others weigh its prunings.
     prunings : {"vote", "none"}, default="vote"
         "none": the whole trees step, for comparison.
@@ -666,7 +666,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         l2_regularization: float = 5.0,
         max_features: float | Literal["auto"] = "auto",
         max_thresholds: int | Literal["auto"] | None = "auto",
-        grow_size: float = 0.7,
+        subsample: float = 0.7,
         prunings: Literal["vote", "none"] = "vote",
         categorical_features: Any = "from_dtype",
         monotonic_cst: MonotonicCst = None,

@@ -19,12 +19,12 @@ from certree.certificates.certificate import (
     stored_certificates,
 )
 from certree.certificates.guarantees import Certified
-from certree.certificates.inequalities.laws import kl_divergence
+from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.majority import OF_ENSEMBLES, OF_PAIRS, Overlaps, blocks, shared_rows
 from certree.certificates.posteriors import gibbs_family
 from certree.certificates.priors import decisions_by_rows
 from certree.ensembles.forest import ForestClassifier, MaxFeatures
-from certree.ensembles.forest_rows import whole_weights
+from certree.ensembles.forest_samples import whole_weights
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32
@@ -43,7 +43,7 @@ from certree.weights.node_weights import NodeWeights, pruning_of
 # Shares of the rows that grow a tree. Few are best where labels are noisy and rows out of both samples
 # of a pair many; many where trees are the better the more rows they have.
 SAMPLE_SIZES = (0.2, 0.6)
-# Growing rows at which the prior of prunings splits a cell as often as not.
+# Training samples at which the prior of prunings splits a cell as often as not.
 _PRIOR_ROWS = 30.0
 # Weights of an error (nats); the best ones lie between.
 _PATH = (0.06, 0.12, 0.25, 0.5)
@@ -106,22 +106,22 @@ class SampledTrees:
         )
         return grown, replace(others, label=grown.label)
 
-    def laws(self) -> Iterator[tuple[NodeWeights, float]]:
+    def posteriors(self) -> Iterator[tuple[NodeWeights, float]]:
         """The trees as they are, and laws over their prunings, with their mean divergence (nats)."""
         trees, (grown, others) = self.trees, self.stats
         yield pruning_of(trees, ~trees.is_leaf), -_LOG_SHARE
         prior = decisions_by_rows(trees, grown, _PRIOR_ROWS)
         family = gibbs_family(trees, others, prior)
         for value in _PATH:
-            law = family.at(value, 0.0)
-            yield law, kl_divergence(trees, law, prior) / len(trees) - _LOG_SHARE
+            posterior = family.at(value, 0.0)
+            yield posterior, kl_divergence(trees, posterior, prior) / len(trees) - _LOG_SHARE
 
-    def shares(self, law: NodeWeights) -> Float64:
+    def shares(self, posterior: NodeWeights) -> Float64:
         """Share of each class in the vote of each tree, as if what comes so far stopped there."""
         ballots = Voting("majority").ballots(self.trees, self.stats[0])
         every = np.arange(self.trees.n_nodes)
-        vote = ballots.cast(self.trees, law)
-        return stopped_outcomes(self.trees, law, vote, ballots, every)
+        vote = ballots.cast(self.trees, posterior)
+        return stopped_outcomes(self.trees, posterior, vote, ballots, every)
 
     def overlaps(self, shares: Float64) -> Overlaps:
         """What rows out of samples say of trees that vote so."""
@@ -233,7 +233,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         other nodes what they would be if all prunings that come as far stopped there.
     classes_ : ndarray of shape (K,)
         The classes.
-    row_hashes_ : ndarray of uint64, or None
+    sample_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them.
     n_features_in_ : int
         Number of features.
@@ -266,7 +266,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
     }
 
-    row_hashes_: Any
+    sample_hashes_: Any
 
     def __init__(
         self,
@@ -329,8 +329,8 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         """Forests of samples of each size, voting by each law."""
         for size in sizes:
             sampled = self._sampled(training, float(size), random_state)
-            for law, complexity in sampled.laws():
-                shares = sampled.shares(law)
+            for posterior, complexity in sampled.posteriors():
+                shares = sampled.shares(posterior)
                 yield _Candidate(sampled, shares, sampled.overlaps(shares), complexity)
             advance()
 

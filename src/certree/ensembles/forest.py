@@ -21,7 +21,7 @@ from certree.ensembles.forest_importances import (
     permutation_importances,
     sums_in_bags,
 )
-from certree.ensembles.forest_rows import ForestRows
+from certree.ensembles.forest_samples import ForestSamples
 from certree.ensembles.leaves import (
     FIXED,
     PLAIN,
@@ -296,7 +296,7 @@ class TreeForest(Forest):
         training = self._take(X, y, sample_weight, again=before is not None)
         if before is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rows = ForestRows.of(training)
+        rows = ForestSamples.of(training)
         grower = self._grower(rows)
         self._expect_same_origin(rows.content ^ _folded(grower.drawing), before)
         trees, sums = self._grown(grower, rows, before)
@@ -331,7 +331,7 @@ class TreeForest(Forest):
             )
         self._origin = origin
 
-    def _grower(self, rows: ForestRows) -> BinnedGrower:
+    def _grower(self, rows: ForestSamples) -> BinnedGrower:
         n, p = rows.X.shape
         mask = self._category_mask()
         return BinnedGrower(
@@ -345,7 +345,7 @@ class TreeForest(Forest):
 
     @abstractmethod
     def _grow_trees(
-        self, grower: BinnedGrower, rows: ForestRows, first: int, n_trees: int
+        self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
         """Grow some trees."""
 
@@ -359,7 +359,7 @@ class TreeForest(Forest):
         """How many numbers a leaf says."""
 
     def _grown(
-        self, grower: BinnedGrower, rows: ForestRows, before: Trees | None
+        self, grower: BinnedGrower, rows: ForestSamples, before: Trees | None
     ) -> tuple[Trees, Float64]:
         """The trees and what their nodes sum up to; those of the fit before are not grown again."""
         parts = []
@@ -384,7 +384,7 @@ class TreeForest(Forest):
         return trees, np.concatenate([sums for _, sums in parts])
 
     def _leaf_rows(
-        self, trees: Trees, sums: Float64, rows: ForestRows, drawing: tuple[str, int, int]
+        self, trees: Trees, sums: Float64, rows: ForestSamples, drawing: tuple[str, int, int]
     ) -> LeafRows:
         n_threads = all_threads(self.n_jobs)
         return LeafRows(
@@ -401,7 +401,7 @@ class TreeForest(Forest):
         self,
         trees: Trees,
         sums: Float64,
-        rows: ForestRows,
+        rows: ForestSamples,
         drawing: tuple[str, int, int],
         training: Training,
     ) -> None:
@@ -483,7 +483,7 @@ class TreeForest(Forest):
         """Score of what is told of rows."""
 
     def _judge_all(
-        self, arrived: LeafRows, leaves: Leaves, rows: ForestRows, training: Training
+        self, arrived: LeafRows, leaves: Leaves, rows: ForestSamples, training: Training
     ) -> None:
         said, n_trees = arrived.said(leaves, len(rows.y))
         sides = training.sides
@@ -532,7 +532,7 @@ class TreeForest(Forest):
         check_is_fitted(self)
         if not self.bootstrap:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
-        rows = ForestRows.of(training_rows(self, X, y, sample_weight, again=True)[0])
+        rows = ForestSamples.of(training_rows(self, X, y, sample_weight, again=True)[0])
         n_draws = _number_of_draws(self.max_samples, len(rows.y)) or len(rows.y)
         drawing = ("repeated", n_draws, self._seed)
         if rows.content ^ _folded(drawing) != self._origin:
@@ -653,7 +653,7 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
         Score of rows out of bags, if `oob_score`.
     oob_decision_function_ : ndarray of shape (n, K)
         Their probabilities; NaN for rows that are in all bags, or of weight zero.
-    row_hashes_ : ndarray of uint64
+    sample_hashes_ : ndarray of uint64
         Hashes of the rows of the fit.
     n_features_in_ : int
         Number of features.
@@ -715,7 +715,7 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
         return self.leaves_.power
 
     def _grow_trees(
-        self, grower: BinnedGrower, rows: ForestRows, first: int, n_trees: int
+        self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
         criterion: Any = "gini" if self.criterion == "gini" else "entropy"
         return grower.grow_classes(
@@ -843,7 +843,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         self._store(locals())
 
     def _grow_trees(
-        self, grower: BinnedGrower, rows: ForestRows, first: int, n_trees: int
+        self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
         SquaredLoss().expect_domain(rows.y)
         return grower.grow_numbers(rows.y, n_trees, first=first, sample_weight=rows.weight)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from certree._core import draw_rows, sum_leaves
-from certree.ensembles.forest_rows import ForestRows
+from certree.ensembles.forest_samples import ForestSamples
 from certree.ensembles.leaves import LeafRows, Leaves, loss_of
 from certree.interface.arrays import Float64, Int32
 from certree.tree import Trees
@@ -35,7 +35,7 @@ def impurity_importances(trees: Trees, sums: Float64, before: Float64) -> Float6
 
 def permutation_importances(
     known: LeafRows,
-    rows: ForestRows,
+    rows: ForestSamples,
     leaves: Leaves,
     drawing: tuple[str, int, int],
     *,
@@ -48,7 +48,7 @@ def permutation_importances(
     ----------
     known : LeafRows
         The rows of the fit, where they have arrived.
-    rows : ForestRows
+    rows : ForestSamples
         The same by their features.
     leaves : Leaves
         What leaves say, filled by the rows that grew the trees.
@@ -71,7 +71,7 @@ def permutation_importances(
 
 
 def sums_in_bags(
-    trees: Trees, rows: ForestRows, drawing: tuple[str, int, int], n_outputs: int
+    trees: Trees, rows: ForestSamples, drawing: tuple[str, int, int], n_outputs: int
 ) -> Float64:
     """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_outputs)."""
     root, y = np.zeros(1, dtype=np.int64), rows.y.astype(np.float64)

@@ -31,7 +31,7 @@ class Settings:
     learning_rate: float
     l2_regularization: float
     feature_shares: Sequence[float]  # one after the other, and again
-    grow_size: float
+    subsample: float
     votes: bool
 
 
@@ -144,7 +144,7 @@ def advance(runs: Sequence[Rounds], first: int, last: int) -> None:
             settings.learning_rate,
             settings.l2_regularization,
             _CURVATURE,
-            settings.grow_size,
+            settings.subsample,
             _STOPS if settings.votes else _NO_STOPS,
             np.array(shares, dtype=np.int32),
         ),

@@ -18,38 +18,38 @@ from certree.certificates.certificate import (
     restored_certificates,
     stored_certificates,
 )
-from certree.certificates.election import (
+from certree.certificates.guarantees import (
+    CalibrationSamples,
+    Certified,
+    Guarantees,
+    TreeGuarantees,
+    asks,
+)
+from certree.certificates.model_selection import (
     PILOT,
     CurvePoint,
     Deploy,
-    Deployed,
-    Election,
-    LabelledElection,
-    elect,
-    elect_labelled,
-    share_to_grow,
-)
-from certree.certificates.guarantees import (
-    Certified,
-    Guarantees,
-    JudgingRows,
-    TreeGuarantees,
-    asks,
+    LabelledSelection,
+    ModelSelection,
+    SelectedModel,
+    fraction_to_train,
+    select_labelled,
+    select_model,
 )
 from certree.certificates.occam import margins
 from certree.certificates.parts.families import CertificateFamily
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
-from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote, voting_of
+from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote, voting_of
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.estimators.tune import Candidate, Mixture, Objective, best_loss
+from certree.grow.grower import grow_trees
 from certree.grow.growing import MaxDepth
-from certree.grow.partition import grow_trees
 from certree.interface.arrays import Float64, Int32, nonnegative
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.stored import Stored
 from certree.prunings.penalties import CostComplexity
-from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold
+from certree.rows.split import TrainCalibrationSplit, train_calibration_split
 from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
@@ -61,8 +61,8 @@ from certree.weights.family import Scoring
 _PILOT_FOLDS = 3
 # Less than all rows.
 _MOST_GROW = 1 - 2.0**-53
-# How the growing rows choose a law where nothing else is said.
-_LAWS = PACBayesLaws()
+# How the training samples choose a law where nothing else is said.
+_LAWS = PACBayesPosteriors()
 
 
 class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
@@ -75,37 +75,37 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
 
     Parameters
     ----------
-    partition : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`. With `Grid` no rows grow it: all of them
         weigh labelled prunings and certify the vote.
-    grow_size : "auto" or float, default="auto"
+    train_size : "auto" or float, default="auto"
         Share of the rows, or groups, that grow and label the tree. "auto": as many as the learning
         curve of a pilot of 35 % of them lets expect the lowest bound from, at most 85 %. `Grid` does
         not read it.
     delta : float, default=0.05
         Probability with which the certificate may fail.
-    deploy : {"best", "vote"}, default="best"
-        What predicts: the vote of the growing rows or one by the weighing rows, whichever has the
-        lower bound, or the latter in any case.
-    laws : {"bound", "cv"} or PACBayesLaws, default="bound"
-        How the law over prunings of the weighing rows is chosen: by the bound along the path of Gibbs
-        posteriors; by cross-validation on the growing rows, like theirs; or so with temperatures of
-        one's own, for both.
+    selection : {"best", "vote"}, default="best"
+        What predicts: the vote of the training samples or one by the calibration samples, whichever has
+        the lower bound, or the latter in any case.
+    posteriors : {"bound", "cv"} or PACBayesPosteriors, default="bound"
+        How the posterior over prunings of the calibration samples is chosen: by the bound along the
+        path of Gibbs posteriors; by cross-validation on the training samples, like theirs; or so with
+        temperatures of one's own, for both.
     vote : {"mean", "majority"} or Voting, default="mean"
         How a pruning votes; see `PACBayesTreeClassifier`.
     cv : int, splitter, iterable or None, default=3
-        Folds of the cross-validation among the growing rows; see `PACBayesTreeClassifier`.
+        Folds of the cross-validation among the training samples; see `PACBayesTreeClassifier`.
     preprocessor : transformer or None, default=None
         Fitted on the rows that grow the tree, and applied to all, before anything else.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories, learned from the growing rows; see `PACBayesTreeClassifier`.
+        Which features hold categories, learned from the training samples; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
         Constraints on features; see `PACBayesTreeClassifier`.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn; "balanced" by the growing rows. A certificate does
-        not read them.
+        Weights of the classes, as in scikit-learn; "balanced" by the training samples. A certificate
+        does not read them.
     random_state : int, RandomState or None, default=None
         Decides the order of the rows, of which the first grow, the folds, random cuts and features.
     n_jobs : int or None, default=None
@@ -118,21 +118,21 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
     certificate_ : Certificate
         What is promised about the error on new rows.
     certificates_ : tuple of Certificate
-        That of the vote of the growing rows and the lowest of one by the weighing rows, which hold
-        together, and further ones of the latter, each by itself.
-    grow_size_ : float
+        That of the vote of the training samples and the lowest of one by the calibration samples, which
+        hold together, and further ones of the latter, each by itself.
+    train_size_ : float
         Share of the rows, or groups, that have grown the tree; 0 in a `Grid`.
     classes_ : ndarray of shape (K,)
-        The classes: those given, or those of the growing rows.
-    row_hashes_ : ndarray of uint64, or None
+        The classes: those given, or those of the training samples.
+    sample_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
         was saved without.
-    temperatures_ : dict
+    best_params_ : dict
         `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all laws
         of a mixture.
-    laws_ : list of str
-        See `PACBayesTreeClassifier`; ["bound"] if the bound chose a vote by the weighing rows.
-    shares_ : list of float
+    posteriors_ : list of str
+        See `PACBayesTreeClassifier`; ["bound"] if the bound chose a vote by the calibration samples.
+    mixture_weights_ : list of float
         Share of each law in the vote; 1 for a single one.
     tree_ : Tree
         The tree.
@@ -142,11 +142,11 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         The law over its prunings that predicts.
     vote_ : Vote
         The outcome of the vote in every cell.
-    election_ : Election, LabelledElection or None
+    model_selection_ : Election, LabelledSelection or None
         The rows that certify, and what may be certified by them; None if loaded from a file.
-    judging_ : JudgingRows or None
-        The weighing rows one by one, and what the growing rows said; None if loaded from a file that
-        was saved without.
+    calibration_ : CalibrationSamples or None
+        The calibration samples one by one, and what the training samples said; None if loaded from a
+        file that was saved without.
     guarantees_ : TreeGuarantees or None
         All that these rows guarantee, which the methods below ask; None if there are none.
     preprocessor_ : transformer or None
@@ -169,19 +169,19 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
     >>> from certree import CertifiedTreeClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CertifiedTreeClassifier(random_state=0).fit(X, y)
-    >>> model.grow_size_, model.certificate_.n
+    >>> model.train_size_, model.certificate_.n
     (0.5, 285)
     """
 
     stats_: NodeStats
     vote_: Vote
-    judging_: JudgingRows | None
+    calibration_: CalibrationSamples | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
-        "grow_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
+        "train_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
-        "deploy": [StrOptions({"best", "vote"})],
-        "laws": [StrOptions({"bound", "cv"}), PACBayesLaws],
+        "selection": [StrOptions({"best", "vote"})],
+        "posteriors": [StrOptions({"bound", "cv"}), PACBayesPosteriors],
         "vote": [StrOptions({"majority", "mean"}), Voting],
         "preprocessor": [HasMethods(["fit", "transform"]), None],
     }
@@ -189,12 +189,12 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
 
     def __init__(
         self,
-        partition: Any = "cart",
+        grower: Any = "cart",
         *,
-        grow_size: Literal["auto"] | float = "auto",
+        train_size: Literal["auto"] | float = "auto",
         delta: float = 0.05,
-        deploy: Deploy = "best",
-        laws: Literal["bound", "cv"] | PACBayesLaws = "bound",
+        selection: Deploy = "best",
+        posteriors: Literal["bound", "cv"] | PACBayesPosteriors = "bound",
         vote: Voting | Kind = "mean",
         cv: Any = 3,
         preprocessor: Any = None,
@@ -234,7 +234,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
             groups grow or weigh, and the certificate is about new groups.
         classes : array-like of shape (K,), or None
             The classes that may be predicted, known without the rows; needed with a `Grid`. None:
-            those of the growing rows. A weighing row of another class is an error whatever is
+            those of the training samples. A weighing row of another class is an error whatever is
             predicted.
 
         Returns
@@ -243,7 +243,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
             The fitted estimator.
         """
         random_state = check_random_state(self.random_state)
-        sees_rows = self._partition().sees_rows
+        sees_rows = self._grower().sees_rows
         if classes is None and not sees_rows:
             raise ValueError(
                 "fit must be given classes= where no row grows the tree, as rows that certify "
@@ -252,20 +252,20 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         shuffled = deepcopy(random_state)
 
         def dealt(share: float) -> Training:
-            # The same order for every share: more growing rows are those of fewer, and others.
+            # The same order for every share: more training samples are those of fewer, and others.
             return self._take(
                 X,
                 y,
                 sample_weight,
                 groups=groups,
-                dealt=lambda n, units: deal(n, share, deepcopy(shuffled), units),
+                dealt=lambda n, units: train_calibration_split(n, share, deepcopy(shuffled), units),
                 classes=classes,
             )
 
         if sees_rows:
             self._elect(self._stopped(dealt, random_state), random_state)
         else:
-            self.grow_size_ = 0.0
+            self.train_size_ = 0.0
             self._elect_labelled(dealt(0.0), random_state)
         return self
 
@@ -273,27 +273,27 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         self, dealt: Callable[[float], Training], random_state: np.random.RandomState
     ) -> Training:
         """Reveal rows to the tree until it is time to stop; see `certificates.election`."""
-        if not isinstance(self.grow_size, str):
-            self.grow_size_ = float(self.grow_size)
-            return dealt(self.grow_size_)
+        if not isinstance(self.train_size, str):
+            self.train_size_ = float(self.train_size)
+            return dealt(self.train_size_)
         pilot = dealt(PILOT)
         curve = self._learning_curve(pilot, random_state)
         groups = pilot.sides.groups
         n_units = len(pilot.y) if groups is None else len(np.unique(groups))
-        self.grow_size_ = share_to_grow(curve, n_units, self.delta, groups is not None)
-        return pilot if self.grow_size_ == PILOT else dealt(self.grow_size_)
+        self.train_size_ = fraction_to_train(curve, n_units, self.delta, groups is not None)
+        return pilot if self.train_size_ == PILOT else dealt(self.train_size_)
 
     def _learning_curve(
         self, training: Training, random_state: np.random.RandomState
     ) -> list[CurvePoint]:
-        """Errors of the growing rows' prunings at one and two thirds of these rows."""
+        """Errors of the training samples' prunings at one and two thirds of these rows."""
         growing = training.growing or training
         rows = self._growing(growing, random_state)
         two_thirds = growing.folds(_PILOT_FOLDS, random_state)
         one_third = [
             Fold(fold.judge, fold.grow, fold.judge_weight, fold.grow_weight) for fold in two_thirds
         ]
-        trees = grow_trees(self._partition(), rows, [*one_third, *two_thirds])
+        trees = grow_trees(self._grower(), rows, [*one_third, *two_thirds])
         n_threads = threads(self.n_jobs)
         leaves = [tree.route(rows.X, n_threads) for tree in trees]
         every = self._on_sides([*one_third, *two_thirds], trees, leaves, growing.y)
@@ -309,29 +309,40 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
 
     def _elect(self, training: Training, random_state: np.random.RandomState) -> None:
         """Grow and propose on one side, weigh and certify on the other."""
-        tree, laws = self._grown(training.growing or training, random_state)
+        tree, posteriors = self._grown(training.growing or training, random_state)
         leaf = tree.route(training.X, threads(self.n_jobs))
         held, weighing = self._counted(tree, leaf, training.y, training.weight, training.sides)
-        proposed = laws.law(self._candidates(), tree, held.grown)
-        election = Election(held, proposed, self.delta, self._voting(), weighing)
-        by_bound = isinstance(self.laws, str) and self.laws == "bound"
-        chosen = [] if by_bound else [laws.law(self._candidates(), tree, election.stats)]
-        self.election_: Election | LabelledElection | None = election
-        self.judging_ = JudgingRows.of(election, training.sides, leaf, training.y)
-        deployed = elect(election, chosen, self.deploy)
-        self._deploy(tree, deployed, laws if deployed.lambda_error is None else None)
+        proposed = posteriors.posterior(self._candidates(), tree, held.grown)
+        model_selection = ModelSelection(held, proposed, self.delta, self._voting(), weighing)
+        by_bound = isinstance(self.posteriors, str) and self.posteriors == "bound"
+        chosen = (
+            []
+            if by_bound
+            else [posteriors.posterior(self._candidates(), tree, model_selection.stats)]
+        )
+        self.model_selection_: ModelSelection | LabelledSelection | None = model_selection
+        self.calibration_ = CalibrationSamples.of(model_selection, training.sides, leaf, training.y)
+        deployed = select_model(model_selection, chosen, self.selection)
+        self._deploy(tree, deployed, posteriors if deployed.lambda_error is None else None)
 
     def _elect_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""
-        tree = self._partition().grow(self._growing(training, random_state))
+        tree = self._grower().grow(self._growing(training, random_state))
         leaf = tree.route(training.X, threads(self.n_jobs))
         held, weighing = self._counted(tree, leaf, training.y, training.weight, training.sides)
-        self.election_ = LabelledElection(held, self.delta, weighing)
-        self.judging_ = JudgingRows.of(self.election_, training.sides, leaf, training.y)
-        self._deploy(tree, elect_labelled(self.election_), None)
+        self.model_selection_ = LabelledSelection(held, self.delta, weighing)
+        self.calibration_ = CalibrationSamples.of(
+            self.model_selection_, training.sides, leaf, training.y
+        )
+        self._deploy(tree, select_labelled(self.model_selection_), None)
 
     def _counted(
-        self, tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, sides: Sides
+        self,
+        tree: Tree,
+        leaf: Int32,
+        y: Int32,
+        weight: Float64 | None,
+        sides: TrainCalibrationSplit,
     ) -> tuple[HeldOut, NodeStats | None]:
         """Both sides of the rows; those that weigh once each and, if rows have weights, by them."""
         n_classes, grow, weigh = other_class(self.n_classes_), sides.grow, sides.weigh
@@ -349,50 +360,55 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         super()._validate_params()
         self._laws()._validate_params()
 
-    def _laws(self) -> PACBayesLaws:
-        return _LAWS if isinstance(self.laws, str) else self.laws
+    def _laws(self) -> PACBayesPosteriors:
+        return _LAWS if isinstance(self.posteriors, str) else self.posteriors
 
     def _scoring(self) -> Scoring:
         return self._laws().scoring
 
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
-        return {**super()._shorthands(), "laws": {"cv": PACBayesLaws()}.get}
+        return {**super()._shorthands(), "posteriors": {"cv": PACBayesPosteriors()}.get}
 
     def _voting(self) -> Voting:
         return voting_of(self.vote, self._slopes())
 
-    def _deploy(self, tree: Tree, deployed: Deployed, laws: Mixture | None) -> None:
+    def _deploy(self, tree: Tree, deployed: SelectedModel, posteriors: Mixture | None) -> None:
         """Set the fitted attributes."""
-        if laws is None:
-            laws = Mixture.of_one("bound", [deployed.lambda_error or 0.0, 0.0])
-        self._set_laws(laws)
+        if posteriors is None:
+            posteriors = Mixture.of_one("bound", [deployed.lambda_error or 0.0, 0.0])
+        self._set_laws(posteriors)
         self._set_fitted(tree, deployed.stats, deployed.weights, deployed.ballot)
         self.certificate_ = deployed.certificate
-        self.certificates_ = (*deployed.rivals, *deployed.others)
+        self.certificates_ = (*deployed.alternatives, *deployed.others)
 
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit: of the rows that certify it leaves and classes."""
         certified = stored_certificates(self.certificates_, self.certificate_)
-        rows = self.judging_
-        judging = {} if rows is None else {"judging": rows, "grown": rows.grown}
-        return {**super().__stored__(), **certified, "grow_size": float(self.grow_size_), **judging}
+        rows = self.calibration_
+        judging = {} if rows is None else {"calibration": rows, "grown": rows.grown}
+        return {
+            **super().__stored__(),
+            **certified,
+            "train_size": float(self.train_size_),
+            **judging,
+        }
 
     def __restore__(self, stored: Stored) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
-        self.election_ = None
-        self.grow_size_ = stored.number("grow_size", 0, _MOST_GROW)
+        self.model_selection_ = None
+        self.train_size_ = stored.number("train_size", 0, _MOST_GROW)
         self.certificates_, self.certificate_ = restored_certificates(stored)
-        self.judging_ = self._stored_rows(stored) if "judging.n_given" in stored else None
+        self.calibration_ = self._stored_rows(stored) if "calibration.n_given" in stored else None
 
-    def _stored_rows(self, stored: Stored) -> JudgingRows:
+    def _stored_rows(self, stored: Stored) -> CalibrationSamples:
         """The rows that certify, which must say what the certificate says that they do."""
         grown = self._stored_stats(stored.of("grown"))
-        rows = JudgingRows.restored(stored.of("judging"), tree=self.tree_, grown=grown)
+        rows = CalibrationSamples.restored(stored.of("calibration"), tree=self.tree_, grown=grown)
         seen = rows.held.grouped, rows.held.n, rows.held.error_of(self.vote_.label)
         one = self.certificate_
         if seen[:2] != (one.grouped, one.n) or not math.isclose(seen[2], one.risk, abs_tol=1e-9):
-            raise ValueError("the judging rows are not those that the certificate is of")
+            raise ValueError("the validation samples are not those that the certificate is of")
         if not math.isfinite(rows.structure.log_mass(self.vote_.label)):
             raise ValueError("grown and splits must give every labelling some mass")
         return rows
@@ -400,9 +416,9 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
     @property
     @reads_state
     def guarantees_(self) -> TreeGuarantees | None:
-        """All that the weighing rows guarantee: of parts of the rows, sets of classes, and silence."""
+        """All that calibration samples guarantee: of parts of the rows, of sets, and of silence."""
         check_is_fitted(self)
-        rows, ballot = self.judging_, self.vote_
+        rows, ballot = self.calibration_, self.vote_
         if rows is None:
             return None
         return TreeGuarantees(
@@ -415,7 +431,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
             fixed=rows.splits is not None and self.certificate_ is self.certificates_[0],
         )
 
-    promises = asks(TreeGuarantees.promises)
+    conditional_guarantees = asks(TreeGuarantees.conditional_guarantees)
     predict_set = asks(TreeGuarantees.predict_set)
     certify_set = asks(TreeGuarantees.certify_set)
     selective_certificates = asks(Guarantees.selective_certificates)
@@ -473,7 +489,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
             f"A tree of {self.get_n_leaves():,} leaves; its prunings have {leaves:,.1f} leaves on "
             "average."
         )
-        if not self._partition().sees_rows:
+        if not self._grower().sees_rows:
             size += " It halves the given box, and is the same whatever the rows are."
         parts = self.certificate_.parts
         named = zip(("observed error", "complexity", "confidence"), astuple(parts), strict=True)

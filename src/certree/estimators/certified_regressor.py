@@ -16,20 +16,20 @@ from certree.certificates.certificate import (
     stored_certificates,
 )
 from certree.certificates.occam import absolute_error, absolute_error_pruning
-from certree.certificates.parts.coverage import Bands, Scores, leaf_regions
+from certree.certificates.parts.coverage import PredictionIntervals, Scores, leaf_regions
 from certree.certificates.priors import pruning_prior
 from certree.certificates.weighing import HeldOutNumbers, shares_of_groups
-from certree.estimators.pac_bayes import PACBayesLaws, PACBayesVote
+from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.estimators.tune import GrownFold, Mixture
+from certree.grow.grower import grow_trees
 from certree.grow.growing import MaxDepth
-from certree.grow.partition import grow_trees
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.signatures import NONNEGATIVE
 from certree.interface.stored import Stored
-from certree.rows.deal import Sides, deal
 from certree.rows.folds import Fold
+from certree.rows.split import TrainCalibrationSplit, train_calibration_split
 from certree.stats.targets import measured
 from certree.tree import threads
 from certree.votes import Voting, vote
@@ -38,7 +38,7 @@ from certree.weights.node_weights import NodeWeights, map_pruning
 Widths = Literal["scaled", "one", "leaf"]
 
 # The law is chosen by cross-validation.
-_LAWS = PACBayesLaws(search="mixture")
+_LAWS = PACBayesPosteriors(search="mixture")
 # Rows with the errors of its parent that every cell is given, and what share of the mean error the
 # scale of a leaf is at least: few rows may happen to have small errors.
 _SMOOTHING, _LEAST_SCALE = 20.0, 0.3
@@ -65,9 +65,9 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
 
     Parameters
     ----------
-    partition : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeRegressor`.
-    grow_size : float, default=0.5
+    train_size : float, default=0.5
         Share of the rows, or groups, that grow the tree and fit the vote.
     coverage : float, default=0.9
         Share of new rows that bands are to hold.
@@ -75,19 +75,20 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         Probability with which a promise may fail.
     widths : {"scaled", "one", "leaf"}, default="scaled"
         Where bands are how wide. "scaled": in proportion to the absolute errors there in a
-        cross-validation on the growing rows. "one": the same everywhere. "leaf": every region of the
-        tree has a width and keeps the promise for itself, all at once; regions are the leaves of the
-        likeliest pruning as far as they have growing rows enough, and each has its share of delta.
+        cross-validation on the training samples. "one": the same everywhere. "leaf": every region of
+        the tree has a width and keeps the promise for itself, all at once; regions are the leaves of
+        the likeliest pruning as far as they have training samples enough, and each has its share of
+        delta.
     smoothing : float, default=2
         Rows with the value of its parent that every cell is given; see `Voting`.
     cv : int, splitter, iterable or None, default=5
-        Folds of the cross-validation among the growing rows; see `PACBayesTreeRegressor`.
+        Folds of the cross-validation among the training samples; see `PACBayesTreeRegressor`.
     preprocessor : transformer or None, default=None
         Fitted on the rows that grow the tree, and applied to all, before anything else.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
-        Which features hold categories, learned from the growing rows; see `PACBayesTreeClassifier`.
+        Which features hold categories, learned from the training samples; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
         Constraints on features; see `PACBayesTreeRegressor`.
     random_state : int, RandomState or None, default=None
@@ -101,26 +102,26 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
     ----------
     certificate_ : Certificate
         What is promised of the mean absolute error; its ``unit`` is the limit of an error, the largest
-        of the cross-validation among the growing rows.
+        of the cross-validation among the training samples.
     certificates_ : tuple of Certificate
         The same, and that of the bands at `coverage` and `delta`, if it is one and the rows are enough
         for it; see `certify_interval`.
-    bands_ : Bands
+    intervals_ : Bands
         Where bands are how wide.
-    scores_ : Scores
-        How far the weighing rows lie off.
-    held_ : HeldOutNumbers or None
+    conformity_scores_ : Scores
+        How far the calibration samples lie off.
+    held_out_ : HeldOutNumbers or None
         The rows that certify; None if loaded from a file.
-    temperatures_ : dict
+    best_params_ : dict
         See `PACBayesTreeRegressor`.
-    laws_ : list of str
+    posteriors_ : list of str
         See `PACBayesTreeRegressor`.
-    shares_ : list of float
+    mixture_weights_ : list of float
         Share of each law in the prediction.
     tree_ : Tree
         The tree.
     stats_ : TargetStats
-        Moments of the growing rows in its nodes.
+        Moments of the training samples in its nodes.
     weights_ : NodeWeights
         The law over its prunings.
     vote_ : Vote
@@ -159,7 +160,7 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteRegressor._parameter_constraints,
-        "grow_size": [Interval(Real, 0, 1, closed="neither")],
+        "train_size": [Interval(Real, 0, 1, closed="neither")],
         "coverage": [Interval(Real, 0, 1, closed="neither")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "widths": [StrOptions({"scaled", "one", "leaf"})],
@@ -169,9 +170,9 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
 
     def __init__(
         self,
-        partition: Any = "cart",
+        grower: Any = "cart",
         *,
-        grow_size: float = 0.5,
+        train_size: float = 0.5,
         coverage: float = 0.9,
         delta: float = 0.05,
         widths: Widths = "scaled",
@@ -187,7 +188,7 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
     ) -> None:
         self._store(locals())
 
-    def _laws(self) -> PACBayesLaws:
+    def _laws(self) -> PACBayesPosteriors:
         return _LAWS
 
     def _voting(self) -> Voting:
@@ -228,30 +229,32 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
             y,
             sample_weight,
             groups=groups,
-            dealt=lambda n, units: deal(n, self.grow_size, random_state, units),
+            dealt=lambda n, units: train_calibration_split(n, self.train_size, random_state, units),
         )
         growing = training.growing or training
         rows = self._growing(growing, random_state)
         folds = growing.folds(self.cv, random_state)
         with self._progress(folds) as advance:
-            *trees, tree = grow_trees(self._partition(), rows, [*folds, None], advance)
+            *trees, tree = grow_trees(self._grower(), rows, [*folds, None], advance)
             leaves = [one.route(rows.X, threads(self.n_jobs)) for one in trees]
             grown = self._on_sides(folds, trees, leaves, growing.y)
-            laws = self._tuned(grown, advance)
+            posteriors = self._tuned(grown, advance)
         leaf = tree.route(training.X, threads(self.n_jobs))
         stats = self._summarise(tree, leaf[training.sides.grow], growing.y, growing.weight)
-        weights = laws.law(self._candidates(), tree, stats)
-        self._set_laws(laws)
+        weights = posteriors.posterior(self._candidates(), tree, stats)
+        self._set_laws(posteriors)
         self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))
-        said = [self._said(one, laws)[inside] for one, inside in zip(grown, leaves, strict=True)]
+        said = [
+            self._said(one, posteriors)[inside] for one, inside in zip(grown, leaves, strict=True)
+        ]
         limit, scale = self._errors(growing.y, leaf[training.sides.grow], folds, said)
         self._certify(training.sides, training.y, leaf, limit, scale)
         return self
 
-    def _said(self, fold: GrownFold, laws: Mixture) -> Float64:
+    def _said(self, fold: GrownFold, posteriors: Mixture) -> Float64:
         """What the vote of a fold predicts in its cells, (m,)."""
-        law = laws.law(self._candidates(), fold.tree, fold.stats)
-        return vote(fold.tree, fold.stats, law, self._voting()).score[:, 0]
+        posterior = posteriors.posterior(self._candidates(), fold.tree, fold.stats)
+        return vote(fold.tree, fold.stats, posterior, self._voting()).score[:, 0]
 
     def _errors(
         self, y: Float64, leaf: Int32, folds: list[Fold], said: list[Float64]
@@ -276,7 +279,9 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         about = ballots.cast(self.tree_, self.weights_).score[:, 0]
         return limit, limit * np.maximum(about, _LEAST_SCALE * float(stats.mean[0]) or 1.0)
 
-    def _certify(self, sides: Sides, y: Float64, leaf: Int32, limit: float, scale: Float64) -> None:
+    def _certify(
+        self, sides: TrainCalibrationSplit, y: Float64, leaf: Int32, limit: float, scale: Float64
+    ) -> None:
         """Set what the rows that certify say of the fitted vote."""
         tree, weigh, groups = self.tree_, sides.weigh, sides.groups
         leaf, y, weight, n = leaf[weigh], y[weigh], np.ones(len(weigh)), len(weigh)
@@ -291,11 +296,13 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
             likeliest = map_pruning(tree, self.weights_)
             rows = self.stats_.n
             region, mass = leaf_regions(tree, likeliest, rows, n, self.coverage, self.delta)
-        self.bands_ = Bands(scale if self.widths == "scaled" else np.ones(tree.n_nodes), region)
+        self.intervals_ = PredictionIntervals(
+            scale if self.widths == "scaled" else np.ones(tree.n_nodes), region
+        )
         with np.errstate(over="ignore"):
             off = np.abs(y - value[leaf])
-        self.scores_ = self.bands_.scores(leaf, off, mass)
-        self.held_: HeldOutNumbers | None = held
+        self.conformity_scores_ = self.intervals_.scores(leaf, off, mass)
+        self.held_out_: HeldOutNumbers | None = held
         self.certificate_ = absolute_error(held, value, self.delta)
         of_all = not held.grouped and self.widths != "leaf"
         bands = self._of_bands(self.coverage, self.delta) if of_all else ()
@@ -304,16 +311,16 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit: of the rows that certify it, how far they lie off."""
         certified = stored_certificates(self.certificates_, self.certificate_)
-        bands = {"bands": self.bands_, "scores": self.scores_}
+        bands = {"bands": self.intervals_, "scores": self.conformity_scores_}
         return {**super().__stored__(), **bands, **certified}
 
     def __restore__(self, stored: Stored) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
-        self.held_ = None
-        self.bands_ = Bands.restored(stored.of("bands")).of(self.tree_)
-        self.scores_ = Scores.restored(stored.of("scores"))
-        if self.bands_.region.max() >= len(self.scores_.mass):
+        self.held_out_ = None
+        self.intervals_ = PredictionIntervals.restored(stored.of("bands")).of(self.tree_)
+        self.conformity_scores_ = Scores.restored(stored.of("scores"))
+        if self.intervals_.region.max() >= len(self.conformity_scores_.mass):
             raise ValueError("the bands have regions that no scores are of")
         self.certificates_, self.certificate_ = restored_certificates(stored)
 
@@ -346,7 +353,7 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         """
         leaf = self._leaves(X)
         reach = self._scores().reach(*self._promise(coverage, delta))
-        middle, half = self.vote_.score[leaf, 0], self.bands_.half_width(leaf, reach)
+        middle, half = self.vote_.score[leaf, 0], self.intervals_.half_width(leaf, reach)
         # Sums and quotients are rounded: a target in a place where many are must not fall out by that.
         with np.errstate(over="ignore"):
             half = half + _ROUNDING * (np.abs(middle) + half)
@@ -367,8 +374,8 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         -------
         tuple of Certificate or None
             Of the share of targets outside their bands: one of all new rows, or, with
-            ``widths="leaf"``, one of each region of ``bands_``, which hold together; None of one whose
-            bands are infinite.
+            ``widths="leaf"``, one of each region of ``intervals_``, which hold together; None of one
+            whose bands are infinite.
 
         Raises
         ------
@@ -381,7 +388,7 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
 
     @reads_state
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
-        """Certify any pruning of the tree with the means of the growing rows, edited by hand, too.
+        """Certify any pruning of the tree with the means of the training samples, edited by hand, too.
 
         All prunings are covered at once, so that the lowest bound of any number of them holds.
 
@@ -407,7 +414,7 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
             If the weights are not 0 and 1, or the model was loaded from a file.
         """
         check_is_fitted(self)
-        if self.held_ is None:
+        if self.held_out_ is None:
             raise ValueError(
                 "A model file does not keep the rows of the fit. Certify before saving"
             )
@@ -415,13 +422,13 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
             raise TypeError(f"pruning must be NodeWeights, got {pruning!r}")
         prior = pruning_prior(self.tree_, map_pruning(self.tree_, self.weights_))
         level = self.delta if delta is None else delta
-        return absolute_error_pruning(self.held_, pruning, prior, level, voting=self._voting())
+        return absolute_error_pruning(self.held_out_, pruning, prior, level, voting=self._voting())
 
     def _of_bands(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
         if self.widths != "leaf":
-            return self.scores_.certificates("band", coverage, delta)
-        regions = [*map(str, range(len(self.scores_.mass)))]
-        return self.scores_.certificates("leaf_band", coverage, delta, regions)
+            return self.conformity_scores_.certificates("band", coverage, delta)
+        regions = [*map(str, range(len(self.conformity_scores_.mass)))]
+        return self.conformity_scores_.certificates("leaf_band", coverage, delta, regions)
 
     def _promise(self, coverage: float | None, delta: float | None) -> tuple[float, float]:
         return (
@@ -436,4 +443,4 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
                 "bands are about single rows, and rows of one group depend on each other: expected a "
                 "fit without groups"
             )
-        return self.scores_
+        return self.conformity_scores_

@@ -31,7 +31,7 @@ def cut_below(
     kept = np.flatnonzero(reach(tree.left, np.where(ends, -np.inf, np.inf)) > 0)
     is_leaf = ends[kept]
     weight, log_odds = weights.weight[kept], weights.log_odds[kept]
-    law = NodeWeights(
+    posterior = NodeWeights(
         np.where(is_leaf, np.minimum(reached(tree, weights)[kept], 1.0), weight),
         np.where(is_leaf, -np.inf, log_odds),
         weights.log_evidence,
@@ -40,7 +40,7 @@ def cut_below(
         np.where(is_leaf, 0.0, weights.chain_mode[kept]),
     )
     smaller, own = tree.restricted(kept, is_leaf), stats.at(kept)
-    return smaller, own, law, vote(smaller, own, law, voting)
+    return smaller, own, posterior, vote(smaller, own, posterior, voting)
 
 
 def collapsed(tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting) -> Fitted:

@@ -12,7 +12,7 @@ from certree.interface.signatures import NONNEGATIVE
 from certree.rows.training import Training
 from certree.votes import Voting
 from certree.weights.family import Scoring
-from certree.weights.helmbold_schapire_laws import helmbold_schapire_family
+from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_family
 
 
 class HelmboldSchapireTreeClassifier(CompactTree, TreeVoteClassifier):
@@ -20,9 +20,9 @@ class HelmboldSchapireTreeClassifier(CompactTree, TreeVoteClassifier):
 
     Parameters
     ----------
-    partition : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`.
-    temperature : float or None, default=None
+    inverse_temperature : float or None, default=None
         Weight of a unit of absolute loss (nats); None: chosen by cross-validation.
     smoothing : float, default=0.5
         Rows with the classes of its parent that every cell is given in the vote, see `Voting`; 0 is
@@ -50,14 +50,14 @@ class HelmboldSchapireTreeClassifier(CompactTree, TreeVoteClassifier):
     ----------
     classes_ : ndarray of shape (K,)
         The classes, at most two.
-    row_hashes_ : ndarray of uint64, or None
+    sample_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
         was saved without.
-    temperatures_ : dict
-        `temperature`, given or chosen.
-    laws_ : list of str
+    best_params_ : dict
+        `inverse_temperature`, given or chosen.
+    posteriors_ : list of str
         ["helmbold-schapire"].
-    shares_ : list of float
+    mixture_weights_ : list of float
         [1.0]: a single law is used.
     tree_ : Tree
         The tree.
@@ -89,18 +89,18 @@ class HelmboldSchapireTreeClassifier(CompactTree, TreeVoteClassifier):
     array([0, 0])
     """
 
-    _temperatures = ("temperature",)
+    _temperatures = ("inverse_temperature",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
-        "temperature": [NONNEGATIVE, None],
+        "inverse_temperature": [NONNEGATIVE, None],
         "smoothing": [NONNEGATIVE],
     }
 
     def __init__(
         self,
-        partition: Any = "cart",
+        grower: Any = "cart",
         *,
-        temperature: float | None = None,
+        inverse_temperature: float | None = None,
         smoothing: float = 0.5,
         cv: Any = 5,
         scoring: Scoring = "error",

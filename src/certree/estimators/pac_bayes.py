@@ -15,7 +15,7 @@ from certree.grow.growing import MaxDepth
 from certree.interface.signatures import NONNEGATIVE
 from certree.votes import Kind, Voting
 from certree.weights.family import Family, LossName, Scoring
-from certree.weights.pac_bayes_laws import PriorName, likeliest_prunings, pac_bayes_family
+from certree.weights.pac_bayes_posteriors import PriorName, likeliest_prunings, pac_bayes_family
 
 # Of the mean vote, where a classifier is given no `Voting` of its own.
 SMOOTHING = 0.1
@@ -35,8 +35,8 @@ def voting_of(vote: Voting | Kind, slopes: Any) -> Voting:
     return given if slopes is None else replace(given, slopes=slopes)
 
 
-class PACBayesLaws(BaseEstimator):
-    """How a law over prunings is chosen by cross-validation, for `CertifiedTreeClassifier`.
+class PACBayesPosteriors(BaseEstimator):
+    """How a posterior over prunings is chosen by cross-validation, for `CertifiedTreeClassifier`.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ class PACBayesLaws(BaseEstimator):
 
     Examples
     --------
-    >>> from certree import CertifiedTreeClassifier, PACBayesLaws
-    >>> model = CertifiedTreeClassifier(laws=PACBayesLaws(lambda_error=1.0))
+    >>> from certree import CertifiedTreeClassifier, PACBayesPosteriors
+    >>> model = CertifiedTreeClassifier(posteriors=PACBayesPosteriors(lambda_error=1.0))
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -84,16 +84,18 @@ class PACBayesVote(TreeVoteEstimator):
     _temperatures = ("lambda_error", "lambda_penalty")
 
     def _laws(self) -> Any:
-        """What holds the parameters of `PACBayesLaws`."""
+        """What holds the parameters of `PACBayesPosteriors`."""
         return self
 
     def _given(self) -> list[float | None]:
         return [getattr(self._laws(), name) for name in self._temperatures]
 
     def _candidates(self) -> dict[str, Candidate]:
-        laws, voting, numbers = self._laws(), self._voting(), self._scoring() == "squared"
-        mixes = laws.lambda_error is None and self._search() == "mixture"
-        priors: list[PriorName] = ["leaves", "branching"] if laws.prior is None else [laws.prior]
+        posteriors, voting, numbers = self._laws(), self._voting(), self._scoring() == "squared"
+        mixes = posteriors.lambda_error is None and self._search() == "mixture"
+        priors: list[PriorName] = (
+            ["leaves", "branching"] if posteriors.prior is None else [posteriors.prior]
+        )
         losses: list[LossName] = ["error", "log_loss"] if mixes and not numbers else ["error"]
         families: dict[str, Callable[..., Family]] = {
             f"{'squared' if numbers else loss}, {prior}": partial(
@@ -102,7 +104,7 @@ class PACBayesVote(TreeVoteEstimator):
             for loss in losses
             for prior in priors
         }
-        if mixes and numbers and laws.prior is None:
+        if mixes and numbers and posteriors.prior is None:
             families["likeliest pruning"] = likeliest_prunings
         return {name: Candidate(family, voting) for name, family in families.items()}
 
@@ -125,7 +127,7 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
 
     Parameters
     ----------
-    partition : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
         How the tree is grown: cut where the classes become purest, cut at medians, halved at
         midpoints; an object such as ``Cart(max_leaf_nodes=64)``, `KD`, `Dyadic` or `Grid`; or an
         estimator such as ``DecisionTreeClassifier()``, which is cloned and fitted.
@@ -176,15 +178,15 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
     ----------
     classes_ : ndarray of shape (K,)
         The classes.
-    row_hashes_ : ndarray of uint64, or None
+    sample_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
         was saved without.
-    temperatures_ : dict
+    best_params_ : dict
         `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
         laws of a mixture.
-    laws_ : list of str
+    posteriors_ : list of str
         What a leaf pays in each law, and its prior: "error, leaves", "log_loss, branching".
-    shares_ : list of float
+    mixture_weights_ : list of float
         Share of each law in the vote; 1 for a single one.
     tree_ : Tree
         The tree.
@@ -227,7 +229,7 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
 
     def __init__(
         self,
-        partition: Any = "cart",
+        grower: Any = "cart",
         *,
         prior: PriorName | None = None,
         lambda_error: float | None = None,
@@ -262,7 +264,7 @@ class PACBayesTreeRegressor(CompactTree, PACBayesVote, TreeVoteRegressor):
 
     Parameters
     ----------
-    partition : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
         How the tree is grown: cut where the sum of squares falls most, cut at medians, halved at
         midpoints; an object such as ``Cart(max_leaf_nodes=64)``, `KD`, `Dyadic` or `Grid`; or an
         estimator such as ``DecisionTreeRegressor()``, which is cloned and fitted.
@@ -299,13 +301,13 @@ class PACBayesTreeRegressor(CompactTree, PACBayesVote, TreeVoteRegressor):
 
     Attributes
     ----------
-    temperatures_ : dict
+    best_params_ : dict
         `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
         laws of a mixture.
-    laws_ : list of str
+    posteriors_ : list of str
         What a leaf pays in each law, and its prior: "squared, leaves", "squared, branching",
         "likeliest pruning".
-    shares_ : list of float
+    mixture_weights_ : list of float
         Share of each law in the prediction; 1 for a single one.
     tree_ : Tree
         The tree.
@@ -346,7 +348,7 @@ class PACBayesTreeRegressor(CompactTree, PACBayesVote, TreeVoteRegressor):
 
     def __init__(
         self,
-        partition: Any = "cart",
+        grower: Any = "cart",
         *,
         prior: PriorName | None = None,
         lambda_error: float | None = None,

@@ -14,8 +14,8 @@ from certree.estimators.compact import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.estimators.tune import Candidate, Mixture
 from certree.grow.grid import Grid
-from certree.grow.growing import GrowingRows, MaxDepth
-from certree.grow.partition import Partition
+from certree.grow.grower import Grower
+from certree.grow.growing import MaxDepth, TrainingSamples
 from certree.interface.arrays import array_of
 from certree.interface.fitted import reads_state
 from certree.interface.signatures import NONNEGATIVE
@@ -30,27 +30,27 @@ from certree.weights.family import Scoring
 class PrunedVote(TreeVoteEstimator):
     """Estimators that keep one pruning, whatever the target is."""
 
-    _temperatures = ("price",)
+    _temperatures = ("alpha",)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "rule": [StrOptions(set(RULES)), HasMethods(["family", "get_params"])],
-        "price": [NONNEGATIVE, None],
+        "alpha": [NONNEGATIVE, None],
     }
 
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
         return {**super()._shorthands(), "rule": rule_of}
 
-    def _partition(self) -> Partition:
-        return rule_of(self.rule).matched(super()._partition(), self.n_features_in_)[1]
+    def _grower(self) -> Grower:
+        return rule_of(self.rule).matched(super()._grower(), self.n_features_in_)[1]
 
     def _candidates(self) -> dict[str, Candidate]:
-        family, _ = rule_of(self.rule).matched(super()._partition(), self.n_features_in_)
+        family, _ = rule_of(self.rule).matched(super()._grower(), self.n_features_in_)
         return {"pruning": Candidate(family, self._voting())}
 
     def _voting(self) -> Voting:
         return Voting("mean", 0.0, self._slopes())
 
-    def _vote(self, tree: Tree, stats: Stats, laws: Mixture) -> None:
-        super()._vote(tree, stats, laws)
+    def _vote(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
+        super()._vote(tree, stats, posteriors)
         self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self._voting()))
 
 
@@ -59,7 +59,7 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
 
     Parameters
     ----------
-    partition : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`. With ``Dyadic(resolution="paper")`` the
         tree is that of the theorem of the rule, if it has one ("square-root", "spatially-adaptive",
         "polynomial"): in cross-validation a fold has the tree for its own rows, counted by weight.
@@ -73,7 +73,7 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         `square_root_penalised`, `spatially_adaptive` and `polynomial_penalised`. "pessimistic",
         "description-length": see `pessimistic` and `minimum_description_length`. Objects of
         `certree.prunings` have settings, such as ``Polynomial(smoothness=3)``.
-    price : float or None, default=None
+    alpha : float or None, default=None
         What the rule charges: errors per leaf or merge, else a factor of its penalty, 1 as published;
         None: chosen by cross-validation.
     cv : int, splitter, iterable or None, default=5
@@ -99,14 +99,14 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
     ----------
     classes_ : ndarray of shape (K,)
         The classes.
-    row_hashes_ : ndarray of uint64, or None
+    sample_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
         was saved without.
-    temperatures_ : dict
-        `price`, given or chosen.
-    laws_ : list of str
+    best_params_ : dict
+        `alpha`, given or chosen.
+    posteriors_ : list of str
         ["pruning"].
-    shares_ : list of float
+    mixture_weights_ : list of float
         [1.0]: a single pruning is used.
     tree_ : Tree
         The pruned tree.
@@ -144,10 +144,10 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
 
     def __init__(
         self,
-        partition: Any = "cart",
+        grower: Any = "cart",
         *,
         rule: str | PruningRule = "cost-complexity",
-        price: float | None = None,
+        alpha: float | None = None,
         cv: Any = 5,
         scoring: Scoring = "error",
         max_depth: MaxDepth = None,
@@ -189,11 +189,11 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
             are not halved equally often, or if the rows are not those of the fit.
         """
         check_is_fitted(self)
-        partition = self._partition()
-        if not isinstance(partition, Grid) or self.categories_ is not None:
+        grower = self._grower()
+        if not isinstance(grower, Grid) or self.categories_ is not None:
             raise ValueError(
                 "rows have a part in the tree, and cannot certify it: expected numbers in a "
-                f'Grid(box, resolution="paper"), got partition={self.partition!r}'
+                f'Grid(box, resolution="paper"), got grower={self.grower!r}'
             )
         rows, truth = self._new_rows(X), array_of("y", y)
         if truth.shape != (len(rows),) or self.n_classes_ != 2:
@@ -205,8 +205,8 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         if not np.logical_or(*is_class).all():
             raise ValueError(f"y must hold classes among {self.classes_}")
         codes = is_class[1].astype(np.int32)
-        tree = partition.grow(GrowingRows(rows, max_depth=self.max_depth))
-        fixed = counted_in_box(tree, tree.route(rows, threads(self.n_jobs)), codes, partition.box)
+        tree = grower.grow(TrainingSamples(rows, max_depth=self.max_depth))
+        fixed = counted_in_box(tree, tree.route(rows, threads(self.n_jobs)), codes, grower.box)
         certificate = certify_fixed_box(fixed, pruning_like(tree, self.tree_), delta)
         predicted = self.vote_.label.take(self.tree_.route(rows, threads(self.n_jobs)))
         if fixed.n != self.stats_.n[0] or np.mean(predicted != codes) > certificate.risk + 1e-12:
@@ -222,13 +222,13 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
 
     Parameters
     ----------
-    partition : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeRegressor` and `PrunedTreeClassifier`.
     rule : str or rule, default="cost-complexity"
         What a pruning pays besides its sum of squares; see `PrunedTreeClassifier`. The rules that
         read classes, "pessimistic" and "description-length", are not for numbers; the constants of
         "square-root", "spatially-adaptive" and "polynomial" were meant for errors.
-    price : float or None, default=None
+    alpha : float or None, default=None
         What the rule charges, in noise variances per leaf or merge, else a factor of its penalty;
         None: chosen by cross-validation.
     cv : int, splitter, iterable or None, default=5
@@ -248,8 +248,8 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
 
     Attributes
     ----------
-    temperatures_ : dict
-        `price`, given or chosen.
+    best_params_ : dict
+        `alpha`, given or chosen.
     tree_ : Tree
         The pruned tree.
     stats_ : TargetStats
@@ -285,10 +285,10 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
 
     def __init__(
         self,
-        partition: Any = "cart",
+        grower: Any = "cart",
         *,
         rule: str | PruningRule = "cost-complexity",
-        price: float | None = None,
+        alpha: float | None = None,
         cv: Any = 5,
         max_depth: MaxDepth = None,
         categorical_features: Any = "from_dtype",

@@ -31,8 +31,8 @@ from certree.explain.rules import Rules, rules_of, text_of
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel, adds_up
 from certree.export.formula import Formula, Link, shares_with_labels
-from certree.grow.growing import GrowingRows, Slopes, slopes_of
-from certree.grow.partition import PARTITIONS, Partition, grow_trees, partition_of
+from certree.grow.grower import GROWERS, Grower, grow_trees, grower_of
+from certree.grow.growing import Slopes, TrainingSamples, slopes_of
 from certree.interface.arrays import Float64, Int32, codes
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.progress import progress
@@ -44,7 +44,15 @@ from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
 from certree.stats.targets import measured
 from certree.tree import LEAF, Tree, lacking_rows, threads
-from certree.votes import Ballots, DeferredVote, SparseBallots, Vote, Voting, spread, vote
+from certree.votes import (
+    Ballots,
+    DeferredVote,
+    SparseBallots,
+    Vote,
+    Voting,
+    prediction_variance,
+    vote,
+)
 from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
 
@@ -60,8 +68,8 @@ class TreeVoteEstimator(TreeModel):
 
     _temperatures: ClassVar[tuple[str, ...]]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "partition": [
-            StrOptions(set(PARTITIONS)),
+        "grower": [
+            StrOptions(set(GROWERS)),
             HasMethods(["grow", "get_params"]),
             HasMethods(["fit", "get_params"]),
         ],
@@ -100,7 +108,7 @@ class TreeVoteEstimator(TreeModel):
         Parameters
         ----------
         **params
-            As in scikit-learn; ``partition__max_leaf_nodes=64`` also where the partition is "cart".
+            As in scikit-learn; ``grower__max_leaf_nodes=64`` also where the partition is "cart".
 
         Returns
         -------
@@ -117,10 +125,10 @@ class TreeVoteEstimator(TreeModel):
 
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
         """Parameters that may be given by a name, and what makes objects of the names."""
-        return {"partition": self._partition_of}
+        return {"grower": self._grower_of}
 
-    def _partition_of(self, value: Any) -> Partition:
-        return partition_of(value)
+    def _grower_of(self, value: Any) -> Grower:
+        return grower_of(value)
 
     @_fit_context(prefer_skip_nested_validation=True)
     @replaces_state
@@ -147,18 +155,18 @@ class TreeVoteEstimator(TreeModel):
         return self
 
     def _fit(self, training: Training) -> None:
-        tree, laws = self._grown(training, check_random_state(self.random_state))
+        tree, posteriors = self._grown(training, check_random_state(self.random_state))
         leaf = tree.route(training.X, threads(self.n_jobs))
         stats = self._summarise(tree, leaf, training.y, training.weight)
-        self._vote(tree.knowing_missing(training.X), stats, laws)
+        self._vote(tree.knowing_missing(training.X), stats, posteriors)
 
-    def _partition(self) -> Partition:
+    def _grower(self) -> Grower:
         """What grows the tree."""
-        return self._partition_of(self.partition)
+        return self._grower_of(self.grower)
 
-    def _growing(self, training: Training, random_state: np.random.RandomState) -> GrowingRows:
+    def _growing(self, training: Training, random_state: np.random.RandomState) -> TrainingSamples:
         """The rows with what the parameters say of their growth."""
-        return GrowingRows(
+        return TrainingSamples(
             training.X,
             training.y,
             training.weight,
@@ -173,8 +181,8 @@ class TreeVoteEstimator(TreeModel):
         """Along which features predictions rise or fall."""
         names = getattr(self, "feature_names_in_", None)
         slopes = slopes_of(self.monotonic_cst, self.n_features_in_, names)
-        if slopes is not None and not self._partition().keeps_slopes:
-            raise ValueError(f"monotonic_cst takes a Cart partition, got {self.partition!r}")
+        if slopes is not None and not self._grower().keeps_slopes:
+            raise ValueError(f"monotonic_cst takes a Cart partition, got {self.grower!r}")
         return slopes
 
     def _grown(
@@ -184,7 +192,7 @@ class TreeVoteEstimator(TreeModel):
         rows, n_threads = self._growing(training, random_state), threads(self.n_jobs)
         folds = training.folds(self.cv, random_state) if self._is_tuned() else []
         with self._progress(folds) as advance:
-            *trees, tree = grow_trees(self._partition(), rows, [*folds, None], advance)
+            *trees, tree = grow_trees(self._grower(), rows, [*folds, None], advance)
             leaves = [one.route(rows.X, n_threads) for one in trees]
             return tree, self._tuned(self._on_sides(folds, trees, leaves, training.y), advance)
 
@@ -222,20 +230,20 @@ class TreeVoteEstimator(TreeModel):
             for fold, tree, leaf in zip(folds, trees, leaves, strict=True)
         ]
 
-    def _vote(self, tree: Tree, stats: Stats, laws: Mixture) -> None:
+    def _vote(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
         """Set the fitted attributes, once the laws are chosen."""
-        weights = laws.law(self._candidates(), tree, stats)
-        self._set_laws(laws)
+        weights = posteriors.posterior(self._candidates(), tree, stats)
+        self._set_laws(posteriors)
         self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))
 
-    def _set_laws(self, laws: Mixture) -> None:
-        columns = laws.temperatures.T.tolist()
-        self.temperatures_ = {
+    def _set_laws(self, posteriors: Mixture) -> None:
+        columns = posteriors.temperatures.T.tolist()
+        self.best_params_ = {
             name: column[0] if len(set(column)) == 1 else column
             for name, column in zip(self._temperatures, columns, strict=True)
         }
-        self.shares_ = laws.shares.tolist()
-        self.laws_ = [*laws.families]
+        self.mixture_weights_ = posteriors.shares.tolist()
+        self.posteriors_ = [*posteriors.families]
 
     def _set_fitted(
         self, tree: Tree, stats: Stats, weights: NodeWeights, ballot: Vote | DeferredVote
@@ -247,14 +255,17 @@ class TreeVoteEstimator(TreeModel):
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit; a vote on many classes is made again of the rest."""
         votes = {"vote": self.vote_} if isinstance(self.vote_, Vote) else {}
-        laws = {name: getattr(self, f"{name}_") for name in ("temperatures", "shares", "laws")}
+        posteriors = {
+            name: getattr(self, f"{name}_")
+            for name in ("best_params", "mixture_weights", "posteriors")
+        }
         return {
             **super().__stored__(),
             "tree": self.tree_,
             "stats": self.stats_,
             "weights": self.weights_,
             **votes,
-            **laws,
+            **posteriors,
         }
 
     def __restore__(self, stored: Stored) -> None:
@@ -264,19 +275,19 @@ class TreeVoteEstimator(TreeModel):
         # Leaves compare none, but slopes look it up at all nodes.
         codes("feature", tree.feature, tree.n_nodes, self.n_features_in_)
         stats = self._stored_stats(stored.of("stats")).of(tree)
-        law = NodeWeights.restored(stored.of("weights")).of(tree)
+        posterior = NodeWeights.restored(stored.of("weights")).of(tree)
         # Each pruning has one leaf on every path; a vote of ones adds up to how many there are.
-        leaves = push_down(tree.left, law.weight, None, np.ones((tree.n_nodes, 1)), 1)
+        leaves = push_down(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
             raise ValueError("weight must sum to 1 along every path of the tree")
         self._set_laws(self._stored_laws(stored))
         ballots = self._voting().ballots(tree, stats)
         if isinstance(ballots, SparseBallots):
-            self._set_fitted(tree, stats, law, ballots.cast(tree, law))
+            self._set_fitted(tree, stats, posterior, ballots.cast(tree, posterior))
         else:
             score = stored.of("vote").numbers("score", (tree.n_nodes, ballots.n_values))
-            self._set_fitted(tree, stats, law, Vote(score))
-        self._partition()
+            self._set_fitted(tree, stats, posterior, Vote(score))
+        self._grower()
         threads(self.n_jobs)
 
     @abstractmethod
@@ -285,19 +296,19 @@ class TreeVoteEstimator(TreeModel):
 
     def _stored_laws(self, stored: Stored) -> Mixture:
         """The laws that a file holds."""
-        temperatures, families = stored["temperatures"], stored["laws"]
+        temperatures, families = stored["best_params"], stored["posteriors"]
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
             raise ValueError(f"expected temperatures {self._temperatures}, got {temperatures!r}")
         if not isinstance(families, list) or not all(isinstance(name, str) for name in families):
             raise ValueError(f"laws must be a list of names, got {families!r}")
-        shares = np.array(stored["shares"], dtype=np.float64)
-        laws = [
+        shares = np.array(stored["mixture_weights"], dtype=np.float64)
+        posteriors = [
             np.broadcast_to(np.array(temperatures[name], dtype=np.float64), shares.shape)
             for name in self._temperatures
         ]
-        if np.isnan(laws).any():
+        if np.isnan(posteriors).any():
             raise ValueError(f"temperatures must be numbers, got {temperatures}")
-        return Mixture(np.stack(laws, axis=1), shares, families)
+        return Mixture(np.stack(posteriors, axis=1), shares, families)
 
     # -- prediction --------------------------------------------------------------------------------
 
@@ -401,8 +412,8 @@ class TreeVoteEstimator(TreeModel):
 
     def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         ballots, n_threads = self._ballots(), threads(self.n_jobs)
-        law = self.tree_, self.weights_, self.vote_
-        return contributions(*law, ballots, self.stats_.n, rows, n_threads)
+        posterior = self.tree_, self.weights_, self.vote_
+        return contributions(*posterior, ballots, self.stats_.n, rows, n_threads)
 
     @available_if(adds_up)
     @reads_state
@@ -664,7 +675,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
 
     @available_if(adds_up)
     @reads_state
-    def predict_spread(self, X: ArrayLike) -> Float64:
+    def predict_std(self, X: ArrayLike) -> Float64:
         """Say how far the target may lie from its prediction.
 
         The squares of the two parts sum to the variance of a target that is drawn from the leaf of
@@ -682,7 +693,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
             units of the target. The second is that of training rows: small leaves make it too small.
         """
         check_is_fitted(self)
-        parts = spread(self.tree_, self.stats_, self.weights_, self._voting())
+        parts = prediction_variance(self.tree_, self.stats_, self.weights_, self._voting())
         # Distances from the overall mean, so that squares do not drown in it.
         mean = self.vote_.score[:, 0] - self.stats_.mean[0]
         moments = np.column_stack([mean, parts.between + mean**2, parts.within])

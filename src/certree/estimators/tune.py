@@ -69,11 +69,11 @@ class GrownFold:
     Parameters
     ----------
     tree : Tree
-        Grown on the growing rows, on all, or on none.
+        Grown on the training samples, on all, or on none.
     stats : NodeStats or TargetStats
-        Statistics of the growing rows.
+        Statistics of the training samples.
     judging : ndarray of float64, shape (m, K) or (m, 3), or entries
-        What `Stats.table` says of the judging rows.
+        What `Stats.table` says of the validation samples.
     """
 
     tree: Tree
@@ -90,7 +90,7 @@ class GrownFold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Objective:
-    """Loss of a candidate on judging rows, summed over folds, for rows of temperatures.
+    """Loss of a candidate on validation samples, summed over folds, for rows of temperatures.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Objective:
         return total
 
     def votes(self, temperatures: Float64) -> tuple[Float64, Float64, Float64]:
-        """What each law's vote gives to the judging rows: rows (a,), truth (a,) and votes (a, g).
+        """What each law's vote gives to the validation samples: rows (a,), truth (a,) and votes (a, g).
 
         See `Family.judged_votes`; at most as many cells as mixtures are learned from.
         """
@@ -191,14 +191,16 @@ class Mixture(OfColumns):
         """A single law."""
         return cls(np.array([temperatures], dtype=np.float64), np.ones(1), [family])
 
-    def law(self, candidates: Mapping[str, Candidate], tree: Tree, stats: Stats) -> NodeWeights:
+    def posterior(
+        self, candidates: Mapping[str, Candidate], tree: Tree, stats: Stats
+    ) -> NodeWeights:
         """The single law on a tree, or the mixture of several."""
         family = cache(lambda name: candidates[name].family(tree, stats))
-        laws = (
+        posteriors = (
             family(name).at(*row)
             for name, row in zip(self.families, self.temperatures, strict=True)
         )
-        return next(laws) if len(self.shares) == 1 else mixed(tree, laws, self.shares)
+        return next(posteriors) if len(self.shares) == 1 else mixed(tree, posteriors, self.shares)
 
 
 def mixture(
@@ -231,23 +233,25 @@ def mixture(
     first = next(iter(objectives))
     if not free:
         return Mixture.of_one(first, start)
-    laws = _product(np.array(start), free[:1], lambda _: MIXED_GRID)
+    posteriors = _product(np.array(start), free[:1], lambda _: MIXED_GRID)
     if not objectives[first].families:
-        return Mixture(laws, np.full(len(laws), 1 / len(laws)), [first] * len(laws))
+        return Mixture(
+            posteriors, np.full(len(posteriors), 1 / len(posteriors)), [first] * len(posteriors)
+        )
     given = []
     for objective in objectives.values():
-        rows, truth, votes = objective.votes(laws)
+        rows, truth, votes = objective.votes(posteriors)
         given.append(votes)
         advance()
     shares = _shares(objectives[first].scoring, rows, truth, np.concatenate(given, axis=1))
     kept = np.flatnonzero(shares > _LEAST_SHARE)
     names = [*objectives]
-    families = [names[law // len(laws)] for law in kept]
-    return Mixture(laws[kept % len(laws)], shares[kept] / shares[kept].sum(), families)
+    families = [names[posterior // len(posteriors)] for posterior in kept]
+    return Mixture(posteriors[kept % len(posteriors)], shares[kept] / shares[kept].sum(), families)
 
 
 def _shares(scoring: Scoring, rows: Float64, truth: Float64, votes: Float64) -> Float64:
-    """Shares (g,) of laws, by what their votes (a, g) give to cells of judging rows."""
+    """Shares (g,) of laws, by what their votes (a, g) give to cells of validation samples."""
     if scoring == "log_loss":
         return mix(rows, votes, STEPS)[0]
     # The nearest point to 0 among the averages of the laws' errors. The point that is nearest once a

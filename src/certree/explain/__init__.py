@@ -1,7 +1,7 @@
 """Why a model says what it says: contributions of features, rules, and the cells around a row."""
 
 from certree.explain.explanation import Explanation
-from certree.explain.interactions import Interactions, interaction_shares
+from certree.explain.interactions import Interactions, interaction_fractions
 from certree.explain.path import ExplainedCell
 from certree.explain.rules import Condition, Rule, Rules
 from certree.explain.shap_form import shap_trees
@@ -15,7 +15,7 @@ __all__ = [
     "Rule",
     "Rules",
     "banzhaf_values",
-    "interaction_shares",
+    "interaction_fractions",
     "shap_trees",
     "shapley_values",
 ]

@@ -135,7 +135,7 @@ class Interactions:
 
 
 @checked
-def interaction_shares(
+def interaction_fractions(
     model: Any,
     X: ArrayLike,
     *,
@@ -186,10 +186,10 @@ def interaction_shares(
     --------
     >>> from sklearn.datasets import make_friedman1
     >>> from certree.ensembles import TreeForestRegressor
-    >>> from certree.explain import interaction_shares
+    >>> from certree.explain import interaction_fractions
     >>> X, y = make_friedman1(1000, random_state=0)
     >>> model = TreeForestRegressor(random_state=0).fit(X, y)
-    >>> shares = interaction_shares(model, X)
+    >>> shares = interaction_fractions(model, X)
     >>> shares.pairs[shares.paired.argmax()].tolist()
     [0, 1]
     """

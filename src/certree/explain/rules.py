@@ -85,7 +85,7 @@ class Rule:
         Number of the cell's node in the tree.
     error_at_most : float or None
         Certified error of the fitted classifier in the cell, where the rows that certify its fit are at
-        hand: the bound of ``promises("cells")``, which holds for all cells at once.
+        hand: the bound of ``conditional_guarantees("cells")``, which holds for all cells at once.
     """
 
     conditions: tuple[Condition, ...]

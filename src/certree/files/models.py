@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 import certree.ensembles
 import certree.estimators
 import certree.estimators.naive_bayes
-from certree.estimators import PACBayesLaws
+from certree.estimators import PACBayesPosteriors
 from certree.files.archive import HEADER, opened, write_archive
 from certree.files.places import expect_path
 from certree.grow.cart import Cart
@@ -68,7 +68,7 @@ OBJECTS: dict[str, type[Any]] = {
         Dyadic,
         Grid,
         *RULES.values(),
-        PACBayesLaws,
+        PACBayesPosteriors,
         Voting,
     )
 }
@@ -78,8 +78,8 @@ def save(
     model: BaseEstimator,
     path: str | os.PathLike[str],
     *,
-    row_hashes: bool = True,
-    judging_rows: bool = True,
+    sample_hashes: bool = True,
+    calibration_samples: bool = True,
 ) -> None:
     """Write a fitted model to a file, whole or not at all.
 
@@ -89,13 +89,13 @@ def save(
     Parameters
     ----------
     model : fitted estimator of certree
-        The model; not a decorated tree, nor AdaBoost of other learners than certree's trees.
+        The model; not a model trees, nor AdaBoost of other learners than certree's trees.
     path : path
         The file.
-    row_hashes : bool
+    sample_hashes : bool
         Whether a classifier's file holds hashes of the rows of its fit. By them `certify` refuses
         these rows; who has a row and the file can tell whether it was one of them.
-    judging_rows : bool
+    calibration_samples : bool
         Whether the file of a `CertifiedTreeClassifier` holds the leaf and the class of each weighing
         row, and its place among the rows given. By them the loaded model answers what the saved one
         does; without them it has its certificates only, and no `guarantees_`.
@@ -116,10 +116,10 @@ def save(
         raise TypeError(f"expected a fitted model of certree, got {model!r}")
     model = state_of(model)
     check_is_fitted(model)
-    if is_classifier(model) and not row_hashes:
-        model.row_hashes_ = None
-    if hasattr(model, "judging_") and not judging_rows:
-        model.judging_ = None
+    if is_classifier(model) and not sample_hashes:
+        model.sample_hashes_ = None
+    if hasattr(model, "calibration_") and not calibration_samples:
+        model.calibration_ = None
     parameters = model.get_params(False).items()
     plain = {name: _plain(name, value) for name, value in parameters}
     entries, arrays = _taken_apart(model)

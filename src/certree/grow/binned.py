@@ -40,7 +40,7 @@ class CountedTree(NamedTuple):
     leaf : ndarray of int32, shape (n,)
         Leaf of each row that grew the tree or was sent along; -1 for all others.
     sums : ndarray of float64, shape (m, 3)
-        Of the growing rows of each node: sum of gradients, sum of Hessians, and their number.
+        Of the training samples of each node: sum of gradients, sum of Hessians, and their number.
     """
 
     tree: Tree
@@ -85,17 +85,17 @@ class GrownForest(NamedTuple):
 class BinnedGrower:
     """Grows trees from sums over bins: on gradients, classes, or numbers.
 
-    A cell is cut where a loss falls most by what its growing rows sum up to on either side. For
+    A cell is cut where a loss falls most by what its training samples sum up to on either side. For
     gradients that is where ``G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2)`` is largest, with the sums G
     and H of the gradients and Hessians; with h the weight and g = h (mean - y) that is squared loss.
     For classes and numbers the impurity of the cell falls most, times its weight.
 
     Of equal cuts that of the feature that was looked at first is made, of those by one feature one that
     sends missing values right, then the lowest. The threshold of a cut is the middle of the gap between
-    the values of growing rows on its sides; where a bin of other rows reaches across the middle, it is
-    the middle of the gap behind that bin. Missing values are tried on both sides where growing rows of
-    the cell lack the value, else they go to the side with more growing rows, each counted once however
-    often it was drawn, to the left on ties.
+    the values of training samples on its sides; where a bin of other rows reaches across the middle, it
+    is the middle of the gap behind that bin. Missing values are tried on both sides where training
+    samples of the cell lack the value, else they go to the side with more training samples, each
+    counted once however often it was drawn, to the left on ties.
 
     Categories stand in the order of their mean gradients (of the cell's own with a weight of `l2`), of
     their mean numbers, or of their shares of the last of two classes; of more classes, along the first
@@ -119,9 +119,9 @@ class BinnedGrower:
     max_depth : int or None, default=None
         Cells at this depth are leaves; None: no limit.
     min_samples_split : int, default=2
-        A cell of fewer growing rows is a leaf; a row counts once however often it was drawn.
+        A cell of fewer training samples is a leaf; a row counts once however often it was drawn.
     min_samples_leaf : int, default=1
-        Growing rows on either side of a cut, counted likewise.
+        Training samples on either side of a cut, counted likewise.
     min_gain : float, default=0
         A cut that gains less is not made, nor is one on gradients that gains nothing beside rounding.
         One on classes or numbers gains what the impurity of its cell falls by, times the share of the

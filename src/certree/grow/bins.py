@@ -10,7 +10,7 @@ from certree._core import bin_features, coarsen
 from certree.interface.arrays import Float64, Int32, Int64, matrix
 from certree.interface.signatures import checked
 from certree.rows.categories import categorical_mask
-from certree.rows.hashes import row_hashes
+from certree.rows.hashes import sample_hashes
 from certree.tree import threads
 
 UInt8 = NDArray[np.uint8]
@@ -165,5 +165,5 @@ def _sample(rows: Float64) -> Int32:
     """Numbers of the rows with the smallest hashes; rows that are equal can stand for each other."""
     if len(rows) <= _SAMPLED:
         return np.arange(len(rows), dtype=np.int32)
-    smallest = np.argpartition(row_hashes(rows), _SAMPLED)[:_SAMPLED]
+    smallest = np.argpartition(sample_hashes(rows), _SAMPLED)[:_SAMPLED]
     return smallest.astype(np.int32)

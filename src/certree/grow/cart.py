@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from certree._core import grow_cart as core_grow_cart
-from certree.grow.growing import GrowingRows, MaxDepth, MonotonicCst
+from certree.grow.growing import MaxDepth, MonotonicCst, TrainingSamples
 from certree.interface.arrays import Float64, Int32, nonnegative
 from certree.interface.signatures import checked, expect_settings
 from certree.tree import Tree, threads
@@ -80,7 +80,7 @@ class Cart(BaseEstimator):
     --------
     >>> from certree import Cart, PACBayesTreeClassifier
     >>> PACBayesTreeClassifier(Cart(criterion="gini", max_leaf_nodes=64))
-    PACBayesTreeClassifier(partition=Cart(criterion='gini', max_leaf_nodes=64))
+    PACBayesTreeClassifier(grower=Cart(criterion='gini', max_leaf_nodes=64))
     """
 
     sees_rows = True
@@ -103,7 +103,7 @@ class Cart(BaseEstimator):
         self.max_features = max_features
         self.min_samples_split = min_samples_split
 
-    def grow(self, rows: GrowingRows) -> Tree:
+    def grow(self, rows: TrainingSamples) -> Tree:
         """Grow the tree of these rows."""
         expect_settings(self)
         if rows.y is None:
@@ -234,7 +234,7 @@ def grow_cart(
     >>> float(grow_cart([[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1]).threshold[0])
     3.0
     """
-    rows = GrowingRows.of(
+    rows = TrainingSamples.of(
         X,
         y,
         sample_weight,
@@ -256,7 +256,7 @@ def _least_gain(least: Any, n: float, scale: int) -> float:
         return float(np.ldexp(least * n, -2 * scale))
 
 
-def _expect_slopes_fit(rows: GrowingRows, n_classes: int) -> None:
+def _expect_slopes_fit(rows: TrainingSamples, n_classes: int) -> None:
     if n_classes > 2:
         raise ValueError(f"monotonic_cst takes numbers or two classes, got {n_classes} classes")
     if rows.categorical is not None and np.asarray(rows.slopes)[rows.categorical].any():

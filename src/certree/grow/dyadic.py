@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from certree._core import grow_dyadic as core_grow_dyadic
-from certree.grow.growing import DEEPEST, GrowingRows, MaxDepth
+from certree.grow.growing import DEEPEST, MaxDepth, TrainingSamples
 from certree.interface.arrays import nonnegative
 from certree.interface.signatures import checked, expect_settings
 from certree.tree import Tree, threads
@@ -58,12 +58,12 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
     return halvings
 
 
-def resolution_of(partition: object) -> Any:
+def resolution_of(grower: object) -> Any:
     """The resolution that a partition is asked for; None where it has none."""
-    return getattr(partition, "resolution", None)
+    return getattr(grower, "resolution", None)
 
 
-def even_depth(rows: GrowingRows, resolution: object, exponent: float | None) -> int | None:
+def even_depth(rows: TrainingSamples, resolution: object, exponent: float | None) -> int | None:
     """Depth at which all sides have been halved as often as a resolution says; None without one."""
     if resolution is None:
         if exponent is not None:
@@ -111,7 +111,7 @@ class Dyadic(BaseEstimator):
     --------
     >>> from certree import Dyadic, PrunedTreeClassifier
     >>> PrunedTreeClassifier(Dyadic(resolution="paper"), rule="square-root")
-    PrunedTreeClassifier(partition=Dyadic(resolution='paper'), rule='square-root')
+    PrunedTreeClassifier(grower=Dyadic(resolution='paper'), rule='square-root')
     """
 
     sees_rows = True
@@ -132,7 +132,7 @@ class Dyadic(BaseEstimator):
         self.resolution: Resolution = resolution
         self.exponent = exponent
 
-    def grow(self, rows: GrowingRows) -> Tree:
+    def grow(self, rows: TrainingSamples) -> Tree:
         """Grow the tree of these rows."""
         expect_settings(self)
         rules = rows.stopping(self.min_samples_split)
@@ -193,5 +193,5 @@ def grow_dyadic(
     >>> float(grow_dyadic([[0.0], [1.0], [5.0], [8.0]], max_depth=1).threshold[0])
     4.0
     """
-    rows = GrowingRows.of(X, y, sample_weight, max_depth=max_depth, n_jobs=n_jobs)
+    rows = TrainingSamples.of(X, y, sample_weight, max_depth=max_depth, n_jobs=n_jobs)
     return Dyadic(**switches).grow(rows)

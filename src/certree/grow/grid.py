@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from certree.grow.dyadic import Resolution, even_depth
-from certree.grow.growing import GrowingRows
+from certree.grow.growing import TrainingSamples
 from certree.interface.arrays import column
 from certree.interface.signatures import checked, expect_settings
 from certree.tree import LEAF, Tree
@@ -37,7 +37,7 @@ class Grid(BaseEstimator):
     --------
     >>> from certree import CertifiedTreeClassifier, Grid
     >>> CertifiedTreeClassifier(Grid([[0, 0], [1, 1]]))
-    CertifiedTreeClassifier(partition=Grid(box=[[0, 0], [1, 1]]))
+    CertifiedTreeClassifier(grower=Grid(box=[[0, 0], [1, 1]]))
     """
 
     sees_rows = False
@@ -50,7 +50,7 @@ class Grid(BaseEstimator):
         self.resolution: Resolution = resolution
         self.exponent = exponent
 
-    def grow(self, rows: GrowingRows) -> Tree:
+    def grow(self, rows: TrainingSamples) -> Tree:
         """Divide the box; nothing of the rows is read but their number and that of the features."""
         expect_settings(self)
         low, high = column("box", self.box, "float64", (2, rows.X.shape[1]))

@@ -25,7 +25,7 @@ DEEPEST = 2**30
 
 
 @dataclass(frozen=True, eq=False)
-class GrowingRows:
+class TrainingSamples:
     """Checked rows that grow a tree, all of positive weight.
 
     Parameters
@@ -58,7 +58,7 @@ class GrowingRows:
     slopes: Slopes = None
     random_state: int | RandomState | None = None
     n_jobs: int | None = None
-    whole: "GrowingRows | None" = None
+    whole: "TrainingSamples | None" = None
     indices: Indices | None = None
 
     @classmethod
@@ -71,7 +71,7 @@ class GrowingRows:
         categorical_features: ArrayLike | None = None,
         monotonic_cst: MonotonicCst = None,
         **others: Any,
-    ) -> "GrowingRows":
+    ) -> "TrainingSamples":
         """Check rows as the functions that grow a tree take them."""
         names = [*X.columns] if hasattr(X, "columns") else None
         rows = matrix(X)
@@ -92,7 +92,7 @@ class GrowingRows:
                 target = None if target is None else target[present]
         return cls(rows, target, weight, categorical=mask, slopes=slopes, **others)
 
-    def part(self, indices: Indices, weight: Float64 | None) -> "GrowingRows":
+    def part(self, indices: Indices, weight: Float64 | None) -> "TrainingSamples":
         """Some of these rows, with weights of their own."""
         y = None if self.y is None else self.y[indices]
         return replace(self, X=self.X[indices], y=y, weight=weight, whole=self, indices=indices)

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from certree._core import grow_kd as core_grow_kd
-from certree.grow.growing import GrowingRows, MaxDepth
+from certree.grow.growing import MaxDepth, TrainingSamples
 from certree.interface.signatures import checked, expect_settings
 from certree.tree import Tree, threads
 
@@ -40,7 +40,7 @@ class KD(BaseEstimator):
     --------
     >>> from certree import KD, PACBayesTreeClassifier
     >>> PACBayesTreeClassifier(KD(axis="cycle"))
-    PACBayesTreeClassifier(partition=KD(axis='cycle'))
+    PACBayesTreeClassifier(grower=KD(axis='cycle'))
     """
 
     sees_rows = True
@@ -53,7 +53,7 @@ class KD(BaseEstimator):
         self.min_samples_split = min_samples_split
         self.stop_when_pure = stop_when_pure
 
-    def grow(self, rows: GrowingRows) -> Tree:
+    def grow(self, rows: TrainingSamples) -> Tree:
         """Grow the tree of these rows."""
         expect_settings(self)
         if self.axis not in ("cycle", "spread"):
@@ -111,5 +111,5 @@ def grow_kd(
     >>> float(grow_kd([[0.0], [1.0], [5.0], [6.0]], max_depth=1).threshold[0])
     3.0
     """
-    rows = GrowingRows.of(X, y, sample_weight, max_depth=max_depth, n_jobs=n_jobs)
+    rows = TrainingSamples.of(X, y, sample_weight, max_depth=max_depth, n_jobs=n_jobs)
     return KD(**switches).grow(rows)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from certree.grow.growing import GrowingRows
+from certree.grow.growing import TrainingSamples
 from certree.interface.signatures import checked
 from certree.tree import LEAF, Tree
 
@@ -26,7 +26,7 @@ class SklearnTree(BaseEstimator):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def grow(self, rows: GrowingRows) -> Tree:
+    def grow(self, rows: TrainingSamples) -> Tree:
         """Grow the tree of these rows."""
         if not all(hasattr(self.estimator, name) for name in ("fit", "get_params")):
             raise TypeError(f"expected a scikit-learn decision tree, got {self.estimator!r}")

@@ -59,17 +59,17 @@ def plot_table2(table: Sequence[Line]) -> Figure:
     -------
     matplotlib Figure
     """
-    partitions = list(dict.fromkeys(line.partition for line in table))
+    growers = list(dict.fromkeys(line.grower for line in table))
     datasets = list(dict.fromkeys(line.dataset for line in table))
-    size = (2.6 + 2.8 * len(partitions), 1.6 + 0.55 * len(datasets))
+    size = (2.6 + 2.8 * len(growers), 1.6 + 0.55 * len(datasets))
     figure = new_figure(size)
-    axes = figure.subplots(1, len(partitions), sharey=True, sharex=True, squeeze=False)[0]
-    for ax, partition in zip(axes, partitions, strict=True):
+    axes = figure.subplots(1, len(growers), sharey=True, sharex=True, squeeze=False)[0]
+    for ax, grower in zip(axes, growers, strict=True):
         ax.axvline(1, color=COLOURS[PRUNING], linewidth=1)
         for line in table:
-            if line.partition == partition:
+            if line.grower == grower:
                 _draw_ratios(ax, line, datasets.index(line.dataset))
-        ax.set_title(f"{partition} tree")
+        ax.set_title(f"{grower} tree")
         ax.set_xlabel("error / error of the optimal pruning")
         ax.grid(axis="x", alpha=0.3)
     axes[0].set_yticks(range(len(datasets)), datasets)
@@ -117,21 +117,21 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
     -------
     matplotlib Figure
     """
-    partitions = list(dict.fromkeys(curve.partition for curve in curves))
+    growers = list(dict.fromkeys(curve.grower for curve in curves))
     datasets = list(dict.fromkeys(curve.dataset for curve in curves))
-    size = (1 + 2.9 * len(datasets), 0.9 + 2.5 * len(partitions))
+    size = (1 + 2.9 * len(datasets), 0.9 + 2.5 * len(growers))
     figure = new_figure(size)
-    axes = figure.subplots(len(partitions), len(datasets), squeeze=False, sharex="col")
+    axes = figure.subplots(len(growers), len(datasets), squeeze=False, sharex="col")
     for curve in curves:
         if curve.method not in _CURVES:
             continue
-        ax = axes[partitions.index(curve.partition), datasets.index(curve.dataset)]
+        ax = axes[growers.index(curve.grower), datasets.index(curve.dataset)]
         mean = np.array([error.value for error in curve.errors])
         spread = np.nan_to_num([error.standard_error for error in curve.errors])
         colour = COLOURS[curve.method]
         ax.plot(curve.rows, mean, ".-", color=colour, label=curve.method, linewidth=1.2)
         ax.fill_between(curve.rows, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0)
-        ax.set_title(f"{curve.dataset}, {curve.partition}", fontsize=9)
+        ax.set_title(f"{curve.dataset}, {curve.grower}", fontsize=9)
     for ax in axes[-1]:
         ax.set_xlabel("training rows")
     for ax in axes[:, 0]:

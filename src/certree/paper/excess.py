@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from certree.certificates.certificate import log_chance
 from certree.certificates.inequalities import bounds
-from certree.certificates.inequalities.laws import kl_divergence
+from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.interface.arrays import LARGEST, Float64
 from certree.interface.signatures import checked
 from certree.prunings.penalties import finite_cost
@@ -92,8 +92,8 @@ def least_costly(tree: Tree, cost: Float64, prior: NodeWeights, weight: float) -
     It is the likeliest of the law that this makes. Prunings that stop in different cells of a chain
     are one here.
     """
-    law = _family(tree, cost, prior).at(weight)
-    return map_pruning(tree, replace(law, chain_mode=np.zeros(tree.n_nodes)))
+    posterior = _family(tree, cost, prior).at(weight)
+    return map_pruning(tree, replace(posterior, chain_mode=np.zeros(tree.n_nodes)))
 
 
 def _family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
@@ -146,7 +146,7 @@ def excess_posterior(
 def gibbs_excess_bound(
     tree: Tree,
     stats: NodeStats,
-    law: NodeWeights,
+    posterior: NodeWeights,
     prior: NodeWeights,
     penalty: ArrayLike,
     bayes_errors: float,
@@ -166,7 +166,7 @@ def gibbs_excess_bound(
     stats : NodeStats
         Counts of n >= 8 independent rows that neither the tree, nor its labels, nor the prior have
         seen.
-    law, prior : NodeWeights
+    posterior, prior : NodeWeights
         The law, and the prior.
     penalty : array-like of shape (m,)
         What each node pays as a leaf, by these rows, such as `deviation_penalty`.
@@ -195,10 +195,10 @@ def gibbs_excess_bound(
     rows = float(stats.of(tree).n[0])
     if not 0 <= bayes_errors <= rows:
         raise ValueError(f"bayes_errors must lie in 0 .. {rows:g}, got {bayes_errors!r}")
-    leaves = law.of(tree).weight
+    leaves = posterior.of(tree).weight
     paid = float(leaves @ finite_cost(tree, penalty))
     excess = (float(leaves @ stats.errors) - float(bayes_errors)) / rows if rows else 0.0
-    complexity = kl_divergence(tree, law, prior)
+    complexity = kl_divergence(tree, posterior, prior)
     bound = bounds.pac_bayes_at(excess + paid, rows, complexity, log_chance(delta), lambda_error)
     return min(bound, 1.0)
 
@@ -236,7 +236,7 @@ def excess_bound(
     penalty : array-like of shape (m,)
         What each node pays as a leaf, >= 0, such as `deviation_limit`.
     n : int
-        Weighing rows, >= 8.
+        Calibration samples, >= 8.
     bayes_risk : float
         Risk of the best classifier there is.
     delta : float or None

@@ -20,7 +20,7 @@ class Curve:
 
     Parameters
     ----------
-    dataset, partition, method : str
+    dataset, grower, method : str
         Names.
     rows : tuple of int
         Numbers of training rows.
@@ -29,7 +29,7 @@ class Curve:
     """
 
     dataset: str
-    partition: str
+    grower: str
     method: str
     rows: tuple[int, ...]
     errors: tuple[Mean, ...]
@@ -41,18 +41,18 @@ def curves(outcomes: Sequence[Outcome]) -> list[Curve]:
     for outcome in outcomes:
         for method in METHODS:
             if method in outcome.errors:
-                key = (outcome.partition, outcome.dataset, method)
+                key = (outcome.grower, outcome.dataset, method)
                 sizes = groups.setdefault(key, {})
                 sizes.setdefault(outcome.n_train, []).append(outcome.errors[method])
     return [
         Curve(
             dataset=dataset,
-            partition=partition,
+            grower=grower,
             method=method,
             rows=tuple(sorted(sizes)),
             errors=tuple(mean_of(sizes[n]) for n in sorted(sizes)),
         )
-        for (partition, dataset, method), sizes in groups.items()
+        for (grower, dataset, method), sizes in groups.items()
     ]
 
 

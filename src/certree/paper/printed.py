@@ -43,11 +43,11 @@ def table1(found: Sequence[Extent]) -> Iterator[RichTable | str]:
 def table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | str]:
     """Table 2, partition by partition, and the notes to it."""
     means = mean_ratios(table)
-    for partition in dict.fromkeys(line.partition for line in table):
-        rows = [line for line in table if line.partition == partition]
+    for grower in dict.fromkeys(line.grower for line in table):
+        rows = [line for line in table if line.grower == grower]
         methods = [name for name in METHODS if any(name in line.ratios for line in rows)]
         methods.remove(PRUNING)
-        title = f"{partition} tree, {repeats} repetitions: error / error of pruning (paper's)"
+        title = f"{grower} tree, {repeats} repetitions: error / error of pruning (paper's)"
         grid = _grid(title, "data set")
         for name in ("error of pruning", *methods):
             # In 80 columns there is room for seven letters a line.
@@ -56,16 +56,14 @@ def table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | str]:
         for line in rows:
             cells = [_ratio(line, name) for name in methods]
             grid.add_row(line.dataset, _stacked(line.errors[PRUNING]), *cells)
-        average = [f"{means[partition][name]:.3f}" for name in methods]
+        average = [f"{means[grower][name]:.3f}" for name in methods]
         grid.add_section()
         grid.add_row("mean", "", *average)
         yield grid
     yield from notes(table)
     far = far_cells(table)
-    for partition in dict.fromkeys(cell.line.partition for cell in far):
-        yield _far_from_the_paper(
-            partition, [cell for cell in far if cell.line.partition == partition]
-        )
+    for grower in dict.fromkeys(cell.line.grower for cell in far):
+        yield _far_from_the_paper(grower, [cell for cell in far if cell.line.grower == grower])
     if far:
         yield REASONS
 
@@ -85,8 +83,8 @@ def _ratio(line: Line, method: str) -> str:
     return _stacked(line.ratios[method]) + (f"\n({paper:.3f})" if paper is not None else "")
 
 
-def _far_from_the_paper(partition: str, far: Sequence[FarCell]) -> RichTable:
-    title = f"{partition} tree: beyond two standard errors (ours) of the paper's ratio"
+def _far_from_the_paper(grower: str, far: Sequence[FarCell]) -> RichTable:
+    title = f"{grower} tree: beyond two standard errors (ours) of the paper's ratio"
     grid = _grid(title, "data set")
     for name in ("method", "ours", "paper's", "likely reason"):
         grid.add_column(name, no_wrap=True)
@@ -102,9 +100,9 @@ def _stacked(mean: Mean) -> str:
 
 def figure2(curves: Sequence[Curve]) -> Iterator[RichTable]:
     """The errors of Figure 2, a table for each data set and partition."""
-    for partition, dataset in dict.fromkeys((c.partition, c.dataset) for c in curves):
-        rows = [c for c in curves if (c.partition, c.dataset) == (partition, dataset)]
-        grid = _grid(f"{dataset}, {partition} tree: test error", "training rows")
+    for grower, dataset in dict.fromkeys((c.grower, c.dataset) for c in curves):
+        rows = [c for c in curves if (c.grower, c.dataset) == (grower, dataset)]
+        grid = _grid(f"{dataset}, {grower} tree: test error", "training rows")
         for n in rows[0].rows:
             grid.add_column(str(n), justify="right")
         for curve in rows:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from certree.estimators.tune import Candidate, GrownFold, Objective, OneLaw, tune
 from certree.files.tables import Table, load
 from certree.grow.dyadic import Dyadic
-from certree.grow.growing import GrowingRows
+from certree.grow.grower import Grower, grow_trees
+from certree.grow.growing import TrainingSamples
 from certree.grow.kd import KD
-from certree.grow.partition import Partition, grow_trees
 from certree.interface.arrays import Int32
 from certree.interface.progress import progress
 from certree.prunings.penalties import CostComplexity, DepthPenalised
@@ -24,8 +24,8 @@ from certree.rows.folds import content_folds
 from certree.stats import count
 from certree.stats.nodes import counted
 from certree.votes import Voting, vote
-from certree.weights.helmbold_schapire_laws import helmbold_schapire_family, label_family
-from certree.weights.pac_bayes_laws import pac_bayes_family
+from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_family, label_family
+from certree.weights.pac_bayes_posteriors import pac_bayes_family
 
 PAPER_SETS = ("spam", "eeg", "epileptic", "crowd", "wine", "digit", "letter")
 TEST_ROWS = 2000
@@ -34,7 +34,7 @@ FIRST_ROWS = {"crowd": 10545}
 
 # The dyadic tree to the letter: every cell in a node of its own, without rows too.
 EXPANDED = "dyadic-expanded"
-PARTITIONS: dict[str, Partition] = {
+GROWERS: dict[str, Grower] = {
     "dyadic": Dyadic(),
     EXPANDED: Dyadic(expand=True),
     "kd": KD("cycle"),
@@ -88,7 +88,7 @@ class Outcome:
 
     Parameters
     ----------
-    dataset, partition : str
+    dataset, grower : str
         Names.
     repeat : int
         Number of the repetition.
@@ -105,7 +105,7 @@ class Outcome:
     """
 
     dataset: str
-    partition: str
+    grower: str
     repeat: int
     n_train: int
     n_test: int
@@ -144,16 +144,16 @@ def draw(dataset: str, table: Table, repeat: int, share: float = 1.0) -> Sample:
 def judge(
     dataset: str,
     sample: Sample,
-    partition: str,
+    grower: str,
     repeat: int,
     contestants: Sequence[Contestant] = CONTESTANTS,
 ) -> Outcome:
     """Run all methods on one partition of one sample."""
-    cells = PARTITIONS[partition]
+    cells = GROWERS[grower]
     X, y, n_classes = sample.X, sample.y, sample.n_classes
     rng = np.random.RandomState(repeat)
     summarise = partial(counted, n_classes=n_classes)
-    rows = GrowingRows(X, y, max_depth="log")
+    rows = TrainingSamples(X, y, max_depth="log")
     dealt = list(content_folds(X, y, 2, rng))
     *trees, tree = grow_trees(cells, rows, [*dealt, None])
     folds = [
@@ -176,14 +176,14 @@ def judge(
             errors[GIBBS] = float(np.mean(1 - ballot.score[leaf, sample.y_test]))
     return Outcome(
         dataset=dataset,
-        partition=partition,
+        grower=grower,
         repeat=repeat,
         n_train=len(y),
         n_test=len(sample.y_test),
         errors=errors,
         temperatures=temperatures,
         n_nodes=tree.n_nodes,
-        outside=float(np.mean(stats.n[leaf] == 0)) if partition == EXPANDED else None,
+        outside=float(np.mean(stats.n[leaf] == 0)) if grower == EXPANDED else None,
     )
 
 
@@ -194,7 +194,7 @@ def _tuned(contestant: Contestant, folds: Sequence[GrownFold]) -> tuple[float, .
 
 def run(
     datasets: Sequence[str],
-    partitions: Sequence[str],
+    growers: Sequence[str],
     repeats: int,
     directory: str | None = None,
     shares: Sequence[float] = (1.0,),
@@ -207,8 +207,8 @@ def run(
     ----------
     datasets : sequence of str
         Names that `certree.files.tables.load` knows.
-    partitions : sequence of str
-        Some of `PARTITIONS`. "dyadic-expanded" may take as many nodes as rows times the depth: too
+    growers : sequence of str
+        Some of `GROWERS`. "dyadic-expanded" may take as many nodes as rows times the depth: too
         many for very wide tables.
     repeats : int
         Number of repetitions.
@@ -233,9 +233,9 @@ def run(
     FileNotFoundError
         If a data set is missing.
     """
-    unknown = set(partitions) - set(PARTITIONS)
-    if unknown or not partitions:
-        raise ValueError(f"partitions must be some of {', '.join(PARTITIONS)}, got {partitions}")
+    unknown = set(growers) - set(GROWERS)
+    if unknown or not growers:
+        raise ValueError(f"partitions must be some of {', '.join(GROWERS)}, got {growers}")
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, got {repeats}")
     tables = {name: load(name, directory) for name in datasets}
@@ -245,7 +245,7 @@ def run(
 
     def task(name: str, repeat: int, share: float) -> list[Outcome]:
         sample = draw(name, tables[name], repeat, share)
-        return [judge(name, sample, partition, repeat) for partition in partitions]
+        return [judge(name, sample, grower, repeat) for grower in growers]
 
     with progress(verbose, len(tasks), "repetitions") as advance:
         workers = 1 if n_jobs is None else effective_n_jobs(n_jobs)

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from threadpoolctl import threadpool_limits
 
-from certree.estimators.decorated import DecoratedTreeClassifier
+from certree.estimators.model_trees import DecoratedTreeClassifier
 from certree.estimators.pruned import PrunedTreeClassifier
 from certree.grow.dyadic import Dyadic, dyadic_resolution
 from certree.interface.arrays import Float64, Int32
@@ -93,9 +93,9 @@ class RatedRule:
     exponent: Callable[[int, float], float]
 
 
-def _pruned(rule: PruningRule, price: float) -> PrunedTreeClassifier:
+def _pruned(rule: PruningRule, alpha: float) -> PrunedTreeClassifier:
     """A rule on the tree of its theorem."""
-    return PrunedTreeClassifier(Dyadic(resolution="paper"), rule=rule, price=price)
+    return PrunedTreeClassifier(Dyadic(resolution="paper"), rule=rule, alpha=alpha)
 
 
 def quadratic_leaf() -> Any:
@@ -105,7 +105,7 @@ def quadratic_leaf() -> Any:
 
 def _decorated() -> DecoratedTreeClassifier:
     # The tree of the theorem is no deeper than that of the defaults, for any number of rows here.
-    return DecoratedTreeClassifier(quadratic_leaf(), partition="dyadic", random_state=0)
+    return DecoratedTreeClassifier(quadratic_leaf(), grower="dyadic", random_state=0)
 
 
 def _decorated_exponent(dimension: int, smoothness: float) -> float:

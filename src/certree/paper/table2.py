@@ -11,9 +11,9 @@ from certree.paper.protocol import (
     CONTESTANTS,
     EXPANDED,
     GIBBS,
+    GROWERS,
     HS_LABEL,
     HS_MEAN,
-    PARTITIONS,
     PRUNING,
     UNPRUNED,
     Outcome,
@@ -152,7 +152,7 @@ class Line:
 
     Parameters
     ----------
-    dataset, partition : str
+    dataset, grower : str
         Names.
     errors : dict of Mean
         Error of each method.
@@ -166,7 +166,7 @@ class Line:
     """
 
     dataset: str
-    partition: str
+    grower: str
     errors: dict[str, Mean]
     ratios: dict[str, Mean]
     outside: float | None
@@ -174,7 +174,7 @@ class Line:
 
     def paper(self, method: str) -> float | None:
         """The paper's ratio, if it has one."""
-        row = PAPER.get(PAPER_TREE.get(self.partition, ""), {}).get(self.dataset)
+        row = PAPER.get(PAPER_TREE.get(self.grower, ""), {}).get(self.dataset)
         return row[PAPER_COLUMN[method]] if row and method in PAPER_COLUMN else None
 
     def is_far(self, method: str) -> bool:
@@ -209,7 +209,7 @@ class FarCell:
 
 def far_cells(table: Sequence[Line]) -> list[FarCell]:
     """Ratios beyond two standard errors of the paper's, which prints none: they are ours."""
-    literal = {line.dataset: line for line in table if line.partition == EXPANDED}
+    literal = {line.dataset: line for line in table if line.grower == EXPANDED}
     return [
         FarCell(line, method, paper, _reason(line, method, paper, literal.get(line.dataset)))
         for line in table
@@ -220,11 +220,11 @@ def far_cells(table: Sequence[Line]) -> list[FarCell]:
 
 def _reason(line: Line, method: str, paper: float, literal: Line | None) -> str:
     """What the literal tree of this run, or else many draws and all temperatures, say of a cell."""
-    if line.partition == "dyadic" and literal and not literal.is_far(method):
+    if line.grower == "dyadic" and literal and not literal.is_far(method):
         return f"empty cells: {literal.ratios[method].value:.3f} with them"
-    if (line.partition, line.dataset, method) not in EXAMINED:
+    if (line.grower, line.dataset, method) not in EXAMINED:
         return "not examined"
-    least, most, best, silent = EXAMINED[line.partition, line.dataset, method]
+    least, most, best, silent = EXAMINED[line.grower, line.dataset, method]
     if least - _ROUNDING <= paper <= most + _ROUNDING:
         return f"draw: {least:.3f} to {most:.3f}"
     if abs(silent - paper) <= abs(line.ratios[method].value - paper) / 2:
@@ -238,8 +238,8 @@ def lines(outcomes: Sequence[Outcome]) -> list[Line]:
     """Summarise outcomes over repetitions, by partition and data set."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
-        groups.setdefault((outcome.partition, outcome.dataset), []).append(outcome)
-    order = list(PARTITIONS)
+        groups.setdefault((outcome.grower, outcome.dataset), []).append(outcome)
+    order = list(GROWERS)
     return [_line(groups[key]) for key in sorted(groups, key=lambda key: order.index(key[0]))]
 
 
@@ -257,7 +257,7 @@ def _line(group: Sequence[Outcome]) -> Line:
     outside = [outcome.outside for outcome in group if outcome.outside is not None]
     return Line(
         dataset=group[0].dataset,
-        partition=group[0].partition,
+        grower=group[0].grower,
         errors=errors,
         ratios=ratios,
         outside=float(np.mean(outside)) if outside else None,
@@ -268,9 +268,9 @@ def _line(group: Sequence[Outcome]) -> Line:
 def mean_ratios(table: Sequence[Line]) -> dict[str, dict[str, float]]:
     """Mean ratio of each method over the data sets, by partition."""
     means: dict[str, dict[str, float]] = {}
-    for partition in dict.fromkeys(line.partition for line in table):
-        rows = [line for line in table if line.partition == partition]
-        means[partition] = {
+    for grower in dict.fromkeys(line.grower for line in table):
+        rows = [line for line in table if line.grower == grower]
+        means[grower] = {
             name: float(np.mean([line.ratios[name].value for line in rows if name in line.ratios]))
             for name in METHODS
             if any(name in line.ratios for line in rows)
@@ -294,7 +294,7 @@ def notes(table: Sequence[Line]) -> list[str]:
         "Ratio: mean error over mean error of the optimal pruning (below 1 is better); ± is the "
         "standard error over the repetitions. Paper: Nguyen and Kpotufe, NeurIPS 2018, Table 2."
     ]
-    literal = {line.dataset: line for line in table if line.partition == EXPANDED}
+    literal = {line.dataset: line for line in table if line.grower == EXPANDED}
     if literal:
         said.append(
             f"{EXPANDED}: the dyadic tree to the letter, every cell stored, empty ones too."
@@ -305,7 +305,7 @@ def notes(table: Sequence[Line]) -> list[str]:
             if line.outside is not None
         )
         said.append(f"Test rows outside every dyadic cell that holds training rows: {shares}.")
-    both = [line for line in table if line.partition == "dyadic" and line.dataset in literal]
+    both = [line for line in table if line.grower == "dyadic" and line.dataset in literal]
     if both:
         errors = ", ".join(
             f"{line.dataset} {line.errors[PRUNING].value:.3f} and "
@@ -339,7 +339,7 @@ def as_json(outcomes: Sequence[Outcome], table: Sequence[Line]) -> dict[str, Any
         "mean_ratios": mean_ratios(table),
         "far_from_paper": [
             {
-                "partition": cell.line.partition,
+                "grower": cell.line.grower,
                 "dataset": cell.line.dataset,
                 "method": cell.method,
                 "paper": cell.paper,

@@ -9,7 +9,7 @@ import numpy as np
 
 from certree.certificates.certificate import log_chance
 from certree.certificates.inequalities import bounds
-from certree.certificates.inequalities.laws import kl_divergence
+from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.priors import size_prior
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
@@ -145,7 +145,7 @@ def theorem_bound(
     """
     rows = expect_problem(tree, population, n, bayes_risk, 8)
     leaf_cost = 3.0 * tree.depth
-    prior = size_prior(tree, population.n_classes, leaf_cost).laws[0]
+    prior = size_prior(tree, population.n_classes, leaf_cost).distributions[0]
     penalty = deviation_limit(tree, population, n, 1 / rows if delta is None else delta)
 
     def complexity(pruning: NodeWeights) -> float:

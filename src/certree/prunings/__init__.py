@@ -1,4 +1,4 @@
-"""Prunings: the 0/1 case of a law over prunings, optimal ones and nested paths of them."""
+"""Prunings: the 0/1 case of a posterior over prunings, optimal ones and nested paths of them."""
 
 from certree.prunings.paths import (
     MergePath,

@@ -23,28 +23,28 @@ class PruningPath(OfColumns):
     ----------
     tree : Tree
         The tree.
-    prices : ndarray of float64, shape (s,)
+    alphas : ndarray of float64, shape (s,)
         Ascending, from 0. Pruning i is that of all prices from prices[i] on, up to the next one.
     critical : ndarray of float64, shape (m,)
         Price from which on a node is not split, at most that of its parent; -1 at leaves.
     """
 
     tree: Tree
-    prices: Float64
+    alphas: Float64
     critical: Float64
 
     def __post_init__(self) -> None:
         expect_settings(self)
-        self._check("float64", (None,), "prices")
+        self._check("float64", (None,), "alphas")
         self._check("float64", (self.tree.n_nodes,), "critical")
 
     def pruning(self, step: int) -> NodeWeights:
         """The pruning of one step of the path: weights 0 and 1."""
-        return self.at(self.prices[step])
+        return self.at(self.alphas[step])
 
-    def at(self, price: float) -> NodeWeights:
+    def at(self, alpha: float) -> NodeWeights:
         """The pruning of any price >= 0: weights 0 and 1."""
-        return pruning_of(self.tree, self.critical > price)
+        return pruning_of(self.tree, self.critical > alpha)
 
     def losses(
         self,
@@ -58,7 +58,7 @@ class PruningPath(OfColumns):
         whole = loss[self.tree.is_leaf].sum()
         return self.totals(whole, gains_of(self.tree, loss), temperatures[:, 0])
 
-    def totals(self, whole: float, gains: Float64, prices: Float64) -> Float64:
+    def totals(self, whole: float, gains: Float64, alphas: Float64) -> Float64:
         """What the prunings of some prices add up to, if T0 does to `whole`: (s,) -> (s,).
 
         Each node adds its gain, (m,), where it is split.
@@ -67,7 +67,7 @@ class PruningPath(OfColumns):
         inner = inner[np.argsort(self.critical[inner], kind="stable")]
         # At its critical price a node takes the place of its children, whose sum it makes up for.
         total = np.cumsum(np.concatenate([[whole], -gains[inner]]))
-        n_merged = np.searchsorted(self.critical[inner], prices, side="right")
+        n_merged = np.searchsorted(self.critical[inner], alphas, side="right")
         return total[n_merged]
 
 

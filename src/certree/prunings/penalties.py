@@ -71,8 +71,8 @@ class CostComplexity(PruningRule):
 
 
 @checked
-def cost_complexity(tree: Tree, stats: Stats, price: float) -> NodeWeights:
-    """Find the pruning with the fewest errors plus `price` per leaf that holds rows.
+def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
+    """Find the pruning with the fewest errors plus `alpha` per leaf that holds rows.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def cost_complexity(tree: Tree, stats: Stats, price: float) -> NodeWeights:
         The tree.
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
-    price : float
+    alpha : float
         Price of a leaf (errors), >= 0.
 
     Returns
@@ -97,7 +97,7 @@ def cost_complexity(tree: Tree, stats: Stats, price: float) -> NodeWeights:
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
-    return CostComplexity().family(tree, stats).at(nonnegative("price", price))
+    return CostComplexity().family(tree, stats).at(nonnegative("alpha", alpha))
 
 
 class DepthPenalised(PruningRule):
@@ -112,7 +112,7 @@ class DepthPenalised(PruningRule):
 
 
 @checked
-def depth_penalised(tree: Tree, stats: Stats, price: float) -> NodeWeights:
+def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     """Find the pruning with the smallest error plus Scott and Nowak's spatially adaptive penalty.
 
     Minimises ``err / n + price * sum over leaves of sqrt(max(p, d / n) d / n)`` for leaves
@@ -124,7 +124,7 @@ def depth_penalised(tree: Tree, stats: Stats, price: float) -> NodeWeights:
         The tree.
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
-    price : float
+    alpha : float
         Weight of the penalty, >= 0.
 
     Returns
@@ -142,7 +142,7 @@ def depth_penalised(tree: Tree, stats: Stats, price: float) -> NodeWeights:
     Scott and Nowak, "Minimax-optimal classification with dyadic decision trees", IEEE Trans.
     Information Theory 2006, as "SN-pruning" in Nguyen and Kpotufe, NeurIPS 2018, Section 5.
     """
-    return DepthPenalised().family(tree, stats).at(nonnegative("price", price))
+    return DepthPenalised().family(tree, stats).at(nonnegative("alpha", alpha))
 
 
 @checked
@@ -215,7 +215,7 @@ class Pessimistic(PruningRule):
 
 @checked
 def pessimistic(
-    tree: Tree, stats: NodeStats, price: float = 1.0, *, confidence: float = 0.25
+    tree: Tree, stats: NodeStats, alpha: float = 1.0, *, confidence: float = 0.25
 ) -> NodeWeights:
     """Find the pruning with the fewest errors where each leaf has more than it shows, O(m).
 
@@ -228,7 +228,7 @@ def pessimistic(
         The tree.
     stats : NodeStats
         Errors and rows of its nodes.
-    price : float
+    alpha : float
         Factor of the errors that are added, >= 0; 1 as in C4.5.
     confidence : float
         Between 0 and 1; the smaller, the smaller the tree.
@@ -252,7 +252,7 @@ def pessimistic(
     ----------
     Quinlan, "C4.5: Programs for Machine Learning", 1993, Section 4.2, error-based pruning.
     """
-    return Pessimistic(confidence).family(tree, stats).at(nonnegative("price", price))
+    return Pessimistic(confidence).family(tree, stats).at(nonnegative("alpha", alpha))
 
 
 class DescriptionLength(PruningRule):
@@ -287,7 +287,7 @@ class DescriptionLength(PruningRule):
 
 @checked
 def minimum_description_length(
-    tree: Tree, stats: NodeStats, price: float = 1.0, *, free_splits: bool = False
+    tree: Tree, stats: NodeStats, alpha: float = 1.0, *, free_splits: bool = False
 ) -> NodeWeights:
     """Find the pruning with which tree and classes together are described in the fewest nats, O(m).
 
@@ -301,7 +301,7 @@ def minimum_description_length(
         The tree.
     stats : NodeStats
         Class counts of its nodes.
-    price : float
+    alpha : float
         Weight of the nodes and the splits, >= 0; 1 for the description length.
     free_splits : bool
         Whether splits take nothing, as where they do not depend on the classes.
@@ -321,4 +321,4 @@ def minimum_description_length(
     Mehta, Rissanen and Agrawal, "MDL-based decision tree pruning", KDD 1995; the cost of a split is
     that of Rastogi and Shim, "PUBLIC", VLDB 1998.
     """
-    return DescriptionLength(free_splits).family(tree, stats).at(nonnegative("price", price))
+    return DescriptionLength(free_splits).family(tree, stats).at(nonnegative("alpha", alpha))

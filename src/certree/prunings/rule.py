@@ -6,7 +6,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from certree.grow.dyadic import resolution_of
-from certree.grow.partition import Partition
+from certree.grow.grower import Grower
 from certree.tree import Tree
 from certree.weights.family import Tunable
 
@@ -23,10 +23,10 @@ class PruningRule(BaseEstimator):
 
     def matched(
         self,
-        partition: Partition,
+        grower: Grower,
         n_features: int,  # noqa: ARG002 -- theirs read it whose theorem has a tree
-    ) -> tuple[Callable[[Tree, Any], Tunable], Partition]:
+    ) -> tuple[Callable[[Tree, Any], Tunable], Grower]:
         """The family and the partition, each as the other wants it."""
-        if resolution_of(partition) is not None:
-            raise ValueError(f"rule={self!r} takes no resolution, got partition={partition!r}")
-        return self.family, partition
+        if resolution_of(grower) is not None:
+            raise ValueError(f"rule={self!r} takes no resolution, got grower={grower!r}")
+        return self.family, grower

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from certree._core import fragment_pruning
 from certree.grow.dyadic import dyadic_resolution, resolution_of
-from certree.grow.partition import Partition
+from certree.grow.grower import Grower
 from certree.interface.arrays import Float64, OfColumns, nonnegative
 from certree.interface.signatures import checked
 from certree.prunings.paths import PruningPath, cost_complexity_path, leaf_gains, losses_as_leaf
@@ -53,26 +53,26 @@ class SquareRootPrunings:
     costs: Float64
     penalties: Float64
 
-    def step(self, price: float) -> int:
+    def step(self, alpha: float) -> int:
         """Number of the best pruning of the path; on ties the smallest tree."""
-        total = self.costs + price * self.penalties
+        total = self.costs + alpha * self.penalties
         return len(total) - 1 - int(np.argmin(total[::-1]))
 
-    def at(self, price: float) -> NodeWeights:
+    def at(self, alpha: float) -> NodeWeights:
         """The best pruning: weights 0 and 1."""
-        return self.path.pruning(self.step(price))
+        return self.path.pruning(self.step(alpha))
 
     def losses(
         self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
         """Held-out loss of the prunings of all prices, (g, 1) -> (g,); see `Family`."""
-        prices = self.path.prices[[self.step(price) for price in temperatures[:, 0]]]
-        return self.path.losses(prices[:, None], votes, scoring, n_threads)
+        alphas = self.path.alphas[[self.step(alpha) for alpha in temperatures[:, 0]]]
+        return self.path.losses(alphas[:, None], votes, scoring, n_threads)
 
 
 @checked
 def square_root_penalised(
-    tree: Tree, stats: Stats, price: float = 1.0, *, count_empty: bool = False
+    tree: Tree, stats: Stats, alpha: float = 1.0, *, count_empty: bool = False
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus a penalty in the square root of its size.
 
@@ -86,7 +86,7 @@ def square_root_penalised(
         The tree.
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
-    price : float
+    alpha : float
         Factor of the penalty, >= 0; 1 as the paper has it.
     count_empty : bool
         Whether leaves without rows count, those inside chains too, as in the paper.
@@ -106,7 +106,7 @@ def square_root_penalised(
     Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
     2003, equation (1).
     """
-    return SquareRoot(count_empty).family(tree, stats).at(nonnegative("price", price))
+    return SquareRoot(count_empty).family(tree, stats).at(nonnegative("alpha", alpha))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,22 +136,22 @@ class FragmentPrunings(OfColumns):
         names = (field.name for field in fields(self) if field.name != "tree")
         self._check("float64", (self.tree.n_nodes,), *names)
 
-    def at(self, price: float) -> NodeWeights:
+    def at(self, alpha: float) -> NodeWeights:
         """The best pruning: weights 0 and 1."""
-        return pruning_of(self.tree, self._division(price) > 0)
+        return pruning_of(self.tree, self._division(alpha) > 0)
 
-    def fragment(self, price: float) -> NodeWeights:
+    def fragment(self, alpha: float) -> NodeWeights:
         """The cheapest root fragment of the best pruning, as a pruning."""
-        return pruning_of(self.tree, self._division(price) > 1)
+        return pruning_of(self.tree, self._division(alpha) > 1)
 
-    def _division(self, price: float) -> NDArray[np.uint8]:
+    def _division(self, alpha: float) -> NDArray[np.uint8]:
         return fragment_pruning(
             self.tree.left,
             self.cost_gains,
             self.leaf_gains,
             self.chain_leaves,
-            price * self.size_penalty,
-            price * self.cell_penalty,
+            alpha * self.size_penalty,
+            alpha * self.cell_penalty,
         )
 
     def losses(
@@ -166,7 +166,7 @@ class FragmentPrunings(OfColumns):
 
     def totals(self, loss: Float64, temperatures: Float64) -> Float64:
         """What the leaves of the prunings of all prices lose, (g, 1) -> (g,), if nodes do (m,)."""
-        return np.array([self.at(price).weight @ loss for price in temperatures[:, 0]])
+        return np.array([self.at(alpha).weight @ loss for alpha in temperatures[:, 0]])
 
 
 def fragment_prunings(
@@ -210,7 +210,7 @@ def _smooth(smoothness: object) -> float:
 def spatially_adaptive(
     tree: Tree,
     stats: Stats,
-    price: float = 1.0,
+    alpha: float = 1.0,
     *,
     log_cells: float | None = None,
     count_empty: bool = False,
@@ -228,7 +228,7 @@ def spatially_adaptive(
         The tree.
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
-    price : float
+    alpha : float
         Factor of the penalty, >= 0; 1 as the paper has it.
     log_cells : float or None
         Log of the number of the smallest cells (nats), ``p log(m)`` for a grid of m cells a side;
@@ -252,7 +252,7 @@ def spatially_adaptive(
     2003, equation (2).
     """
     prunings = fragment_prunings(tree, stats, log_cells=log_cells, count_empty=count_empty)
-    return prunings.at(nonnegative("price", price))
+    return prunings.at(nonnegative("alpha", alpha))
 
 
 @checked
@@ -260,7 +260,7 @@ def polynomial_penalised(
     tree: Tree,
     stats: Stats,
     smoothness: float,
-    price: float = 1.0,
+    alpha: float = 1.0,
     *,
     log_cells: float | None = None,
     count_empty: bool = False,
@@ -308,7 +308,7 @@ def polynomial_penalised(
     prunings = fragment_prunings(
         tree, stats, smoothness=smoothness, log_cells=log_cells, count_empty=count_empty, cost=cost
     )
-    return prunings.at(nonnegative("price", price))
+    return prunings.at(nonnegative("alpha", alpha))
 
 
 class ScottNowakRule(PruningRule):
@@ -326,13 +326,11 @@ class ScottNowakRule(PruningRule):
         """The prunings of a tree, by their price; the exponent is that of the theorem's tree."""
         raise NotImplementedError
 
-    def matched(
-        self, partition: Partition, n_features: int
-    ) -> tuple[Callable[..., Any], Partition]:
+    def matched(self, grower: Grower, n_features: int) -> tuple[Callable[..., Any], Grower]:
         """The family and the partition, both of the resolution of the theorem if one is asked for."""
-        if resolution_of(partition) is None:
-            return self.family, partition
-        theirs = clone(partition)
+        if resolution_of(grower) is None:
+            return self.family, grower
+        theirs = clone(grower)
         if theirs.exponent is None:
             theirs.exponent = self.exponent(n_features)
         if theirs.sees_rows:
@@ -369,8 +367,8 @@ class SquareRoot(ScottNowakRule):
         """The prunings of a tree, by their price."""
         path = cost_complexity_path(tree, stats, count_empty=self.count_empty)
         loss, gains = stats.loss, leaf_gains(tree, stats, self.count_empty)
-        costs = path.totals(loss[tree.is_leaf].sum(), gains_of(tree, loss), path.prices)
-        sizes = path.totals(_size(stats, gains), gains, path.prices)
+        costs = path.totals(loss[tree.is_leaf].sum(), gains_of(tree, loss), path.alphas)
+        sizes = path.totals(_size(stats, gains), gains, path.alphas)
         n = _rows(stats)
         return SquareRootPrunings(path, costs, np.sqrt(32 * n * log(np.e * n) * sizes))
 

@@ -15,7 +15,7 @@ _STEP, _FIRST, _SECOND = (
 _BLOCK = 8192
 
 
-def row_hashes(X: NDArray[Any]) -> UInt64:
+def sample_hashes(X: NDArray[Any]) -> UInt64:
     """Hash each row of a matrix of numbers, as float64; classes and weights have no part, (n,).
 
     Equal numbers have equal hashes: -0.0 is 0.0, and all NaN are alike. The same in every process.
@@ -54,7 +54,7 @@ def copy_numbers(starts: NDArray[np.bool_]) -> UInt64:
 
 def content_keys(table: NDArray[Any]) -> UInt64:
     """A number for each row by what it holds; of equal rows, by which of them it is."""
-    hashes = row_hashes(table)
+    hashes = sample_hashes(table)
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     copies = copy_numbers(np.append(True, ordered[1:] != ordered[:-1]))
@@ -74,4 +74,4 @@ def distinct(*hashes: UInt64) -> UInt64:
 
 def n_known(X: NDArray[Any], hashes: UInt64) -> int:
     """How many rows have one of some ascending hashes."""
-    return int(np.sum(places_among(hashes, row_hashes(X))[1]))
+    return int(np.sum(places_among(hashes, sample_hashes(X))[1]))

@@ -68,12 +68,12 @@ def stored_classes(model: Any) -> dict[str, Any]:
             raise ValueError("classes must not end in a NUL to be saved, as NumPy drops it")
         classes = classes.astype(str)
     stored = classes.astype(np.int64) if dtype.kind in _TIMES else classes
-    hashes = model.row_hashes_
+    hashes = model.sample_hashes_
     return {
         "classes": stored,
         "classes.dtype": dtype.str,
         "n_row_hashes": None if hashes is None else len(hashes),
-        **({} if hashes is None else {"row_hashes": hashes}),
+        **({} if hashes is None else {"sample_hashes": hashes}),
     }
 
 
@@ -83,10 +83,10 @@ def restored_classes(stored: Stored) -> dict[str, Any]:
     hashes = None
     if stored["n_row_hashes"] is not None:
         n = stored.whole("n_row_hashes", 1)
-        hashes = column("row_hashes", stored["row_hashes"], "uint64", (n,))
+        hashes = column("sample_hashes", stored["sample_hashes"], "uint64", (n,))
         if not (hashes[1:] > hashes[:-1]).all():
-            raise ValueError("row_hashes must be ascending and distinct")
-    return {"classes_": classes, "n_classes_": len(classes), "row_hashes_": hashes}
+            raise ValueError("sample_hashes must be ascending and distinct")
+    return {"classes_": classes, "n_classes_": len(classes), "sample_hashes_": hashes}
 
 
 def _classes(given: Any, name: Any) -> NDArray[Any]:

@@ -43,15 +43,15 @@ from certree.interface.arrays import (
 from certree.interface.stored import Stored
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.columns import expect_exact_numbers, expect_no_times, given_values, rows_at
-from certree.rows.deal import Sides, checked_groups
 from certree.rows.folds import Fold, Indices, content_folds, group_folds
-from certree.rows.hashes import distinct, row_hashes
+from certree.rows.hashes import distinct, sample_hashes
 from certree.rows.learned import (
     restored_classes,
     restored_features,
     stored_classes,
     stored_features,
 )
+from certree.rows.split import TrainCalibrationSplit, checked_groups
 
 # How scikit-learn is to check a matrix of features.
 _NUMBERS: dict[str, Any] = {
@@ -84,7 +84,7 @@ class Training:
     X: NDArray[Any]
     y: NDArray[Any]
     weight: Float64 | None
-    sides: Sides
+    sides: TrainCalibrationSplit
     growing: "Training | None" = None
 
     def at(self, indices: Indices, weighted: bool = True) -> "Training":
@@ -92,7 +92,9 @@ class Training:
         weight = self.weight[indices] if weighted and self.weight is not None else None
         X, y = np.ascontiguousarray(self.X[indices]), self.y[indices]
         groups = None if self.sides.groups is None else self.sides.groups[indices]
-        return Training(X, y, weight, replace(Sides.all_grow(len(y)), groups=groups))
+        return Training(
+            X, y, weight, replace(TrainCalibrationSplit.all_grow(len(y)), groups=groups)
+        )
 
     def folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
         """Split the rows as scikit-learn's `cv` says; a number of folds goes by content or groups."""
@@ -282,7 +284,7 @@ def training_rows(
     sample_weight: Any = None,
     *,
     groups: Any = None,
-    dealt: Callable[[int, NDArray[Any] | None], Sides] | None = None,
+    dealt: Callable[[int, NDArray[Any] | None], TrainCalibrationSplit] | None = None,
     classes: ArrayLike | None = None,
     again: bool = False,
 ) -> tuple[Training, dict[str, Any]]:
@@ -338,7 +340,9 @@ def training_rows(
         X, target, weight, groups = (
             None if one is None else rows_at(one, indices) for one in there
         )
-    sides = Sides.all_grow(len(target)) if dealt is None else dealt(len(target), groups)
+    sides = (
+        TrainCalibrationSplit.all_grow(len(target)) if dealt is None else dealt(len(target), groups)
+    )
     if isinstance(getattr(model, "class_weight", None), str):
         weight = _times(balanced_weights(target, weight, sides), weight)
     learned: dict[str, Any] = {}
@@ -350,10 +354,10 @@ def training_rows(
     if is_of_classes:
         codes, of_classes = _classes(model, target, classes, sides, again)
         hashes = _hashes(model, rows, again)
-        learned |= {**of_classes, "row_hashes_": hashes}
+        learned |= {**of_classes, "sample_hashes_": hashes}
     else:
         codes = plain(target, np.float64)
-    sides = Sides(sides.grow, sides.weigh, groups, indices, n_given)
+    sides = TrainCalibrationSplit(sides.grow, sides.weigh, groups, indices, n_given)
     training = Training(rows, codes, weight, sides)
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
@@ -427,13 +431,13 @@ def _expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
         expect_exact(name, given, numbers)
 
 
-def _growing(X: Any, sides: Sides) -> Any:
+def _growing(X: Any, sides: TrainCalibrationSplit) -> Any:
     """The rows that grow; all, if none do."""
     both = len(sides.grow) and len(sides.weigh)
     return rows_at(X, sides.grow) if both else X
 
 
-def _preprocessor(given: Any, X: Any, target: NDArray[Any], sides: Sides) -> Any:
+def _preprocessor(given: Any, X: Any, target: NDArray[Any], sides: TrainCalibrationSplit) -> Any:
     """A preprocessor that only the rows that grow have fitted; None: none is asked for."""
     if given is None:
         return None
@@ -442,7 +446,9 @@ def _preprocessor(given: Any, X: Any, target: NDArray[Any], sides: Sides) -> Any
     return clone(given).fit(_growing(X, sides), target[sides.grow])
 
 
-def _features(model: Any, X: Any, sides: Sides, again: bool) -> tuple[NDArray[Any], dict[str, Any]]:
+def _features(
+    model: Any, X: Any, sides: TrainCalibrationSplit, again: bool
+) -> tuple[NDArray[Any], dict[str, Any]]:
     """Rows as a matrix of numbers, and what they tell of features; see `training_rows`."""
     categories = model._categories_of(_growing(X, sides), again)
     if again:
@@ -476,7 +482,11 @@ def _matrix(model: Any, X: Any, categories: Categories | None, again: bool) -> N
 
 
 def _classes(
-    model: Any, target: NDArray[Any], classes: ArrayLike | None, sides: Sides, again: bool
+    model: Any,
+    target: NDArray[Any],
+    classes: ArrayLike | None,
+    sides: TrainCalibrationSplit,
+    again: bool,
 ) -> tuple[Int32, dict[str, Any]]:
     """Codes of the target as int32, and the classes; see `training_rows`."""
     if again:
@@ -494,10 +504,10 @@ def _classes(
 def _hashes(model: Any, rows: NDArray[Any], again: bool) -> UInt64 | None:
     """Hashes of the rows of the fit; None if those of earlier ones are not known."""
     if not again:
-        return distinct(row_hashes(rows))
-    if model.row_hashes_ is None:
+        return distinct(sample_hashes(rows))
+    if model.sample_hashes_ is None:
         return None
-    return distinct(model.row_hashes_, row_hashes(rows))
+    return distinct(model.sample_hashes_, sample_hashes(rows))
 
 
 def other_class(n_classes: int) -> int:
@@ -505,8 +515,10 @@ def other_class(n_classes: int) -> int:
     return max(2, n_classes)
 
 
-def balanced_weights(y: NDArray[Any], weight: Float64 | None, sides: Sides) -> Float64:
-    """Weight of each row's class by the weights of the growing rows; scikit-learn counts them.
+def balanced_weights(
+    y: NDArray[Any], weight: Float64 | None, sides: TrainCalibrationSplit
+) -> Float64:
+    """Weight of each row's class by the weights of the training samples; scikit-learn counts them.
 
     What grows the tree must not depend on rows that only weigh. Where none grow all are counted: their
     weights then shape the law alone, and all labellings are certified at once. The mean factor, 1, is

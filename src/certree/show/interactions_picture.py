@@ -23,7 +23,7 @@ def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: i
     Parameters
     ----------
     shares : Interactions
-        What `certree.explain.interaction_shares` says of a model.
+        What `certree.explain.interaction_fractions` says of a model.
     max_terms : int, default=12
         So many features and pairs have a bar, the largest; the rest is one.
     max_features : int, default=10
@@ -45,11 +45,11 @@ def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: i
     --------
     >>> from sklearn.datasets import make_friedman1
     >>> from certree.ensembles import TreeForestRegressor
-    >>> from certree.explain import interaction_shares
+    >>> from certree.explain import interaction_fractions
     >>> from certree.show import plot_interactions
     >>> X, y = make_friedman1(300, random_state=0)
     >>> model = TreeForestRegressor(10, random_state=0).fit(X, y)
-    >>> figure = plot_interactions(interaction_shares(model, X))
+    >>> figure = plot_interactions(interaction_fractions(model, X))
     """
     for name, given, least in (("max_terms", max_terms, 1), ("max_features", max_features, 2)):
         if given < least:

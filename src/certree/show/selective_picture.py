@@ -37,7 +37,7 @@ def plot_selective(
     ax = axes_of(ax)
     sure = percent(1 - found[0].certificate.delta)
     ax.plot(coverage, bounds, "o-", color=BLUE, label=f"certified bound, all hold with {sure}")
-    ax.plot(coverage, risks, "o-", color=ORANGE, label="error on the weighing rows")
+    ax.plot(coverage, risks, "o-", color=ORANGE, label="error on the calibration samples")
     best = int(bounds.argmin())
     ax.plot(coverage[best], bounds[best], "o", ms=9, mfc="none", mec=GREY)
     ax.set_xlabel("share of rows that are answered")

@@ -1,4 +1,4 @@
-"""What the weighing rows say about every node: class counts and labels."""
+"""What the calibration samples say about every node: class counts and labels."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self

@@ -1,4 +1,4 @@
-"""What the weighing rows say about every node where there are many classes: counts without zeros."""
+"""What calibration samples say about each node where there are many classes: counts without zeros."""
 
 from dataclasses import dataclass
 from typing import Self

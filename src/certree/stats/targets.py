@@ -1,4 +1,4 @@
-"""What the weighing rows say about every node if the target is a number: its moments."""
+"""What the calibration samples say about every node if the target is a number: its moments."""
 
 from dataclasses import dataclass
 from typing import Self

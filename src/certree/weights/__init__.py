@@ -1,7 +1,7 @@
-"""4 WEIGHTS: laws over prunings."""
+"""4 WEIGHTS: posteriors over prunings."""
 
 from certree.weights.family import average
-from certree.weights.helmbold_schapire_laws import helmbold_schapire
+from certree.weights.helmbold_schapire_posteriors import helmbold_schapire
 from certree.weights.node_weights import (
     NodeWeights,
     entropy,
@@ -10,7 +10,7 @@ from certree.weights.node_weights import (
     reached,
     sample_pruning,
 )
-from certree.weights.pac_bayes_laws import pac_bayes, theorem_posterior
+from certree.weights.pac_bayes_posteriors import pac_bayes, theorem_posterior
 
 # fmt: off
 __all__ = [

@@ -48,7 +48,7 @@ class JudgedVotes:
     values : ndarray of float64, shape (m, K), entries and smoothing, or None
         How nodes spread their votes, or the means that they predict.
     judging : ndarray of float64, shape (m, K) or (m, 3), or entries
-        What `Stats.table` says of the judging rows.
+        What `Stats.table` says of the validation samples.
     """
 
     label: Int32 | None
@@ -66,7 +66,7 @@ class Tunable(Protocol):
     def losses(
         self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Loss of the vote of each law on judging rows; see `Family`."""
+        """Loss of the vote of each law on validation samples; see `Family`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +79,7 @@ class Family(OfColumns):
     Parameters
     ----------
     tree : Tree or Trees
-        The tree, or several: a law over prunings of all of them.
+        The tree, or several: a posterior over prunings of all of them.
     gains : ndarray of float64, shape (m, f)
         ``F(left) + F(right) - F(v)``; 0 at leaves.
     root : ndarray of float64, shape (f,)
@@ -135,7 +135,7 @@ class Family(OfColumns):
     def losses(
         self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Loss of the vote of each law on judging rows, for all rows of temperatures in one call.
+        """Loss of the vote of each law on validation samples, for all rows of temperatures in one call.
 
         Parameters
         ----------
@@ -151,14 +151,14 @@ class Family(OfColumns):
         Returns
         -------
         ndarray of float64, shape (g,)
-            Losses, summed over the judging rows.
+            Losses, summed over the validation samples.
         """
         return score_grid(**self._judged(temperatures, votes, n_threads), loss=scoring)
 
     def judged_votes(
         self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
     ) -> tuple[Float64, Float64, Float64]:
-        """What the vote of each law gives to the judging rows; see `losses`.
+        """What the vote of each law gives to the validation samples; see `losses`.
 
         Returns
         -------

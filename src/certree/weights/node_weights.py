@@ -90,7 +90,7 @@ def reached(tree: Trees, weights: NodeWeights) -> Float64:
 
 @checked
 def entropy(tree: Tree, weights: NodeWeights) -> float:
-    """Entropy of the law over prunings (nats), O(m).
+    """Entropy of the posterior over prunings (nats), O(m).
 
     The sum over nodes of the probability of reaching it times the entropy of its decision, and of
     where in its chain the pruning stops.
@@ -131,7 +131,7 @@ def pruning_of(tree: Trees, splits: NDArray[np.bool_]) -> NodeWeights:
     return NodeWeights(weight, log_odds, 0.0, *2 * [np.zeros(tree.n_nodes)])
 
 
-def mixed(tree: Tree, laws: Iterable[NodeWeights], shares: Float64) -> NodeWeights:
+def mixed(tree: Tree, posteriors: Iterable[NodeWeights], shares: Float64) -> NodeWeights:
     """Average laws by their shares; each is looked at once, and may be made when its turn comes.
 
     A node's probability of being a leaf is the average, so the vote and the Gibbs risk are those of
@@ -141,19 +141,19 @@ def mixed(tree: Tree, laws: Iterable[NodeWeights], shares: Float64) -> NodeWeigh
     """
     weight, passed, entropies, modes = np.zeros((4, tree.n_nodes))
     has_chains = bool((tree.chain > 1).any())
-    for law, share in zip(laws, shares, strict=True):
-        part = share * law.weight
+    for posterior, share in zip(posteriors, shares, strict=True):
+        part = share * posterior.weight
         weight += part
-        passed += share * reach(tree.left, law.log_odds) * expit(law.log_odds)
+        passed += share * reach(tree.left, posterior.log_odds) * expit(posterior.log_odds)
         if has_chains:
-            entropies += part * law.chain_entropy
-            modes += part * np.exp(law.chain_mode)
+            entropies += part * posterior.chain_entropy
+            modes += part * np.exp(posterior.chain_mode)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_odds = np.log(passed) - np.log(weight)
         if has_chains:
-            entropies = np.where(weight > 0, entropies / weight, law.chain_entropy)
-            modes = np.where(weight > 0, np.log(modes / weight), law.chain_mode)
-    log_odds = np.where(weight + passed > 0, log_odds, law.log_odds)  # never reached
+            entropies = np.where(weight > 0, entropies / weight, posterior.chain_entropy)
+            modes = np.where(weight > 0, np.log(modes / weight), posterior.chain_mode)
+    log_odds = np.where(weight + passed > 0, log_odds, posterior.log_odds)  # never reached
     return NodeWeights(weight, log_odds, 0.0, entropies, modes)
 
 

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 import certree
 import reference
 from certree import CertifiedForestClassifier, CertifiedTreeClassifier, Grid
-from certree.certificates import Shift, hold_out, hold_out_mean, promises
+from certree.certificates import Shift, conditional_guarantees, hold_out, hold_out_mean
 from certree.certificates.certificate import restored_certificate
 from certree.certificates.inequalities import bounds
 from certree.certificates.parts.answers import cell_parts, leaf_parts
@@ -44,12 +44,12 @@ def fitted(n_classes=2, n=400, seed=0, **switches):
 
 def mass_of(model):
     """Prior mass of what predicts."""
-    return math.exp(model.election_.prior.log_mass(model.vote_.label))
+    return math.exp(model.model_selection_.prior.log_mass(model.vote_.label))
 
 
 def judged(model, X, y):
-    """Numbers of the weighing rows, and which of them are wrong, row by row."""
-    weigh = model.election_.held.weigh.tolist()
+    """Numbers of the calibration samples, and which of them are wrong, row by row."""
+    weigh = model.model_selection_.held.weigh.tolist()
     return weigh, {i: model.predict(X[i : i + 1])[0] != y[i] for i in weigh}
 
 
@@ -63,10 +63,10 @@ def expect_limit(certificate, inside, wrong, level):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("deploy", ["best", "vote"])
-def test_families_are_counted_row_by_row(n_classes, deploy):
-    model, X, y, groups = fitted(n_classes, deploy=deploy)
-    promised = model.promises(groups=groups)
+@pytest.mark.parametrize("selection", ["best", "vote"])
+def test_families_are_counted_row_by_row(n_classes, selection):
+    model, X, y, groups = fitted(n_classes, selection=selection)
+    promised = model.conditional_guarantees(groups=groups)
     assert [*promised] == FAMILIES
     weigh, wrong = judged(model, X, y)
     predicted = dict(zip(weigh, model.predict(X[weigh]), strict=True))
@@ -86,7 +86,7 @@ def test_families_are_counted_row_by_row(n_classes, deploy):
 
 def test_gaps_are_an_upper_limit_less_a_lower_one():
     model, X, y, groups = fitted()
-    gaps = model.promises("gaps", groups=groups).gaps
+    gaps = model.conditional_guarantees("gaps", groups=groups).gaps
     weigh, wrong = judged(model, X, y)
     level = DELTA * mass_of(model) / 6  # three groups, two limits
     assert len(gaps) == 6
@@ -100,17 +100,17 @@ def test_gaps_are_an_upper_limit_less_a_lower_one():
         assert certificate.part == f"{one} and {other}"
 
 
-@pytest.mark.parametrize("deploy", ["best", "vote"])
+@pytest.mark.parametrize("selection", ["best", "vote"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_leaves_and_cells_are_counted_by_walking(n_classes, deploy):
-    model, X, y, _ = fitted(n_classes, deploy=deploy)
-    tree, grow = model.tree_, model.election_.held.grow
+def test_leaves_and_cells_are_counted_by_walking(n_classes, selection):
+    model, X, y, _ = fitted(n_classes, selection=selection)
+    tree, grow = model.tree_, model.model_selection_.held.grow
     weigh, wrong = judged(model, X, y)
     paths = {
         i: reference.path(tree, int(reference.apply(tree, X[i : i + 1])[0])) for i in range(len(y))
     }
     grown = [1 + sum(v in paths[i] for i in grow) for v in range(tree.n_nodes)]
-    promised, level = model.promises(["leaves", "cells"]), DELTA * mass_of(model)
+    promised, level = model.conditional_guarantees(["leaves", "cells"]), DELTA * mass_of(model)
 
     leaves = reference.largest_cells_alike(tree, model.vote_.label)
     assert [*promised.leaves] == sorted(leaves)
@@ -128,7 +128,7 @@ def test_leaves_and_cells_are_counted_by_walking(n_classes, deploy):
 
 def test_rules_find_their_bounds():
     model, *_ = fitted()
-    cells = model.promises("cells").cells
+    cells = model.conditional_guarantees("cells").cells
     for rule in model.rules(4):
         assert cells[rule.node].part == str(rule.node)
 
@@ -191,23 +191,23 @@ def test_bounds_refuse_shares_that_are_none(name, observed):
 
 def test_promises_that_hold_together_are_never_lower():
     model, _, _, groups = fitted()
-    alone = model.promises(groups=groups)
-    together = model.promises(groups=groups, jointly=True)
+    alone = model.conditional_guarantees(groups=groups)
+    together = model.conditional_guarantees(groups=groups, jointly=True)
     for name in FAMILIES:
         for key, certificate in together[name].items():
             assert certificate.share == 1 / len(FAMILIES)
             assert certificate.bound >= alone[name][key].bound
-    two = model.promises(["recall", "leaves"], jointly=True)
+    two = model.conditional_guarantees(["recall", "leaves"], jointly=True)
     assert two.recall.worst.share == 0.5
     assert [*two] == ["recall", "leaves"]
-    assert model.promises("recall", jointly=True).recall == alone.recall
-    assert model.promises(delta=0.2).recall.worst == alone.recall.worst.at(0.2)
+    assert model.conditional_guarantees("recall", jointly=True).recall == alone.recall
+    assert model.conditional_guarantees(delta=0.2).recall.worst == alone.recall.worst.at(0.2)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_mix_is_the_mean_of_the_bounds_on_classes(n_classes):
     model, *_ = fitted(n_classes)
-    promised = model.promises()
+    promised = model.conditional_guarantees()
     bound_of = [certificate.bound for certificate in promised.recall.values()]
     rng = np.random.default_rng(0)
     for shares in (*rng.dirichlet(np.ones(n_classes), 5), *np.eye(n_classes)):
@@ -228,7 +228,7 @@ def test_a_mix_is_the_mean_of_the_bounds_on_classes(n_classes):
         with pytest.raises(ValueError, match=message):
             promised.mix(shares)
     with pytest.raises(ValueError, match='needs the family "recall"'):
-        model.promises("leaves").mix({0: 1.0})
+        model.conditional_guarantees("leaves").mix({0: 1.0})
 
 
 def test_the_largest_error_of_a_source_nearby():
@@ -246,7 +246,7 @@ def test_the_largest_error_of_a_source_nearby():
         assert parts.observed + parts.complexity + parts.confidence == pytest.approx(moved.bound)
         assert parts.observed > certificate.risk
         target = (moved.bound + parts.observed) / 2
-        needed = moved.rows_needed(target)
+        needed = moved.n_samples_needed(target)
         assert needed > 121
         again = hold_out(round(certificate.risk * needed), needed)
         assert again.nearby(kl=0.01).bound <= target + 2e-3 or moved is varied
@@ -272,12 +272,12 @@ def test_distances_that_are_none_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         hold_out(1, 10).nearby(**given)
     with pytest.raises(ValueError, match=message):
-        model.promises("recall").nearby(**given)
+        model.conditional_guarantees("recall").nearby(**given)
 
 
 def test_families_of_sources_nearby():
     model, _, _, groups = fitted()
-    promised = model.promises(groups=groups)
+    promised = model.conditional_guarantees(groups=groups)
     near = promised.nearby(kl=0.02)
     assert [*near] == FAMILIES[:-1]
     for name, family in near.items():
@@ -294,7 +294,7 @@ def test_families_of_sources_nearby():
 def test_weights_keep_rows():
     model, X, y, groups = fitted()
     weights = np.where(groups == "a", 2.0, 0.5)
-    new = model.promises(groups=groups, weights=weights, max_weight=2, random_state=3)
+    new = model.conditional_guarantees(groups=groups, weights=weights, max_weight=2, random_state=3)
     weigh, wrong = judged(model, X, y)
     coins = np.random.default_rng(3).random(len(weigh))
     kept = [i for i, coin in zip(weigh, coins, strict=True) if coin < weights[i] / 2]
@@ -306,12 +306,14 @@ def test_weights_keep_rows():
     assert "rows that the weights keep" in str(everywhere)
     assert "from the source that the weights describe" in str(everywhere)
     assert "density of the new source" in everywhere.assumptions[0]
-    again = model.promises(groups=groups, weights=weights * 3, max_weight=6, random_state=3)
+    again = model.conditional_guarantees(
+        groups=groups, weights=weights * 3, max_weight=6, random_state=3
+    )
     assert again.error.worst.bound == everywhere.bound
     with pytest.raises(ValueError, match="another source already"):
         everywhere.nearby(kl=0.1)
-    whole = model.promises("error", weights=np.ones(len(y)), max_weight=1)
-    assert whole.error.worst.bound == model.promises("error").error.worst.bound
+    whole = model.conditional_guarantees("error", weights=np.ones(len(y)), max_weight=1)
+    assert whole.error.worst.bound == model.conditional_guarantees("error").error.worst.bound
 
 
 @pytest.mark.parametrize(
@@ -331,9 +333,9 @@ def test_weights_keep_rows():
 def test_weights_that_keep_nothing_right_are_refused(weights, most, message):
     model, *_ = fitted()
     with pytest.raises((TypeError, ValueError), match=message):
-        model.promises(weights=weights, max_weight=most)
+        model.conditional_guarantees(weights=weights, max_weight=most)
     with pytest.raises(ValueError, match="random_state must be a whole number >= 0, got -1"):
-        model.promises(weights=np.ones(400), max_weight=1.0, random_state=-1)
+        model.conditional_guarantees(weights=np.ones(400), max_weight=1.0, random_state=-1)
 
 
 # -- which rows ------------------------------------------------------------------------------------
@@ -344,40 +346,40 @@ def test_groups_are_those_of_the_rows_given_also_of_those_that_weigh_nothing():
     weight = np.where(np.arange(len(y)) % 3 == 0, 0.0, 1.0)
     there = weight > 0
     model = CertifiedTreeClassifier(random_state=0)
-    whole = model.fit(X, y, sample_weight=weight).promises(groups=groups)
-    part = model.fit(X[there], y[there]).promises(groups=groups[there])
+    whole = model.fit(X, y, sample_weight=weight).conditional_guarantees(groups=groups)
+    part = model.fit(X[there], y[there]).conditional_guarantees(groups=groups[there])
     assert whole.groups == part.groups
     with pytest.raises(ValueError, match=r"groups must have shape \(267,\)|\(266,\)"):
-        model.promises(groups=groups)
+        model.conditional_guarantees(groups=groups)
 
 
 def test_a_class_or_group_without_weighing_rows_has_the_bound_1():
     X, y, _ = rows()
     model = CertifiedTreeClassifier(random_state=0).fit(X, y)
     lonely = np.full(len(y), "weighs")
-    lonely[model.election_.held.grow[:5]] = "grows"
-    none = model.promises(groups=lonely).groups["grows"]
+    lonely[model.model_selection_.held.grow[:5]] = "grows"
+    none = model.conditional_guarantees(groups=lonely).groups["grows"]
     assert (none.bound, none.n) == (1, 0)
     assert "0 held-out rows of group grows" in str(none)
     assert "(there are none; method: every_group)" in str(none)
     assert restored_certificate(asdict(none)) == none
     assert none.parts.confidence == 1
-    assert none.rows_needed(0.1) > 0
+    assert none.n_samples_needed(0.1) > 0
 
 
 def test_a_class_that_growing_rows_lack_is_wrong_whatever_is_predicted():
     X, y, _ = rows()
     model = CertifiedTreeClassifier(random_state=0).fit(X, y)
     rare = y.copy()
-    rare[model.election_.held.weigh[:7]] = 2
+    rare[model.model_selection_.held.weigh[:7]] = 2
     model.fit(X, rare)
     assert model.classes_.tolist() == [0, 1]
-    promised = model.promises()
+    promised = model.conditional_guarantees()
     assert [*promised.recall] == [0, 1]
     assert sum(one.n for one in promised.recall.values()) == promised.error.worst.n - 7
     (everywhere,) = promised.error.values()
     weigh, wrong = judged(model, X, rare)
-    assert all(wrong[i] for i in model.election_.held.weigh[:7])
+    assert all(wrong[i] for i in model.model_selection_.held.weigh[:7])
     expect_limit(everywhere, weigh, wrong, DELTA * mass_of(model))
 
 
@@ -385,20 +387,20 @@ def test_a_fit_in_a_box_promises_the_same():
     X, y, groups = rows()
     box = Grid([X.min(axis=0) - 1, X.max(axis=0) + 1])
     model = CertifiedTreeClassifier(box, max_depth=6).fit(X, y, classes=[0, 1])
-    promised = model.promises(groups=groups)
+    promised = model.conditional_guarantees(groups=groups)
     assert sum(leaf.n for leaf in promised.leaves.values()) == len(y)
     assert promised.error.worst.bound == pytest.approx(model.certificate_.bound)
 
 
 def test_promises_of_a_fit_outlive_a_pickle_and_a_file(tmp_path):
     model, _, _, groups = fitted()
-    promised = model.promises(groups=groups)
-    again = pickle.loads(pickle.dumps(model)).promises(groups=groups)
+    promised = model.conditional_guarantees(groups=groups)
+    again = pickle.loads(pickle.dumps(model)).conditional_guarantees(groups=groups)
     assert all(again[name] == promised[name] for name in FAMILIES)
     restored = pickle.loads(pickle.dumps(promised))
     assert all(restored[name] == promised[name] for name in FAMILIES)
     certree.save(model, tmp_path / "model.certree")
-    loaded = certree.load(tmp_path / "model.certree").promises(groups=groups)
+    loaded = certree.load(tmp_path / "model.certree").conditional_guarantees(groups=groups)
     assert all(loaded[name] == promised[name] for name in FAMILIES)
 
 
@@ -420,7 +422,7 @@ def test_promises_of_a_fit_outlive_a_pickle_and_a_file(tmp_path):
 def test_what_cannot_be_promised_is_refused(asked, message):
     model, *_ = fitted()
     with pytest.raises(ValueError, match=message):
-        model.promises(**asked)
+        model.conditional_guarantees(**asked)
 
 
 @pytest.mark.parametrize(
@@ -438,8 +440,8 @@ def test_settings_of_other_types_are_refused(asked):
     model, X, y, _ = fitted()
     (name,) = asked
     for ask in (
-        model.promises,
-        lambda **asked: promises(DummyClassifier().fit(X, y), X, y, **asked),
+        model.conditional_guarantees,
+        lambda **asked: conditional_guarantees(DummyClassifier().fit(X, y), X, y, **asked),
     ):
         with pytest.raises((TypeError, ValueError), match=f"{name} must be"):
             ask(**asked)
@@ -447,16 +449,16 @@ def test_settings_of_other_types_are_refused(asked):
 
 def test_few_rows_and_rows_in_groups_are_refused():
     X, y, groups = rows()
-    few = CertifiedTreeClassifier(grow_size=0.5, random_state=0).fit(X[:18], y[:18])
+    few = CertifiedTreeClassifier(train_size=0.5, random_state=0).fit(X[:18], y[:18])
     with pytest.raises(ValueError, match="at least 10 held-out rows, got 9"):
-        few.promises()
+        few.conditional_guarantees()
     with pytest.raises(ValueError, match="at least 10 held-out rows, got 9"):
-        promises(few, X[20:29], y[20:29])
+        conditional_guarantees(few, X[20:29], y[20:29])
     patients = np.arange(len(y)) // 4
     grouped = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=patients)
     for name in FAMILIES:
         with pytest.raises(ValueError, match="counts whole errors of independent rows"):
-            grouped.promises(name, groups=groups)
+            grouped.conditional_guarantees(name, groups=groups)
 
 
 # -- any classifier --------------------------------------------------------------------------------
@@ -466,7 +468,7 @@ def test_any_classifier_by_new_rows():
     X, y, groups = rows(3, 900)
     names = np.array(["x", "y", "z"])[y]
     tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X[:400], names[:400])
-    promised = promises(tree, X[400:], names[400:], groups=groups[400:])
+    promised = conditional_guarantees(tree, X[400:], names[400:], groups=groups[400:])
     assert [*promised] == ["error", "recall", "precision", "groups", "gaps"]
     predicted, truth = tree.predict(X[400:]), names[400:]
     wrong = dict(enumerate(predicted != truth))
@@ -479,7 +481,7 @@ def test_any_classifier_by_new_rows():
     assert promised.error.worst.bound == expected.bound
     assert promised.error.worst.method == expected.method == "hold_out"
     with pytest.raises(ValueError, match="the family leaves needs a tree whose fit certifies"):
-        promises(tree, X, names, "leaves")
+        conditional_guarantees(tree, X, names, "leaves")
 
 
 def test_rows_of_the_fit_promise_nothing():
@@ -490,22 +492,22 @@ def test_rows_of_the_fit_promise_nothing():
         CertifiedForestClassifier(4, random_state=0).fit(X, y),
     ):
         with pytest.raises(ValueError, match="400 of 400 rows also occur among those of the fit"):
-            promises(model, X, y)
-        assert promises(model, X_new, y_new).error.worst.repeats == 0
-        assert promises(model, X, y, repeats="genuine").recall[0].repeats == 400
+            conditional_guarantees(model, X, y)
+        assert conditional_guarantees(model, X_new, y_new).error.worst.repeats == 0
+        assert conditional_guarantees(model, X, y, repeats="genuine").recall[0].repeats == 400
         said = (
             "of class 0, out of rows of which 400 repeat rows of the fit, for all classes at once"
         )
-        assert said in str(promises(model, X, y, repeats="genuine").recall[0])
+        assert said in str(conditional_guarantees(model, X, y, repeats="genuine").recall[0])
     foreign = DummyClassifier().fit(X, y)
     said = "of class 0, out of rows which were not compared with those of the fit, for all"
-    assert said in str(promises(foreign, X, y).recall[0])
-    assert promises(foreign, X, y).recall[0].repeats is None
-    assert promises(foreign, X, y).mix([0.5, 0.5]).repeats is None
+    assert said in str(conditional_guarantees(foreign, X, y).recall[0])
+    assert conditional_guarantees(foreign, X, y).recall[0].repeats is None
+    assert conditional_guarantees(foreign, X, y).mix([0.5, 0.5]).repeats is None
     with pytest.raises(TypeError, match="classifier must be a fitted classifier"):
-        promises("tree", X, y)
+        conditional_guarantees("tree", X, y)
     with pytest.raises(ValueError, match="y must have shape"):
-        promises(foreign, X, y[:5])
+        conditional_guarantees(foreign, X, y[:5])
 
 
 # -- words -----------------------------------------------------------------------------------------
@@ -513,7 +515,7 @@ def test_rows_of_the_fit_promise_nothing():
 
 def test_families_are_tables():
     model, _, _, groups = fitted()
-    promised = model.promises(groups=groups)
+    promised = model.conditional_guarantees(groups=groups)
     page, text = promised._repr_html_(), str(promised)
     for family in promised.values():
         assert str(family) in text
@@ -531,17 +533,17 @@ def test_families_are_tables():
     assert str(promised.recall).startswith(
         "With probability at least 95 %, for all classes at once, "
     )
-    assert str(model.promises(["recall", "error"], jointly=True)).startswith(
+    assert str(model.conditional_guarantees(["recall", "error"], jointly=True)).startswith(
         "With probability at least 97.5 %"
     )
-    deep = fitted(3, 1500, deploy="vote")[0].promises("cells").cells
+    deep = fitted(3, 1500, selection="vote")[0].conditional_guarantees("cells").cells
     assert len(deep) > 24
     assert "is at most (the 24 with the most rows):" in str(deep)
 
 
 def test_families_are_reached_by_name():
     model, *_ = fitted()
-    promised = model.promises()
+    promised = model.conditional_guarantees()
     assert promised.recall is promised["recall"]
     with pytest.raises(AttributeError, match=r"there are error, recall"):
         promised.groups  # noqa: B018
@@ -556,7 +558,7 @@ def test_families_are_reached_by_name():
 
 def test_certificates_of_parts_go_through_files():
     model, _, _, groups = fitted(3)
-    promised = model.promises(groups=groups)
+    promised = model.conditional_guarantees(groups=groups)
     every = [
         one
         for families in (promised, promised.nearby(total_variation=0.1))
@@ -578,7 +580,7 @@ def test_certificates_of_parts_go_through_files():
 
 
 def test_a_mix_in_a_file_must_be_whole():
-    saved = asdict(fitted()[0].promises().mix([0.5, 0.5]))
+    saved = asdict(fitted()[0].conditional_guarantees().mix([0.5, 0.5]))
     with pytest.raises(ValueError, match="three numbers for each part, got 5"):
         restored_certificate({**saved, "observed": saved["observed"][:-1]})
 

@@ -24,7 +24,7 @@ import reference
 from certree import NaiveBayesClassifier, load, save
 from certree.estimators.naive_bayes.densities import CategoricalTable, Histogram, Moments, edges_of
 from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers, losses_of
-from certree.rows.hashes import row_hashes
+from certree.rows.hashes import sample_hashes
 from strategies import rows
 
 X, Y = load_iris(return_X_y=True)
@@ -577,7 +577,7 @@ def test_batches_learn_the_categories_that_come_up_later(kind, weighted):
         alone = batched.predict_proba(X.iloc[[i]] if kind == "pandas" else X[i : i + 1])
         np.testing.assert_array_equal(alone[0], batched.predict_proba(X)[i])
     # Rows of all batches are known by the codes that their categories have kept.
-    known = np.isin(row_hashes(batched._new_rows(X)), batched.row_hashes_)
+    known = np.isin(sample_hashes(batched._new_rows(X)), batched.sample_hashes_)
     assert known[weight > 0 if weighted else slice(None)].all()
 
 

@@ -179,7 +179,7 @@ def test_flipped_bits_are_refused_or_harmless(saved, small):
 ARRAYS = [
     "header",
     "classes",
-    "row_hashes",
+    "sample_hashes",
     "class_count",
     "class_prior",
     "normal.mean",
@@ -267,7 +267,7 @@ def test_arrays_with_wrong_content_are_refused(saved, name, change):
         {"model": "PACBayesTreeClassifier"},
         {"model": "GaussianNB"},
         {"parameters": {"power": 2.0}},
-        {"parameters": {"partition": "cart"}},
+        {"parameters": {"grower": "cart"}},
         {"parameters": {"densities": {"class": "GaussianNB", "parameters": {}}}},
         {"parameters": {"densities": {"class": "ExtraTreeClassifier", "parameters": {}}}},
         {"n_features": 2},
@@ -306,7 +306,7 @@ def test_objects_of_trees_have_no_place_here(saved, tmp_path):
     other = tmp_path / "tree.npz"
     certree.save(PACBayesTreeClassifier(Cart(max_leaf_nodes=4)).fit(IRIS, KINDS_OF_IRIS), other)
     for name in ("densities", "power", "bins"):
-        rewrite(saved, parameters={name: form_of(other, "partition")})
+        rewrite(saved, parameters={name: form_of(other, "grower")})
         refuses(saved)
 
 

@@ -172,7 +172,7 @@ def test_a_page_says_the_certificate(tmp_path):
 def test_a_page_says_what_is_promised_of_classes_and_rules(tmp_path):
     model, rows, y = fitted("certified")
     page = read(report(model, rows, y, tmp_path / "page.html"))
-    promised = model.promises(["recall", "precision", "cells"])
+    promised = model.conditional_guarantees(["recall", "precision", "cells"])
     for family in (promised.recall, promised.precision):
         assert family.title in page.text
         for line in family.table()[1]:
@@ -194,8 +194,8 @@ def test_a_page_says_what_is_promised_of_classes_and_rules(tmp_path):
 
 def test_a_page_says_why_no_more_is_promised(tmp_path):
     model, rows, y = fitted("certified")
-    save(model, tmp_path / "model.certree", judging_rows=False)
-    few = clone(model).set_params(grow_size=0.5)
+    save(model, tmp_path / "model.certree", calibration_samples=False)
+    few = clone(model).set_params(train_size=0.5)
     reasons = {
         "its model file does not keep the rows of the fit": load(tmp_path / "model.certree"),
         "the rows of the fit came in groups": clone(model).fit(X, TWO, groups=np.arange(500) // 2),

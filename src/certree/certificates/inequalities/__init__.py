@@ -1,10 +1,10 @@
 """Numbers in, number out: what inequalities make of observed errors, and what laws say of a vote.
 
-`bounds` holds the inequalities. Here are what they are given: divergences of laws over prunings,
+`bounds` holds the inequalities. Here are what they are given: divergences of posteriors over prunings,
 masses of labellings, and moments of what drawn prunings get wrong.
 """
 
-from certree.certificates.inequalities.laws import (
+from certree.certificates.inequalities.posterior_moments import (
     disagreement,
     kl_divergence,
     leaf_mean,

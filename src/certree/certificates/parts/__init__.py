@@ -4,7 +4,13 @@
 which order statistic of scores holds a share of new rows, in each region for itself.
 """
 
-from certree.certificates.parts.coverage import Bands, Scores, place_to_cover
-from certree.certificates.parts.families import CertificateFamily, Promises
+from certree.certificates.parts.coverage import PredictionIntervals, Scores, place_to_cover
+from certree.certificates.parts.families import CertificateFamily, ConditionalGuarantees
 
-__all__ = ["Bands", "CertificateFamily", "Promises", "Scores", "place_to_cover"]
+__all__ = [
+    "CertificateFamily",
+    "ConditionalGuarantees",
+    "PredictionIntervals",
+    "Scores",
+    "place_to_cover",
+]

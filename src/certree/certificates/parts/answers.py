@@ -72,11 +72,11 @@ def _counts(rows: NDArray[Any], errors: NDArray[Any]) -> list[tuple[float, int]]
 
 def parts_of_kinds(kinds: Kinds, wrong: NDArray[np.bool_], nats: float) -> dict[Any, Part]:
     """One part for each kind of rows that are right or wrong, with the same share of delta."""
-    size, price = len(kinds.names) + 1, nats + math.log(len(kinds.names))
+    size, alpha = len(kinds.names) + 1, nats + math.log(len(kinds.names))
     rows = np.bincount(kinds.place, minlength=size)[:-1]
     counts = _counts(rows, np.bincount(kinds.place, wrong, minlength=size)[:-1])
     return {
-        key: Part(str(key), (risk,), n, price)
+        key: Part(str(key), (risk,), n, alpha)
         for key, (risk, n) in zip(kinds.names, counts, strict=True)
     }
 
@@ -102,8 +102,9 @@ def leaf_parts(
     """The largest cells with one label each: the leaves of the smallest pruning that predicts the same.
 
     They depend on the tree and the labelling, (m,), alone, and a leaf's share of the level of the
-    labelling on its growing rows, (m,). Given how many rows reach each leaf, the numbers of errors are
-    independent, so that all hold with probability 1 - product of (1 - delta)^share = delta at least.
+    labelling on its training samples, (m,). Given how many rows reach each leaf, the numbers of errors
+    are independent, so that all hold with probability 1 - product of (1 - delta)^share = delta at
+    least.
     """
     shares, ends = grown + 1, tree.is_leaf
     places = np.flatnonzero(ends).astype(np.int32)
@@ -122,16 +123,16 @@ def cell_parts(
 ) -> dict[int, Part]:
     """Every node of the tree, so that one may look before one chooses some.
 
-    A node below d splits has the level 2^-(d + 1) times its share of the growing rows at its depth.
+    A node below d splits has the level 2^-(d + 1) times its share of the training samples at its depth.
     The shares of one depth sum to 1 and the powers over all depths to less than 1, so all levels sum
     to less than delta.
     """
     rows, depth = grown + 1, tree.splits_above
-    price = (depth + 1) * math.log(2) - np.log(rows / np.bincount(depth, rows)[depth])
+    alpha = (depth + 1) * math.log(2) - np.log(rows / np.bincount(depth, rows)[depth])
     every = _in_nodes(tree, leaf, wrong, np.arange(tree.n_nodes))
     return {
         node: Part(str(node), (risk,), n, nats + own)
-        for (node, risk, n), own in zip(every, price.tolist(), strict=True)
+        for (node, risk, n), own in zip(every, alpha.tolist(), strict=True)
     }
 
 

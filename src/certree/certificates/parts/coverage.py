@@ -1,8 +1,8 @@
-"""How far one has to go to hold a share of new rows: scores of weighing rows in order.
+"""How far one has to go to hold a share of new rows: scores of calibration samples in order.
 
-A score says how far a row's target lies off what was said of it before the weighing rows were seen.
-Of new rows from the same source a share `coverage` has no larger score than the k-th of the
-weighing rows, with probability ``1 - delta``, if k is one more than the ``1 - delta`` quantile of
+A score says how far a row's target lies off what was said of it before the calibration samples were
+seen. Of new rows from the same source a share `coverage` has no larger score than the k-th of the
+calibration samples, with probability ``1 - delta``, if k is one more than the ``1 - delta`` quantile of
 Bin(N, coverage). That is exact where no scores are tied, and holds all the more where some are.
 
 Bands around a number score a row by how far its target lies off the prediction, in units of the
@@ -82,7 +82,7 @@ def expect_coverage(coverage: Any) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores(OfColumns):
-    """Scores of weighing rows in ascending order, by regions that are covered each for itself.
+    """Scores of calibration samples in ascending order, by regions that are covered each for itself.
 
     Parameters
     ----------
@@ -179,13 +179,13 @@ class Scores(OfColumns):
         return float(self.value[first + place - 1]) if place <= end - first else math.inf
 
 
-# A region is expected to have so many times the weighing rows that its level takes: far fewer come by
-# chance only, and with more of them the band is less wide than the largest score.
+# A region is expected to have so many times the calibration samples that its level takes: far fewer
+# come by chance only, and with more of them the band is less wide than the largest score.
 _SPARE = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bands(OfColumns):
+class PredictionIntervals(OfColumns):
     """How wide the bands of a tree's leaves are.
 
     Parameters
@@ -242,9 +242,9 @@ def leaf_regions(
     pruning : NodeWeights
         Weights 0 and 1.
     rows : ndarray of shape (m,)
-        Growing rows in each node, by which those that will weigh there are expected.
+        Training samples in each node, by which those that will weigh there are expected.
     n_weighing : int
-        Number of weighing rows.
+        Number of calibration samples.
     coverage, delta : float
         What every region is to keep, all together.
 
@@ -253,7 +253,7 @@ def leaf_regions(
     region : ndarray of int32, shape (m,)
         Region of each node; 0 above all of them.
     mass : ndarray of shape (R,)
-        Share of delta of each region, in proportion to one more than its growing rows.
+        Share of delta of each region, in proportion to one more than its training samples.
     """
     total = float(rows[0])
     inner = np.flatnonzero((reached(tree, pruning) == 1) & (pruning.weight == 0))
@@ -280,14 +280,14 @@ _SMOOTHING = 1.0
 
 
 def class_scores(held: HeldOut) -> Float64:
-    """1 less the share of every class in every cell, (m, K), by the growing rows alone.
+    """1 less the share of every class in every cell, (m, K), by the training samples alone.
 
-    All prunings vote by the law that stops where growing rows are few: a single one, or leaves that are
-    pure, would leave most classes tied.
+    All prunings vote by the law that stops where training samples are few: a single one, or leaves that
+    are pure, would leave most classes tied.
     """
-    law = count_prior(held.tree, held.grown).laws[0]
+    posterior = count_prior(held.tree, held.grown).distributions[0]
     ballots = Voting("mean", _SMOOTHING).ballots(held.tree, held.grown)
-    score: Float64 = 1 - ballots.cast(held.tree, law).score
+    score: Float64 = 1 - ballots.cast(held.tree, posterior).score
     return score
 
 

@@ -16,7 +16,7 @@ from certree.interface.arrays import Float64, column
 from certree.interface.notebook import html_table
 from certree.interface.signatures import expect_settings
 from certree.interface.words import aligned, surely
-from certree.rows.deal import checked_groups
+from certree.rows.split import checked_groups
 
 # What the parts are, and what is promised of them beside the error.
 _WORDS = {
@@ -145,8 +145,8 @@ OF_GROUPS = ("groups", "gaps")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Promises(Mapping[str, CertificateFamily]):
-    """Families of promises, by name: ``promises["recall"]``, or ``promises.recall``.
+class ConditionalGuarantees(Mapping[str, CertificateFamily]):
+    """Families of guarantees, by name: ``found["recall"]``, or ``found.recall``.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class Promises(Mapping[str, CertificateFamily]):
 
     def nearby(
         self, *, kl: float | None = None, total_variation: float | None = None
-    ) -> "Promises":
+    ) -> "ConditionalGuarantees":
         """All promises for sources near this one; see `Certificate.nearby`, which says how near.
 
         Returns
@@ -224,7 +224,7 @@ class Promises(Mapping[str, CertificateFamily]):
         kept = {name: family for name, family in self.items() if name != "gaps"}
         if any(family.terms.shift is not None for family in kept.values()):
             raise ValueError("the promises speak of another source already")
-        return Promises(
+        return ConditionalGuarantees(
             {
                 name: replace(family, terms=replace(family.terms, shift=shift))
                 for name, family in kept.items()

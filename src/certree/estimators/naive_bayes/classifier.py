@@ -128,7 +128,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
     ----------
     classes_ : ndarray of shape (K,)
         The classes.
-    row_hashes_ : ndarray of uint64, or None
+    sample_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
         was saved without.
     class_count_ : ndarray of shape (K,)

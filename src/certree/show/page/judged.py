@@ -92,7 +92,7 @@ class Judged:
     @property
     def n_repeated(self) -> int | None:
         """How many rows also occur among those of the fit; None: the model does not know."""
-        hashes = getattr(self.model, "row_hashes_", None)
+        hashes = getattr(self.model, "sample_hashes_", None)
         return None if hashes is None else n_known(self.coded, hashes)
 
     @property

@@ -13,18 +13,18 @@ from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.explain import interaction_shares
+from certree.explain import interaction_fractions
 from certree.interface.fitted import state_of
 from certree.interface.words import counted, percent, to_four_digits
 from certree.show.calibration import compared, draw_reliability
 from certree.show.importance import plot_importance
 from certree.show.interactions_picture import plot_interactions
 from certree.show.loss import plot_loss
+from certree.show.page.certificate_section import certificate
 from certree.show.page.explained import explained, shapley
 from certree.show.page.explorer import explorer
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, folded, joined, picture, table, tag
-from certree.show.page.promises import certificate
 from certree.show.page.scores import scores_of
 from certree.show.page.section import Section
 from certree.show.training_error import plot_adaboost
@@ -199,7 +199,7 @@ def interactions(judged: Judged) -> Section | None:
     """Which features act together."""
     if not judged.adds_up:
         return None
-    shares = interaction_shares(judged.model, judged.rows(judged.some(_JUDGING)))
+    shares = interaction_fractions(judged.model, judged.rows(judged.some(_JUDGING)))
     if shares.total <= 0 or judged.coded.shape[1] < 2:
         return None
     together = shares.share(float(shares.paired.sum()))

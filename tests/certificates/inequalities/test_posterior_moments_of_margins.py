@@ -117,16 +117,16 @@ def test_mean_and_variance_are_those_over_all_prunings(tree_and_stats, lam, data
 def test_variance_of_the_errors_is_the_slope_of_the_divergence(tree_and_stats, lam):
     """The derivative of KL by the temperature is the temperature times the variance."""
     tree, stats = tree_and_stats
-    prior = certree.certificates.branching_prior(tree, stats.n_classes).laws[0]
+    prior = certree.certificates.branching_prior(tree, stats.n_classes).distributions[0]
     step = 1e-6
-    below, law, above = (
+    below, posterior, above = (
         certree.certificates.gibbs_posterior(tree, stats, prior, x)
         for x in (lam - step, lam, lam + step)
     )
     rise = inequalities.kl_divergence(tree, above, prior) - inequalities.kl_divergence(
         tree, below, prior
     )
-    expected = lam * inequalities.leaf_variance(tree, law, stats.errors)
+    expected = lam * inequalities.leaf_variance(tree, posterior, stats.errors)
     rest = 1e-6 + stats.n[0] ** 3 * step**2
     assert rise / (2 * step) == pytest.approx(expected, rel=1e-6, abs=rest)
 

@@ -1,7 +1,7 @@
 """Models in the leaves of a tree: error beyond the Bayes error and time, where the boundary is smooth.
 
 The classes are divided by a sine of the other features, in 2 and 3 dimensions, without noise, so that
-the Bayes error is 0 and the error on half a million even points is the excess. Decorated trees with
+the Bayes error is 0 and the error on half a million even points is the excess. Model trees with
 logistic regression of degree 2 and with naive Bayes in the leaves compete with the vote of all
 prunings, with one pruning and with one support vector machine for all rows (on standardised features,
 up to 100000 rows), all at their defaults. Quadratic leaves are also pruned by rule (3) of Scott and
@@ -35,10 +35,10 @@ SMOOTH = BOUNDARIES[1]
 OURS, PEERS = "quadratic leaves", ("one pruning", "SVC")
 
 
-def by_rule_3(price: float | None) -> DecoratedTreeClassifier:
+def by_rule_3(alpha: float | None) -> DecoratedTreeClassifier:
     """Quadratic leaves, pruned by Scott and Nowak's rule for them."""
     return DecoratedTreeClassifier(
-        quadratic_leaf(), rule=Polynomial(smoothness=3), price=price, random_state=0
+        quadratic_leaf(), rule=Polynomial(smoothness=3), alpha=alpha, random_state=0
     )
 
 

@@ -5,14 +5,14 @@ from typing import Any, Protocol
 
 from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
-from certree.grow.growing import GrowingRows
+from certree.grow.growing import TrainingSamples
 from certree.grow.kd import KD
 from certree.grow.sklearn_tree import SklearnTree
 from certree.rows.folds import Fold
 from certree.tree import Tree
 
 
-class Partition(Protocol):
+class Grower(Protocol):
     """A way to grow T0; its parameters are the switches of growth."""
 
     # Whether rows have a part in the tree, so that those that grow it must not certify it.
@@ -20,32 +20,32 @@ class Partition(Protocol):
     # Whether cuts keep to monotonic constraints.
     keeps_slopes: bool
 
-    def grow(self, rows: GrowingRows) -> Tree:
+    def grow(self, rows: TrainingSamples) -> Tree:
         """Grow the tree of these rows."""
 
 
 def grow_trees(
-    partition: Partition,
-    rows: GrowingRows,
+    grower: Grower,
+    rows: TrainingSamples,
     folds: Sequence[Fold | None],
     advance: Callable[[], None] = lambda: None,
 ) -> list[Tree]:
-    """Grow a tree on the growing rows of each fold, None being all rows.
+    """Grow a tree on the training samples of each fold, None being all rows.
 
     All of them grow before any routes rows, so that rows go through the rooms once.
     """
     trees = []
     for fold in folds:
         part = rows if fold is None else rows.part(fold.grow, fold.grow_weight)
-        trees.append(partition.grow(part))
+        trees.append(grower.grow(part))
         advance()
     return trees
 
 
-PARTITIONS = {"cart": Cart, "dyadic": Dyadic, "kd": KD}
+GROWERS = {"cart": Cart, "dyadic": Dyadic, "kd": KD}
 
 
-def partition_of(value: Any, **switches: Any) -> Partition:
+def grower_of(value: Any, **switches: Any) -> Grower:
     """The partition that a name, an object or a decision tree of scikit-learn means.
 
     Parameters
@@ -64,16 +64,16 @@ def partition_of(value: Any, **switches: Any) -> Partition:
     ValueError
         If it is none of them.
     """
-    if isinstance(value, str) and value in PARTITIONS:
-        named: Partition = PARTITIONS[value](**switches)
+    if isinstance(value, str) and value in GROWERS:
+        named: Grower = GROWERS[value](**switches)
         return named
     if not isinstance(value, type):
         if hasattr(value, "grow"):
-            given: Partition = value
+            given: Grower = value
             return given
         if hasattr(value, "fit"):
             return SklearnTree(value)
     raise ValueError(
-        'partition must be "cart", "dyadic", "kd", an object such as Cart(), or a scikit-learn '
+        'grower must be "cart", "dyadic", "kd", an object such as Cart(), or a scikit-learn '
         f"decision tree, got {value!r}"
     )

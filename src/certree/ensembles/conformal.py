@@ -31,7 +31,7 @@ from certree.explain.explanation import Explanation
 from certree.interface.arrays import Float64, array_of
 from certree.interface.fitted import reads_state, replaces_state, state_of
 from certree.rows.columns import rows_at
-from certree.rows.deal import deal
+from certree.rows.split import train_calibration_split
 
 _INSIDE = Interval(Real, 0, 1, closed="neither")
 
@@ -152,7 +152,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """
         rows, numbers = self._checked(X, y)
         random = check_random_state(self.random_state)
-        sides = deal(len(numbers), 1 - self.calibration_size, random)
+        sides = train_calibration_split(len(numbers), 1 - self.calibration_size, random)
         grow = rows_at(rows, sides.grow), numbers[sides.grow]
         outside = (1 - self.coverage) / 2
         self.estimators_ = [

@@ -8,7 +8,7 @@ from certree.stats import NodeStats
 from certree.tree import LEAF, Tree
 from certree.weights.family import Family, loss_family
 from certree.weights.node_weights import NodeWeights
-from certree.weights.pac_bayes_laws import branching
+from certree.weights.pac_bayes_posteriors import branching
 
 
 def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
@@ -40,7 +40,7 @@ def label_family(tree: Tree, stats: NodeStats) -> Family:
 
 
 @checked
-def helmbold_schapire(tree: Tree, stats: NodeStats, temperature: float) -> NodeWeights:
+def helmbold_schapire(tree: Tree, stats: NodeStats, inverse_temperature: float) -> NodeWeights:
     """Weigh all prunings as Helmbold and Schapire do, for two classes.
 
     A node predicts the frequency of class 1 among its rows. A pruning's weight is
@@ -53,7 +53,7 @@ def helmbold_schapire(tree: Tree, stats: NodeStats, temperature: float) -> NodeW
         The tree.
     stats : NodeStats
         Counts of two classes.
-    temperature : float
+    inverse_temperature : float
         Weight of a unit of loss (nats per row), >= 0: minus the log of their beta.
 
     Returns
@@ -70,4 +70,6 @@ def helmbold_schapire(tree: Tree, stats: NodeStats, temperature: float) -> NodeW
     Helmbold and Schapire, "Predicting nearly as well as the best pruning of a decision tree", Machine
     Learning 1997.
     """
-    return helmbold_schapire_family(tree, stats).at(nonnegative("temperature", temperature))
+    return helmbold_schapire_family(tree, stats).at(
+        nonnegative("inverse_temperature", inverse_temperature)
+    )

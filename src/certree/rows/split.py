@@ -12,7 +12,7 @@ from certree.rows.folds import Indices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sides:
+class TrainCalibrationSplit:
     """Rows that grow and label a tree, and those that weigh its prunings.
 
     Parameters
@@ -34,7 +34,7 @@ class Sides:
     n_given: int | None = None
 
     @classmethod
-    def all_grow(cls, n: int) -> "Sides":
+    def all_grow(cls, n: int) -> "TrainCalibrationSplit":
         """All of n rows grow, and none are kept apart."""
         every = np.arange(n)
         return cls(every, every[:0])
@@ -49,16 +49,16 @@ def checked_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
 
 
 @checked
-def deal(
-    n: int, grow_size: float, random_state: np.random.RandomState, groups: ArrayLike | None = None
-) -> Sides:
+def train_calibration_split(
+    n: int, train_size: float, random_state: np.random.RandomState, groups: ArrayLike | None = None
+) -> TrainCalibrationSplit:
     """Deal rows, or groups of them, to growing and weighing at random, whatever they hold.
 
     Parameters
     ----------
     n : int
         Number of rows.
-    grow_size : float
+    train_size : float
         Share of the rows, or groups, that grow, between 0 and 1; 0: all rows weigh.
     random_state : numpy RandomState
         Source of the order.
@@ -76,22 +76,22 @@ def deal(
     """
     if not 0 <= n < 2**53:
         raise ValueError(f"n must be a number of rows, got {n!r}")
-    if not 0 <= grow_size < 1:
-        raise ValueError(f"grow_size must lie in [0, 1), got {grow_size!r}")
-    if grow_size == 0:
-        whole = Sides.all_grow(n)
-        return Sides(whole.weigh, whole.grow)
+    if not 0 <= train_size < 1:
+        raise ValueError(f"grow_size must lie in [0, 1), got {train_size!r}")
+    if train_size == 0:
+        whole = TrainCalibrationSplit.all_grow(n)
+        return TrainCalibrationSplit(whole.weigh, whole.grow)
     part = np.arange(n)
     if groups is not None:
         part = np.unique(checked_groups(groups, n), return_inverse=True)[1]
     n_parts = int(part.max()) + 1 if n else 0
-    n_growing = round(grow_size * n_parts)
+    n_growing = round(train_size * n_parts)
     if not 0 < n_growing < n_parts:
         units = "rows" if groups is None else "groups"
         raise ValueError(
-            f"grow_size={grow_size!r} of {n_parts} {units} leaves none to "
+            f"train_size={train_size!r} of {n_parts} {units} leaves none to "
             f"{'grow' if n_growing == 0 else 'weigh'} (n_samples = {n})"
         )
     grows = np.zeros(n_parts, dtype=bool)
     grows[random_state.permutation(n_parts)[:n_growing]] = True
-    return Sides(np.flatnonzero(grows[part]), np.flatnonzero(~grows[part]))
+    return TrainCalibrationSplit(np.flatnonzero(grows[part]), np.flatnonzero(~grows[part]))

@@ -1,14 +1,14 @@
 """Which predictor a certified fit deploys, and what certifies it.
 
-Growing rows have grown and labelled the tree and chosen a law over its prunings, whose vote they
-propose. Weighing rows then weigh all prunings. One prior holds the proposal with most of its mass
+Training samples have grown and labelled the tree and chosen a law over its prunings, whose vote they
+propose. Calibration samples then weigh all prunings. One prior holds the proposal with most of its mass
 and all other labellings with the rest, so that whatever has the lowest bound is certified with all
-of delta: the proposal hardly above the hold-out that it is, or a vote by the weighing rows.
+of delta: the proposal hardly above the hold-out that it is, or a vote by the calibration samples.
 
 How many rows shall grow and how many certify, a pilot's learning curve says. Rows are revealed one
 after the other in a random order. A pilot of them is cross-validated at two sizes, and the error
-that a power law expects of more growing rows is weighed against the bound that fewer certifying
-rows allow. The choice reads nothing but the pilot, so it stops the growing rows at a time that only
+that a power law expects of more training samples is weighed against the bound that fewer certifying
+rows allow. The choice reads nothing but the pilot, so it stops the training samples at a time that only
 they decide: those after it are independent draws given it, and no delta is spent.
 """
 
@@ -35,11 +35,11 @@ from certree.certificates.priors import (
     DOUBTS,
     PROPOSED,
     Prior,
+    add_candidate_labels,
     branching_prior,
     count_prior,
     doubted_prior,
     mix_priors,
-    propose,
     trust_labels,
 )
 from certree.certificates.weighing import HeldOut
@@ -74,29 +74,29 @@ _Law = TypeVar("_Law", NodeWeights, LabelledWeights)
 class Voted(Generic[_Law]):
     """A law that stands for election: its vote, and its temperature if it is one of the path."""
 
-    law: _Law
+    posterior: _Law
     ballot: Vote
     lambda_error: float | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Deployed:
+class SelectedModel:
     """A predictor with its certificate, and those of its rivals.
 
     Parameters
     ----------
     weights : NodeWeights
-        The law over prunings.
+        The posterior over prunings.
     stats : NodeStats
         Statistics that its nodes vote by.
     ballot : Vote
         Its outcome in every cell.
     certificate : Certificate
         What holds for it.
-    rivals : tuple of Certificate
+    alternatives : tuple of Certificate
         Those of both candidates; they hold together.
     others : tuple of Certificate
-        What else can be said of the vote by the weighing rows, each by itself.
+        What else can be said of the vote by the calibration samples, each by itself.
     lambda_error : float or None
         Temperature of the law; None if it was not chosen by the bound.
     """
@@ -105,7 +105,7 @@ class Deployed:
     stats: NodeStats
     ballot: Vote
     certificate: Certificate
-    rivals: tuple[Certificate, ...]
+    alternatives: tuple[Certificate, ...]
     others: tuple[Certificate, ...]
     lambda_error: float | None
 
@@ -135,98 +135,100 @@ class _Electorate:
 
 
 @dataclass(frozen=True, eq=False)
-class Election(_Electorate):
+class ModelSelection(_Electorate):
     """What the candidates share.
 
     Parameters
     ----------
     held : HeldOut
-        The tree with its growing and its weighing rows.
-    law : NodeWeights
-        Law over prunings that the growing rows have chosen, or one pruning, weights 0 and 1. Its vote
-        by their counts is what they propose.
+        The tree with its growing and its calibration samples.
+    posterior : NodeWeights
+        Law over prunings that the training samples have chosen, or one pruning, weights 0 and 1. Its
+        vote by their counts is what they propose.
     delta : float
         Probability with which the certificates may fail.
     voting : Voting
         How prunings vote.
     weighing : NodeStats or None
-        Weighted counts of the weighing rows, which shape the law; None: each row counts once, as it
-        does in the certificates in any case.
+        Weighted counts of the calibration samples, which shape the law; None: each row counts once, as
+        it does in the certificates in any case.
     """
 
     held: HeldOut
-    law: NodeWeights
+    posterior: NodeWeights
     delta: float
     voting: Voting
     weighing: NodeStats | None = None
 
     @cached_property
     def both(self) -> NodeStats:
-        """Counts of growing and weighing rows, with the labels of the former."""
+        """Counts of growing and calibration samples, with the labels of the former."""
         grown = self.held.grown
         return NodeStats(grown.counts + self.stats.counts[:, : grown.n_classes], grown.label)
 
     @cached_property
     def structure(self) -> Prior:
-        """The mixture of priors over prunings that the growing rows and the tree allow."""
+        """The mixture of priors over prunings that the training samples and the tree allow."""
         return expected_structure(self.held.tree, self.held.grown, self.likeliest)
 
     @cached_property
     def likeliest(self) -> NodeWeights:
-        """The likeliest pruning by the growing rows."""
-        return map_pruning(self.held.tree, self.law)
+        """The likeliest pruning by the training samples."""
+        return map_pruning(self.held.tree, self.posterior)
 
     @cached_property
     def prior(self) -> Prior:
-        """The same, with most of its mass on what the growing rows propose."""
-        return propose(self.structure, self.held.grown, [self.alone.label])
+        """The same, with most of its mass on what the training samples propose."""
+        return add_candidate_labels(self.structure, self.held.grown, [self.alone.label])
 
     @cached_property
     def alone(self) -> Vote:
-        """What the growing rows alone predict: the vote of their law, by their counts."""
+        """What the training samples alone predict: the vote of their law, by their counts."""
         tree = self.held.tree
-        return self.voting.ballots(tree, self.held.grown).cast(tree, self.law)
+        return self.voting.ballots(tree, self.held.grown).cast(tree, self.posterior)
 
     @cached_property
     def ballots(self) -> Ballots:
         """What every node votes for, by the counts of both sides."""
         return self.voting.ballots(self.held.tree, self.both)
 
-    def candidates(self, laws: Sequence[NodeWeights] = ()) -> Iterable[Voted[NodeWeights]]:
+    def candidates(self, posteriors: Sequence[NodeWeights] = ()) -> Iterable[Voted[NodeWeights]]:
         """The votes of some laws; none: of every law along the path of Gibbs posteriors."""
-        given: list[tuple[float | None, NodeWeights]] = [(None, law) for law in laws]
-        for value, law in given or self.path():
-            yield Voted(law, self.ballots.cast(self.held.tree, law), value)
+        given: list[tuple[float | None, NodeWeights]] = [
+            (None, posterior) for posterior in posteriors
+        ]
+        for value, posterior in given or self.path():
+            yield Voted(posterior, self.ballots.cast(self.held.tree, posterior), value)
 
     def path(self) -> Iterable[tuple[float, NodeWeights]]:
         """Gibbs posteriors of every temperature and of a law of each kind in the prior."""
-        plain, by_count, *centred = self.structure.laws
+        plain, by_count, *centred = self.structure.distributions
         centre = centred[DOUBTS.index(0.01)]
-        for law in (centre, plain, by_count):  # the likeliest winner first
-            family = gibbs_family(self.held.tree, self.stats, law)
+        for posterior in (centre, plain, by_count):  # the likeliest winner first
+            family = gibbs_family(self.held.tree, self.stats, posterior)
             for value in PATH:
                 yield value, family.at(value, 0.0)
 
 
 def expected_structure(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Prior:
-    """The mixture of priors that growing rows, and their likeliest pruning, allow."""
+    """The mixture of priors that training samples, and their likeliest pruning, allow."""
     plain = trust_labels(branching_prior(tree, grown.n_classes), grown)
     centred = doubted_prior(tree, grown, pruning)
     return mix_priors(plain, count_prior(tree, grown), centred)
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledElection(_Electorate):
+class LabelledSelection(_Electorate):
     """The same for labelled prunings of a tree that no row has grown or labelled.
 
     Parameters
     ----------
     held : HeldOut
-        The tree, without growing rows.
+        The tree, without training samples.
     delta : float
         Probability with which the certificate may fail.
     weighing : NodeStats or None
-        As in `Election`.
+        As in `ModelSelection`.
     """
 
     held: HeldOut
@@ -246,25 +248,27 @@ class LabelledElection(_Electorate):
     def candidates(self) -> Iterable[Voted[LabelledWeights]]:
         """The votes of every law along the path of Gibbs posteriors."""
         for value in PATH:
-            law = labelled_posterior(self.held.tree, self.stats, self.prior, value)
-            yield Voted(law, ballot_of(self.held.tree, self.stats, law), value)
+            posterior = labelled_posterior(self.held.tree, self.stats, self.prior, value)
+            yield Voted(posterior, ballot_of(self.held.tree, self.stats, posterior), value)
 
 
 @checked
-def elect(
-    election: Election, laws: Sequence[NodeWeights] = (), deploy: Deploy = "best"
-) -> Deployed:
-    """Certify what the growing rows propose and the best vote, and deploy one of them.
+def select_model(
+    model_selection: ModelSelection,
+    posteriors: Sequence[NodeWeights] = (),
+    selection: Deploy = "best",
+) -> SelectedModel:
+    """Certify what the training samples propose and the best vote, and deploy one of them.
 
     Parameters
     ----------
-    election : Election
+    model_selection : Election
         The rows and how prunings vote.
-    laws : sequence of NodeWeights
+    posteriors : sequence of NodeWeights
         Laws of which the one with the lowest bound votes; none: those along the path of Gibbs
         posteriors. All are covered at once, whatever chose them.
-    deploy : {"best", "vote"}
-        Whether the lower bound wins, or the vote by the weighing rows in any case.
+    selection : {"best", "vote"}
+        Whether the lower bound wins, or the vote by the calibration samples in any case.
 
     Returns
     -------
@@ -273,7 +277,7 @@ def elect(
     Raises
     ------
     ValueError
-        If `deploy` is unknown.
+        If `selection` is unknown.
 
     References
     ----------
@@ -283,35 +287,51 @@ def elect(
     --------
     >>> import numpy as np
     >>> from certree import Voting, grow_cart
-    >>> from certree.certificates import Election, elect, held_out
+    >>> from certree.certificates import ModelSelection, select_model, held_out
     >>> from certree.prunings import cost_complexity
     >>> X = np.arange(400.0)[:, None] % 100
     >>> y = (X[:, 0] > 40).astype(int)
     >>> grow, weigh = np.arange(100), np.arange(100, 400)
     >>> held = held_out(grow_cart(X[grow], y[grow]), X, y, 2, grow=grow, weigh=weigh)
     >>> pruning = cost_complexity(held.tree, held.grown, 2.0)
-    >>> deployed = elect(Election(held, pruning, delta=0.05, voting=Voting("majority")))
-    >>> [(rival.method, round(rival.bound, 3)) for rival in deployed.rivals]
+    >>> deployed = select_model(ModelSelection(held, pruning, delta=0.05, voting=Voting("majority")))
+    >>> [(rival.method, round(rival.bound, 3)) for rival in deployed.alternatives]
     [('occam_vote', 0.01), ('occam_vote', 0.01)]
     """
-    if deploy not in ("best", "vote"):
-        raise ValueError(f'deploy must be "best" or "vote", got {deploy!r}')
-    proposed = _certified(election, election.alone.label)
-    best, voted = _best(election, election.candidates(laws))
-    rivals, others = (proposed, voted), tuple(_others(election, best))
-    if deploy == "best" and proposed.bound <= voted.bound:
-        grown = election.held.grown
-        return Deployed(election.law, grown, election.alone, proposed, rivals, others, None)
-    return Deployed(best.law, election.both, best.ballot, voted, rivals, others, best.lambda_error)
+    if selection not in ("best", "vote"):
+        raise ValueError(f'deploy must be "best" or "vote", got {selection!r}')
+    proposed = _certified(model_selection, model_selection.alone.label)
+    best, voted = _best(model_selection, model_selection.candidates(posteriors))
+    alternatives, others = (proposed, voted), tuple(_others(model_selection, best))
+    if selection == "best" and proposed.bound <= voted.bound:
+        grown = model_selection.held.grown
+        return SelectedModel(
+            model_selection.posterior,
+            grown,
+            model_selection.alone,
+            proposed,
+            alternatives,
+            others,
+            None,
+        )
+    return SelectedModel(
+        best.posterior,
+        model_selection.both,
+        best.ballot,
+        voted,
+        alternatives,
+        others,
+        best.lambda_error,
+    )
 
 
 @checked
-def elect_labelled(election: LabelledElection) -> Deployed:
+def select_labelled(model_selection: LabelledSelection) -> SelectedModel:
     """Certify the best vote over labelled prunings of a tree that no row has grown or labelled.
 
     Parameters
     ----------
-    election : LabelledElection
+    model_selection : LabelledSelection
         The tree and the rows.
 
     Returns
@@ -323,27 +343,27 @@ def elect_labelled(election: LabelledElection) -> Deployed:
     ----------
     Langford, "Tutorial on practical prediction theory for classification", JMLR 2005.
     """
-    best, voted = _best(election, election.candidates())
-    weighed = Weighed(election.held, best.law, election.prior, best.ballot)
-    others = (weighed.certificate("gibbs_kl", election.delta),)
-    counts = election.stats.counts[:, : election.held.n_classes]
+    best, voted = _best(model_selection, model_selection.candidates())
+    weighed = Weighed(model_selection.held, best.posterior, model_selection.prior, best.ballot)
+    others = (weighed.certificate("gibbs_kl", model_selection.delta),)
+    counts = model_selection.stats.counts[:, : model_selection.held.n_classes]
     stats = NodeStats(counts, best.ballot.label)
-    return Deployed(
-        best.law.weights, stats, best.ballot, voted, (voted,), others, best.lambda_error
+    return SelectedModel(
+        best.posterior.weights, stats, best.ballot, voted, (voted,), others, best.lambda_error
     )
 
 
-def _certified(election: Election | LabelledElection, label: Int32) -> Certificate:
+def _certified(model_selection: ModelSelection | LabelledSelection, label: Int32) -> Certificate:
     """The bound of a labelling of the cells, by its prior mass."""
-    certify = occam_mean if election.held.grouped else occam_vote
-    return certify(election.held, label, election.prior, election.delta)
+    certify = occam_mean if model_selection.held.grouped else occam_vote
+    return certify(model_selection.held, label, model_selection.prior, model_selection.delta)
 
 
 def _best(
-    election: Election | LabelledElection, candidates: Iterable[Voted[_Law]]
+    model_selection: ModelSelection | LabelledSelection, candidates: Iterable[Voted[_Law]]
 ) -> tuple[Voted[_Law], Certificate]:
     """The first vote with the lowest bound of its labelling, and that bound."""
-    held, log_delta = election.held, math.log(election.delta)
+    held, log_delta = model_selection.held, math.log(model_selection.delta)
     holds = bounds.occam_mean_holds if held.grouped else bounds.occam_holds
     best, below = None, 1.0
     for candidate in candidates:
@@ -352,9 +372,9 @@ def _best(
         # Most are no better than the best so far, many of them not even without any complexity.
         if not holds(below, risk, held.n, 0.0, log_delta):
             continue
-        if not holds(below, risk, held.n, -election.prior.log_mass(label), log_delta):
+        if not holds(below, risk, held.n, -model_selection.prior.log_mass(label), log_delta):
             continue
-        certificate = _certified(election, label)
+        certificate = _certified(model_selection, label)
         if certificate.bound <= below:
             best = candidate, certificate
             below = math.nextafter(certificate.bound, 0.0)
@@ -362,16 +382,16 @@ def _best(
     return best
 
 
-def _others(election: Election, best: Voted[NodeWeights]) -> Iterable[Certificate]:
+def _others(model_selection: ModelSelection, best: Voted[NodeWeights]) -> Iterable[Certificate]:
     """Bounds on prunings and, if they vote by their labels, on their draws and majority."""
-    held, prior, delta = election.held, election.structure, election.delta
+    held, prior, delta = model_selection.held, model_selection.structure, model_selection.delta
     if not held.grouped:
-        likeliest = map_pruning(held.tree, best.law)
+        likeliest = map_pruning(held.tree, best.posterior)
         yield occam_pruning(held, likeliest, prior, delta)
-    # Bounds by draws are about labels of the growing rows. A mean vote has others, and so has a
+    # Bounds by draws are about labels of the training samples. A mean vote has others, and so has a
     # majority whose labels slopes have moved by the counts of both sides.
-    by_label = election.voting.kind == "majority" and election.voting.slopes is None
-    weighed = Weighed(held, best.law, prior, best.ballot if by_label else None)
+    by_label = model_selection.voting.kind == "majority" and model_selection.voting.slopes is None
+    weighed = Weighed(held, best.posterior, prior, best.ballot if by_label else None)
     yield weighed.certificate("gibbs_kl", delta)
     if by_label:
         for method in _OF_MAJORITY:
@@ -405,7 +425,7 @@ class CurvePoint(NamedTuple):
 
 
 class PowerLaw(NamedTuple):
-    """An error that falls with the share s of growing rows like ``level * s^-exponent``."""
+    """An error that falls with the share s of training samples like ``level * s^-exponent``."""
 
     level: float
     exponent: float
@@ -433,7 +453,7 @@ def power_law(curve: Sequence[CurvePoint]) -> PowerLaw:
     return PowerLaw(math.exp(level), exponent)
 
 
-def share_to_grow(
+def fraction_to_train(
     curve: Sequence[CurvePoint], n: int, delta: float, grouped: bool = False
 ) -> float:
     """Choose the share of rows that grow by the bound that it lets expect.
@@ -456,12 +476,15 @@ def share_to_grow(
     """
     if not curve:
         return PILOT
-    law, inequality = power_law(curve), inequality_of("occam_mean" if grouped else "occam_vote")
+    posterior, inequality = (
+        power_law(curve),
+        inequality_of("occam_mean" if grouped else "occam_vote"),
+    )
 
     def expected(share: float) -> float:
         weighing = n - round(share * n)
         if weighing < 1:
             return math.inf
-        return inequality.bound(law.at(share), weighing, -math.log(PROPOSED), math.log(delta))
+        return inequality.bound(posterior.at(share), weighing, -math.log(PROPOSED), math.log(delta))
 
     return min(SHARES, key=expected)

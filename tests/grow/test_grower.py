@@ -25,8 +25,8 @@ from certree import (
     grow_dyadic,
     grow_kd,
 )
-from certree.grow import GrowingRows, SklearnTree, dyadic_grid
-from certree.grow.partition import PARTITIONS, partition_of
+from certree.grow import SklearnTree, TrainingSamples, dyadic_grid
+from certree.grow.grower import GROWERS, grower_of
 from certree.prunings import Polynomial
 from certree.prunings.shorthand import RULES, rule_of
 
@@ -48,11 +48,11 @@ SWITCHED = [
 ESTIMATORS = [
     PACBayesTreeClassifier(lambda_error=0.5, lambda_penalty=0.1),
     PACBayesTreeRegressor(lambda_error=0.5),
-    PrunedTreeClassifier(price=0.5),
-    PrunedTreeRegressor(price=0.5),
-    HelmboldSchapireTreeClassifier(temperature=0.3),
-    DecoratedTreeClassifier(min_model_rows=20),
-    DecoratedTreeRegressor(min_model_rows=20),
+    PrunedTreeClassifier(alpha=0.5),
+    PrunedTreeRegressor(alpha=0.5),
+    HelmboldSchapireTreeClassifier(inverse_temperature=0.3),
+    DecoratedTreeClassifier(min_samples_model=20),
+    DecoratedTreeRegressor(min_samples_model=20),
 ]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 
@@ -68,23 +68,23 @@ def same_tree(a, b):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
 
 
-def switches_of(partition):
+def switches_of(grower):
     """Parameters that differ from their defaults."""
-    default = type(partition)().get_params()
-    return {k: value for k, value in partition.get_params().items() if value != default[k]}
+    default = type(grower)().get_params()
+    return {k: value for k, value in grower.get_params().items() if value != default[k]}
 
 
 # -- objects ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("partition", [*SWITCHED, Cart(), KD(), Dyadic(), Grid(BOX)], ids=repr)
-def test_a_partition_is_cloned_and_written_like_an_estimator(partition):
-    again = clone(partition)
-    assert again is not partition
-    assert again.get_params() == partition.get_params()
+@pytest.mark.parametrize("grower", [*SWITCHED, Cart(), KD(), Dyadic(), Grid(BOX)], ids=repr)
+def test_a_partition_is_cloned_and_written_like_an_estimator(grower):
+    again = clone(grower)
+    assert again is not grower
+    assert again.get_params() == grower.get_params()
     names = {"Cart": Cart, "KD": KD, "Dyadic": Dyadic, "Grid": Grid}
-    assert eval(repr(partition), names).get_params() == partition.get_params()
-    assert type(partition)(**partition.get_params()).get_params() == partition.get_params()
+    assert eval(repr(grower), names).get_params() == grower.get_params()
+    assert type(grower)(**grower.get_params()).get_params() == grower.get_params()
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
@@ -97,16 +97,16 @@ def test_a_rule_is_cloned_and_written_like_an_estimator(rule):
     assert all(f"{name}={value!r}" in repr(again) for name, value in given.items())
 
 
-@pytest.mark.parametrize("partition", SWITCHED, ids=repr)
-def test_a_partition_grows_what_its_function_grows(partition):
+@pytest.mark.parametrize("grower", SWITCHED, ids=repr)
+def test_a_partition_grows_what_its_function_grows(grower):
     X, y = two_classes()
-    tree = FUNCTIONS[type(partition)](X, y, **switches_of(partition))
-    same_tree(tree, partition.grow(GrowingRows.of(X, y)))
+    tree = FUNCTIONS[type(grower)](X, y, **switches_of(grower))
+    same_tree(tree, grower.grow(TrainingSamples.of(X, y)))
     # The switch changes something.
-    plain = FUNCTIONS[type(partition)](X, y)
-    if switches_of(partition) != {"expand": True}:
+    plain = FUNCTIONS[type(grower)](X, y)
+    if switches_of(grower) != {"expand": True}:
         assert tree.n_nodes != plain.n_nodes or (tree.feature != plain.feature).any()
-    model = PACBayesTreeClassifier(partition, lambda_error=1.0, lambda_penalty=0.0).fit(X, y)
+    model = PACBayesTreeClassifier(grower, lambda_error=1.0, lambda_penalty=0.0).fit(X, y)
     same_tree(model.tree_, tree)
 
 
@@ -124,31 +124,31 @@ def test_switches_stand_in_one_place_with_one_default(kind):
 
 
 @pytest.mark.parametrize("numeric", [False, True])
-@pytest.mark.parametrize("name", PARTITIONS)
+@pytest.mark.parametrize("name", GROWERS)
 def test_functions_shorthands_objects_and_estimators_have_the_same_defaults(name, numeric):
     X, y = two_classes()
     y = X[:, 0] + y if numeric else y
     estimator = PACBayesTreeRegressor if numeric else PACBayesTreeClassifier
-    expected = FUNCTIONS[PARTITIONS[name]](X, y)
-    for given in (name, PARTITIONS[name]()):
+    expected = FUNCTIONS[GROWERS[name]](X, y)
+    for given in (name, GROWERS[name]()):
         model = estimator(given, lambda_error=1.0, lambda_penalty=0.0).fit(X, y)
         same_tree(model.tree_, expected)
-        assert model.partition is given
+        assert model.grower is given
 
 
 @every_estimator
 def test_fitting_leaves_partition_and_rule_as_they_are(estimator):
     X, y = two_classes()
-    partition = Dyadic(resolution="paper") if hasattr(estimator, "rule") else Cart(max_features=2)
-    rule = {"rule": "square-root"} if isinstance(estimator.get_params().get("price"), float) else {}
+    grower = Dyadic(resolution="paper") if hasattr(estimator, "rule") else Cart(max_features=2)
+    rule = {"rule": "square-root"} if isinstance(estimator.get_params().get("alpha"), float) else {}
     if isinstance(estimator, DecoratedTreeClassifier):
         rule = {"rule": Polynomial(smoothness=1)}
-    before = partition.get_params()
-    model = clone(estimator).set_params(partition=partition, max_depth=None, **rule, random_state=0)
+    before = grower.get_params()
+    model = clone(estimator).set_params(grower=grower, max_depth=None, **rule, random_state=0)
     model.fit(X, y)
-    assert model.partition is partition
-    assert partition.get_params() == before
-    assert not [name for name in vars(partition) if name.endswith("_")]
+    assert model.grower is grower
+    assert grower.get_params() == before
+    assert not [name for name in vars(grower) if name.endswith("_")]
 
 
 def test_a_tree_of_scikit_learn_is_cloned_and_fitted():
@@ -158,7 +158,7 @@ def test_a_tree_of_scikit_learn_is_cloned_and_fitted():
     tree = model.fit(X, y).tree_
     assert not hasattr(given, "tree_")
     same_tree(tree, certree.grow.from_sklearn(clone(given).fit(X, y)))
-    same_tree(tree, clone(model).set_params(partition=SklearnTree(given)).fit(X, y).tree_)
+    same_tree(tree, clone(model).set_params(grower=SklearnTree(given)).fit(X, y).tree_)
     numbers = DecisionTreeRegressor(max_depth=3, random_state=0)
     tree = PACBayesTreeRegressor(numbers, lambda_error=1.0).fit(X, X[:, 0]).tree_
     same_tree(tree, certree.grow.from_sklearn(clone(numbers).fit(X, X[:, 0])))
@@ -167,10 +167,10 @@ def test_a_tree_of_scikit_learn_is_cloned_and_fitted():
 def test_a_random_tree_of_scikit_learn_has_the_randomness_of_the_fit_unless_its_own():
     X, y = two_classes()
     for own, varies in ((None, True), (1, False)):
-        partition = ExtraTreeClassifier(random_state=own)
+        grower = ExtraTreeClassifier(random_state=own)
         fitted = [
             PACBayesTreeClassifier(
-                partition, lambda_error=1.0, lambda_penalty=0.0, random_state=seed
+                grower, lambda_error=1.0, lambda_penalty=0.0, random_state=seed
             ).fit(X, y)
             for seed in (0, 0, 1)
         ]
@@ -197,8 +197,8 @@ class Halves(BaseEstimator):
 @every_estimator
 def test_a_partition_of_one_s_own_is_any_object_that_grows(estimator):
     X, y = two_classes()
-    model = clone(estimator).set_params(partition=Halves(), partition__feature=2).fit(X, y)
-    assert model.partition.feature == 2
+    model = clone(estimator).set_params(grower=Halves(), partition__feature=2).fit(X, y)
+    assert model.grower.feature == 2
     assert model.tree_.n_leaves <= 2
     if model.tree_.n_leaves == 2:
         assert model.tree_.feature[0] == 2
@@ -209,7 +209,7 @@ def test_a_partition_of_one_s_own_is_any_object_that_grows(estimator):
 
 
 @pytest.mark.parametrize(
-    ("partition", "message"),
+    ("grower", "message"),
     [
         (Cart("deviance"), 'criterion must be None or "gini" or "entropy" .* got \'deviance\''),
         (Cart(splitter="worst"), 'splitter must be "best" or "random", got \'worst\''),
@@ -237,31 +237,31 @@ def test_a_partition_of_one_s_own_is_any_object_that_grows(estimator):
     ],
     ids=str,
 )
-def test_bad_switches_are_refused_in_clear_words(partition, message):
+def test_bad_switches_are_refused_in_clear_words(grower, message):
     X, y = two_classes()
     error = TypeError if "without loss" in message else ValueError
     with pytest.raises(error, match=message):
-        partition.grow(GrowingRows.of(X, y))
+        grower.grow(TrainingSamples.of(X, y))
     with pytest.raises(error, match=message):
-        PACBayesTreeClassifier(partition).fit(X, y)
+        PACBayesTreeClassifier(grower).fit(X, y)
 
 
-@pytest.mark.parametrize("partition", ["oak", 3, None, Cart, np.arange(3)], ids=str)
+@pytest.mark.parametrize("grower", ["oak", 3, None, Cart, np.arange(3)], ids=str)
 @every_estimator
-def test_what_is_no_partition_is_refused(estimator, partition):
+def test_what_is_no_partition_is_refused(estimator, grower):
     X, y = two_classes(n=60)
     with pytest.raises(ValueError, match=r"[pP]artition.* must be"):
-        clone(estimator).set_params(partition=partition).fit(X, y)
+        clone(estimator).set_params(grower=grower).fit(X, y)
     with pytest.raises(
         ValueError, match=r'partition must be "cart", .* an object such as Cart\(\)'
     ):
-        partition_of(partition)
+        grower_of(grower)
 
 
-@pytest.mark.parametrize("partition", ["kd", KD(), Dyadic(), Grid(BOX), DecisionTreeClassifier()])
-def test_only_greedy_cells_keep_to_slopes(partition):
+@pytest.mark.parametrize("grower", ["kd", KD(), Dyadic(), Grid(BOX), DecisionTreeClassifier()])
+def test_only_greedy_cells_keep_to_slopes(grower):
     X, y = two_classes()
-    model = PACBayesTreeClassifier(partition, monotonic_cst=[1, 0, 0])
+    model = PACBayesTreeClassifier(grower, monotonic_cst=[1, 0, 0])
     with pytest.raises(ValueError, match="monotonic_cst takes a Cart partition, got"):
         model.fit(X, y)
     model.set_params(monotonic_cst=[0, 0, 0]).fit(X, y)
@@ -278,16 +278,16 @@ def test_a_resolution_takes_the_place_of_a_depth_limit():
 
 @every_estimator
 def test_parameters_of_a_partition_that_was_given_by_name_can_be_set(estimator):
-    model = clone(estimator).set_params(partition="cart", partition__max_leaf_nodes=5)
-    assert isinstance(model.partition, Cart)
-    assert model.partition.max_leaf_nodes == 5
+    model = clone(estimator).set_params(grower="cart", partition__max_leaf_nodes=5)
+    assert isinstance(model.grower, Cart)
+    assert model.grower.max_leaf_nodes == 5
     model.set_params(partition__criterion="gini")
-    assert model.partition.max_leaf_nodes == 5
-    assert clone(model).get_params()["partition__criterion"] == "gini"
-    model.set_params(partition="kd").set_params(partition__axis="cycle")
-    assert isinstance(model.partition, KD)
-    assert model.partition.axis == "cycle"
-    assert estimator.partition in PARTITIONS  # the original is as it was
+    assert model.grower.max_leaf_nodes == 5
+    assert clone(model).get_params()["grower__criterion"] == "gini"
+    model.set_params(grower="kd").set_params(partition__axis="cycle")
+    assert isinstance(model.grower, KD)
+    assert model.grower.axis == "cycle"
+    assert estimator.grower in GROWERS  # the original is as it was
     with pytest.raises(ValueError, match="Invalid parameter 'max_leaf_nodes' for estimator KD"):
         model.set_params(partition__max_leaf_nodes=5)
 
@@ -298,18 +298,18 @@ def test_set_parameters_decide_the_tree():
     model.set_params(partition__max_leaf_nodes=5).fit(X, y)
     assert model.tree_.n_leaves == 5
     same_tree(model.tree_, grow_cart(X, y, max_leaf_nodes=5))
-    model.set_params(partition=DecisionTreeClassifier(), partition__max_leaf_nodes=6).fit(X, y)
+    model.set_params(grower=DecisionTreeClassifier(), partition__max_leaf_nodes=6).fit(X, y)
     assert model.tree_.n_leaves == 6
 
 
 def test_the_shorthand_of_decorated_trees_means_few_large_cells_also_when_it_is_changed():
     model = DecoratedTreeClassifier()
-    assert model.partition == "kd"
+    assert model.grower == "kd"
     model.set_params(partition__axis="cycle")
-    assert model.partition.get_params() == KD("cycle", min_samples_split=51).get_params()
+    assert model.grower.get_params() == KD("cycle", min_samples_split=51).get_params()
     X, _ = two_classes()
-    by_name = DecoratedTreeRegressor(min_model_rows=20).fit(X, X[:, 0])
-    given = DecoratedTreeRegressor(partition=KD(min_samples_split=51), min_model_rows=20)
+    by_name = DecoratedTreeRegressor(min_samples_model=20).fit(X, X[:, 0])
+    given = DecoratedTreeRegressor(grower=KD(min_samples_split=51), min_samples_model=20)
     same_tree(by_name.tree_, given.fit(X, X[:, 0]).tree_)
 
 
@@ -319,7 +319,7 @@ def test_parameters_of_a_rule_that_was_given_by_name_can_be_set(estimator):
     assert model.rule.get_params() == Polynomial(smoothness=3).get_params()
     model = estimator().set_params(rule="spatially-adaptive", rule__count_empty=True)
     assert model.rule.count_empty
-    assert model.partition == "cart"
+    assert model.grower == "cart"
     with pytest.raises(ValueError, match="Invalid parameter 'smoothness' for estimator"):
         estimator().set_params(rule__smoothness=3)
 
@@ -328,32 +328,32 @@ def test_names_of_rules_and_partitions_mean_objects_with_their_defaults():
     for name, kind in RULES.items():
         assert type(rule_of(name)) is kind
         assert rule_of(name).get_params() == kind().get_params()
-    for name, kind in PARTITIONS.items():
-        assert type(partition_of(name)) is kind
-        assert partition_of(name).get_params() == kind().get_params()
+    for name, kind in GROWERS.items():
+        assert type(grower_of(name)) is kind
+        assert grower_of(name).get_params() == kind().get_params()
     given = Cart("gini")
-    assert partition_of(given) is given
+    assert grower_of(given) is given
     tree = DecisionTreeClassifier()
-    assert partition_of(tree).estimator is tree
+    assert grower_of(tree).estimator is tree
 
 
 def test_a_search_over_leaves_takes_the_partition_by_its_name():
     X, y = two_classes(n=200)
     model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.0)
-    search = GridSearchCV(model, {"partition__max_leaf_nodes": [2, 4, 16]}, cv=3).fit(X, y)
-    best = search.best_params_["partition__max_leaf_nodes"]
+    search = GridSearchCV(model, {"grower__max_leaf_nodes": [2, 4, 16]}, cv=3).fit(X, y)
+    best = search.best_params_["grower__max_leaf_nodes"]
     assert search.best_estimator_.tree_.n_leaves == best
-    assert model.partition == "cart"
+    assert model.grower == "cart"
     scores = search.cv_results_["mean_test_score"]
     for leaves, score in zip((2, 4, 16), scores, strict=True):
-        alone = GridSearchCV(model, {"partition": [Cart(max_leaf_nodes=leaves)]}, cv=3).fit(X, y)
+        alone = GridSearchCV(model, {"grower": [Cart(max_leaf_nodes=leaves)]}, cv=3).fit(X, y)
         assert alone.best_score_ == score
     assert len(set(scores)) > 1
 
 
 def test_a_search_over_a_rule_takes_it_by_its_name():
     X, y = two_classes(n=200)
-    model = PrunedTreeClassifier(rule="pessimistic", price=1.0)
+    model = PrunedTreeClassifier(rule="pessimistic", alpha=1.0)
     search = GridSearchCV(model, {"rule__confidence": [0.05, 0.75]}, cv=3).fit(X, y)
     assert set(search.best_params_) == {"rule__confidence"}
     leaves = [
@@ -384,7 +384,7 @@ def test_a_grid_is_a_partition_of_any_estimator_and_the_same_for_any_rows(estima
 @every_estimator
 def test_every_estimator_takes_a_grid(estimator):
     X, y = two_classes()
-    model = clone(estimator).set_params(partition=Grid(BOX), max_depth=5).fit(X, y)
+    model = clone(estimator).set_params(grower=Grid(BOX), max_depth=5).fit(X, y)
     cells = dyadic_grid(*np.array(BOX), 5).apply(X)
     # A pruning of it: rows of one cell share a leaf.
     pairs = set(zip(cells, model.apply(X), strict=True))
@@ -397,14 +397,14 @@ def test_weights_do_not_decide_the_depth_of_a_grid():
     weight = np.where(y == 1, 50.0, 1)  # they may follow classes, which may not shape the cells
     for max_depth in (None, "log"):
         trees = [
-            Grid(BOX).grow(GrowingRows.of(X, y, given, max_depth=max_depth))
+            Grid(BOX).grow(TrainingSamples.of(X, y, given, max_depth=max_depth))
             for given in (None, weight)
         ]
         same_tree(*trees)
 
 
 def test_a_grid_has_a_million_leaves_at_most():
-    rows = GrowingRows.of(np.zeros((3, 1)), None, max_depth=10**6)
+    rows = TrainingSamples.of(np.zeros((3, 1)), None, max_depth=10**6)
     assert Grid([[0], [1]]).grow(rows).n_leaves == 2**20
 
 

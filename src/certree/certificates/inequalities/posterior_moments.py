@@ -45,8 +45,8 @@ def log_sum(tree: Tree, log_stop: Float64, log_split: Float64) -> float:
 
 
 @checked
-def kl_divergence(tree: Trees, law: NodeWeights, prior: NodeWeights) -> float:
-    """Divergence of a law over prunings from another one (nats), O(m).
+def kl_divergence(tree: Trees, posterior: NodeWeights, prior: NodeWeights) -> float:
+    """Divergence of a posterior over prunings from another one (nats), O(m).
 
     By the chain rule: the sum over nodes of the probability of reaching it times the divergence of
     its decision. For a single pruning it is minus the log of the other law's probability of it.
@@ -55,7 +55,7 @@ def kl_divergence(tree: Trees, law: NodeWeights, prior: NodeWeights) -> float:
     ----------
     tree : Tree or Trees
         The tree; of several trees, whose prunings are independent, the divergences add up.
-    law, prior : NodeWeights
+    posterior, prior : NodeWeights
         The law, and the one that it is compared with.
 
     Returns
@@ -67,27 +67,27 @@ def kl_divergence(tree: Trees, law: NodeWeights, prior: NodeWeights) -> float:
     ----------
     Cover and Thomas, "Elements of information theory", 2006, Theorem 2.5.3.
     """
-    own = law.of(tree).log_odds
+    own = posterior.of(tree).log_odds
     nats = np.zeros(len(own))
-    decisions = zip(law.log_decisions, prior.of(tree).log_decisions, strict=True)
+    decisions = zip(posterior.log_decisions, prior.of(tree).log_decisions, strict=True)
     for probability, (log_law, log_prior) in zip((expit(-own), expit(own)), decisions, strict=True):
         possible = probability > 0  # 0 times infinity is meant to be 0
         nats[possible] += probability[possible] * (log_law[possible] - log_prior[possible])
-    reach = reached(tree, law)
+    reach = reached(tree, posterior)
     seen = reach > 0
     with np.errstate(over="ignore"):  # beyond float64 the divergence is infinite
         return float(reach[seen] @ np.maximum(nats[seen], 0.0))
 
 
 @checked
-def renyi_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights, order: float) -> float:
-    """Renyi divergence of a law over prunings from another one (nats), O(m).
+def renyi_divergence(tree: Tree, posterior: NodeWeights, prior: NodeWeights, order: float) -> float:
+    """Renyi divergence of a posterior over prunings from another one (nats), O(m).
 
     Parameters
     ----------
     tree : Tree
         The tree.
-    law, prior : NodeWeights
+    posterior, prior : NodeWeights
         The law, and the one that it is compared with.
     order : float
         Positive and not 1; at 1 the limit is `kl_divergence`.
@@ -104,10 +104,10 @@ def renyi_divergence(tree: Tree, law: NodeWeights, prior: NodeWeights, order: fl
     order = float(order)
     if not (0 < order <= LARGEST and order != 1):
         raise ValueError(f"order must be positive, at most {LARGEST:g} and not 1, got {order!r}")
-    if order > 1 and kl_divergence(tree, law, prior) == np.inf:
+    if order > 1 and kl_divergence(tree, posterior, prior) == np.inf:
         return float("inf")
     factors = []
-    decisions = zip(law.of(tree).log_decisions, prior.of(tree).log_decisions, strict=True)
+    decisions = zip(posterior.of(tree).log_decisions, prior.of(tree).log_decisions, strict=True)
     for log_law, log_prior in decisions:
         with np.errstate(invalid="ignore", over="ignore"):
             tilted = order * log_law + (1 - order) * log_prior

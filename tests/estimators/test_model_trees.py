@@ -27,7 +27,7 @@ from certree import (
     PACBayesTreeClassifier,
     PrunedTreeRegressor,
 )
-from certree.estimators.decorated import _rows_of_nodes
+from certree.estimators.model_trees import _rows_of_nodes
 from certree.estimators.tune import LOG_GRID, linear_grid
 from certree.prunings import Polynomial, SquareRoot
 from certree.prunings.scott_nowak import fragment_prunings
@@ -54,7 +54,7 @@ def target(estimator, X, y):
     [
         *(estimator() for estimator in ESTIMATORS),
         DecoratedTreeClassifier(rule="polynomial"),
-        DecoratedTreeClassifier(rule=Polynomial(smoothness=3), price=0.01),
+        DecoratedTreeClassifier(rule=Polynomial(smoothness=3), alpha=0.01),
     ]
 )
 def test_decorated_trees_pass_the_checks_of_scikit_learn(estimator, check):
@@ -69,7 +69,7 @@ def test_small_cells_pass_the_checks_of_scikit_learn(estimator):
         weights = "check_sample_weight_equivalence_on_dense_data"
         expected[weights] = "logistic regression stops within a tolerance"
     check_estimator(
-        estimator(min_model_rows=4, max_depth=2, partition=Cart(min_samples_split=5)),
+        estimator(min_samples_model=4, max_depth=2, grower=Cart(min_samples_split=5)),
         expected_failed_checks=expected,
         on_skip=None,
     )
@@ -170,21 +170,21 @@ def test_the_polynomial_rule_prunes_by_training_errors_like_the_function(smoothn
     none = X[:0], y[:0], weight[:0]
     stats, cost, _ = nodes_by_training_errors(tree, X, y, weight, leaf, "error", *none)
     sizes = set()
-    for price in (0.001, 0.003, 0.01, 0.1, 1.0):
+    for alpha in (0.001, 0.003, 0.01, 0.1, 1.0):
         model = DecoratedTreeClassifier(
-            rule=Polynomial(smoothness), price=price, max_depth=3, random_state=0
+            rule=Polynomial(smoothness), alpha=alpha, max_depth=3, random_state=0
         ).fit(X, y, sample_weight=weight)
-        weights = certree.prunings.polynomial_penalised(tree, stats, smoothness, price, cost=cost)
+        weights = certree.prunings.polynomial_penalised(tree, stats, smoothness, alpha, cost=cost)
         rows = _rows_of_nodes(tree, tree.apply(X))
         expected = {frozenset(rows[v]) for v in np.flatnonzero(weights.weight)}
         assert leaves_with_rows(model, X) == expected
-        assert model.temperatures_ == {"price": price}
+        assert model.best_params_ == {"alpha": alpha}
         # Its leaves make the errors that it was chosen for.
         assert weight @ (model.predict(X) != y) == weights.weight @ cost
         # No pruning pays less, with any root fragment.
-        penalties = literal_penalties(tree, stats, price, smoothness, np.log(tree.n_leaves))
+        penalties = literal_penalties(tree, stats, alpha, smoothness, np.log(tree.n_leaves))
         rule = fragment_prunings(tree, stats, smoothness=smoothness, cost=cost)
-        value = paid(tree, stats, rule, price, penalties, False, cost)
+        value = paid(tree, stats, rule, alpha, penalties, False, cost)
         least = reference.smallest_fragment_cost_of_all(tree, cost, stats.n, *penalties, False)
         assert value == pytest.approx(least)
         sizes.add(model.get_n_leaves())
@@ -207,32 +207,32 @@ def test_the_constant_of_the_polynomial_rule_has_the_smallest_held_out_loss(scor
         for grow, judge in folds
     ]
 
-    def held_out_loss(price):
+    def held_out_loss(alpha):
         return sum(
-            certree.prunings.polynomial_penalised(tree, stats, 2, price, cost=cost).weight @ loss
+            certree.prunings.polynomial_penalised(tree, stats, 2, alpha, cost=cost).weight @ loss
             for stats, cost, loss in judged
         )
 
     best = 1.0
     for grid in (LOG_GRID, None):
         values = linear_grid(best) if grid is None else grid
-        best = values[np.argmin([held_out_loss(price) for price in values])]
+        best = values[np.argmin([held_out_loss(alpha) for alpha in values])]
     model = DecoratedTreeClassifier(rule="polynomial", max_depth=3, scoring=scoring, cv=folds)
-    assert model.fit(X, y).temperatures_ == {"price": best}
-    given = DecoratedTreeClassifier(rule="polynomial", price=best, max_depth=3).fit(X, y)
+    assert model.fit(X, y).best_params_ == {"alpha": best}
+    given = DecoratedTreeClassifier(rule="polynomial", alpha=best, max_depth=3).fit(X, y)
     np.testing.assert_array_equal(given.predict_proba(X), model.predict_proba(X))
 
 
 PAPERS = [Dyadic(resolution="paper"), Grid([[0, 0], [1, 1]], resolution="paper")]
 
 
-@pytest.mark.parametrize("partition", PAPERS, ids=repr)
+@pytest.mark.parametrize("grower", PAPERS, ids=repr)
 @pytest.mark.parametrize("smoothness", [1.5, 2, 3])
-def test_the_rule_of_theorem_3_prunes_its_own_tree(partition, smoothness):
+def test_the_rule_of_theorem_3_prunes_its_own_tree(grower, smoothness):
     X, y, _ = curved(1600)
     exponent = 1 / (2 + 2 * smoothness - 2)
     halvings = certree.grow.dyadic_resolution(1600, 2, exponent)
-    if isinstance(partition, Grid):
+    if isinstance(grower, Grid):
         tree = certree.grow.dyadic_grid([0, 0], [1, 1], 2 * halvings)
     else:
         tree = certree.grow_dyadic(X, resolution="paper", exponent=exponent)
@@ -241,14 +241,14 @@ def test_the_rule_of_theorem_3_prunes_its_own_tree(partition, smoothness):
     none = X[:0], y[:0], weight[:0]
     stats, cost, _ = nodes_by_training_errors(tree, X, y, weight, leaf, "error", *none)
     sizes = set()
-    for price in (0.001, 0.01, 0.03, 1.0):
+    for alpha in (0.001, 0.01, 0.03, 1.0):
         rule = Polynomial(smoothness, count_empty=True)
-        model = DecoratedTreeClassifier(partition=partition, rule=rule, price=price).fit(X, y)
+        model = DecoratedTreeClassifier(grower=grower, rule=rule, alpha=alpha).fit(X, y)
         weights = certree.prunings.polynomial_penalised(
             tree,
             stats,
             smoothness,
-            price,
+            alpha,
             log_cells=2 * halvings * np.log(2),
             count_empty=True,
             cost=cost,
@@ -261,13 +261,13 @@ def test_the_rule_of_theorem_3_prunes_its_own_tree(partition, smoothness):
     assert min(sizes) == 1 < len(sizes)
 
 
-@pytest.mark.parametrize("partition", PAPERS, ids=repr)
-def test_the_price_is_tuned_on_the_one_tree_of_all_rows(partition):
+@pytest.mark.parametrize("grower", PAPERS, ids=repr)
+def test_the_price_is_tuned_on_the_one_tree_of_all_rows(grower):
     # (60 / log 60)^(1/4) is 1.96, so that the rows of a fold alone have no such tree.
     X, y, _ = curved(80)
     rule = Polynomial(2, count_empty=True)
-    model = DecoratedTreeClassifier(partition=partition, rule=rule, cv=KFold(4), min_model_rows=9)
-    assert model.fit(X, y).temperatures_["price"] > 0
+    model = DecoratedTreeClassifier(grower=grower, rule=rule, cv=KFold(4), min_samples_model=9)
+    assert model.fit(X, y).best_params_["alpha"] > 0
     with pytest.raises(ValueError, match="halves no side of 2 features for 60 rows"):
         model.fit(X[:60], y[:60])
 
@@ -276,14 +276,14 @@ def test_polynomial_kernels_need_their_lower_terms():
     """With coef0=0 a quadratic leaf has no linear terms: it cannot tell what a line tells."""
     X, y, _ = curved(1000, noise=0.0)
     new, _, truth = curved(4000, seed=1)
-    for partition in ("kd", Dyadic(resolution="paper")):
+    for grower in ("kd", Dyadic(resolution="paper")):
         without, with_them = (
             np.mean(
                 DecoratedTreeClassifier(
                     SVC(kernel="poly", degree=2, coef0=coef0),
-                    partition=partition,
+                    grower=grower,
                     rule=Polynomial(smoothness=3),
-                    price=0.003,
+                    alpha=0.003,
                 )
                 .fit(X, y)
                 .predict(new)
@@ -297,7 +297,7 @@ def test_polynomial_kernels_need_their_lower_terms():
 
 def test_without_folds_the_constant_is_as_published():
     model = DecoratedTreeClassifier(rule="polynomial").fit([[0.0]], ["a"])
-    assert model.temperatures_ == {"price": 1.0}
+    assert model.best_params_ == {"alpha": 1.0}
     assert model.predict([[9.0]]) == ["a"]
 
 
@@ -306,7 +306,7 @@ def test_polynomials_of_degree_zero_are_the_majority():
     for rule in ("cross-validated", "polynomial"):
         leaf = SVC(kernel="poly", degree=0, coef0=1)
         model = DecoratedTreeClassifier(leaf, rule=rule, random_state=0).fit(X, y)
-        assert not model.models_
+        assert not model.leaf_estimators_
         np.testing.assert_array_equal(model.predict(X), model.vote_.label[model.apply(X)])
 
 
@@ -315,13 +315,13 @@ def test_leaf_models_are_fitted_on_the_rows_of_their_leaves(rule):
     X, y, _ = curved(600)
     model = DecoratedTreeClassifier(rule=rule, random_state=0).fit(X, y)
     leaf = model.apply(X)
-    assert model.models_
-    assert set(model.models_) <= set(np.flatnonzero(model.tree_.is_leaf))
+    assert model.leaf_estimators_
+    assert set(model.leaf_estimators_) <= set(np.flatnonzero(model.tree_.is_leaf))
     for v in np.unique(leaf):
         inside = leaf == v
         proba = model.predict_proba(X[inside])
-        if v in model.models_:
-            alone = clone(model.models_[v]).fit(X[inside], y[inside])
+        if v in model.leaf_estimators_:
+            alone = clone(model.leaf_estimators_[v]).fit(X[inside], y[inside])
             np.testing.assert_allclose(proba, alone.predict_proba(X[inside]))
             np.testing.assert_array_equal(model.predict(X[inside]), alone.predict(X[inside]))
         else:
@@ -371,17 +371,17 @@ def test_any_classifier_may_sit_in_a_leaf(leaf):
     assert np.mean(model.predict(X) == names[clean]) > 0.85
     if not hasattr(leaf, "predict_proba"):
         leaf_of = model.apply(X)
-        modelled = np.isin(leaf_of, list(model.models_))
+        modelled = np.isin(leaf_of, list(model.leaf_estimators_))
         assert set(np.unique(shares[modelled])) <= {0.0, 1.0}
 
 
 def test_small_cells_and_cells_of_one_class_have_no_model():
     X, y, _ = curved(60)
-    assert not DecoratedTreeClassifier(min_model_rows=61).fit(X, y).models_
-    assert not DecoratedTreeClassifier().fit(X, np.zeros(60)).models_
+    assert not DecoratedTreeClassifier(min_samples_model=61).fit(X, y).leaf_estimators_
+    assert not DecoratedTreeClassifier().fit(X, np.zeros(60)).leaf_estimators_
     rare = np.zeros(60, dtype=int)
     rare[0] = 1  # left out once, the others are of one class
-    assert not DecoratedTreeClassifier().fit(X, rare).models_
+    assert not DecoratedTreeClassifier().fit(X, rare).leaf_estimators_
     assert DecoratedTreeClassifier().fit([[0.0]], ["a"]).predict([[9.0]]) == ["a"]
     assert DecoratedTreeRegressor().fit([[0.0], [1.0]], [3.0, 5.0]).predict([[9.0]]) == 4.0
 
@@ -408,11 +408,11 @@ def test_weights_reach_the_steps_of_a_pipeline():
     X, y, _ = curved(300)
     weight = np.random.default_rng(0).integers(1, 4, 300)
     leaf = make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1000))
-    settings = {"rule": Polynomial(smoothness=3), "price": 0.01, "max_depth": 2}
+    settings = {"rule": Polynomial(smoothness=3), "alpha": 0.01, "max_depth": 2}
     for scale in (False, True):
-        model = DecoratedTreeClassifier(leaf, **settings, scale=scale, min_model_rows=20)
+        model = DecoratedTreeClassifier(leaf, **settings, scale=scale, min_samples_model=20)
         model.fit(X, y, sample_weight=weight)
-        for v, whole in model.models_.items():
+        for v, whole in model.leaf_estimators_.items():
             inside = model.apply(X) == v
             rows, w, fitted = X[inside], weight[inside], whole
             if scale:
@@ -420,7 +420,7 @@ def test_weights_reach_the_steps_of_a_pipeline():
                 rows, fitted = scaler.transform(rows), whole[-1]
             alone = clone(leaf).fit(rows, y[inside], logisticregression__sample_weight=w)
             np.testing.assert_allclose(fitted[-1].coef_, alone[-1].coef_)
-        assert model.models_
+        assert model.leaf_estimators_
     nearest = DecoratedTreeClassifier(make_pipeline(StandardScaler(), KNeighborsClassifier()))
     with pytest.raises(ValueError, match="takes no sample_weight"):
         nearest.fit(X, y, sample_weight=weight)
@@ -432,7 +432,7 @@ def test_categories_grow_the_tree_and_are_numbers_to_the_models(estimator):
     X, y, _ = curved(500)
     frame = pd.DataFrame(X, columns=["a", "b"])
     frame["kind"] = pd.Categorical(rng.choice(["x", "y"], 500))
-    model = estimator(partition="cart", random_state=0).fit(frame, target(estimator, X, y))
+    model = estimator(grower="cart", random_state=0).fit(frame, target(estimator, X, y))
     assert model.predict(frame).shape == (500,)
     assert list(model.feature_names_in_) == ["a", "b", "kind"]
 
@@ -445,7 +445,7 @@ def test_categories_grow_the_tree_and_are_numbers_to_the_models(estimator):
         (DecoratedTreeClassifier("svc"), "'leaf_estimator' parameter"),
         (DecoratedTreeClassifier(SVC(kernel="poly", degree=-1, coef0=1)), "degree"),
         (DecoratedTreeClassifier(cv=1), "'cv' parameter"),
-        (DecoratedTreeClassifier(min_model_rows=1), "'min_model_rows' parameter"),
+        (DecoratedTreeClassifier(min_samples_model=1), "'min_samples_model' parameter"),
         (DecoratedTreeClassifier(rule="square-root"), "'rule' parameter"),
         (
             DecoratedTreeClassifier(rule=Polynomial(smoothness=0.5)),
@@ -453,13 +453,13 @@ def test_categories_grow_the_tree_and_are_numbers_to_the_models(estimator):
         ),
         (
             DecoratedTreeClassifier(
-                partition=Dyadic(resolution="paper"), rule="polynomial", max_depth=7
+                grower=Dyadic(resolution="paper"), rule="polynomial", max_depth=7
             ),
             'resolution="paper" takes max_depth=None, got 7',
         ),
         (DecoratedTreeClassifier(rule=SquareRoot()), "'rule' parameter"),
-        (DecoratedTreeClassifier(rule="polynomial", price=0.0), "'price' parameter"),
-        (DecoratedTreeClassifier(price=1.0), "rule='cross-validated' takes no price, got"),
+        (DecoratedTreeClassifier(rule="polynomial", alpha=0.0), "'alpha' parameter"),
+        (DecoratedTreeClassifier(alpha=1.0), "rule='cross-validated' takes no price, got"),
     ],
 )
 def test_bad_models_are_refused_and_change_nothing(model, message):
@@ -488,40 +488,40 @@ def test_missing_values_are_a_matter_of_the_models(estimator):
 
 @every_estimator
 @pytest.mark.parametrize(
-    ("name", "partition"),
+    ("name", "grower"),
     [
         ("kd", KD(min_samples_split=51)),
         ("cart", Cart(min_samples_split=51)),
         ("dyadic", Dyadic(min_samples_split=51)),
     ],
 )
-def test_a_partition_s_name_leaves_cells_of_fifty_rows_whole(estimator, name, partition):
+def test_a_partition_s_name_leaves_cells_of_fifty_rows_whole(estimator, name, grower):
     X, y, _ = curved(500)
     y = target(estimator, X, y)
-    by_name = estimator(partition=name, random_state=0).fit(X, y)
-    by_object = estimator(partition=partition, random_state=0).fit(X, y)
+    by_name = estimator(grower=name, random_state=0).fit(X, y)
+    by_object = estimator(grower=grower, random_state=0).fit(X, y)
     np.testing.assert_array_equal(by_name.predict(X), by_object.predict(X))
-    nested = estimator(partition=name).set_params(partition__min_samples_split=200)
-    assert type(nested.partition) is type(partition)
-    assert partition.min_samples_split == 51
-    assert nested.set_params(max_depth=3).partition.min_samples_split == 200
-    kept = estimator(partition=name).set_params(partition__min_samples_split=51).partition
-    assert kept.get_params() == partition.get_params()
+    nested = estimator(grower=name).set_params(partition__min_samples_split=200)
+    assert type(nested.grower) is type(grower)
+    assert grower.min_samples_split == 51
+    assert nested.set_params(max_depth=3).grower.min_samples_split == 200
+    kept = estimator(grower=name).set_params(partition__min_samples_split=51).grower
+    assert kept.get_params() == grower.get_params()
 
 
 @every_estimator
 def test_a_fixed_box_may_be_decorated(estimator):
     X, y, _ = curved(1500)
-    model = estimator(partition=Grid([[0, 0], [1, 1]]), max_depth=4, random_state=0)
+    model = estimator(grower=Grid([[0, 0], [1, 1]]), max_depth=4, random_state=0)
     model.fit(X, target(estimator, X, y))
     assert 1 < model.get_n_leaves() <= 16
     assert set(model.tree_.threshold) <= set(np.arange(4) / 4)
-    assert model.models_
+    assert model.leaf_estimators_
 
 
 def test_settings_of_the_rule_may_be_set_by_their_names():
     X, y, _ = curved(500)
-    model = DecoratedTreeClassifier(rule="polynomial", price=0.01, max_depth=3)
+    model = DecoratedTreeClassifier(rule="polynomial", alpha=0.01, max_depth=3)
     named = clone(model).fit(X, y)
     second = clone(model).set_params(rule__smoothness=2).fit(X, y)
     assert second.get_params()["rule__smoothness"] == 2
@@ -543,8 +543,8 @@ def test_rows_of_weight_zero_are_as_if_absent(estimator):
 
 
 def test_models_in_leaves_have_no_spread():
-    assert not hasattr(DecoratedTreeRegressor(), "predict_spread")
-    assert hasattr(PrunedTreeRegressor(), "predict_spread")
+    assert not hasattr(DecoratedTreeRegressor(), "predict_std")
+    assert hasattr(PrunedTreeRegressor(), "predict_std")
 
 
 @pytest.mark.parametrize("rule", ["cross-validated", "polynomial"])
@@ -558,4 +558,6 @@ def test_text_says_which_leaves_have_models():
     X, y = load_iris(return_X_y=True)
     model = DecoratedTreeClassifier(random_state=0).fit(X, y)
     lines = model.export_text(1000).splitlines()
-    assert sum("and a model of its own" in line for line in lines) == len(model.models_) > 0
+    assert (
+        sum("and a model of its own" in line for line in lines) == len(model.leaf_estimators_) > 0
+    )

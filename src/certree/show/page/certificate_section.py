@@ -44,10 +44,10 @@ def _more(model: Any, promised: Certificate) -> Html:
         return Html("") if promised.unit is not None else _by_rows(promised)
     why: str | None = "its model file does not keep the rows of the fit"
     if model.guarantees_ is not None:
-        why = model.guarantees_.why_no_promises()
+        why = model.guarantees_.why_no_guarantees()
     if why is not None:
         return tag("p", f"No more is promised: {why}.")
-    families = model.promises(["recall", "precision"])
+    families = model.conditional_guarantees(["recall", "precision"])
     told = tag(
         "p", "All lines of a table hold at once, each table by itself with its own probability."
     )

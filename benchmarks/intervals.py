@@ -8,8 +8,8 @@ below 90 %; of ours it may be .05, and what so many new rows leave open. Our ban
 promise: `ours, on average` are the same scores at the place that MAPIE takes.
 
 Regressors are the same model to both. Classifiers are not: ours orders classes by the vote of a law
-that is fixed without the weighing rows, MAPIE by `PACBayesTreeClassifier` on the growing rows. Needs
-CERTREE_DATA and the extra `bench`; takes some minutes.
+that is fixed without the calibration samples, MAPIE by `PACBayesTreeClassifier` on the training
+samples. Needs CERTREE_DATA and the extra `bench`; takes some minutes.
 """
 
 import os
@@ -24,7 +24,7 @@ from benchmarks.defaults import REGRESSION, Data, tables
 from benchmarks.timing import Row, report
 from certree import CertifiedTreeClassifier, CertifiedTreeRegressor, PACBayesTreeClassifier
 from certree.certificates.parts import place_to_cover
-from certree.rows.deal import deal
+from certree.rows.split import train_calibration_split
 
 COVERAGE, DELTA = 0.9, 0.05
 ROWS, NEW, DRAWS = 2000, 10_000, 60
@@ -53,7 +53,7 @@ def measured(name: str, data: Data, mapie: Any) -> Iterator[Row]:
 
 def _bands(data: Data, fit: Any, new: Any, draw: int, mapie: Any) -> Iterator[tuple[str, Any, Any]]:
     y = data.y.astype(np.float64)
-    calibrate = fit[deal(ROWS, 0.5, np.random.RandomState(draw)).weigh]
+    calibrate = fit[train_calibration_split(ROWS, 0.5, np.random.RandomState(draw)).weigh]
     for widths in ("one", "scaled"):
         model = CertifiedTreeRegressor(
             widths=widths, categorical_features=data.categorical, random_state=draw
@@ -62,7 +62,7 @@ def _bands(data: Data, fit: Any, new: Any, draw: int, mapie: Any) -> Iterator[tu
         yield f"ours, {widths}", (low <= y[new]) & (y[new] <= high), high - low
         scores = model.scores_.value
         place = place_to_cover(len(scores), COVERAGE, None)
-        half = scores[place - 1] * model.bands_.scale[model.apply(data.X[new])]
+        half = scores[place - 1] * model.intervals_.scale[model.apply(data.X[new])]
         inside = np.abs(y[new] - model.predict(data.X[new])) <= half
         yield f"ours, {widths}, on average", inside, 2 * half
         if widths == "one":
@@ -74,12 +74,12 @@ def _bands(data: Data, fit: Any, new: Any, draw: int, mapie: Any) -> Iterator[tu
 
 def _sets(data: Data, fit: Any, new: Any, draw: int, mapie: Any) -> Iterator[tuple[str, Any, Any]]:
     switches = {"categorical_features": data.categorical, "random_state": draw}
-    model = CertifiedTreeClassifier(grow_size=0.5, **switches).fit(data.X[fit], data.y[fit])
+    model = CertifiedTreeClassifier(train_size=0.5, **switches).fit(data.X[fit], data.y[fit])
     place = np.searchsorted(model.classes_, data.y[new])
     rows = np.arange(len(new))
     found = model.predict_set(data.X[new], COVERAGE, DELTA)
     yield "ours", found[rows, place], found.sum(axis=1)
-    sides = deal(ROWS, 0.5, np.random.RandomState(draw))
+    sides = train_calibration_split(ROWS, 0.5, np.random.RandomState(draw))
     grow, calibrate = fit[sides.grow], fit[sides.weigh]
     alone = PACBayesTreeClassifier(**switches).fit(data.X[grow], data.y[grow])
     for score in ("lac", "aps") if len(alone.classes_) > 2 else ("lac",):

@@ -23,8 +23,8 @@ from certree.estimators.compact import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.estimators.tune import Candidate, GrownFold, tune
 from certree.grow.dyadic import resolution_of
-from certree.grow.growing import GrowingRows, MaxDepth
-from certree.grow.partition import Partition, partition_of
+from certree.grow.grower import Grower, grower_of
+from certree.grow.growing import MaxDepth, TrainingSamples
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import reads_state
 from certree.interface.signatures import POSITIVE
@@ -98,9 +98,9 @@ class _Grown:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LossByPrice:
-    """Loss of a rule's prunings on judging rows; see `JudgedLoss`.
+    """Loss of a rule's prunings on validation samples; see `JudgedLoss`.
 
-    Each fold has the rule on its growing rows and the loss of every node on the others, (m,).
+    Each fold has the rule on its training samples and the loss of every node on the others, (m,).
     """
 
     families: Sequence[tuple[FragmentPrunings, Float64]]
@@ -111,7 +111,7 @@ class _LossByPrice:
 
 
 class DecoratedTree(TreeVoteEstimator):
-    """What decorated trees share: a small tree, judged models in its nodes, the best pruning.
+    """What model trees share: a small tree, judged models in its nodes, the best pruning.
 
     Unless a rule says otherwise, every node of the tree is judged as a leaf once: by the loss of its
     model on rows that were left out of its fit, or of the majority or mean where that is less. The
@@ -123,7 +123,7 @@ class DecoratedTree(TreeVoteEstimator):
         **TreeVoteEstimator._parameter_constraints,
         "leaf_estimator": [HasMethods(["fit", "predict"]), None],
         "max_depth": [*TreeVoteEstimator._parameter_constraints["max_depth"], StrOptions({"auto"})],
-        "min_model_rows": [Interval(Integral, 2, 2**31 - 1, closed="both")],
+        "min_samples_model": [Interval(Integral, 2, 2**31 - 1, closed="both")],
         "scale": ["boolean"],
     }
 
@@ -135,15 +135,15 @@ class DecoratedTree(TreeVoteEstimator):
             "executing code, which no model file of certree asks for: write it with joblib or skops"
         )
 
-    def _partition_of(self, value: Any) -> Partition:
+    def _grower_of(self, value: Any) -> Grower:
         # A few large cells are all that is needed.
-        return partition_of(value, min_samples_split=_MIN_SAMPLES_SPLIT)
+        return grower_of(value, min_samples_split=_MIN_SAMPLES_SPLIT)
 
-    def _growing(self, training: Training, random_state: np.random.RandomState) -> GrowingRows:
+    def _growing(self, training: Training, random_state: np.random.RandomState) -> TrainingSamples:
         rows = super()._growing(training, random_state)
         if self.max_depth != "auto":
             return rows
-        has_depth = resolution_of(self._partition()) is not None
+        has_depth = resolution_of(self._grower()) is not None
         return replace(rows, max_depth=None if has_depth else _DEPTH)
 
     @abstractmethod
@@ -182,7 +182,7 @@ class DecoratedTree(TreeVoteEstimator):
         return hasattr(model, "__sklearn_tags__") and bool(get_tags(model).input_tags.allow_nan)
 
     def _notes(self) -> dict[int, str]:
-        return dict.fromkeys(self.models_, ", and a model of its own")
+        return dict.fromkeys(self.leaf_estimators_, ", and a model of its own")
 
     def _expect_values(self, X: NDArray[Any]) -> None:
         if not self._takes_missing_values():
@@ -194,17 +194,17 @@ class DecoratedTree(TreeVoteEstimator):
         template = self._leaf_model()
         if rows.weight is not None and not has_fit_parameter(_last(template), "sample_weight"):
             raise ValueError(f"leaf_estimator {_last(template)!r} takes no sample_weight")
-        tree = self._partition().grow(self._growing(rows, random_state))
+        tree = self._grower().grow(self._growing(rows, random_state))
         leaf = tree.route(rows.X, threads(self.n_jobs))
         grown = _Grown(rows, tree, leaf, self._nodes(tree, leaf, rows), template)
-        self.temperatures_, self.shares_, self.laws_ = {}, [1.0], ["pruning"]
+        self.best_params_, self.mixture_weights_, self.posteriors_ = {}, [1.0], ["pruning"]
         pruning, models = self._pruned(grown, random_state)
         stats = self._summarise(tree, leaf, rows.y, rows.weight)
         self._set_fitted(*collapsed(tree, stats, pruning, self._voting()))
         numbers = np.flatnonzero(pruning.weight)
         leaves = np.flatnonzero(self.tree_.is_leaf)
         # Nodes that stay keep their order.
-        self.models_ = {
+        self.leaf_estimators_ = {
             int(new): models[int(old)]
             for new, old in zip(leaves, numbers, strict=True)
             if int(old) in models
@@ -217,7 +217,7 @@ class DecoratedTree(TreeVoteEstimator):
             _Node(
                 number,
                 inside,
-                bool(copies[inside].sum() >= self.min_model_rows) and _varies(rows.y[inside]),
+                bool(copies[inside].sum() >= self.min_samples_model) and _varies(rows.y[inside]),
             )
             for number, inside in enumerate(_rows_of_nodes(tree, leaf))
         ]
@@ -293,7 +293,9 @@ class DecoratedTree(TreeVoteEstimator):
         order = np.argsort(leaf, kind="stable")
         starts = np.searchsorted(leaf[order], np.arange(self.tree_.n_nodes + 1))
         groups = [
-            (v, order[starts[v] : starts[v + 1]]) for v in self.models_ if starts[v] < starts[v + 1]
+            (v, order[starts[v] : starts[v + 1]])
+            for v in self.leaf_estimators_
+            if starts[v] < starts[v + 1]
         ]
         return rows, leaf, groups
 
@@ -332,11 +334,11 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         What is fitted in the leaves, such as ``SVC(kernel="poly", degree=2, coef0=1)`` or a naive
         Bayes; None: logistic regression. Without ``predict_proba`` its predictions have the
         probability 1.
-    partition : {"kd", "cart", "dyadic"}, partition or scikit-learn decision tree, default="kd"
+    grower : {"kd", "cart", "dyadic"}, partition or scikit-learn decision tree, default="kd"
         How the tree is grown; see `PACBayesTreeClassifier`. Greedy cuts look for cells that need no
         model, so that medians leave better ones to the models. A name means that no cell of fewer
         than 51 rows is cut, as in ``KD(min_samples_split=51)``.
-    min_model_rows : int, default=50
+    min_samples_model : int, default=50
         A cell with fewer rows, or of one class, predicts its class frequencies.
     scale : bool, default=True
         Whether the features are standardised in each leaf.
@@ -348,7 +350,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         LogisticRegression())`` and ``SVC(kernel="poly", degree=r, coef0=1)`` have degree r, the default
         1; ``Polynomial(smoothness=3)`` is for degree 2. With ``Dyadic(resolution="paper")`` or
         ``Grid(box, resolution="paper")`` the tree is that of the rule's theorem.
-    price : float or None, default=None
+    alpha : float or None, default=None
         For "polynomial": factor of the penalty, 1 as published; None: chosen by cross-validation.
     scoring : {"error", "log_loss"}, default="error"
         Loss by which nodes, or prices, are judged on rows left out.
@@ -372,17 +374,17 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     ----------
     classes_ : ndarray of shape (K,)
         The classes.
-    row_hashes_ : ndarray of uint64, or None
+    sample_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
         was saved without.
-    models_ : dict
+    leaf_estimators_ : dict
         The fitted model of each leaf of `tree_` that has one, by number.
     tree_ : Tree
         The pruned tree.
     stats_ : NodeStats
         Class counts and labels of its nodes.
-    temperatures_ : dict
-        `price`, given or chosen; empty for "cross-validated".
+    best_params_ : dict
+        `alpha`, given or chosen; empty for "cross-validated".
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -399,18 +401,18 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         **TreeVoteClassifier._parameter_constraints,
         **DecoratedTree._parameter_constraints,
         "rule": [StrOptions({"cross-validated", "polynomial"}), Polynomial],
-        "price": [POSITIVE, None],
+        "alpha": [POSITIVE, None],
     }
 
     def __init__(
         self,
         leaf_estimator: Any = None,
         *,
-        partition: Any = "kd",
-        min_model_rows: int = 50,
+        grower: Any = "kd",
+        min_samples_model: int = 50,
         scale: bool = True,
         rule: str | Polynomial = "cross-validated",
-        price: float | None = None,
+        alpha: float | None = None,
         scoring: Any = "error",
         cv: Any = 3,
         max_depth: MaxDepth | Literal["auto"] = "auto",
@@ -435,13 +437,13 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
 
     def _fit(self, training: Training) -> None:
         rule = self._rule_of(self.rule)
-        if rule is None and self.price is not None:
-            raise ValueError(f"rule={self.rule!r} takes no price, got price={self.price!r}")
+        if rule is None and self.alpha is not None:
+            raise ValueError(f"rule={self.rule!r} takes no price, got alpha={self.alpha!r}")
         super()._fit(training)
 
-    def _partition(self) -> Partition:
-        partition, rule = super()._partition(), self._rule_of(self.rule)
-        return partition if rule is None else rule.matched(partition, self.n_features_in_)[1]
+    def _grower(self) -> Grower:
+        grower, rule = super()._grower(), self._rule_of(self.rule)
+        return grower if rule is None else rule.matched(grower, self.n_features_in_)[1]
 
     def _pruned(
         self, grown: _Grown, random_state: np.random.RandomState
@@ -450,13 +452,13 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             return super()._pruned(grown, random_state)
         every = np.arange(len(grown.rows.y))
         prunings, _, models = self._fitted_nodes(grown, Fold(every, every[:0], grown.rows.weight))
-        price = self.price
-        if price is None:
+        alpha = self.alpha
+        if alpha is None:
             folds = self._folds(grown, random_state)
             judged = [self._fitted_nodes(grown, fold)[:2] for fold in folds]
-            (price,) = tune(_LossByPrice(judged), [None])
-        self.temperatures_ = {"price": float(price)}
-        return prunings.at(price), models
+            (alpha,) = tune(_LossByPrice(judged), [None])
+        self.best_params_ = {"alpha": float(alpha)}
+        return prunings.at(alpha), models
 
     def _fitted_nodes(
         self, grown: _Grown, fold: Fold
@@ -479,7 +481,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             if errors < cost[v]:
                 cost[v], loss[v], models[v] = errors, left_out, model
         rule = self._rule_of(self.rule) or Polynomial()
-        family, _ = rule.matched(super()._partition(), self.n_features_in_)
+        family, _ = rule.matched(super()._grower(), self.n_features_in_)
         weight = grown.rows.weight
         n = float(len(grown.rows.y) if weight is None else weight.sum())
         return family(grown.tree, sides.stats, cost=cost, grown_by=n), loss, models
@@ -520,7 +522,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         rows, leaf, groups = self._by_leaf(X)
         shares = self.vote_.score[leaf]
         for v, inside in groups:
-            shares[inside] = _shares(self.models_[v], rows[inside], shares.shape[1])
+            shares[inside] = _shares(self.leaf_estimators_[v], rows[inside], shares.shape[1])
         if self.n_classes_ == 1:
             return np.ones((len(rows), 1))  # smoothing has given a second class its share
         return shares
@@ -542,7 +544,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         rows, leaf, groups = self._by_leaf(X)
         codes = self.vote_.label[leaf].copy()
         for v, inside in groups:
-            codes[inside] = self.models_[v].predict(rows[inside])
+            codes[inside] = self.leaf_estimators_[v].predict(rows[inside])
         return self.classes_.take(codes)
 
 
@@ -569,9 +571,9 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
     ----------
     leaf_estimator : regressor or None, default=None
         What is fitted in the leaves; None: ridge regression.
-    partition : {"kd", "cart", "dyadic"}, partition or scikit-learn decision tree, default="kd"
+    grower : {"kd", "cart", "dyadic"}, partition or scikit-learn decision tree, default="kd"
         How the tree is grown; see `DecoratedTreeClassifier`.
-    min_model_rows : int, default=50
+    min_samples_model : int, default=50
         A cell with fewer rows predicts its mean.
     scale : bool, default=True
         Whether the features are standardised in each leaf.
@@ -590,7 +592,7 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
 
     Attributes
     ----------
-    models_ : dict
+    leaf_estimators_ : dict
         The fitted model of each leaf of `tree_` that has one, by number.
     tree_ : Tree
         The pruned tree.
@@ -612,8 +614,8 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         self,
         leaf_estimator: Any = None,
         *,
-        partition: Any = "kd",
-        min_model_rows: int = 50,
+        grower: Any = "kd",
+        min_samples_model: int = 50,
         scale: bool = True,
         cv: Any = 3,
         max_depth: MaxDepth | Literal["auto"] = "auto",
@@ -647,5 +649,5 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         rows, leaf, groups = self._by_leaf(X)
         predicted: Float64 = self.vote_.score[leaf, 0]
         for v, inside in groups:
-            predicted[inside] = self.models_[v].predict(rows[inside])
+            predicted[inside] = self.leaf_estimators_[v].predict(rows[inside])
         return predicted

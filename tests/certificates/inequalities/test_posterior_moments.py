@@ -12,7 +12,7 @@ import certree
 import reference
 from certree import NodeStats, Tree
 from certree.certificates import inequalities
-from certree.certificates.inequalities.laws import log_prior_mass
+from certree.certificates.inequalities.posterior_moments import log_prior_mass
 from certree.certificates.priors import independent_decisions
 from strategies import temperatures, trees, trees_and_stats
 
@@ -21,7 +21,7 @@ small = {"max_inner": 4, "max_chain": 2}
 
 
 @st.composite
-def laws(draw, tree):
+def posteriors(draw, tree):
     """A law of independent decisions, and its masses by pruning."""
     log_odds = draw(hnp.arrays(float, tree.n_nodes, elements=decisions))
     return independent_decisions(tree, log_odds), reference.law_of_log_odds(tree, log_odds)
@@ -29,28 +29,34 @@ def laws(draw, tree):
 
 @given(st.data(), trees(**small))
 def test_independent_decisions_are_the_law_that_they_say(data, tree):
-    law, masses = data.draw(laws(tree))
+    posterior, masses = data.draw(posteriors(tree))
     expected = [
         float(sum(p for nodes, p in masses.items() if v in nodes)) for v in range(tree.n_nodes)
     ]
-    np.testing.assert_allclose(law.weight, expected, rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(posterior.weight, expected, rtol=1e-9, atol=1e-300)
 
 
 @given(st.data(), trees(**small))
 def test_kl_is_the_sum_over_prunings(data, tree):
-    (law, masses), (prior, prior_masses) = data.draw(laws(tree)), data.draw(laws(tree))
+    (posterior, masses), (prior, prior_masses) = (
+        data.draw(posteriors(tree)),
+        data.draw(posteriors(tree)),
+    )
     expected = reference.kl_divergence(masses, prior_masses)
-    assert inequalities.kl_divergence(tree, law, prior) == pytest.approx(
+    assert inequalities.kl_divergence(tree, posterior, prior) == pytest.approx(
         expected, rel=1e-9, abs=1e-12
     )
-    assert inequalities.kl_divergence(tree, law, law) == 0
+    assert inequalities.kl_divergence(tree, posterior, posterior) == 0
 
 
 @given(st.data(), trees(**small), st.sampled_from([0.1, 0.5, 0.999, 1.001, 2.0, 5.0]))
 def test_renyi_is_the_sum_over_prunings(data, tree, order):
-    (law, masses), (prior, prior_masses) = data.draw(laws(tree)), data.draw(laws(tree))
+    (posterior, masses), (prior, prior_masses) = (
+        data.draw(posteriors(tree)),
+        data.draw(posteriors(tree)),
+    )
     expected = reference.renyi_divergence(masses, prior_masses, order)
-    got = inequalities.renyi_divergence(tree, law, prior, order)
+    got = inequalities.renyi_divergence(tree, posterior, prior, order)
     assert got == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
@@ -58,21 +64,21 @@ def test_renyi_is_the_sum_over_prunings(data, tree, order):
 def test_kl_of_a_posterior_is_that_of_its_cells_too(tree_and_stats, lam, prior_name):
     """Posterior and prior stop alike inside chains, so that expanding them changes nothing."""
     tree, stats = tree_and_stats
-    law, prior = (certree.pac_bayes(tree, stats, x, 0.0, prior_name) for x in (lam, 0.0))
+    posterior, prior = (certree.pac_bayes(tree, stats, x, 0.0, prior_name) for x in (lam, 0.0))
     every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.0, prior_name)
     _, prior_masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, 0.0, 0.0, prior_name)
     by_cell = [dict(zip(every, side, strict=True)) for side in (masses, prior_masses)]
     by_node = [reference.by_nodes(every, side) for side in (masses, prior_masses)]
-    got = inequalities.kl_divergence(tree, law, prior)
+    got = inequalities.kl_divergence(tree, posterior, prior)
     assert got == pytest.approx(reference.kl_divergence(*by_cell), rel=1e-9, abs=1e-10)
     assert got == pytest.approx(reference.kl_divergence(*by_node), rel=1e-9, abs=1e-10)
 
 
 @given(trees_and_stats(), temperatures())
-def test_kl_of_one_pruning_is_its_log_mass(tree_and_stats, price):
+def test_kl_of_one_pruning_is_its_log_mass(tree_and_stats, alpha):
     tree, stats = tree_and_stats
-    pruning = certree.prunings.cost_complexity(tree, stats, price)
-    prior = certree.certificates.branching_prior(tree, stats.n_classes).laws[0]
+    pruning = certree.prunings.cost_complexity(tree, stats, alpha)
+    prior = certree.certificates.branching_prior(tree, stats.n_classes).distributions[0]
     nodes = tuple(np.flatnonzero(pruning.weight))
     mass = reference.by_nodes(
         *reference.pac_bayes(tree, stats.n, stats.errors, 0, 0, "branching")[:2]
@@ -108,10 +114,12 @@ def test_what_the_prior_forbids_is_infinitely_far():
 def test_divergence_of_far_laws_does_not_cancel():
     tree = Tree([0] * 3, [0.0] * 3, [1, -1, -1], [1] * 3, 1)
     stats = NodeStats([[10**9, 10**9], [10**9, 0], [0, 10**9]], [0, 0, 1])
-    prior = certree.certificates.branching_prior(tree, 2).laws[0]
+    prior = certree.certificates.branching_prior(tree, 2).distributions[0]
     for lam in (1.0, 1e3, 1e6):
-        law = certree.certificates.gibbs_posterior(tree, stats, prior, lam)
-        assert inequalities.kl_divergence(tree, law, prior) == pytest.approx(np.log(2), rel=1e-14)
+        posterior = certree.certificates.gibbs_posterior(tree, stats, prior, lam)
+        assert inequalities.kl_divergence(tree, posterior, prior) == pytest.approx(
+            np.log(2), rel=1e-14
+        )
 
 
 @st.composite
@@ -122,7 +130,7 @@ def label_priors(draw, tree, n_labels):
 
 @given(st.data(), trees(max_inner=3, max_chain=2), st.integers(1, 3))
 def test_prior_mass_of_a_labelling_is_the_sum_over_labelled_prunings(data, tree, n_labels):
-    prior, masses = data.draw(laws(tree))
+    prior, masses = data.draw(posteriors(tree))
     label_prior = data.draw(label_priors(tree, n_labels))
     label = data.draw(hnp.arrays(np.int32, tree.n_nodes, elements=st.integers(0, n_labels - 1)))
     got = log_prior_mass(tree, prior, np.log(label_prior), label)
@@ -132,7 +140,7 @@ def test_prior_mass_of_a_labelling_is_the_sum_over_labelled_prunings(data, tree,
 
 @given(st.data(), trees(max_inner=2), st.integers(1, 3))
 def test_masses_of_all_labellings_sum_to_one(data, tree, n_labels):
-    prior, _ = data.draw(laws(tree))
+    prior, _ = data.draw(posteriors(tree))
     log_label = np.log(data.draw(label_priors(tree, n_labels)))
     label, total = np.zeros(tree.n_nodes, dtype=np.int32), 0.0
     leaves = np.flatnonzero(tree.is_leaf)

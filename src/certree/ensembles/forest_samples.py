@@ -18,7 +18,7 @@ _BITS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ForestRows:
+class ForestSamples:
     """Rows that grow trees and judge them, by ascending keys of their content.
 
     Parameters
@@ -42,7 +42,7 @@ class ForestRows:
     content: int
 
     @classmethod
-    def of(cls, training: Training) -> "ForestRows":
+    def of(cls, training: Training) -> "ForestSamples":
         """Copy rows of whole weights, or make weights whole, and sort all by their content."""
         X, y, weight = training.X, training.y, training.weight
         indices = training.sides.indices

@@ -8,9 +8,9 @@ import pytest
 
 import certree
 from certree import NodeWeights, Vote, Voting
-from certree.certificates import Election, LabelledElection, elect, elect_labelled
-from certree.certificates.election import PATH
+from certree.certificates import LabelledSelection, ModelSelection, select_labelled, select_model
 from certree.certificates.inequalities import bounds
+from certree.certificates.model_selection import PATH
 from certree.votes import Ballots
 from certree.weights.family import Family
 
@@ -24,7 +24,7 @@ def rows(seed=0):
     return X, (X.sum(axis=1) > 1).astype(int) ^ (rng.random(N) < 0.15)
 
 
-def election(voting=MAJORITY, groups=None, weight=None, **switches):
+def model_selection(voting=MAJORITY, groups=None, weight=None, **switches):
     X, y = rows()
     grow, weigh = np.arange(GROWING), np.arange(GROWING, N)
     tree = certree.grow_kd(X[grow], y[grow])
@@ -33,7 +33,7 @@ def election(voting=MAJORITY, groups=None, weight=None, **switches):
     weighing = None
     if weight is not None:
         weighing = certree.count(tree, X[weigh], y[weigh], 2, held.grown.label, weight[weigh])
-    return Election(held, pruning, 0.05, voting, weighing, **switches)
+    return ModelSelection(held, pruning, 0.05, voting, weighing, **switches)
 
 
 def labelled(groups=None, weight=None):
@@ -42,14 +42,14 @@ def labelled(groups=None, weight=None):
     everything = np.arange(N)
     held = certree.certificates.held_out(tree, X, y, 2, grow=[], weigh=everything, groups=groups)
     weighing = None if weight is None else certree.count(tree, X, y, 2, held.grown.label, weight)
-    return LabelledElection(held, 0.05, weighing)
+    return LabelledSelection(held, 0.05, weighing)
 
 
-def errors(election, label):
-    """Whole errors of a labelling of the leaves among the weighing rows."""
+def errors(model_selection, label):
+    """Whole errors of a labelling of the leaves among the calibration samples."""
     X, y = rows()
-    leaf = election.held.tree.apply(X[election.held.weigh])
-    return int(np.sum(label[leaf] != y[election.held.weigh]))
+    leaf = model_selection.held.tree.apply(X[model_selection.held.weigh])
+    return int(np.sum(label[leaf] != y[model_selection.held.weigh]))
 
 
 def counted(monkeypatch):
@@ -67,7 +67,7 @@ def counted(monkeypatch):
 
     count("ballots", Voting, "ballots")
     count("votes", Ballots, "cast")
-    count("laws", Family, "at")
+    count("posteriors", Family, "at")
     count("decisions", NodeWeights.log_decisions, "func")
     count("labels", Vote.label, "func")
     return calls
@@ -75,29 +75,29 @@ def counted(monkeypatch):
 
 @pytest.mark.parametrize("voting", [MAJORITY, MEAN])
 def test_an_election_computes_everything_once(monkeypatch, voting):
-    standing = election(voting)
+    standing = model_selection(voting)
     calls = counted(monkeypatch)
-    elect(standing)
+    select_model(standing)
     on_path = 3 * len(PATH)
     by_draws = voting is MEAN  # the majority of labels is another vote then
     assert calls == {
-        "laws": on_path + 1,  # the branching prior's is one of them
+        "posteriors": on_path + 1,  # the branching prior's is one of them
         "ballots": 2 + by_draws,
         "votes": on_path + 1 + by_draws,
-        "labels": on_path + 1,  # each vote's, and that of the pruning of the growing rows
+        "labels": on_path + 1,  # each vote's, and that of the pruning of the training samples
         "decisions": 9 + 2,  # the laws of the prior, the winner and its likeliest pruning
     }
     before = dict(calls)
-    elect(standing, standing.prior.laws[:1])
+    select_model(standing, standing.prior.distributions[:1])
     assert calls["decisions"] == before["decisions"] + 1  # the likeliest pruning of that law
     assert calls["labels"] == before["labels"] + 1
 
 
-@pytest.mark.parametrize("make", [election, labelled])
+@pytest.mark.parametrize("make", [model_selection, labelled])
 def test_a_pickle_holds_no_more_than_what_was_given(make):
     standing = make()
     before = pickle.dumps(standing)
-    (elect if make is election else elect_labelled)(standing)
+    (select_model if make is model_selection else select_labelled)(standing)
     after = pickle.dumps(standing)
     assert len(after) < 1.01 * len(before)
     again = pickle.loads(after)
@@ -110,42 +110,44 @@ def test_a_pickle_holds_no_more_than_what_was_given(make):
 
 @pytest.mark.parametrize("voting", [MAJORITY, MEAN])
 def test_given_laws_are_the_candidates(voting):
-    standing = election(voting)
-    law = certree.pac_bayes(standing.held.tree, standing.stats, 0.5, 0.1)
-    deployed = elect(standing, [law], "vote")
-    assert deployed.weights is law
+    standing = model_selection(voting)
+    posterior = certree.pac_bayes(standing.held.tree, standing.stats, 0.5, 0.1)
+    deployed = select_model(standing, [posterior], "vote")
+    assert deployed.weights is posterior
     assert deployed.lambda_error is None
-    ballot = certree.vote(standing.held.tree, standing.both, law, voting)
+    ballot = certree.vote(standing.held.tree, standing.both, posterior, voting)
     np.testing.assert_array_equal(deployed.ballot.score, ballot.score)
     wrong = errors(standing, ballot.label)
     assert round(deployed.certificate.risk * deployed.certificate.n) == wrong
-    with pytest.raises(ValueError, match='deploy must be "best" or "vote"'):
-        elect(standing, deploy="worst")
+    with pytest.raises(ValueError, match='selection must be "best" or "vote"'):
+        select_model(standing, selection="worst")
 
 
-@pytest.mark.parametrize("deploy", ["best", "vote"])
-def test_groups_are_certified_by_their_means(deploy):
-    standing = election(groups=np.arange(N) // 4)
-    deployed = elect(standing, deploy=deploy)
-    assert [rival.method for rival in deployed.rivals] == ["occam_mean", "occam_mean"]
-    assert {certificate.n for certificate in (*deployed.rivals, *deployed.others)} == {100}
+@pytest.mark.parametrize("selection", ["best", "vote"])
+def test_groups_are_certified_by_their_means(selection):
+    standing = model_selection(groups=np.arange(N) // 4)
+    deployed = select_model(standing, selection=selection)
+    assert [rival.method for rival in deployed.alternatives] == ["occam_mean", "occam_mean"]
+    assert {certificate.n for certificate in (*deployed.alternatives, *deployed.others)} == {100}
 
 
 @pytest.mark.parametrize("voting", [Voting("mean", slopes=np.array([-1, 0], dtype=np.int8)), MEAN])
 def test_what_the_growing_rows_propose_keeps_to_the_slopes(voting):
-    standing = election(voting)
+    standing = model_selection(voting)
     tree, stats = standing.held.tree, standing.held.grown
-    expected = certree.vote(tree, stats, standing.law, voting)
+    expected = certree.vote(tree, stats, standing.posterior, voting)
     np.testing.assert_array_equal(standing.alone.score, expected.score)
-    plain = certree.vote(tree, stats, standing.law, Voting("mean", smoothing=voting.smoothing))
+    plain = certree.vote(
+        tree, stats, standing.posterior, Voting("mean", smoothing=voting.smoothing)
+    )
     assert np.array_equal(plain.score, expected.score) == (voting.slopes is None)
 
 
 def test_bounds_by_draws_are_on_the_vote_that_is_deployed():
     """Slopes move labels by the counts of both sides; a bound by draws takes those of one side."""
     falling = np.array([-1, 0], dtype=np.int8)
-    plain = elect(election(MAJORITY))
-    moved = elect(election(Voting("majority", slopes=falling)))
+    plain = select_model(model_selection(MAJORITY))
+    moved = select_model(model_selection(Voting("majority", slopes=falling)))
     assert len(plain.others) == 8
     assert [other.method for other in moved.others] == ["occam_pruning", "gibbs_kl"]
 
@@ -153,20 +155,20 @@ def test_bounds_by_draws_are_on_the_vote_that_is_deployed():
 def test_weights_shape_the_law_and_not_the_count():
     weight = np.random.default_rng(1).uniform(0.1, 5, N)
     plain, weighted = (
-        elect(election(), deploy="vote"),
-        elect(election(weight=weight), deploy="vote"),
+        select_model(model_selection(), selection="vote"),
+        select_model(model_selection(weight=weight), selection="vote"),
     )
     assert not np.array_equal(plain.weights.weight, weighted.weights.weight)
     for deployed in (plain, weighted):
-        wrong = errors(election(), deployed.ballot.label)
+        wrong = errors(model_selection(), deployed.ballot.label)
         assert deployed.certificate.n == N - GROWING
         assert deployed.certificate.risk * deployed.certificate.n == pytest.approx(wrong)
 
 
 def test_labelled_prunings_are_certified_by_all_rows():
     standing = labelled()
-    deployed = elect_labelled(standing)
-    (voted,) = deployed.rivals
+    deployed = select_labelled(standing)
+    (voted,) = deployed.alternatives
     assert deployed.certificate is voted
     assert (voted.method, voted.n, voted.share) == ("occam_vote", N, 1.0)
     assert round(voted.risk * N) == errors(standing, deployed.ballot.label)
@@ -182,7 +184,7 @@ def test_labelled_prunings_are_certified_by_all_rows():
 
 def test_labelled_prunings_take_rows_in_groups():
     standing = labelled(groups=np.arange(N) // 5)
-    deployed = elect_labelled(standing)
+    deployed = select_labelled(standing)
     certificate = deployed.certificate
     assert (certificate.method, certificate.n, certificate.grouped) == ("occam_mean", 120, True)
     # Groups are of one size here.
@@ -196,14 +198,14 @@ def test_labelled_prunings_take_rows_in_groups():
 def test_labelled_prunings_take_weighted_rows(groups):
     weight = np.where(rows()[1] == 1, 3.0, 1.0)
     plain, standing = labelled(groups), labelled(groups, weight)
-    deployed = elect_labelled(standing)
-    law = certree.certificates.labelled_posterior(
+    deployed = select_labelled(standing)
+    posterior = certree.certificates.labelled_posterior(
         standing.held.tree, standing.weighing, standing.prior, deployed.lambda_error
     )
-    np.testing.assert_array_equal(deployed.weights.weight, law.weights.weight)
+    np.testing.assert_array_equal(deployed.weights.weight, posterior.weights.weight)
     np.testing.assert_array_equal(deployed.stats.counts, standing.weighing.counts)
     np.testing.assert_array_equal(deployed.stats.label, deployed.ballot.label)
-    assert not np.array_equal(deployed.ballot.score, elect_labelled(plain).ballot.score)
+    assert not np.array_equal(deployed.ballot.score, select_labelled(plain).ballot.score)
     # The certificate is that of the rows as they are, each once.
     assert deployed.certificate.n == (N if groups is None else 120)
     wrong = errors(standing, deployed.ballot.label)

@@ -8,11 +8,17 @@ from sklearn.datasets import make_classification
 
 import reference
 from certree import CertifiedTreeClassifier, save
-from certree.certificates.election import PILOT, SHARES, CurvePoint, power_law, share_to_grow
 from certree.certificates.inequalities.bounds import binomial_upper
+from certree.certificates.model_selection import (
+    PILOT,
+    SHARES,
+    CurvePoint,
+    fraction_to_train,
+    power_law,
+)
 from certree.files import load
-from certree.rows.deal import deal
 from certree.rows.folds import group_folds
+from certree.rows.split import train_calibration_split
 
 POINTS = st.lists(
     st.builds(CurvePoint, st.floats(0.02, 0.5), st.floats(0, 1), st.integers(1, 10_000)),
@@ -23,36 +29,36 @@ POINTS = st.lists(
 
 @given(POINTS)
 def test_the_power_law_is_the_likeliest(curve):
-    law, (level, exponent) = power_law(curve), reference.power_law(curve)
-    assert law.exponent == pytest.approx(exponent, abs=1e-5)
-    assert law.level == pytest.approx(level, rel=1e-4)
-    assert 0 <= law.at(1.0) <= law.at(0.3) <= 1
+    posterior, (level, exponent) = power_law(curve), reference.power_law(curve)
+    assert posterior.exponent == pytest.approx(exponent, abs=1e-5)
+    assert posterior.level == pytest.approx(level, rel=1e-4)
+    assert 0 <= posterior.at(1.0) <= posterior.at(0.3) <= 1
 
 
 @given(POINTS, st.integers(2, 100_000), st.floats(0.001, 0.5))
 def test_the_share_has_the_lowest_bound_that_is_expected(curve, n, delta):
-    law = power_law(curve)
+    posterior = power_law(curve)
     expected = {}
     for share in SHARES:
         weighing = n - round(share * n)
-        errors = min(law.level * share**-law.exponent, 1.0) * weighing
+        errors = min(posterior.level * share**-posterior.exponent, 1.0) * weighing
         if weighing:
             expected[share] = binomial_upper(errors, weighing, np.log(0.9 * delta))
-    chosen = share_to_grow(curve, n, delta)
+    chosen = fraction_to_train(curve, n, delta)
     assert expected[chosen] <= min(expected.values()) + 1e-9
 
 
 def test_curves_that_fall_let_more_rows_grow():
     def chosen(small, large, judged=2000):
         curve = [CurvePoint(0.12, small, judged), CurvePoint(0.23, large, judged)]
-        return share_to_grow(curve, 2000, 0.05)
+        return fraction_to_train(curve, 2000, 0.05)
 
     assert chosen(0.2, 0.2, judged=20_000) == PILOT
     assert PILOT < chosen(0.22, 0.19) < chosen(0.4, 0.25)
-    assert share_to_grow([], 2000, 0.05) == PILOT
+    assert fraction_to_train([], 2000, 0.05) == PILOT
     # Groups have a bound of their own, and it is as careful.
     steep = [CurvePoint(0.12, 0.4, 500), CurvePoint(0.23, 0.25, 500)]
-    assert share_to_grow(steep, 2000, 0.05, grouped=True) > PILOT
+    assert fraction_to_train(steep, 2000, 0.05, grouped=True) > PILOT
 
 
 @given(st.integers(2, 200), st.integers(0, 5), st.sampled_from([None, 2, 7]))
@@ -61,7 +67,7 @@ def test_rows_that_grow_go_on_growing_if_more_do(n, seed, size):
     before = np.array([], dtype=int)
     for share in SHARES:
         try:
-            sides = deal(n, share, np.random.RandomState(seed), groups)
+            sides = train_calibration_split(n, share, np.random.RandomState(seed), groups)
         except ValueError:
             continue
         assert set(before) <= set(sides.grow)
@@ -95,31 +101,33 @@ def test_rows_that_certify_have_no_part_in_the_tree_nor_in_when_it_stops(grouped
     X, y = noisy(n_classes=4)
     groups = np.arange(600) // 3 if grouped else None
     model = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=groups)
-    assert model.grow_size_ in SHARES
-    sides = deal(600, model.grow_size_, np.random.RandomState(0), groups)
-    np.testing.assert_array_equal(model.election_.held.grow, sides.grow)
+    assert model.train_size_ in SHARES
+    sides = train_calibration_split(600, model.train_size_, np.random.RandomState(0), groups)
+    np.testing.assert_array_equal(model.model_selection_.held.grow, sides.grow)
     assert model.certificate_.n == (200 if grouped else 600) - round(
-        model.grow_size_ * (200 if grouped else 600)
+        model.train_size_ * (200 if grouped else 600)
     )
     other = y.copy()
     other[sides.weigh] = np.random.default_rng(1).integers(0, 4, len(sides.weigh))
     again = CertifiedTreeClassifier(random_state=0).fit(X, other, groups=groups)
-    assert again.grow_size_ == model.grow_size_
+    assert again.train_size_ == model.train_size_
     np.testing.assert_array_equal(again.tree_.threshold, model.tree_.threshold)
-    np.testing.assert_array_equal(again.election_.alone.score, model.election_.alone.score)
+    np.testing.assert_array_equal(
+        again.model_selection_.alone.score, model.model_selection_.alone.score
+    )
     assert again.certificates_[0].risk > model.certificates_[0].risk
     # Rows that grow beyond the pilot have no part in when it stops, either.
-    pilot = deal(600, PILOT, np.random.RandomState(0), groups)
+    pilot = train_calibration_split(600, PILOT, np.random.RandomState(0), groups)
     other = y.copy()
     other[pilot.weigh] = np.random.default_rng(1).integers(0, 4, len(pilot.weigh))
     third = CertifiedTreeClassifier(random_state=0).fit(X, other, groups=groups)
-    assert third.grow_size_ == model.grow_size_
+    assert third.train_size_ == model.train_size_
 
 
 def test_hard_tables_let_more_rows_grow_than_noise():
     X, y = noisy(2000, n_classes=4)
     coins = np.random.default_rng(0).integers(0, 2, 2000)
-    shares = [CertifiedTreeClassifier(random_state=0).fit(X, t).grow_size_ for t in (y, coins)]
+    shares = [CertifiedTreeClassifier(random_state=0).fit(X, t).train_size_ for t in (y, coins)]
     assert shares[0] > shares[1] == PILOT
 
 
@@ -137,6 +145,6 @@ def test_the_share_is_kept_in_files(tmp_path):
     X, y = noisy()
     model = CertifiedTreeClassifier(random_state=0).fit(X, y)
     save(model, tmp_path / "model")
-    assert load(tmp_path / "model").grow_size_ == model.grow_size_
-    fixed = CertifiedTreeClassifier(grow_size=0.4, random_state=0).fit(X, y)
-    assert fixed.grow_size_ == 0.4
+    assert load(tmp_path / "model").train_size_ == model.train_size_
+    fixed = CertifiedTreeClassifier(train_size=0.4, random_state=0).fit(X, y)
+    assert fixed.train_size_ == 0.4
