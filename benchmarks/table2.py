@@ -1,6 +1,6 @@
 """The whole experiment of the paper, and one tuned fit on spam.
 
-Five repetitions of seven data sets on four partitions, one of them the dyadic tree with every cell
+Five repetitions of seven data sets on four growers, one of them the dyadic tree with every cell
 stored. Target: at most 25 s on two cores, all methods and choices of their
 constants included. The fit is that of a ``PACBayesTreeClassifier`` on 2601 rows of spam; the peer
 is the authors' own code, which took 46 s for it on a machine of this kind (a constant, not measured

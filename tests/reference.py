@@ -1499,13 +1499,13 @@ def log_loss_slopes(y, scores, least):
     return gradient, variance * len(scores) / (len(scores) - 1)
 
 
-def rows_of_round(bits, keys, train_size):
+def rows_of_round(bits, keys, subsample):
     """Which rows grow the tree of a round, and what each counts as to grow."""
     odd, other_odd = next(bits) | 1, next(bits) | 1
-    if train_size == 1:
+    if subsample == 1:
         return np.ones(len(keys), dtype=bool), np.ones(len(keys))
     dealt = [int(key) * odd % WORD for key in keys]
-    grows = np.array([one < int(train_size * 2.0**64) for one in dealt])
+    grows = np.array([one < int(subsample * 2.0**64) for one in dealt])
     if not grows.any():
         grows[np.argmin(np.array(dealt, dtype=np.uint64))] = True
     levels = [(int(key) * other_odd % WORD) >> 56 for key in keys]
@@ -1538,7 +1538,7 @@ def boosting_rounds(run, first, last, round_steps):
     weight = None if run.weight is None else run.weight[:n]
     for number in range(first, last):
         bits = random_bits(key_of(run.seed, number))
-        grows, counts_as = rows_of_round(bits, run.keys, settings.train_size)
+        grows, counts_as = rows_of_round(bits, run.keys, settings.subsample)
         slopes = loss_slopes(*name, run.y[:n], scores[:, :n])
         gradient, hessian = (one * (1.0 if weight is None else weight) for one in slopes)
         factors = mixture(bits, len(scores))

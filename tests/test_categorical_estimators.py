@@ -108,7 +108,7 @@ def test_rows_with_categories_are_refused_as_those_of_numbers_are(estimator):
 
 @every_estimator
 @pytest.mark.parametrize("grower", ["kd", "dyadic"])
-def test_other_partitions_take_categories_as_numbers(estimator, grower):
+def test_other_growers_take_categories_as_numbers(estimator, grower):
     frame, signal = mixed()
     model = estimator(grower, random_state=0).fit(frame, target(estimator, signal))
     assert len(model.tree_.categories) == 0
@@ -183,8 +183,8 @@ def test_constraints_hold_for_predictions(estimator):
         ({"monotonic_cst": [1]}, r"monotonic_cst must have shape \(2,\)"),
         ({"monotonic_cst": {"length": 1}}, r"monotonic_cst names \['length'\]"),
         ({"monotonic_cst": [1, 0]}, "monotonic_cst must be 0 for features of categories"),
-        ({"monotonic_cst": [0, 1], "grower": "kd"}, "takes a Cart partition, got 'kd'"),
-        ({"monotonic_cst": [0, 1], "grower": Dyadic()}, r"a Cart partition, got Dyadic\(\)"),
+        ({"monotonic_cst": [0, 1], "grower": "kd"}, "takes a Cart grower, got 'kd'"),
+        ({"monotonic_cst": [0, 1], "grower": Dyadic()}, r"a Cart grower, got Dyadic\(\)"),
         ({"grower": Cart(max_leaf_nodes=0)}, "max_leaf_nodes must be None or a whole number"),
         ({"grower": Cart(max_features=0.0)}, "max_features must be None, "),
         ({"grower": Cart(splitter="worst")}, 'splitter must be "best" or "random", got'),
@@ -221,7 +221,7 @@ def test_the_switches_of_growth_reach_the_tree(estimator):
         ("min_impurity_decrease", 5.0 / len(frame)),
         ("min_samples_split", 100),
     ):
-        small = clone(model).set_params(**{f"partition__{name}": value}).fit(frame, y)
+        small = clone(model).set_params(**{f"grower__{name}": value}).fit(frame, y)
         assert small.get_n_leaves() < full
         if name == "max_leaf_nodes":
             assert small.get_n_leaves() <= 5

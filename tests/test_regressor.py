@@ -28,7 +28,7 @@ from certree.prunings import DescriptionLength, Pessimistic
 ESTIMATORS = [PACBayesTreeRegressor, PrunedTreeRegressor]
 GROWERS = ["cart", "dyadic", "kd", DecisionTreeRegressor(max_depth=6)]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
-every_partition = pytest.mark.parametrize("grower", GROWERS, ids=str)
+every_grower = pytest.mark.parametrize("grower", GROWERS, ids=str)
 
 
 def noisy(n=300, seed=0):
@@ -41,7 +41,7 @@ def test_default_estimators_pass_the_checks_of_scikit_learn(estimator, check):
 
 
 @every_estimator
-@every_partition
+@every_grower
 def test_weights_are_copies_where_cells_hold_one_target(estimator, grower):
     # No sum of theirs is exact: what is rounded must not pass for the noise that laws are measured by.
     X, y = np.arange(6.0)[:, None], np.array([0.1, 0.3, 0.7, 0.9, 1.1, 1.3])
@@ -56,7 +56,7 @@ def test_weights_are_copies_where_cells_hold_one_target(estimator, grower):
 @every_estimator
 @pytest.mark.parametrize("grower", ["kd", "dyadic", DecisionTreeRegressor()], ids=str)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_other_partitions_pass_the_checks_of_scikit_learn(estimator, grower):
+def test_other_growers_pass_the_checks_of_scikit_learn(estimator, grower):
     expected = {}
     if grower == "kd":
         expected["check_regressors_train"] = "medians of ten features miss the one that matters"
@@ -64,7 +64,7 @@ def test_other_partitions_pass_the_checks_of_scikit_learn(estimator, grower):
 
 
 @every_estimator
-@every_partition
+@every_grower
 def test_whole_weights_are_repeated_rows_with_tuning_included(estimator, grower):
     X, y = noisy(120)
     rng = np.random.default_rng(1)
@@ -81,7 +81,7 @@ def test_whole_weights_are_repeated_rows_with_tuning_included(estimator, grower)
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9)
 
 
-@every_partition
+@every_grower
 def test_predictions_follow_shifts_and_scales_of_the_target(grower):
     X, y = noisy()
     y = np.round(4 * y) / 4  # sums are exact, so that ties stay ties
@@ -219,7 +219,7 @@ def test_estimators_and_functions_grow_numbers_by_the_same_defaults(estimator, g
 
 
 @every_estimator
-def test_switches_of_partitions_reach_the_tree_of_numbers(estimator):
+def test_switches_of_growers_reach_the_tree_of_numbers(estimator):
     X, y = noisy()
     for small, large in (
         (Cart(max_leaf_nodes=4), Cart()),
@@ -231,7 +231,7 @@ def test_switches_of_partitions_reach_the_tree_of_numbers(estimator):
 
 
 @every_estimator
-def test_a_fixed_box_is_a_partition_of_numbers(estimator):
+def test_a_fixed_box_is_a_grower_of_numbers(estimator):
     X, y = noisy()
     grid = Grid([[0.0] * 6, [1.0] * 6])
     model = estimator(grid, random_state=0).fit(X, y)

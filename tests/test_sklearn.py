@@ -40,7 +40,7 @@ from certree.prunings.shorthand import RULES
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
 GROWERS = ["cart", "dyadic", "kd", DecisionTreeClassifier(max_depth=6)]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
-every_partition = pytest.mark.parametrize("grower", GROWERS, ids=str)
+every_grower = pytest.mark.parametrize("grower", GROWERS, ids=str)
 
 
 # Of an estimator for two classes they give the class of the first row a name of its own, after they
@@ -66,7 +66,7 @@ def test_estimators_pass_the_checks_of_scikit_learn(request, estimator, check):
 @every_estimator
 @pytest.mark.parametrize("grower", ["cart", "dyadic", DecisionTreeClassifier()], ids=str)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_other_partitions_pass_the_checks_of_scikit_learn(estimator, grower):
+def test_other_growers_pass_the_checks_of_scikit_learn(estimator, grower):
     expected = {}
     if (estimator, grower) == (PACBayesTreeClassifier, "dyadic") or (
         estimator is HelmboldSchapireTreeClassifier and grower != "dyadic"
@@ -79,7 +79,7 @@ def test_other_partitions_pass_the_checks_of_scikit_learn(estimator, grower):
 
 
 @every_estimator
-@every_partition
+@every_grower
 def test_whole_weights_are_repeated_rows_with_tuning_included(estimator, grower):
     X, y = two_classes()
     rng = np.random.default_rng(1)
@@ -135,7 +135,7 @@ def test_class_weights_are_sample_weights():
 
 
 @every_estimator
-@every_partition
+@every_grower
 def test_threads_do_not_change_a_bit(estimator, grower):
     X, y = two_classes(n=600)
     one = estimator(grower, random_state=0).fit(X, y)
@@ -213,7 +213,7 @@ def test_numbers_of_any_type_are_read(estimator):
 
 
 @every_estimator
-@every_partition
+@every_grower
 def test_missing_values_are_routed(estimator, grower):
     X, y = two_classes()
     X[::7, 0] = np.nan
@@ -335,7 +335,7 @@ def test_any_cv_and_scoring_tune(cv, scoring):
     assert model.score(X, y) > 0.6
 
 
-def test_other_scikit_learn_trees_are_partitions():
+def test_other_scikit_learn_trees_are_growers():
     X, y = two_classes()
     for tree in (DecisionTreeClassifier(criterion="entropy"), ExtraTreeClassifier()):
         a = PACBayesTreeClassifier(tree, random_state=3).fit(X, y)
@@ -376,7 +376,7 @@ def test_equally_good_cuts_are_told_apart_in_the_same_way_with_weights(criterion
 
 
 @every_estimator
-@every_partition
+@every_grower
 def test_weights_of_one_are_no_weights(estimator, grower):
     X, y = two_classes()
     a = estimator(grower, random_state=0).fit(X, y)
@@ -566,7 +566,7 @@ def test_random_states_of_every_kind_are_taken():
 
 
 @every_estimator
-@every_partition
+@every_grower
 @pytest.mark.parametrize("single", [False, True], ids=["float64", "float32"])
 def test_a_missing_value_goes_the_same_way_in_any_container(estimator, grower, single):
     X, y = two_classes()
@@ -635,7 +635,7 @@ def test_classes_of_every_kind_are_predicted_as_such(estimator, classes, dtype):
 
 
 @pytest.mark.parametrize("estimator", [PACBayesTreeClassifier, PrunedTreeClassifier])
-@every_partition
+@every_grower
 def test_many_classes_are_told_apart(estimator, grower):
     X, y = load_iris(return_X_y=True)
     model = estimator(grower, random_state=0).fit(X[::2], y[::2])
@@ -686,7 +686,7 @@ def test_the_rows_given_are_left_as_they_are(estimator):
 
 
 @every_estimator
-@every_partition
+@every_grower
 def test_copies_of_every_kind_predict_the_same(estimator, grower):
     X, y = two_classes()
     model = estimator(grower, random_state=0).fit(X, y)
@@ -714,7 +714,7 @@ def test_a_clone_is_not_fitted_and_has_all_parameters(estimator):
     assert ours.pop("grower") is not theirs.pop("grower")
     assert ours == theirs
     assert ours["grower__max_depth"] == 4
-    again.set_params(partition__max_depth=1).fit(X, y)
+    again.set_params(grower__max_depth=1).fit(X, y)
     assert again.get_depth() <= 1 < model.tree_.n_nodes
     assert grower.max_depth == 4
 
@@ -747,7 +747,7 @@ def test_depth_and_leaves_are_those_of_the_tree(estimator):
 
 
 @every_estimator
-@every_partition
+@every_grower
 def test_importances_are_shares_that_favour_the_feature_that_matters(estimator, grower):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
@@ -830,13 +830,13 @@ def test_temperatures_are_finite_and_not_negative(estimator, value):
 
 @every_estimator
 @pytest.mark.parametrize("grower", [DecisionTreeClassifier, object(), 5, None])
-def test_a_partition_that_cannot_grow_is_refused(estimator, grower):
+def test_a_grower_that_cannot_grow_is_refused(estimator, grower):
     X, y = two_classes(n=20)
     with pytest.raises((ValueError, TypeError), match="grower"):
         estimator(grower).fit(X, y)
 
 
-def test_an_estimator_without_a_tree_is_no_partition():
+def test_an_estimator_without_a_tree_is_no_grower():
     X, y = two_classes(n=20)
     with pytest.raises(TypeError, match="expected a fitted scikit-learn decision tree"):
         PACBayesTreeClassifier(StandardScaler()).fit(X, y)
@@ -899,7 +899,7 @@ def path_leaves(tree, weights, X):
     return nodes
 
 
-def test_searches_of_scikit_learn_find_a_temperature_and_a_partition():
+def test_searches_of_scikit_learn_find_a_temperature_and_a_grower():
     X, y = two_classes()
     grid = {"lambda_error": [0.0, 0.5], "grower": ["kd", DecisionTreeClassifier(max_depth=3)]}
     model = PACBayesTreeClassifier(vote="majority", lambda_penalty=0.1, random_state=0)
@@ -907,7 +907,7 @@ def test_searches_of_scikit_learn_find_a_temperature_and_a_partition():
     assert search.best_params_["lambda_error"] == 0.5
     assert len(search.cv_results_["params"]) == 4
     pipeline = make_pipeline(StandardScaler(), clone(model))
-    name = "pacbayestreeclassifier__partition"
+    name = "pacbayestreeclassifier__grower"
     search = GridSearchCV(pipeline, {name: ["kd", "cart"]}, cv=3, error_score="raise").fit(X, y)
     assert search.best_score_ > 0.6
 
@@ -921,7 +921,7 @@ def test_a_scaler_s_frame_gives_its_names_to_the_model():
         assert pipeline.score(X, y) > 0.9
 
 
-# -- partitions as objects -------------------------------------------------------------------------
+# -- growers as objects -------------------------------------------------------------------------
 
 OBJECTS = [Cart(), KD(), Dyadic()]
 GROWN_BY = {"cart": grow_cart, "kd": grow_kd, "dyadic": grow_dyadic}
@@ -938,7 +938,7 @@ def given(estimator):
 @pytest.mark.parametrize(
     ("name", "grower"), [*zip(["cart", "kd", "dyadic"], OBJECTS, strict=True)], ids=str
 )
-def test_a_name_is_short_for_the_partition_with_its_defaults(estimator, name, grower):
+def test_a_name_is_short_for_the_grower_with_its_defaults(estimator, name, grower):
     X, y = two_classes()
     by_name = estimator(name, random_state=0).fit(X, y)
     by_object = estimator(grower, random_state=0).fit(X, y)
@@ -965,7 +965,7 @@ def test_estimators_and_functions_grow_by_the_same_defaults(estimator, grower):
 
 
 @pytest.mark.parametrize(("name", "grow"), [*GROWN_BY.items()], ids=[*GROWN_BY])
-def test_functions_take_the_switches_of_their_partition_and_no_others(name, grow):
+def test_functions_take_the_switches_of_their_grower_and_no_others(name, grow):
     X, y = two_classes()
     grower = dict(zip(GROWN_BY, OBJECTS, strict=True))[name]
     plain, switched = grow(X, y), grow(X, y, **grower.get_params())
@@ -990,7 +990,7 @@ def test_functions_take_the_switches_of_their_partition_and_no_others(name, grow
     ],
     ids=str,
 )
-def test_partitions_are_cloned_copied_and_say_what_they_are(grower):
+def test_growers_are_cloned_copied_and_say_what_they_are(grower):
     params = grower.get_params()
     for again in (
         clone(grower),
@@ -1005,10 +1005,10 @@ def test_partitions_are_cloned_copied_and_say_what_they_are(grower):
     words = " ".join(f"grower={grower!r}".split())
     assert words in " ".join(repr(model).split())
     assert clone(model).grower is not grower
-    assert {f"partition__{name}" for name in params} <= set(model.get_params())
+    assert {f"grower__{name}" for name in params} <= set(model.get_params())
 
 
-def test_the_words_of_partitions():
+def test_the_words_of_growers():
     assert repr(Cart(criterion="gini", max_leaf_nodes=64)) == (
         "Cart(criterion='gini', max_leaf_nodes=64)"
     )
@@ -1018,19 +1018,19 @@ def test_the_words_of_partitions():
 
 @every_estimator
 def test_switches_are_set_through_the_estimator_whatever_was_given(estimator):
-    model = estimator().set_params(partition__max_leaf_nodes=4)
+    model = estimator().set_params(grower__max_leaf_nodes=4)
     assert (model.grower.max_leaf_nodes, model.grower.criterion) == (4, None)
-    model.set_params(partition__criterion="gini")
+    model.set_params(grower__criterion="gini")
     assert (model.grower.max_leaf_nodes, model.grower.criterion) == (4, "gini")
-    model.set_params(grower="kd", partition__axis="cycle")
+    model.set_params(grower="kd", grower__axis="cycle")
     assert repr(model.grower) == "KD(axis='cycle')"
-    model.set_params(grower=DecisionTreeClassifier(), partition__max_depth=3)
+    model.set_params(grower=DecisionTreeClassifier(), grower__max_depth=3)
     assert model.grower.max_depth == 3
     assert estimator().grower == "cart"
     with pytest.raises(ValueError, match="Invalid parameter 'max_leaves' for estimator Cart"):
-        estimator().set_params(partition__max_leaves=4)
-    with pytest.raises(ValueError, match=r"partition must be .* got 'forest'"):
-        estimator("forest").set_params(partition__max_leaf_nodes=4)
+        estimator().set_params(grower__max_leaves=4)
+    with pytest.raises(ValueError, match=r"grower must be .* got 'forest'"):
+        estimator("forest").set_params(grower__max_leaf_nodes=4)
 
 
 @every_estimator
@@ -1050,14 +1050,14 @@ def test_searches_of_scikit_learn_find_a_switch_of_a_name(estimator):
 
 
 def test_two_models_do_not_share_what_a_name_became():
-    one = PACBayesTreeClassifier().set_params(partition__max_leaf_nodes=4)
-    two = PACBayesTreeClassifier().set_params(partition__max_leaf_nodes=8)
+    one = PACBayesTreeClassifier().set_params(grower__max_leaf_nodes=4)
+    two = PACBayesTreeClassifier().set_params(grower__max_leaf_nodes=8)
     assert one.grower is not two.grower
     assert one.grower.max_leaf_nodes == 4
 
 
 @every_estimator
-def test_fits_leave_the_partition_as_it_is(estimator):
+def test_fits_leave_the_grower_as_it_is(estimator):
     X, y = two_classes()
     for grower in (Cart(max_leaf_nodes=5), KD(), Dyadic(), Grid([[-9.0] * 5, [9.0] * 5])):
         before = copy.deepcopy(vars(grower))
@@ -1066,7 +1066,7 @@ def test_fits_leave_the_partition_as_it_is(estimator):
 
 
 @every_estimator
-def test_a_fixed_box_is_a_partition_of_any_classifier(estimator):
+def test_a_fixed_box_is_a_grower_of_any_classifier(estimator):
     X, y = two_classes(n=500)
     grid = Grid([[-3.0] * 5, [3.0] * 5])
     model = estimator(grid, random_state=0).fit(X, y)
@@ -1083,7 +1083,7 @@ def test_a_fixed_box_is_a_partition_of_any_classifier(estimator):
 
 
 class CellsOfAnyClass:
-    """A partition that somebody else might write."""
+    """A grower that somebody else might write."""
 
     sees_rows, keeps_slopes = True, False
 
@@ -1095,7 +1095,7 @@ class CellsOfAnyClass:
 
 
 @every_estimator
-def test_any_object_that_grows_trees_is_a_partition(estimator):
+def test_any_object_that_grows_trees_is_a_grower(estimator):
     X, y = two_classes()
     model = estimator(CellsOfAnyClass(), **given(estimator)).fit(X, y)
     assert model.get_depth() <= 5

@@ -115,7 +115,7 @@ def exported(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
 # Parameters of the record that have other names now, and stand there in the order of those.
 RECORDED_NAMES: Mapping[str, str] = {
     "alpha": "price",
-    "grower": "partition",
+    "grower": "grower",
     "inverse_temperature": "temperature",
     "min_samples_model": "min_model_rows",
     "posteriors": "laws",

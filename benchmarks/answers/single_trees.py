@@ -1,4 +1,4 @@
-"""Models of one tree, with every partition, rule, prior, vote and search."""
+"""Models of one tree, with every grower, rule, prior, vote and search."""
 
 import tempfile
 from collections.abc import Callable, Mapping

@@ -128,7 +128,7 @@ auto handed_over(RunTrees&& trees, std::size_t n_outputs) {
 auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& given,
                  const Limits& limits, const Slopes& monotonic, const Groups& groups,
                  std::int64_t first, std::int64_t last, int n_threads) {
-  const auto& [name, quantile, learning_rate, l2, curvature, grow_size, stop, n_features] = given;
+  const auto& [name, quantile, learning_rate, l2, curvature, subsample, stop, n_features] = given;
   if (runs.empty() || first < 0 || first > last)
     throw std::invalid_argument("rounds are numbered from 0, and runs are some");
   const std::size_t p = std::get<0>(runs[0]).shape(0), n_runs = runs.size();
@@ -137,12 +137,12 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
                                learning_rate,
                                l2,
                                curvature,
-                               grow_size,
+                               subsample,
                                view(stop),
                                view(n_features),
                                growth_of(limits, monotonic, groups, p, threads_of_run)};
   expect_probabilities(view(stop));
-  if (!(grow_size > 0.0)) throw std::invalid_argument("grow_size must be above 0");
+  if (!(subsample > 0.0)) throw std::invalid_argument("subsample must be above 0");
   if (n_features.size() == 0 ||
       !std::ranges::all_of(view(n_features), [](std::int32_t one) { return one >= 1; }))
     throw std::invalid_argument("numbers of features must be at least 1");

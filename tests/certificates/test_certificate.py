@@ -415,7 +415,7 @@ def test_answers_are_certified_where_there_are_any():
     assert "calibration samples that it answers, this vote's error, where it answers, on" in str(
         certificate
     )
-    with pytest.raises(ValueError, match="at least one weighing row that is answered"):
+    with pytest.raises(ValueError, match="at least one calibration sample that is answered"):
         certree.certificates.occam_answers(held, np.full(len(label), 2), prior)
     with pytest.raises(ValueError, match="prior must have 3 labels, got 2"):
         certree.certificates.occam_answers(

@@ -136,7 +136,7 @@ def test_bad_questions_say_what_was_expected(tmp_path):
     with pytest.raises(ValueError, match="expected a fit without groups"):
         grouped.predict_set(X)
     boxed = CertifiedTreeClassifier(Grid((X.min(axis=0), X.max(axis=0))), max_depth=4)
-    with pytest.raises(ValueError, match="expected another partition"):
+    with pytest.raises(ValueError, match="expected another grower"):
         boxed.fit(X, y, classes=[0, 1]).predict_set(X)
     certree.save(model, tmp_path / "model", calibration_samples=False)
     with pytest.raises(ValueError, match="Certify before saving"):

@@ -98,7 +98,7 @@ def test_a_mixture_mixes_masses(tree_and_stats, data):
     label = data.draw(hnp.arrays(np.int32, tree.n_nodes, elements=st.integers(0, 1)))
     expected, of_pruning = 0.0, 0.0
     nodes = tuple(np.flatnonzero(pruning.weight))
-    for share, posterior, labels in zip(shares, mixed.posteriors, mixed.log_label, strict=True):
+    for share, posterior, labels in zip(shares, mixed.distributions, mixed.log_label, strict=True):
         masses = masses_of(tree, posterior)
         expected += share * reference.mass_of_labelling(tree, masses, np.exp(labels), label)
         of_pruning += share * float(masses[nodes])

@@ -321,7 +321,7 @@ def test_the_suffix_says_what_is_drawn(tmp_path, suffix):
         (["--datasets", "iris", "--growers", "rp-tree"], "growers must be some of"),
         (["--datasets", "iris", "--growers", ","], "growers must be some of"),
     ],
-    ids=["unknown set", "no download", "unknown partition", "no partition"],
+    ids=["unknown set", "no download", "unknown grower", "no grower"],
 )
 def test_experiments_that_cannot_run_leave_no_file(tmp_path, command, arguments, message):
     stderr = fails(
@@ -436,7 +436,7 @@ def test_predictions_are_those_of_the_estimator(tmp_path, iris, suffix, output):
         ("helmbold-schapire", HelmboldSchapireTreeClassifier),
     ],
 )
-def test_every_method_and_partition_can_be_fitted(tmp_path, iris, method, estimator, grower):
+def test_every_method_and_grower_can_be_fitted(tmp_path, iris, method, estimator, grower):
     two = iris[iris["kind"] != "setosa"]
     table = write(two, tmp_path / "table.parquet")
     model_file, place = tmp_path / "model", tmp_path / "predicted.parquet"
@@ -619,7 +619,7 @@ def test_fits_with_a_split_and_new_rows_are_certified(tmp_path, iris):
     )
     model_file = tmp_path / "model"
     arguments = ("fit", old, "--target", "kind", "-o", model_file, "--quiet")
-    text = succeeds(*arguments, "--model", "certified", "--grow-size", 0.4, "--delta", 0.1)
+    text = succeeds(*arguments, "--model", "certified", "--train-size", 0.4, "--delta", 0.1)
     model = certree.load(model_file)
     assert str(model.certificate_) in text
     assert "With probability at least 90 %" in text
@@ -636,11 +636,11 @@ def test_fits_with_a_split_and_new_rows_are_certified(tmp_path, iris):
 def test_what_cannot_be_certified_is_refused(tmp_path, iris):
     table, model_file = write(iris, tmp_path / "table.csv"), tmp_path / "model"
     arguments = ("fit", table, "--target", "kind", "-o", model_file, "--quiet")
-    for option in (("--grow-size", 0.4), ("--delta", 0.1)):
+    for option in (("--train-size", 0.4), ("--delta", 0.1)):
         message = fails(*arguments, *option, "--model", "pruned")
         assert f"{option[0]} is not for --model pruned" in message
     certified = (*arguments, "--model", "certified")
-    assert "'train_size' parameter" in fails(*certified, "--grow-size", 2)
+    assert "'train_size' parameter" in fails(*certified, "--train-size", 2)
     numbers = write(iris.drop(columns="kind"), tmp_path / "numbers.csv")
     succeeds("fit", numbers, "--target", "petal width", "-o", model_file, "--regression", "--quiet")
     message = fails("certify", model_file, numbers, "--target", "petal width")
@@ -692,7 +692,7 @@ def test_naive_bayes_is_fitted_and_predicts(tmp_path, iris):
     assert "'petal width' must hold numbers" in fails("predict", model_file, wrong)
 
 
-@pytest.mark.parametrize("option", [("--grow-size", 0.4), ("--grower", "cart")])
+@pytest.mark.parametrize("option", [("--train-size", 0.4), ("--grower", "cart")])
 def test_options_of_trees_are_refused_for_naive_bayes(tmp_path, iris, option):
     table = write(iris, tmp_path / "table.csv")
     arguments = ("fit", table, "--target", "kind", "-o", tmp_path / "model")
@@ -738,7 +738,7 @@ def test_rows_of_the_fit_certify_nothing(tmp_path, method):
         certree.load(model_file), other[["a", "b"]], other["side"].to_numpy(), look=2
     )
     assert paid.strip() == str(expected)
-    succeeds(*arguments, "--no-row-hashes")
+    succeeds(*arguments, "--no-sample-hashes")
     assert "saved without hashes" in fails(*certify)
 
 

@@ -648,7 +648,7 @@ def test_with_a_grid_all_rows_weigh_and_certify():
     other = on_grid().fit(X[::-1] / 2, 1 - y, classes=[0, 1])
     np.testing.assert_array_equal(model.tree_.threshold, other.tree_.threshold)
     assert on_grid(max_depth=3).fit(X, y, classes=[0, 1]).get_n_leaves() == 8
-    # p times the whole part of log n, as for every partition.
+    # p times the whole part of log n, as for every grower.
     assert on_grid(max_depth="log").fit(X, y, classes=[0, 1]).get_n_leaves() == 2 ** (2 * 6)
 
 
@@ -862,7 +862,7 @@ def test_a_grid_takes_the_classes_that_are_known_without_the_rows():
         on_grid().fit(X, y, classes=[3, 4])
 
 
-# -- the deal, partitions and laws -----------------------------------------------------------------
+# -- the deal, growers and laws -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -906,17 +906,19 @@ def test_cv_is_short_for_laws_without_settings():
 
 
 def test_settings_of_laws_are_parameters():
-    model = certified().set_params(posteriors="cv", laws__prior="branching", laws__scoring="error")
+    model = certified().set_params(
+        posteriors="cv", posteriors__prior="branching", posteriors__scoring="error"
+    )
     assert repr(model.posteriors) == "PACBayesPosteriors(prior='branching', scoring='error')"
-    model.set_params(laws__lambda_error=2.0)
+    model.set_params(posteriors__lambda_error=2.0)
     assert model.get_params()["posteriors__lambda_error"] == 2.0
     assert repr(clone(model)) == repr(model)
     with pytest.raises(ValueError, match="posteriors='bound' has no parameters of its own"):
-        certified().set_params(laws__prior="leaves")
+        certified().set_params(posteriors__prior="leaves")
 
 
 @pytest.mark.parametrize("name", sorted(GROWERS))
-def test_shorthands_are_partitions_without_settings(name):
+def test_shorthands_are_growers_without_settings(name):
     X, y = noisy()
     assert_same_fit(
         certified(grower=name).fit(X, y), certified(grower=GROWERS[name]()).fit(X, y), X
@@ -935,7 +937,7 @@ def test_shorthands_are_partitions_without_settings(name):
 )
 def test_switches_of_growth_are_nested_parameters(grower, switches):
     X, y = noisy()
-    nested = {f"partition__{name}": value for name, value in switches.items()}
+    nested = {f"grower__{name}": value for name, value in switches.items()}
     model = certified(grower=grower).set_params(**nested).fit(X, y)
     for name, value in nested.items():
         assert model.get_params()[name] == value
@@ -980,8 +982,8 @@ def test_representations_say_what_was_changed():
         Grid(BOX), posteriors=PACBayesPosteriors(prior="leaves"), delta=0.01
     )
     assert repr(model) == (
-        "CertifiedTreeClassifier(delta=0.01, posteriors=PACBayesPosteriors(prior='leaves'),\n"
-        "                        grower=Grid(box=[[-4.0, -4.0], [4.0, 4.0]]))"
+        "CertifiedTreeClassifier(delta=0.01, grower=Grid(box=[[-4.0, -4.0], [4.0, 4.0]]),\n"
+        "                        posteriors=PACBayesPosteriors(prior='leaves'))"
     )
     assert repr(clone(model)) == repr(model)
     assert repr(CertifiedTreeClassifier(KD())) == "CertifiedTreeClassifier(grower=KD())"

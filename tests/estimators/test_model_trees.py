@@ -483,7 +483,7 @@ def test_missing_values_are_a_matter_of_the_models(estimator):
         assert model.predict(holes).shape == (200,)
 
 
-# -- partitions and rules as objects ---------------------------------------------------------------
+# -- growers and rules as objects ---------------------------------------------------------------
 
 
 @every_estimator
@@ -495,17 +495,17 @@ def test_missing_values_are_a_matter_of_the_models(estimator):
         ("dyadic", Dyadic(min_samples_split=51)),
     ],
 )
-def test_a_partition_s_name_leaves_cells_of_fifty_rows_whole(estimator, name, grower):
+def test_a_grower_s_name_leaves_cells_of_fifty_rows_whole(estimator, name, grower):
     X, y, _ = curved(500)
     y = target(estimator, X, y)
     by_name = estimator(grower=name, random_state=0).fit(X, y)
     by_object = estimator(grower=grower, random_state=0).fit(X, y)
     np.testing.assert_array_equal(by_name.predict(X), by_object.predict(X))
-    nested = estimator(grower=name).set_params(partition__min_samples_split=200)
+    nested = estimator(grower=name).set_params(grower__min_samples_split=200)
     assert type(nested.grower) is type(grower)
     assert grower.min_samples_split == 51
     assert nested.set_params(max_depth=3).grower.min_samples_split == 200
-    kept = estimator(grower=name).set_params(partition__min_samples_split=51).grower
+    kept = estimator(grower=name).set_params(grower__min_samples_split=51).grower
     assert kept.get_params() == grower.get_params()
 
 

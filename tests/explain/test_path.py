@@ -122,7 +122,7 @@ def test_a_missing_value_goes_to_the_right(grower):
     assert all(" > " in rule for rule in rules)
 
 
-def test_a_missing_value_goes_where_the_partition_has_learned():
+def test_a_missing_value_goes_where_the_grower_has_learned():
     X = np.array([[np.nan], [np.nan], [1.0], [2.0], [5.0], [6.0], [7.0]])
     model = PACBayesTreeClassifier("cart", lambda_error=1.0, lambda_penalty=0.1)
     model.fit(X, [0, 0, 0, 0, 1, 1, 1])

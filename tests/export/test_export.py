@@ -332,7 +332,7 @@ def test_numbers_are_exported(kind):
     ],
     ids=["pruned", "helmbold", "dyadic", "kd", "mean", "auto"],
 )
-def test_other_partitions_and_votes_are_exported(model):
+def test_other_growers_and_votes_are_exported(model):
     X, signal = mixed()
     expect_exports(model.fit(X, signal > 1), X)
 

@@ -191,7 +191,7 @@ def test_there_is_a_test_of_every_rule():
     assert {type(rule) for rule in OF_RULES} == set(RULES.values())
 
 
-def test_rule_and_partition_of_a_theorem_come_back_together(tmp_path):
+def test_rule_and_grower_of_a_theorem_come_back_together(tmp_path):
     model = PrunedTreeClassifier(
         Dyadic(resolution="paper"), rule=Polynomial(smoothness=1, count_empty=True)
     ).fit(X[:, 2:], Y)
@@ -266,7 +266,7 @@ def test_slopes_of_a_vote_come_back(tmp_path):
 
 def test_switches_of_a_shorthand_come_back(tmp_path):
     model = PrunedTreeClassifier(random_state=0)
-    model.set_params(partition__max_leaf_nodes=5, rule__confidence=0.1, rule="pessimistic")
+    model.set_params(grower__max_leaf_nodes=5, rule__confidence=0.1, rule="pessimistic")
     loaded = through_file(model.fit(X, Y), tmp_path / "model.npz")
     assert_same_model(loaded, model)
     assert loaded.grower.max_leaf_nodes == 5
@@ -277,7 +277,7 @@ def test_switches_of_a_shorthand_come_back(tmp_path):
 def test_a_loaded_model_shares_no_objects_with_the_saved_one(tmp_path):
     model = PrunedTreeClassifier(Cart(), rule=Polynomial(), random_state=0).fit(X, Y)
     loaded = through_file(model, tmp_path / "model.npz")
-    loaded.set_params(partition__criterion="gini", rule__smoothness=1)
+    loaded.set_params(grower__criterion="gini", rule__smoothness=1)
     assert (model.grower.criterion, model.rule.smoothness) == (None, 2)
 
 
@@ -373,7 +373,7 @@ class Other(DecisionTreeRegressor):
 
 
 class OtherCells(Cart):
-    """A partition that certree does not know by name."""
+    """A grower that certree does not know by name."""
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ class OtherCells(Cart):
     ],
     ids=["tree", "grower", "Cart by name", "tree by name"],
 )
-def test_another_estimator_as_partition_is_not_saved(grower, tmp_path):
+def test_another_estimator_as_grower_is_not_saved(grower, tmp_path):
     model = PACBayesTreeClassifier(grower).fit(X, Y)
     with pytest.raises(TypeError, match="'grower' cannot be saved"):
         certree.save(model, tmp_path / "model.npz")
@@ -407,7 +407,7 @@ def test_other_rules_votes_and_laws_are_not_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_generator_inside_a_partition_is_not_saved(tmp_path):
+def test_a_generator_inside_a_grower_is_not_saved(tmp_path):
     tree = DecisionTreeClassifier(random_state=np.random.RandomState(0))
     model = PACBayesTreeClassifier(SklearnTree(tree)).fit(X, Y)
     with pytest.raises(TypeError, match="cannot be saved"):
@@ -597,7 +597,7 @@ def nested(tmp_path):
 
 @pytest.fixture
 def of_sklearn(tmp_path):
-    """A file with a decision tree of scikit-learn as its partition."""
+    """A file with a decision tree of scikit-learn as its grower."""
     path = tmp_path / "sklearn.npz"
     certree.save(PACBayesTreeClassifier(DecisionTreeClassifier()).fit(X, Y), path)
     return path
@@ -739,12 +739,12 @@ def test_what_is_deployed_is_one_of_the_certificates(nested, deployed):
         "version",
         "model",
         "parameters",
-        "temperatures",
-        "shares",
+        "best_params",
+        "mixture_weights",
         "n_features",
         "feature_names",
         "classes.dtype",
-        "n_row_hashes",
+        "n_sample_hashes",
         "weights.log_evidence",
     ],
 )
@@ -887,13 +887,13 @@ def test_files_are_of_the_fourth_version(saved):
     ids=str,
 )
 def test_hashes_of_rows_are_checked(saved, hashes):
-    rewrite(saved, {"sample_hashes": hashes}, n_row_hashes=hashes.size)
+    rewrite(saved, {"sample_hashes": hashes}, n_sample_hashes=hashes.size)
     refuses(saved, "sample_hashes")
 
 
 @pytest.mark.parametrize("n_rows", [0, -1, 1, 2.5, "all", True, [], None])
 def test_headers_have_no_hashes_beside_them(saved, n_rows):
-    rewrite(saved, n_row_hashes=n_rows)
+    rewrite(saved, n_sample_hashes=n_rows)
     refuses(saved, "sample_hashes")
 
 

@@ -1,4 +1,4 @@
-"""Partitions as objects: what they are called, what they grow, and how estimators take them."""
+"""Growers as objects: what they are called, what they grow, and how estimators take them."""
 
 import inspect
 
@@ -78,7 +78,7 @@ def switches_of(grower):
 
 
 @pytest.mark.parametrize("grower", [*SWITCHED, Cart(), KD(), Dyadic(), Grid(BOX)], ids=repr)
-def test_a_partition_is_cloned_and_written_like_an_estimator(grower):
+def test_a_grower_is_cloned_and_written_like_an_estimator(grower):
     again = clone(grower)
     assert again is not grower
     assert again.get_params() == grower.get_params()
@@ -98,7 +98,7 @@ def test_a_rule_is_cloned_and_written_like_an_estimator(rule):
 
 
 @pytest.mark.parametrize("grower", SWITCHED, ids=repr)
-def test_a_partition_grows_what_its_function_grows(grower):
+def test_a_grower_grows_what_its_function_grows(grower):
     X, y = two_classes()
     tree = FUNCTIONS[type(grower)](X, y, **switches_of(grower))
     same_tree(tree, grower.grow(TrainingSamples.of(X, y)))
@@ -112,7 +112,7 @@ def test_a_partition_grows_what_its_function_grows(grower):
 
 @pytest.mark.parametrize("kind", FUNCTIONS, ids=lambda kind: kind.__name__)
 def test_switches_stand_in_one_place_with_one_default(kind):
-    """A function takes what its partition takes, and nothing besides but what it says itself."""
+    """A function takes what its grower takes, and nothing besides but what it says itself."""
     X, y = two_classes(n=40)
     own = set(inspect.signature(FUNCTIONS[kind]).parameters) - {"switches"}
     assert not own & set(kind().get_params())
@@ -137,7 +137,7 @@ def test_functions_shorthands_objects_and_estimators_have_the_same_defaults(name
 
 
 @every_estimator
-def test_fitting_leaves_partition_and_rule_as_they_are(estimator):
+def test_fitting_leaves_grower_and_rule_as_they_are(estimator):
     X, y = two_classes()
     grower = Dyadic(resolution="paper") if hasattr(estimator, "rule") else Cart(max_features=2)
     rule = {"rule": "square-root"} if isinstance(estimator.get_params().get("alpha"), float) else {}
@@ -180,7 +180,7 @@ def test_a_random_tree_of_scikit_learn_has_the_randomness_of_the_fit_unless_its_
 
 
 class Halves(BaseEstimator):
-    """A partition of one's own: two halves of a feature."""
+    """A grower of one's own: two halves of a feature."""
 
     sees_rows = True
     keeps_slopes = False
@@ -195,9 +195,9 @@ class Halves(BaseEstimator):
 
 
 @every_estimator
-def test_a_partition_of_one_s_own_is_any_object_that_grows(estimator):
+def test_a_grower_of_one_s_own_is_any_object_that_grows(estimator):
     X, y = two_classes()
-    model = clone(estimator).set_params(grower=Halves(), partition__feature=2).fit(X, y)
+    model = clone(estimator).set_params(grower=Halves(), grower__feature=2).fit(X, y)
     assert model.grower.feature == 2
     assert model.tree_.n_leaves <= 2
     if model.tree_.n_leaves == 2:
@@ -248,13 +248,11 @@ def test_bad_switches_are_refused_in_clear_words(grower, message):
 
 @pytest.mark.parametrize("grower", ["oak", 3, None, Cart, np.arange(3)], ids=str)
 @every_estimator
-def test_what_is_no_partition_is_refused(estimator, grower):
+def test_what_is_no_grower_is_refused(estimator, grower):
     X, y = two_classes(n=60)
-    with pytest.raises(ValueError, match=r"[pP]artition.* must be"):
+    with pytest.raises(ValueError, match=r"[gG]rower.* must be"):
         clone(estimator).set_params(grower=grower).fit(X, y)
-    with pytest.raises(
-        ValueError, match=r'partition must be "cart", .* an object such as Cart\(\)'
-    ):
+    with pytest.raises(ValueError, match=r'grower must be "cart", .* an object such as Cart\(\)'):
         grower_of(grower)
 
 
@@ -262,7 +260,7 @@ def test_what_is_no_partition_is_refused(estimator, grower):
 def test_only_greedy_cells_keep_to_slopes(grower):
     X, y = two_classes()
     model = PACBayesTreeClassifier(grower, monotonic_cst=[1, 0, 0])
-    with pytest.raises(ValueError, match="monotonic_cst takes a Cart partition, got"):
+    with pytest.raises(ValueError, match="monotonic_cst takes a Cart grower, got"):
         model.fit(X, y)
     model.set_params(monotonic_cst=[0, 0, 0]).fit(X, y)
 
@@ -277,35 +275,35 @@ def test_a_resolution_takes_the_place_of_a_depth_limit():
 
 
 @every_estimator
-def test_parameters_of_a_partition_that_was_given_by_name_can_be_set(estimator):
-    model = clone(estimator).set_params(grower="cart", partition__max_leaf_nodes=5)
+def test_parameters_of_a_grower_that_was_given_by_name_can_be_set(estimator):
+    model = clone(estimator).set_params(grower="cart", grower__max_leaf_nodes=5)
     assert isinstance(model.grower, Cart)
     assert model.grower.max_leaf_nodes == 5
-    model.set_params(partition__criterion="gini")
+    model.set_params(grower__criterion="gini")
     assert model.grower.max_leaf_nodes == 5
     assert clone(model).get_params()["grower__criterion"] == "gini"
-    model.set_params(grower="kd").set_params(partition__axis="cycle")
+    model.set_params(grower="kd").set_params(grower__axis="cycle")
     assert isinstance(model.grower, KD)
     assert model.grower.axis == "cycle"
     assert estimator.grower in GROWERS  # the original is as it was
     with pytest.raises(ValueError, match="Invalid parameter 'max_leaf_nodes' for estimator KD"):
-        model.set_params(partition__max_leaf_nodes=5)
+        model.set_params(grower__max_leaf_nodes=5)
 
 
 def test_set_parameters_decide_the_tree():
     X, y = two_classes()
     model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.0)
-    model.set_params(partition__max_leaf_nodes=5).fit(X, y)
+    model.set_params(grower__max_leaf_nodes=5).fit(X, y)
     assert model.tree_.n_leaves == 5
     same_tree(model.tree_, grow_cart(X, y, max_leaf_nodes=5))
-    model.set_params(grower=DecisionTreeClassifier(), partition__max_leaf_nodes=6).fit(X, y)
+    model.set_params(grower=DecisionTreeClassifier(), grower__max_leaf_nodes=6).fit(X, y)
     assert model.tree_.n_leaves == 6
 
 
 def test_the_shorthand_of_decorated_trees_means_few_large_cells_also_when_it_is_changed():
     model = DecoratedTreeClassifier()
     assert model.grower == "kd"
-    model.set_params(partition__axis="cycle")
+    model.set_params(grower__axis="cycle")
     assert model.grower.get_params() == KD("cycle", min_samples_split=51).get_params()
     X, _ = two_classes()
     by_name = DecoratedTreeRegressor(min_samples_model=20).fit(X, X[:, 0])
@@ -324,7 +322,7 @@ def test_parameters_of_a_rule_that_was_given_by_name_can_be_set(estimator):
         estimator().set_params(rule__smoothness=3)
 
 
-def test_names_of_rules_and_partitions_mean_objects_with_their_defaults():
+def test_names_of_rules_and_growers_mean_objects_with_their_defaults():
     for name, kind in RULES.items():
         assert type(rule_of(name)) is kind
         assert rule_of(name).get_params() == kind().get_params()
@@ -337,7 +335,7 @@ def test_names_of_rules_and_partitions_mean_objects_with_their_defaults():
     assert grower_of(tree).estimator is tree
 
 
-def test_a_search_over_leaves_takes_the_partition_by_its_name():
+def test_a_search_over_leaves_takes_the_grower_by_its_name():
     X, y = two_classes(n=200)
     model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.0)
     search = GridSearchCV(model, {"grower__max_leaf_nodes": [2, 4, 16]}, cv=3).fit(X, y)
@@ -368,7 +366,7 @@ def test_a_search_over_a_rule_takes_it_by_its_name():
 
 @pytest.mark.parametrize("max_depth", [None, 0, 4, "log"])
 @pytest.mark.parametrize("estimator", [PACBayesTreeClassifier, PACBayesTreeRegressor])
-def test_a_grid_is_a_partition_of_any_estimator_and_the_same_for_any_rows(estimator, max_depth):
+def test_a_grid_is_a_grower_of_any_estimator_and_the_same_for_any_rows(estimator, max_depth):
     low, high = np.array(BOX)
     depth = {None: 6, "log": 3 * int(np.log(120))}.get(max_depth, max_depth)
     expected = dyadic_grid(low, high, depth)

@@ -139,7 +139,7 @@ def test_outcomes_are_those_of_the_public_functions(grower):
     assert outcome.errors["Gibbs"] == pytest.approx(gibbs)
 
 
-def test_running_leaves_the_partitions_as_they_are():
+def test_running_leaves_the_growers_as_they_are():
     # They are shared by all repetitions, and so by threads.
     before = {name: repr(cells) for name, cells in GROWERS.items()}
     run(["iris"], list(GROWERS), 2, n_jobs=2)
@@ -237,7 +237,7 @@ def test_rows_outside_the_cells_that_hold_rows_are_counted_on_the_full_tree():
     assert judge("any", sample, "dyadic", 0).outside is None
 
 
-def test_outcomes_come_by_set_repetition_share_and_partition():
+def test_outcomes_come_by_set_repetition_share_and_grower():
     outcomes = run(["iris", "cultivars"], ["kd", EXPANDED], 2, shares=(0.5, 1.0))
     assert [(o.dataset, o.repeat, o.n_train, o.grower) for o in outcomes] == [
         (name, repeat, n, grower)
@@ -394,7 +394,7 @@ def test_the_paper_s_numbers(grower, dataset, method, ratio):
     assert line.paper(method) == ratio
 
 
-def test_the_paper_has_seven_sets_on_two_partitions():
+def test_the_paper_has_seven_sets_on_two_growers():
     for rows in table2.PAPER.values():
         assert list(rows) == ["spam", "eeg", "epileptic", "crowd", "wine", "digit", "letter"]
         # Helmbold and Schapire's vote is for two classes.
@@ -493,7 +493,7 @@ def test_everything_goes_into_json():
     assert content["curves"][0]["errors"][0]["value"] == curves[0].errors[0].value
 
 
-def test_curves_are_grouped_by_partition_set_and_method():
+def test_curves_are_grouped_by_grower_set_and_method():
     outcomes = outcomes_of_two_sets()
     curves = figure2.curves(outcomes)
     assert {(c.grower, c.dataset, c.method) for c in curves} == {

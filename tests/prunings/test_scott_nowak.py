@@ -579,7 +579,7 @@ def test_real_smoothness_has_the_degree_below_it_and_its_own_resolution():
 
 @both_estimators
 @every_published_rule
-def test_a_fit_leaves_its_partition_and_its_rule_as_they_are(estimator, rule):
+def test_a_fit_leaves_its_grower_and_its_rule_as_they_are(estimator, rule):
     X, y, _ = a_problem(estimator, 700, 2)
     grower, before = Dyadic(resolution="paper"), rule.get_params()
     estimator(grower, rule=rule, alpha=0.01).fit(X, y)
@@ -602,7 +602,7 @@ def test_the_settings_pass_the_checks_of_scikit_learn(estimator):
             {"rule": "depth", "grower": PAPER},
             r"rule=DepthPenalised\(\) takes no resolution, got grower=Dyadic\(resolution='paper'",
         ),
-        ({"rule": CostComplexity(), "grower": PAPER}, "takes no resolution, got partition"),
+        ({"rule": CostComplexity(), "grower": PAPER}, "takes no resolution, got grower"),
         (
             {"rule": "square-root", "grower": PAPER, "max_depth": 3},
             'resolution="paper" takes max_depth=None, got 3',
@@ -620,7 +620,7 @@ def test_the_settings_pass_the_checks_of_scikit_learn(estimator):
         ),
         (
             {"rule": CostComplexity(), "grower": Grid(UNIT, resolution="paper")},
-            "takes no resolution, got partition",
+            "takes no resolution, got grower",
         ),
         (
             {"rule": "square-root", "grower": Grid(UNIT, exponent=0.5)},
@@ -648,7 +648,7 @@ def test_settings_that_do_not_apply_are_refused(estimator, settings, message):
 
 @both_estimators
 @pytest.mark.parametrize("grower", [Cart(), KD()], ids=str)
-def test_leaves_without_rows_are_counted_on_any_partition(estimator, grower):
+def test_leaves_without_rows_are_counted_on_any_grower(estimator, grower):
     # Theirs have no cells without rows, so that it makes no difference.
     X, y, _ = a_problem(estimator, 200, 2)
     fits = [
@@ -700,7 +700,7 @@ def test_a_rule_s_name_has_the_settings_of_its_object(estimator):
         by_object = estimator(rule=rule, alpha=0.01).fit(X, y)
         np.testing.assert_array_equal(by_name.predict(X), by_object.predict(X))
     model = estimator("dyadic", rule="polynomial")
-    model.set_params(rule__smoothness=3, partition__resolution="paper")
+    model.set_params(rule__smoothness=3, grower__resolution="paper")
     assert (model.rule.smoothness, model.rule.count_empty) == (3, False)
     assert model.grower.resolution == "paper"
     model.set_params(rule__count_empty=True)

@@ -635,7 +635,7 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(model):
 
 
 class Interrupted(BaseEstimator):
-    """A partition that is interrupted, after all has been checked."""
+    """A grower that is interrupted, after all has been checked."""
 
     sees_rows = True
     keeps_slopes = True

@@ -113,7 +113,7 @@ def points(ax, hollow):
 # -- Table 2 ---------------------------------------------------------------------------------------
 
 
-def test_table2_has_a_panel_per_partition_and_a_row_per_set():
+def test_table2_has_a_panel_per_grower_and_a_row_per_set():
     figure = plot_table2(TABLE)
     assert isinstance(figure, Figure)
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
@@ -148,7 +148,7 @@ def test_the_legend_of_table2_names_each_method_once_and_the_paper_if_it_is_ther
     assert sorted(legend_of(plot_table2(own))) == sorted(names)
 
 
-def test_table2_of_one_partition_has_one_panel():
+def test_table2_of_one_grower_has_one_panel():
     figure = plot_table2(TABLE[:1])
     assert len(figure.axes) == 1
     assert drawn(figure)
@@ -162,7 +162,7 @@ def test_table2_draws_a_set_whose_ratios_are_not_defined():
 # -- Figure 2 --------------------------------------------------------------------------------------
 
 
-def test_figure2_has_a_panel_per_partition_and_set():
+def test_figure2_has_a_panel_per_grower_and_set():
     figure = plot_figure2(CURVES)
     titles = [ax.get_title(loc="left") for ax in figure.axes]
     assert titles == [

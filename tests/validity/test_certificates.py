@@ -114,7 +114,7 @@ def posteriors(held, prior):
     for part in prior.parts:
         for lam in LAMBDAS:
             yield certree.certificates.gibbs_posterior(
-                held.tree, held.stats, part.posteriors[0], lam
+                held.tree, held.stats, part.distributions[0], lam
             )
 
 
@@ -329,7 +329,9 @@ def absolute_error_pruning(draw):
     model = regressor(draw)
     held = model.held_out_
     X, y = numbers(draw)
-    weigh = np.setdiff1d(np.arange(len(y)), certree.rows.split(len(y), 0.5, seeded(draw)).grow)
+    weigh = np.setdiff1d(
+        np.arange(len(y)), certree.rows.train_calibration_split(len(y), 0.5, seeded(draw)).grow
+    )
     seen = certree.measure(model.tree_, X[weigh], y[weigh])
     found = []
     for alpha in (0.5, 2, 8):

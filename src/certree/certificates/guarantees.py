@@ -270,7 +270,7 @@ class Guarantees:
         if len(kept) < FEWEST_ROWS:
             left = "" if weights is None else " that the weights keep"
             raise ValueError(
-                f"promises take at least {FEWEST_ROWS} held-out rows{left}, got {len(kept)}"
+                f"guarantees take at least {FEWEST_ROWS} held-out rows{left}, got {len(kept)}"
             )
         share = 1 / len(named) if jointly else 1.0
         about = self.certificate.grouped, self.certificate.repeats, shift
@@ -497,8 +497,8 @@ def _finite(scores: Scores, coverage: float, delta: float) -> Float64:
     if len(reach) == 1 and np.isinf(reach).any():
         unknown = int(np.isinf(scores.value).sum())
         raise ValueError(
-            f"coverage={coverage!r} is out of reach: {unknown:,} of {len(scores.value):,} weighing "
-            "rows are of classes that no growing row has, which no set holds"
+            f"coverage={coverage!r} is out of reach: {unknown:,} of {len(scores.value):,} "
+            "calibration samples are of classes that no training sample has, which no set holds"
         )
     return reach
 
@@ -626,7 +626,7 @@ class CalibrationSamples(OfColumns):
         """
         if self.splits is None:
             raise ValueError(
-                "no training samples label the prunings of a Grid: expected another partition"
+                "no training samples label the prunings of a Grid: expected another grower"
             )
         return self.held
 

@@ -201,7 +201,7 @@ def certify_posterior(
     >>> grow, weigh = np.arange(100), np.arange(100, 400)
     >>> held = held_out(grow_cart(X[grow], y[grow]), X, y, 2, grow=grow, weigh=weigh)
     >>> prior = branching_prior(held.tree, 2)
-    >>> posterior = gibbs_posterior(held.tree, held.stats, prior.posteriors[0], lambda_error=0.5)
+    >>> posterior = gibbs_posterior(held.tree, held.stats, prior.distributions[0], lambda_error=0.5)
     >>> round(certify_posterior(held, posterior, prior).bound, 3)
     0.022
     >>> round(certify_posterior(held, posterior, prior, method="vote_tandem").bound, 3)

@@ -159,7 +159,7 @@ def occam_answers(
     quiet = float(held.stats.n[silent].sum())
     answered = round(held.n - quiet)
     if answered == 0:
-        raise ValueError("expected at least one weighing row that is answered")
+        raise ValueError("expected at least one calibration sample that is answered")
     risk = (held.error_of(cells) * held.n - quiet) / answered
     nats = max(-prior.log_mass(cells), 0.0)
     entries = "occam_answers", (risk,), answered, nats, delta, share

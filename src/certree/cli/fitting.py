@@ -61,7 +61,7 @@ class ModelName(StrEnum):
 
 
 class GrowerName(StrEnum):
-    """The partitions by their names."""
+    """The growers by their names."""
 
     cart = "cart"
     kd = "kd"
@@ -140,7 +140,7 @@ def fit(
     no_sample_hashes: Annotated[
         bool,
         typer.Option(
-            "--no-row-hashes",
+            "--no-sample-hashes",
             help="Leave out of the file the hashes of rows by which certify refuses them.",
         ),
     ] = False,

@@ -25,7 +25,7 @@ Data = Annotated[
     str | None, typer.Option(help="Directory of NAME.parquet files.", envvar=tables.DATA_VARIABLE)
 ]
 Datasets = Annotated[list[str] | None, typer.Option(help="Data sets; repeat or use commas.")]
-Partitions = Annotated[
+Growers = Annotated[
     list[str] | None, typer.Option(help=f"Some of {', '.join(GROWERS)}; repeat or use commas.")
 ]
 Repeats = Annotated[int, typer.Option(min=1, help="Repetitions, each with rows of its own.")]
@@ -85,7 +85,7 @@ def table1(data: Data = None, datasets: Datasets = None, json_file: Json = None)
 def table2(
     data: Data = None,
     datasets: Datasets = None,
-    growers: Partitions = None,
+    growers: Growers = None,
     repeats: Repeats = 5,
     jobs: Jobs = -1,
     json_file: Json = None,
@@ -118,7 +118,7 @@ def table2(
 def figure2(
     data: Data = None,
     datasets: Datasets = None,
-    growers: Partitions = None,
+    growers: Growers = None,
     repeats: Repeats = 5,
     jobs: Jobs = -1,
     json_file: Json = None,

@@ -75,7 +75,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
 
     Parameters
     ----------
-    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`. With `Grid` no rows grow it: all of them
         weigh labelled prunings and certify the vote.
     train_size : "auto" or float, default="auto"
@@ -223,7 +223,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes where the partition sends it.
+            Rows; NaN stands for a missing value and goes where the grower sends it.
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None

@@ -65,7 +65,7 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
 
     Parameters
     ----------
-    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeRegressor`.
     train_size : float, default=0.5
         Share of the rows, or groups, that grow the tree and fit the vote.
@@ -208,7 +208,7 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes where the partition sends it.
+            Rows; NaN stands for a missing value and goes where the grower sends it.
         y : array-like of shape (n,)
             Numbers.
         sample_weight : array-like of shape (n,), or None

@@ -20,7 +20,7 @@ class HelmboldSchapireTreeClassifier(CompactTree, TreeVoteClassifier):
 
     Parameters
     ----------
-    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`.
     inverse_temperature : float or None, default=None
         Weight of a unit of absolute loss (nats); None: chosen by cross-validation.

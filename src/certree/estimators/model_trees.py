@@ -40,7 +40,7 @@ from certree.weights.node_weights import NodeWeights
 
 # Rows like its parent's that a cell without a model is given.
 _SMOOTHING = 1.0
-# Of a partition that is given by its name.
+# Of a grower that is given by its name.
 _MIN_SAMPLES_SPLIT = 51
 _DEPTH = 7
 
@@ -334,7 +334,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         What is fitted in the leaves, such as ``SVC(kernel="poly", degree=2, coef0=1)`` or a naive
         Bayes; None: logistic regression. Without ``predict_proba`` its predictions have the
         probability 1.
-    grower : {"kd", "cart", "dyadic"}, partition or scikit-learn decision tree, default="kd"
+    grower : {"kd", "cart", "dyadic"}, grower or scikit-learn decision tree, default="kd"
         How the tree is grown; see `PACBayesTreeClassifier`. Greedy cuts look for cells that need no
         model, so that medians leave better ones to the models. A name means that no cell of fewer
         than 51 rows is cut, as in ``KD(min_samples_split=51)``.
@@ -358,7 +358,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         Folds on which the models of all nodes are judged; see `PACBayesTreeClassifier`. A given
         price needs none.
     max_depth : int, "log", None or "auto", default="auto"
-        Depth at which cells are leaves; "auto" is 7, or what the resolution of the partition says.
+        Depth at which cells are leaves; "auto" is 7, or what the resolution of the grower says.
         Every node costs `cv` fits, by "polynomial" one more, or one alone if the price is given.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
@@ -571,7 +571,7 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
     ----------
     leaf_estimator : regressor or None, default=None
         What is fitted in the leaves; None: ridge regression.
-    grower : {"kd", "cart", "dyadic"}, partition or scikit-learn decision tree, default="kd"
+    grower : {"kd", "cart", "dyadic"}, grower or scikit-learn decision tree, default="kd"
         How the tree is grown; see `DecoratedTreeClassifier`.
     min_samples_model : int, default=50
         A cell with fewer rows predicts its mean.
@@ -580,7 +580,7 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
     cv : int, splitter, iterable or None, default=3
         Folds on which the models of all nodes are judged, by squared error.
     max_depth : int, "log", None or "auto", default="auto"
-        Depth at which cells are leaves; "auto" is 7, or what the resolution of the partition says.
+        Depth at which cells are leaves; "auto" is 7, or what the resolution of the grower says.
         Every node costs `cv` fits.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see

@@ -127,7 +127,7 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
 
     Parameters
     ----------
-    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown: cut where the classes become purest, cut at medians, halved at
         midpoints; an object such as ``Cart(max_leaf_nodes=64)``, `KD`, `Dyadic` or `Grid`; or an
         estimator such as ``DecisionTreeClassifier()``, which is cloned and fitted.
@@ -159,7 +159,7 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features hold categories: those of a data frame with a dtype of categories, strings or
         objects and those of an array of objects with a string in them, or those of a mask, of indices
-        or of names; None: none. `Cart` divides categories in two sets, the other partitions take them
+        or of names; None: none. `Cart` divides categories in two sets, the other growers take them
         as numbers in the order of their names. Categories that were not seen go where missing values
         go.
     monotonic_cst : array-like of int, dict or None, default=None
@@ -264,7 +264,7 @@ class PACBayesTreeRegressor(CompactTree, PACBayesVote, TreeVoteRegressor):
 
     Parameters
     ----------
-    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown: cut where the sum of squares falls most, cut at medians, halved at
         midpoints; an object such as ``Cart(max_leaf_nodes=64)``, `KD`, `Dyadic` or `Grid`; or an
         estimator such as ``DecisionTreeRegressor()``, which is cloned and fitted.

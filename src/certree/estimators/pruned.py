@@ -59,7 +59,7 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
 
     Parameters
     ----------
-    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`. With ``Dyadic(resolution="paper")`` the
         tree is that of the theorem of the rule, if it has one ("square-root", "spatially-adaptive",
         "polynomial"): in cross-validation a fold has the tree for its own rows, counted by weight.
@@ -185,7 +185,7 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         Raises
         ------
         ValueError
-            If rows have a part in the tree, by the partition or by the names of categories, if sides
+            If rows have a part in the tree, by the grower or by the names of categories, if sides
             are not halved equally often, or if the rows are not those of the fit.
         """
         check_is_fitted(self)
@@ -222,7 +222,7 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
 
     Parameters
     ----------
-    grower : {"cart", "kd", "dyadic"}, partition or scikit-learn decision tree, default="cart"
+    grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeRegressor` and `PrunedTreeClassifier`.
     rule : str or rule, default="cost-complexity"
         What a pruning pays besides its sum of squares; see `PrunedTreeClassifier`. The rules that

@@ -103,12 +103,12 @@ class TreeVoteEstimator(TreeModel):
         return self.scoring
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of a partition or a rule that was given by its name.
+        """Set parameters, also those of a grower or a rule that was given by its name.
 
         Parameters
         ----------
         **params
-            As in scikit-learn; ``grower__max_leaf_nodes=64`` also where the partition is "cart".
+            As in scikit-learn; ``grower__max_leaf_nodes=64`` also where the grower is "cart".
 
         Returns
         -------
@@ -138,7 +138,7 @@ class TreeVoteEstimator(TreeModel):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes where the partition sends it. What no row of a
+            Rows; NaN stands for a missing value and goes where the grower sends it. What no row of a
             cell lacks sends new rows that lack it both ways.
         y : array-like of shape (n,)
             Class of each row, or a number.
@@ -182,7 +182,7 @@ class TreeVoteEstimator(TreeModel):
         names = getattr(self, "feature_names_in_", None)
         slopes = slopes_of(self.monotonic_cst, self.n_features_in_, names)
         if slopes is not None and not self._grower().keeps_slopes:
-            raise ValueError(f"monotonic_cst takes a Cart partition, got {self.grower!r}")
+            raise ValueError(f"monotonic_cst takes a Cart grower, got {self.grower!r}")
         return slopes
 
     def _grown(

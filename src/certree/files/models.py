@@ -269,7 +269,7 @@ def _plain(name: str, value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(
-        f"parameter {name!r} cannot be saved: expected a number, a string, a partition, a rule, a "
+        f"parameter {name!r} cannot be saved: expected a number, a string, a grower, a rule, a "
         f"vote or laws of certree, or a decision tree of scikit-learn, got {value!r}"
     )
 

@@ -1,4 +1,4 @@
-"""2 TREE: how a partition grows T0."""
+"""2 TREE: how a grower grows T0."""
 
 from certree.grow.binned import BinnedGrower, CountedTree, GrownForest
 from certree.grow.bins import Bins

@@ -59,7 +59,7 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
 
 
 def resolution_of(grower: object) -> Any:
-    """The resolution that a partition is asked for; None where it has none."""
+    """The resolution that a grower is asked for; None where it has none."""
     return getattr(grower, "resolution", None)
 
 

@@ -46,18 +46,18 @@ GROWERS = {"cart": Cart, "dyadic": Dyadic, "kd": KD}
 
 
 def grower_of(value: Any, **switches: Any) -> Grower:
-    """The partition that a name, an object or a decision tree of scikit-learn means.
+    """The grower that a name, an object or a decision tree of scikit-learn means.
 
     Parameters
     ----------
-    value : {"cart", "dyadic", "kd"}, partition, or scikit-learn decision tree
+    value : {"cart", "dyadic", "kd"}, grower, or scikit-learn decision tree
         What an estimator was given.
     **switches
-        Those of a partition that is given by its name alone.
+        Those of a grower that is given by its name alone.
 
     Returns
     -------
-    Partition
+    Grower
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Rows that grow a tree, and what is said of them whatever the partition."""
+"""Rows that grow a tree, and what is said of them whatever the grower."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

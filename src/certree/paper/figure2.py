@@ -16,7 +16,7 @@ SHARES = tuple(float(share) for share in np.linspace(0.5, 1.0, 5))
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Errors of one method on one data set and partition.
+    """Errors of one method on one data set and grower.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Curve:
 
 
 def curves(outcomes: Sequence[Outcome]) -> list[Curve]:
-    """Summarise outcomes over repetitions, by partition, data set and method."""
+    """Summarise outcomes over repetitions, by grower, data set and method."""
     groups: dict[tuple[str, str, str], dict[int, list[float]]] = {}
     for outcome in outcomes:
         for method in METHODS:

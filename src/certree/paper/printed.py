@@ -41,7 +41,7 @@ def table1(found: Sequence[Extent]) -> Iterator[RichTable | str]:
 
 
 def table2(table: Sequence[Line], repeats: int) -> Iterator[RichTable | str]:
-    """Table 2, partition by partition, and the notes to it."""
+    """Table 2, grower by grower, and the notes to it."""
     means = mean_ratios(table)
     for grower in dict.fromkeys(line.grower for line in table):
         rows = [line for line in table if line.grower == grower]
@@ -99,7 +99,7 @@ def _stacked(mean: Mean) -> str:
 
 
 def figure2(curves: Sequence[Curve]) -> Iterator[RichTable]:
-    """The errors of Figure 2, a table for each data set and partition."""
+    """The errors of Figure 2, a table for each data set and grower."""
     for grower, dataset in dict.fromkeys((c.grower, c.dataset) for c in curves):
         rows = [c for c in curves if (c.grower, c.dataset) == (grower, dataset)]
         grid = _grid(f"{dataset}, {grower} tree: test error", "training rows")

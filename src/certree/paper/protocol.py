@@ -84,7 +84,7 @@ UNPRUNED, GIBBS = "unpruned", "Gibbs"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came out of one partition in one repetition.
+    """What came out of one grower in one repetition.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def judge(
     repeat: int,
     contestants: Sequence[Contestant] = CONTESTANTS,
 ) -> Outcome:
-    """Run all methods on one partition of one sample."""
+    """Run all methods on one grower of one sample."""
     cells = GROWERS[grower]
     X, y, n_classes = sample.X, sample.y, sample.n_classes
     rng = np.random.RandomState(repeat)
@@ -224,18 +224,18 @@ def run(
     Returns
     -------
     list of Outcome
-        In the order of `datasets`, repetitions, shares and partitions.
+        In the order of `datasets`, repetitions, shares and growers.
 
     Raises
     ------
     ValueError
-        If a partition is unknown or there is nothing to run.
+        If a grower is unknown or there is nothing to run.
     FileNotFoundError
         If a data set is missing.
     """
     unknown = set(growers) - set(GROWERS)
     if unknown or not growers:
-        raise ValueError(f"partitions must be some of {', '.join(GROWERS)}, got {growers}")
+        raise ValueError(f"growers must be some of {', '.join(GROWERS)}, got {growers}")
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, got {repeats}")
     tables = {name: load(name, directory) for name in datasets}

@@ -21,7 +21,7 @@ from certree.paper.protocol import (
 
 METHODS = (*(contestant.name for contestant in CONTESTANTS), UNPRUNED, GIBBS)
 
-# The paper's ratios by partition and data set: SN-pruning, PAC-Bayes tree, HS-vote.
+# The paper's ratios by grower and data set: SN-pruning, PAC-Bayes tree, HS-vote.
 PAPER: dict[str, dict[str, tuple[float, float, float | None]]] = {
     "dyadic": {
         "spam": (1.118, 0.975, 1.224),
@@ -148,7 +148,7 @@ def mean_of(values: ArrayLike) -> Mean:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One data set on one partition.
+    """One data set on one grower.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def _reason(line: Line, method: str, paper: float, literal: Line | None) -> str:
 
 
 def lines(outcomes: Sequence[Outcome]) -> list[Line]:
-    """Summarise outcomes over repetitions, by partition and data set."""
+    """Summarise outcomes over repetitions, by grower and data set."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.grower, outcome.dataset), []).append(outcome)
@@ -266,7 +266,7 @@ def _line(group: Sequence[Outcome]) -> Line:
 
 
 def mean_ratios(table: Sequence[Line]) -> dict[str, dict[str, float]]:
-    """Mean ratio of each method over the data sets, by partition."""
+    """Mean ratio of each method over the data sets, by grower."""
     means: dict[str, dict[str, float]] = {}
     for grower in dict.fromkeys(line.grower for line in table):
         rows = [line for line in table if line.grower == grower]

@@ -26,7 +26,7 @@ class PruningRule(BaseEstimator):
         grower: Grower,
         n_features: int,  # noqa: ARG002 -- theirs read it whose theorem has a tree
     ) -> tuple[Callable[[Tree, Any], Tunable], Grower]:
-        """The family and the partition, each as the other wants it."""
+        """The family and the grower, each as the other wants it."""
         if resolution_of(grower) is not None:
             raise ValueError(f"rule={self!r} takes no resolution, got grower={grower!r}")
         return self.family, grower

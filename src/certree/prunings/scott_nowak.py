@@ -327,7 +327,7 @@ class ScottNowakRule(PruningRule):
         raise NotImplementedError
 
     def matched(self, grower: Grower, n_features: int) -> tuple[Callable[..., Any], Grower]:
-        """The family and the partition, both of the resolution of the theorem if one is asked for."""
+        """The family and the grower, both of the resolution of the theorem if one is asked for."""
         if resolution_of(grower) is None:
             return self.family, grower
         theirs = clone(grower)

@@ -72,7 +72,7 @@ def stored_classes(model: Any) -> dict[str, Any]:
     return {
         "classes": stored,
         "classes.dtype": dtype.str,
-        "n_row_hashes": None if hashes is None else len(hashes),
+        "n_sample_hashes": None if hashes is None else len(hashes),
         **({} if hashes is None else {"sample_hashes": hashes}),
     }
 
@@ -81,8 +81,8 @@ def restored_classes(stored: Stored) -> dict[str, Any]:
     """The fitted attributes that speak of classes, by their names."""
     classes = _classes(stored["classes"], stored["classes.dtype"])
     hashes = None
-    if stored["n_row_hashes"] is not None:
-        n = stored.whole("n_row_hashes", 1)
+    if stored["n_sample_hashes"] is not None:
+        n = stored.whole("n_sample_hashes", 1)
         hashes = column("sample_hashes", stored["sample_hashes"], "uint64", (n,))
         if not (hashes[1:] > hashes[:-1]).all():
             raise ValueError("sample_hashes must be ascending and distinct")

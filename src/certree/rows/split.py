@@ -77,7 +77,7 @@ def train_calibration_split(
     if not 0 <= n < 2**53:
         raise ValueError(f"n must be a number of rows, got {n!r}")
     if not 0 <= train_size < 1:
-        raise ValueError(f"grow_size must lie in [0, 1), got {train_size!r}")
+        raise ValueError(f"train_size must lie in [0, 1), got {train_size!r}")
     if train_size == 0:
         whole = TrainCalibrationSplit.all_grow(n)
         return TrainCalibrationSplit(whole.weigh, whole.grow)

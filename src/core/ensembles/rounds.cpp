@@ -74,8 +74,8 @@ class Run {
   void part_rows(std::uint64_t odd) {
     growing_.resize(n_);
     sent_.resize(n_all_);
-    const bool all_grow = settings_.grow_size >= 1.0;
-    const auto limit = all_grow ? 0 : static_cast<std::uint64_t>(settings_.grow_size * 0x1p64);
+    const bool all_grow = settings_.subsample >= 1.0;
+    const auto limit = all_grow ? 0 : static_cast<std::uint64_t>(settings_.subsample * 0x1p64);
     std::size_t n_growing = 0, n_sent = 0, least = 0;
     for (const std::size_t i : turns(n_)) {
       const std::uint64_t mixed = rows_.keys[i] * odd;
@@ -127,7 +127,7 @@ class Run {
         }
       }
     }
-    if (settings_.grow_size >= 1.0) return;
+    if (settings_.subsample >= 1.0) return;
     const auto& weights = exponential();
     for (const std::size_t i : turns(n_)) {
       const double counts_as = weights[(rows_.keys[i] * odd) >> 56];

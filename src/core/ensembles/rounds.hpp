@@ -13,7 +13,7 @@ struct RoundSettings {
   double learning_rate;
   double l2;                                 // Hessian by which a step is drawn to its parent's
   double curvature;                          // share of the Hessians of rows that weigh
-  double grow_size;                          // share of the rows that grow trees; 1: all, each once
+  double subsample;                          // share of the rows that grow trees; 1: all, each once
   std::span<const double> stop;              // of the priors that are mixed; or empty: no vote
   std::span<const std::int32_t> n_features;  // that a tree may compare, one number after the other
   BinnedGrowth growth;

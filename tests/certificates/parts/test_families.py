@@ -303,7 +303,7 @@ def test_weights_keep_rows():
     in_group = [i for i in kept if groups[i] == "b"]
     expect_limit(new.groups["b"], in_group, wrong, DELTA * mass_of(model) / 3)
     assert sum(leaf.n for leaf in new.leaves.values()) == len(kept)
-    assert "rows that the weights keep" in str(everywhere)
+    assert "calibration samples that the weights keep" in str(everywhere)
     assert "from the source that the weights describe" in str(everywhere)
     assert "density of the new source" in everywhere.assumptions[0]
     again = model.conditional_guarantees(
@@ -327,7 +327,11 @@ def test_weights_keep_rows():
         (None, 1.0, "weights come with max_weight"),
         (np.ones(400), 0.0, "must be above 0"),
         (["a"] * 400, 1.0, "weights must convert to float64"),
-        (np.ones(400), 1e9, "at least 10 held-out rows that the weights keep, got 0"),
+        (
+            np.ones(400),
+            1e9,
+            "at least 10 held-out rows that the weights keep, got 0",
+        ),
     ],
 )
 def test_weights_that_keep_nothing_right_are_refused(weights, most, message):
