@@ -112,31 +112,6 @@ def exported(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
     return run
 
 
-# Parameters of the record that have other names now, and stand there in the order of those.
-RECORDED_NAMES: Mapping[str, str] = {
-    "alpha": "price",
-    "grower": "grower",
-    "inverse_temperature": "temperature",
-    "min_samples_model": "min_model_rows",
-    "posteriors": "laws",
-    "selection": "deploy",
-    "subsample": "grow_size",
-    "train_size": "grow_size",
-}
-
-
-def recorded_parameters(model: Any) -> str:
-    """The parameters of a model as the record has them."""
-    names = {} if isinstance(model, NaiveBayesClassifier) else RECORDED_NAMES
-    params = {}
-    for name, value in model.get_params().items():
-        first, *rest = name.split("__")
-        params["__".join([names.get(first, first), *rest])] = value
-    # Parameters of a parameter stand before it.
-    order = sorted(params, key=lambda name: (name.split("__")[0], "__" not in name, name))
-    return str({name: params[name] for name in order})
-
-
 def kept(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
     """A model that went through a file, and through a pickle."""
 
@@ -150,7 +125,7 @@ def kept(estimator: Any, name: str, params: Mapping[str, Any]) -> Case:
         return {
             **{f"file, {part}": value for part, value in read_parts.items()},
             **{f"pickle, {part}": value for part, value in ensemble_parts(pickled, data).items()},
-            "parameters": recorded_parameters(read),
+            "parameters": str(read.get_params()),
         }
 
     return run
