@@ -578,6 +578,8 @@ def lacking_rows(X: NDArray[np.floating]) -> NDArray[np.intp]:
 
 # More threads than this only wait for each other, on any machine.
 _MOST_THREADS = 1024
+# So many rows are worth more than one thread where all trees of an ensemble are asked.
+_WORTH_THREADS = 128
 
 
 @checked
@@ -590,12 +592,16 @@ def threads(n_jobs: int | None) -> int:
         return min(int(effective_n_jobs(n_jobs)), _MOST_THREADS)
 
 
-def all_threads(n_jobs: int | None) -> int:
+def all_threads(n_jobs: int | None, n_rows: int = _WORTH_THREADS) -> int:
     """Number of threads of models whose fits are long: None means all that this process may use.
+
+    A few rows to predict take one: to ask for more takes longer than their prediction.
 
     What joblib is told wins, one of its workers takes one, and OMP_NUM_THREADS bounds them, as it does
     for scikit-learn's own boosting: so do pools and clusters say that their workers share a machine.
     """
+    if n_rows < _WORTH_THREADS:
+        return 1
     if n_jobs is not None:
         return threads(n_jobs)
     backend, configured = get_active_backend()

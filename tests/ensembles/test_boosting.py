@@ -726,25 +726,22 @@ def test_quality_decides_what_is_not_given(kind):
     X, y = noisy(300)
     given = {"random_state": 0, "max_leaf_nodes": 8}
     fast, default, best = (kind(quality=q, **given).fit(X, y) for q in ("fast", "default", "best"))
-    assert (fast.n_iter_, fast.learning_rate_) == (100, 0.2)
-    assert len(fast.trees_) == 100
-    assert default.learning_rate_ == best.learning_rate_ == 0.1
+    assert fast.n_iter_ == len(fast.trees_) == 200
+    assert fast.thresholds_ == default.thresholds_ == (6,)
     assert fast.max_leaf_nodes_ == best.max_leaf_nodes_ == 8
+    assert len(default.trees_) == default.n_iter_
     members = 2 if kind is BoostedTreesClassifier else 4
     assert len(best.trees_) == members * best.n_iter_
-    assert kind(quality="fast", learning_rate=0.05, **given).fit(X, y).n_iter_ == 200
+    assert kind(quality="fast", learning_rate=0.05, **given).fit(X, y).n_iter_ == 400
     assert kind(quality="fast", max_iter=7, **given).fit(X, y).n_iter_ == 7
-    assert clone(best).get_params()["learning_rate"] == "auto"
+    unlimited = kind(max_leaf_nodes="auto", max_iter=1).fit(X, y)
+    assert unlimited.max_leaf_nodes_ == (31 if kind is BoostedTreesClassifier else 16)
+    assert clone(unlimited).get_params()["max_leaf_nodes"] == "auto"
     for quality in ("good", None):
         with pytest.raises(ValueError, match="The 'quality' parameter"):
             kind(quality=quality).fit(X, y)
     with pytest.raises(ValueError, match="warm_start=True takes quality"):
         kind(quality="best", warm_start=True).fit(X, y)
-
-
-def test_the_fast_fit_makes_more_rounds_of_more_rows():
-    X, y = noisy(12_000, p=3)
-    assert BoostedTreesClassifier(quality="fast", random_state=0).fit(X, y).n_iter_ == 200
 
 
 @pytest.mark.parametrize("kind", [BoostedTreesClassifier, BoostedTreesRegressor])
@@ -772,7 +769,7 @@ def test_the_best_fit_is_the_average_of_fits_of_other_seeds(kind, tmp_path):
     save(best, tmp_path / "best.certree")
     loaded = load(tmp_path / "best.certree")
     np.testing.assert_array_equal(loaded.predict(X), best.predict(X))
-    assert (loaded.learning_rate_, loaded.max_leaf_nodes_) == (0.1, 4)
+    assert loaded.max_leaf_nodes_ == 4
     assert len([*loaded.staged_predict(X)]) == 5
 
 

@@ -19,6 +19,7 @@ from sklearn.base import (
     clone,
     is_classifier,
 )
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold
@@ -702,3 +703,50 @@ def test_targets_and_weights_are_numbers_that_float64_holds(values, message):
         PrunedTreeRegressor().fit(X, values)
     with pytest.raises(ValueError, match=f"sample_weight {message}"):
         PrunedTreeClassifier().fit(X, ["a", "b"], sample_weight=values)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_a_few_plain_rows_are_taken_as_they_are(kind):
+    X, y = load_iris(return_X_y=True)
+    model = PACBayesTreeClassifier(random_state=0).fit(X, y)
+    few = np.ascontiguousarray(X[:5], dtype=kind)
+    assert model._new_rows(few) is few
+    lacking = few.copy()
+    lacking[0, 0] = np.nan
+    assert model._new_rows(lacking) is lacking
+    for other in (
+        few[:, ::-1],
+        few.T.copy().T,
+        few.astype(kind(0).dtype.newbyteorder()),
+        few.tolist(),
+    ):
+        read = model._new_rows(other)
+        assert read is not other
+        np.testing.assert_array_equal(read, np.asarray(other, dtype=kind))
+    # What is refused is refused in scikit-learn's words.
+    infinite = few.copy()
+    infinite[1, 2] = np.inf
+    for wrong, message in (
+        (infinite, "infinity"),
+        (few[:0], "0 sample"),
+        (few[:, :3].copy(), "3 features, but PACBayesTreeClassifier is expecting 4"),
+        (few[0], "Expected 2D array"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.predict(wrong)
+
+
+def test_a_few_rows_are_checked_where_the_fit_knows_more_than_numbers():
+    X, y = load_iris(return_X_y=True)
+    frame = pd.DataFrame(X, columns=[*"abcd"])
+    few = X[:3].copy()
+    named = PACBayesTreeClassifier(random_state=0).fit(frame, y)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        named.predict(few)
+    coded = PACBayesTreeClassifier(categorical_features=[0], random_state=0)
+    coded.fit(np.column_stack([y % 2, X]), y)
+    assert coded._new_rows(np.column_stack([y, X])[:3].copy())[2, 0] == 0
+    scaled = CertifiedTreeClassifier(preprocessor=StandardScaler(), random_state=0).fit(X, y)
+    np.testing.assert_allclose(scaled._new_rows(few), scaled.preprocessor_.transform(few))
+    with pytest.raises(NotFittedError):
+        PACBayesTreeClassifier().predict(few)

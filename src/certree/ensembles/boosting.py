@@ -50,8 +50,9 @@ from certree.tree import Trees, all_threads
 _FEW_ROWS, _SOME_ROWS = 3000, 30_000
 _FOLDS, _MOST_ROUNDS, _ROUNDS = 4, 1600, 800
 # The best fit may go on so many times as long; the fast one makes so many rounds and chooses nothing.
-_MORE_ROUNDS, _FAST_ROUNDS = 3, 100
-_RATE, _RATES = 0.1, {"fast": 0.2}
+_MORE_ROUNDS, _FAST_ROUNDS = 3, 200
+# Shorter steps than these take more rounds.
+_RATE = 0.1
 # Numbers hardly overfit, so half of the folds are enough.
 _FOLDS_OF_NUMBERS = 2
 
@@ -86,7 +87,7 @@ class BoostedTrees(StagedTrees):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "quality": [StrOptions({"fast", "default", "best"})],
-        "learning_rate": [POSITIVE, StrOptions({"auto"})],
+        "learning_rate": [POSITIVE],
         "max_iter": [ROUNDS, StrOptions({"auto"})],
         "max_leaf_nodes": [
             Interval(Integral, 2, None, closed="left"),
@@ -112,7 +113,6 @@ class BoostedTrees(StagedTrees):
     start_: Float64
     n_iter_: int
     thresholds_: tuple[int | None, ...]
-    learning_rate_: float
     max_leaf_nodes_: int | None
     _seed: int
 
@@ -213,9 +213,7 @@ class BoostedTrees(StagedTrees):
 
     def _choose_parameters(self, n: int) -> None:
         """Set what quality and the number of rows decide."""
-        self.thresholds_ = self._kinds_of_thresholds(n)[-1]
-        rate = self.learning_rate
-        self.learning_rate_ = _RATES.get(self.quality, _RATE) if rate == "auto" else float(rate)
+        self.thresholds_ = self._kinds_of_thresholds(n)[0 if self.quality == "fast" else -1]
         leaves = self.max_leaf_nodes
         self.max_leaf_nodes_ = self._LEAVES[n >= _FEW_ROWS] if leaves == "auto" else leaves
 
@@ -251,7 +249,7 @@ class BoostedTrees(StagedTrees):
         shares = self._feature_shares() if self.max_features == "auto" else (self.max_features,)
         return Settings(
             loss=loss,
-            learning_rate=self.learning_rate_,
+            learning_rate=float(self.learning_rate),
             l2_regularization=float(self.l2_regularization),
             feature_shares=shares,
             subsample=float(self.subsample),
@@ -271,12 +269,12 @@ class BoostedTrees(StagedTrees):
 
     def _n_rounds(self, training: Training, run: Rounds, choose: bool) -> int:
         """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
-        n, rate = len(training.y), self.learning_rate_
+        n, rate = len(training.y), self.learning_rate
         if self.max_iter != "auto":
             return int(self.max_iter)
         slower = round(_RATE / rate) if rate < _RATE else 1
         if self.quality == "fast":
-            return max(1, round(_FAST_ROUNDS * max(1.0, (n / _FEW_ROWS) ** 0.5) * slower))
+            return _FAST_ROUNDS * slower
         if n >= _SOME_ROWS:
             return _ROUNDS * slower
         if n < 2:
@@ -316,7 +314,6 @@ class BoostedTrees(StagedTrees):
             "n_rounds": self.n_iter_,
             "seed": self._seed,
             "thresholds": [*self.thresholds_],
-            "learning_rate": self.learning_rate_,
             "max_leaf_nodes": self.max_leaf_nodes_,
         }
 
@@ -325,7 +322,6 @@ class BoostedTrees(StagedTrees):
         super().__restore__(stored)
         self._seed, self.n_iter_ = stored.whole("seed"), stored.whole("n_rounds")
         self.thresholds_ = _stored_thresholds(stored["thresholds"])
-        self.learning_rate_ = stored.number("learning_rate", 0, np.inf)
         leaves = stored["max_leaf_nodes"]
         self.max_leaf_nodes_ = None if leaves is None else stored.whole("max_leaf_nodes", 2)
         n_outputs = self._loss().n_outputs
@@ -344,12 +340,14 @@ class BoostedTrees(StagedTrees):
     def _scores(self, X: Any) -> Float64:
         """What all trees say, (n_outputs, n)."""
         rows = self._new_rows(X)
-        return self.trees_.add(_constant(self.start_, len(rows)), rows, all_threads(self.n_jobs))
+        n_threads = all_threads(self.n_jobs, len(rows))
+        return self.trees_.add(_constant(self.start_, len(rows)), rows, n_threads)
 
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
         """The scores after each round."""
         scores = _constant(self.start_, len(rows))
-        n_trees, n_threads = len(self.trees_) // self.n_iter_, all_threads(self.n_jobs)
+        n_trees = len(self.trees_) // self.n_iter_
+        n_threads = all_threads(self.n_jobs, len(rows))
         for first in range(0, len(self.trees_), n_trees):
             scores = self.trees_.add(scores, rows, n_threads, first, first + n_trees)
             yield scores.copy()  # may be written to, and the next round goes on from these
@@ -409,11 +407,11 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     Parameters
     ----------
     quality : {"fast", "default", "best"}, default="default"
-        "fast": some 100 rounds of long steps, and no cross-validation. "best": up to three times as
-        many rounds, and the average of two fits of different seeds, stored as one model; not with
-        `warm_start`. Parameters that are given win.
-    learning_rate : float or "auto", default="auto"
-        Factor of each tree's steps. "auto": .1, and .2 for "fast".
+        "fast": 200 rounds without cross-validation. "best": up to three times as many rounds as else,
+        and the average of two fits of different seeds, stored as one model; not with `warm_start`.
+        Parameters that are given win.
+    learning_rate : float, default=0.1
+        Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
         Number of rounds, of a tree each. "auto": by four-fold cross-validation below 3000 rows, by one
         of the folds below 30,000, else 800; more at a smaller `learning_rate` than .1.
@@ -431,8 +429,8 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     max_thresholds : int, "auto" or None, default="auto"
         So many thresholds of each feature that has more than 32 values are drawn for each tree, which
         makes no other cuts; None: all. "auto": few where `max_iter` is chosen by cross-validation, and
-        from 3000 rows on all, or few and all in turn, if these are better there; in turn where there is
-        no cross-validation.
+        from 3000 rows on all, or few and all in turn, if these are better there; otherwise in turn, but
+        few for "fast".
     subsample : float, default=0.7
         Share of the rows that grow the trees of a round; the others weigh their prunings.
     prunings : {"vote", "none"}, default="vote"
@@ -463,8 +461,6 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         The classes.
     n_iter_ : int
         Number of rounds, of each of the fits that are averaged.
-    learning_rate_ : float
-        Factor of the steps.
     max_leaf_nodes_ : int or None
         Most leaves of a tree.
     thresholds_ : tuple of int or None
@@ -511,7 +507,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         self,
         *,
         quality: Quality = "default",
-        learning_rate: float | Literal["auto"] = "auto",
+        learning_rate: float = 0.1,
         max_iter: int | Literal["auto"] = "auto",
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,
@@ -591,11 +587,11 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     quantile : float or None, default=None
         Of the loss "quantile", between 0 and 1; None: the median.
     quality : {"fast", "default", "best"}, default="default"
-        "fast": some 100 rounds of long steps, and no cross-validation. "best": up to three times as
-        many rounds, and the average of four fits of different seeds, stored as one model; not with
-        `warm_start`. Parameters that are given win.
-    learning_rate : float or "auto", default="auto"
-        Factor of each tree's steps. "auto": .1, and .2 for "fast".
+        "fast": 200 rounds without cross-validation. "best": up to three times as many rounds as else,
+        and the average of four fits of different seeds, stored as one model; not with `warm_start`.
+        Parameters that are given win.
+    learning_rate : float, default=0.1
+        Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
         Number of rounds; see `BoostedTreesClassifier`. "auto": by two of the four folds below 3000
         rows.
@@ -658,7 +654,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         *,
         quantile: float | None = None,
         quality: Quality = "default",
-        learning_rate: float | Literal["auto"] = "auto",
+        learning_rate: float = 0.1,
         max_iter: int | Literal["auto"] = "auto",
         max_leaf_nodes: int | Literal["auto"] | None = "auto",
         max_depth: int | None = None,

@@ -108,7 +108,7 @@ class Forest(TreeModel):
         """What trees say on average, (n, n_outputs)."""
         rows = self._new_rows(X)
         start = np.zeros((self.trees_.value.shape[1], len(rows)))
-        total = self.trees_.add(start, rows, all_threads(self.n_jobs))
+        total = self.trees_.add(start, rows, all_threads(self.n_jobs, len(rows)))
         return by_row(total) / len(self.trees_)
 
     def _rows_of_nodes(self) -> Float64 | None:
@@ -130,7 +130,7 @@ class Forest(TreeModel):
             Leaves, numbered among the nodes of their tree.
         """
         rows = self._new_rows(X)
-        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs))
+        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, len(rows)))
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
     @reads_state
@@ -156,14 +156,14 @@ class Forest(TreeModel):
         if given.size and (given.min() < 0 or given.max() >= len(rows)):
             raise ValueError(f"pairs must hold rows in 0 .. {len(rows) - 1}")
         shared = np.zeros(len(given))
-        for leaf in self.trees_.leaves(rows, all_threads(self.n_jobs)):
+        for leaf in self.trees_.leaves(rows, all_threads(self.n_jobs, len(rows))):
             shared += leaf[given[:, 0]] == leaf[given[:, 1]]
         return shared / len(self.trees_)
 
     def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         trees = self.trees_
         return trees.at_roots / len(trees), trees.contributions(
-            rows, all_threads(self.n_jobs)
+            rows, all_threads(self.n_jobs, len(rows))
         ) / len(trees)
 
     @reads_state

@@ -241,45 +241,17 @@ class BinnedGrower:
             If an array has a wrong dtype, shape or range, no row grows the tree, or the grower draws
             rows, features or cuts.
         """
-        n = self.bins.n_rows
-        target = _numbers("gradient", gradient, n), _numbers("hessian", hessian, n)
-        sides = self._rows(rows, others)
-        return self.descend(
-            *target,
-            *sides,
-            self._features(features),
-            self._same_rows(bins),
-            nonnegative("l2", l2),
-            nonnegative("min_hessian", min_hessian),
-        )
-
-    def descend(
-        self,
-        gradient: Float64,
-        hessian: Float64,
-        rows: Int32,
-        others: Int32,
-        features: Int32 | None,
-        bins: Bins,
-        l2: float = 0.0,
-        min_hessian: float = 0.0,
-    ) -> CountedTree:
-        """Do what `grow_gradients` does, for columns as the core takes them, which checks them itself.
-
-        Features must ascend; None: all.
-        """
+        n, bins = self.bins.n_rows, self._same_rows(bins)
         columns, sums, leaf = grow_gradients(
             bins.codes,
-            self._kept if bins is self.bins else bins.kept,
-            self._every_feature if features is None else features,
-            rows,
-            others,
-            gradient,
-            hessian,
-            l2,
-            min_hessian,
-            self._limits_of_gradients,
-            *self._constraints,
+            bins.kept,
+            self._features(features),
+            *self._rows(rows, others),
+            _numbers("gradient", gradient, n),
+            _numbers("hessian", hessian, n),
+            nonnegative("l2", l2),
+            nonnegative("min_hessian", min_hessian),
+            *self.options_of_gradients,
         )
         return CountedTree(Tree.of(columns, bins.n_features), leaf, sums)
 
@@ -391,7 +363,7 @@ class BinnedGrower:
         trees = _whole("first", first, 0), _whole("n_trees", n_trees, 0), self._features_of_tree
         columns, begin, lane, total = grow(
             self._codes,
-            self._kept,
+            self.bins.kept,
             weight,
             *target,
             (self.drawing, *trees),
@@ -488,14 +460,6 @@ class BinnedGrower:
         table = self.bins.codes if self._order is None else self.bins.codes[:, self._order]
         return np.ascontiguousarray(table.T)
 
-    @cached_property
-    def _kept(self) -> tuple[Any, ...]:
-        return self.bins.kept
-
-    @cached_property
-    def _every_feature(self) -> Int32:
-        return np.arange(self.bins.n_features, dtype=np.int32)
-
     # -- what methods are given
 
     def _ordered(self, column: NDArray[Any]) -> NDArray[Any]:
@@ -545,7 +509,7 @@ class BinnedGrower:
 
     def _features(self, features: ArrayLike | None) -> Int32:
         if features is None:
-            return self._every_feature
+            return np.arange(self.bins.n_features, dtype=np.int32)
         return np.unique(_indices("features", features, self.bins.n_features))
 
 
