@@ -48,9 +48,9 @@ from certree.tree import Trees, all_threads
 # Below so many rows four folds choose the number of rounds, below so many one of them does: it is
 # known well enough then, and others cost time. Beyond, more rounds than needed do little harm.
 _FEW_ROWS, _SOME_ROWS = 3000, 30_000
-_FOLDS, _MOST_ROUNDS, _ROUNDS = 4, 1600, 800
-# The best fit may go on so many times as long; the fast one makes so many rounds and chooses nothing.
-_MORE_ROUNDS, _FAST_ROUNDS = 3, 200
+_FOLDS, _MOST_ROUNDS, _ROUNDS, _FAST_ROUNDS = 4, 1600, 400, 200
+# The best fit may go on so many times as long.
+_MORE_ROUNDS = 3
 # Shorter steps than these take more rounds.
 _RATE = 0.1
 # Numbers hardly overfit, so half of the folds are enough.
@@ -275,22 +275,22 @@ class BoostedTrees(StagedTrees):
         slower = round(_RATE / rate) if rate < _RATE else 1
         if self.quality == "fast":
             return _FAST_ROUNDS * slower
+        longer = _MORE_ROUNDS if self.quality == "best" else 1
         if n >= _SOME_ROWS:
-            return _ROUNDS * slower
+            return _ROUNDS * longer * slower
         if n < 2:
             return 1
         folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
         folds = folds[: self._n_folds() if n < _FEW_ROWS else 1]
-        longer = longer_steps(rate)
-        runs = [run.fold(one, longer) for one in folds]
+        factor = longer_steps(rate)
+        runs = [run.fold(one, factor) for one in folds]
         kinds = self._kinds_of_thresholds(n) if choose else [self.thresholds_]
         if n < _FEW_ROWS:
             kinds = kinds[:1]
         of_kinds = [[one.anew(thresholds=kind) for one in runs] for kind in kinds]
-        most = _MOST_ROUNDS * (_MORE_ROUNDS if self.quality == "best" else 1)
-        best, n_rounds = best_rounds(of_kinds, most * slower // longer)
+        best, n_rounds = best_rounds(of_kinds, _MOST_ROUNDS * longer * slower // factor)
         self.thresholds_ = kinds[best]
-        return n_rounds * longer
+        return n_rounds * factor
 
     def _judge(self, X_val: Any, y_val: Any) -> None:
         """Take the loss of an evaluation set after each round."""
@@ -414,7 +414,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
         Number of rounds, of a tree each. "auto": by four-fold cross-validation below 3000 rows, by one
-        of the folds below 30,000, else 800; more at a smaller `learning_rate` than .1.
+        of the folds below 30,000, else 400; more at a smaller `learning_rate` than .1.
     max_leaf_nodes : int, "auto" or None, default="auto"
         So many leaves a tree at most; those whose cut gains most are divided first. "auto": 31
         below 3000 rows, else 63.
