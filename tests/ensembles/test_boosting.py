@@ -615,6 +615,7 @@ def test_rounds_are_those_of_the_reference(loss, options, seed):
         assert run.rows[0][begin : begin + one.n_nodes].tolist() == rows.tolist()
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize(("loss", "options"), RUNS)
 def test_many_rounds_and_many_runs_in_one_call_are_those_one_by_one(loss, options):
     kinds = [(2, None), (None,)]
