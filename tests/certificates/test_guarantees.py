@@ -121,7 +121,9 @@ def test_a_class_that_the_fit_had_not_is_in_no_set_and_always_wrong():
     assert guarantees.wrong[:5].all()
     assert guarantees.conditional_guarantees("recall").recall["unknown"].risk == 1
     assert guarantees.certify_set(0.7)[0].risk >= 5 / len(y)
-    with pytest.raises(ValueError, match=r"out of reach: 5 of 500 calibration samples are of classes that"):
+    with pytest.raises(
+        ValueError, match=r"out of reach: 5 of 500 calibration samples are of classes that"
+    ):
         guarantees.predict_set(X, 0.995, 0.5)
 
 
