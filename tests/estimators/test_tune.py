@@ -18,6 +18,7 @@ from certree.estimators.tune import (
     GrownFold,
     Mixture,
     Objective,
+    _shares,
     choose,
     linear_grid,
     mixture,
@@ -605,6 +606,18 @@ def test_given_temperatures_stay_in_a_mixture(given_temperatures, mixed):
 def test_without_folds_all_laws_of_a_mixture_have_equal_shares():
     posteriors = mixture({"posteriors": Objective.of([], MEAN, "log_loss")}, [None, None])
     np.testing.assert_array_equal(posteriors.shares, np.full(8, 1 / 8))
+
+
+def test_a_mixture_of_numbers_does_not_depend_on_their_unit():
+    random = np.random.default_rng(0)
+    rows, truth = random.integers(1, 5, 30).astype(float), random.normal(size=30)
+    votes = truth[:, None] + random.normal(size=(30, 4))
+    one = _shares("squared", rows, truth, votes)
+    assert one.sum() == pytest.approx(1)
+    # Errors of the largest would overflow, those of the smallest have few digits.
+    for exponent in (1021, 300, -300):
+        other = _shares("squared", rows, np.ldexp(truth, exponent), np.ldexp(votes, exponent))
+        np.testing.assert_array_equal(one, other)
 
 
 def test_mixtures_have_the_same_bits_for_any_number_of_threads():

@@ -1,7 +1,7 @@
 """What the bits of a row are."""
 
 from dataclasses import dataclass
-from numbers import Real
+from reprlib import repr as shortened
 from typing import Any, Literal
 
 import numpy as np
@@ -184,8 +184,12 @@ def coding_of(X: NDArray[Any]) -> TwoValued:
     if np.isin(X, (-1.0, 1.0)).all():
         return "-1/+1"
     other = X[~np.isin(X, (-1.0, 0.0, 1.0))]
-    first = other.flat[0] if other.size else "-1, 0 and 1"
-    found = f"{first:g}" if isinstance(first, Real) else first
+    if not other.size:
+        found = "-1, 0 and 1"
+    else:
+        first = other.flat[0]
+        is_of_numpy = isinstance(first, float | np.floating | np.integer)
+        found = f"{first:g}" if is_of_numpy else shortened(first)
     raise ValueError(f"features must have the values 0 and 1, or -1 and 1, got {found}")
 
 

@@ -256,7 +256,9 @@ def _shares(scoring: Scoring, rows: Float64, truth: Float64, votes: Float64) -> 
         return mix(rows, votes, STEPS)[0]
     # The nearest point to 0 among the averages of the laws' errors. The point that is nearest once a
     # coordinate of 1 is added, and asked for, has the same direction.
-    errors = (votes - truth[:, None]) * np.sqrt(rows)[:, None]
+    # In a unit in which no error overflows, a power of two, so that no bit of the others changes.
+    unit = -np.frexp(max(np.abs(votes).max(), np.abs(truth).max()))[1]
+    errors = (np.ldexp(votes, unit) - np.ldexp(truth, unit)[:, None]) * np.sqrt(rows)[:, None]
     size = np.abs(errors).max()
     if size == 0:
         return np.full(votes.shape[1], 1 / votes.shape[1])
