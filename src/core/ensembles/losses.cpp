@@ -28,6 +28,14 @@ void by_blocks(std::size_t n, std::int64_t steps, const F& f) {
   }
 }
 
+template <class F>
+void by_rows(std::size_t n, std::int64_t steps, const F& f) {
+  by_blocks(n, steps, [&](const Block& rows) {
+    const auto first = static_cast<std::size_t>(rows.first);
+    for (std::size_t i = first; i < first + rows.n; ++i) f(i);
+  });
+}
+
 // -- classes
 
 CERTREE_WIDE void slopes_of_two(const double* y, const double* score, std::size_t n,
@@ -100,28 +108,21 @@ CERTREE_WIDE void losses_of_more(const double* y, const Table<const double>& sco
 
 // -- numbers
 
-double absolute(double x) { return std::abs(x); }
-
-// of(y - score) of each row, in blocks.
-template <class Of>
-void of_errors(std::span<const double> y, const double* score, double* to, const Of& of) {
-  by_blocks(y.size(), 1, [&](const Block& rows) {
-    for (std::int64_t i = rows.first; i < rows.first + static_cast<std::int64_t>(rows.n); ++i)
-      to[i] = of(y[static_cast<std::size_t>(i)] - score[i]);
-  });
+// Distances of scores from targets.
+Buffer<double> distances(std::span<const double> y, const double* score) {
+  auto distance = make_buffer<double>(y.size());
+  by_rows(y.size(), 1, [&](std::size_t i) { distance[i] = std::abs(y[i] - score[i]); });
+  return distance;
 }
 
-// Mean distance of scores from targets.
-double unit_of(std::span<const double> y, const double* score) {
-  const auto distance = make_buffer<double>(y.size());
-  of_errors(y, score, distance.get(), absolute);
+double mean_distance(std::span<const double> y, const double* score) {
+  const auto distance = distances(y, score);
   return sum_of({distance.get(), y.size()}, {}) / static_cast<double>(y.size());
 }
 
 // A quantile of the distances, between two of them by the part that is missing.
 double bend_of(const Loss& loss, std::span<const double> y, const double* score) {
-  const auto distance = make_buffer<double>(y.size());
-  of_errors(y, score, distance.get(), absolute);
+  const auto distance = distances(y, score);
   const double place = loss.quantile * static_cast<double>(y.size() - 1);
   double* const at = distance.get() + static_cast<std::size_t>(place);
   double* const end = distance.get() + y.size();
@@ -139,45 +140,36 @@ double bend_of(const Loss& loss, std::span<const double> y, const double* score)
   return below + (above - below) * (place - std::floor(place));
 }
 
-// Slopes of one output, row by row: of(y, score) gives a pair.
-template <class Of>
-void of_pairs(std::span<const double> y, const double* score, double* gradient, double* hessian,
-              const Of& of) {
-  by_blocks(y.size(), 4, [&](const Block& rows) {
-    for (std::int64_t i = rows.first; i < rows.first + static_cast<std::int64_t>(rows.n); ++i) {
-      const auto [first, second] = of(y[static_cast<std::size_t>(i)], score[i]);
-      gradient[i] = first;
-      hessian[i] = second;
-    }
-  });
-}
-
 struct Slopes {
   double first, second;
 };
 
 void slopes_of_numbers(const Loss& loss, std::span<const double> y, const double* score,
                        double* gradient, double* hessian) {
-  const auto write = [&](const auto& of) { of_pairs(y, score, gradient, hessian, of); };
+  const auto write = [&](const auto& of) {
+    by_rows(y.size(), 4, [&](std::size_t i) {
+      const auto [first, second] = of(y[i], score[i]);
+      gradient[i] = first;
+      hessian[i] = second;
+    });
+  };
   switch (loss.kind) {
     case LossKind::quantile: {
       // In units of the mean distance, so that Hessians are about 1.
-      const double unit = unit_of(y, score);
+      const double unit = mean_distance(y, score);
       if (unit == 0.0) return write([](double, double) { return Slopes{0.0, 1.0}; });
-      return write([&, q = loss.quantile](double target, double s) {
+      return write([unit, q = loss.quantile](double target, double s) {
         const double way = target > s ? -q : target < s ? 1.0 - q : 0.0;
         const double distance = std::abs(target - s), least = kKink * unit;
         return Slopes{2.0 * unit * way, unit / (distance > least ? distance : least)};
       });
     }
-    case LossKind::huber: {
-      const double bend = bend_of(loss, y, score);
-      return write([bend](double target, double s) {
+    case LossKind::huber:
+      return write([bend = bend_of(loss, y, score)](double target, double s) {
         const double above = target - s, distance = std::abs(above);
         if (!(distance > bend)) return Slopes{-above, 1.0};
         return Slopes{above > 0.0 ? -bend : bend, std::max(bend / distance, kLeastHessian)};
       });
-    }
     case LossKind::poisson:
       return write([](double target, double s) {
         const double mean = std::exp(s);
@@ -195,34 +187,31 @@ void slopes_of_numbers(const Loss& loss, std::span<const double> y, const double
 
 void losses_of_numbers(const Loss& loss, std::span<const double> y, const double* score,
                        double* losses) {
-  const auto write = [&](const auto& of) { of_errors(y, score, losses, of); };
-  const auto write_pairs = [&](const auto& of) {
-    by_blocks(y.size(), 4, [&](const Block& rows) {
-      for (std::int64_t i = rows.first; i < rows.first + static_cast<std::int64_t>(rows.n); ++i)
-        losses[i] = of(y[static_cast<std::size_t>(i)], score[i]);
-    });
+  const auto write = [&](const auto& of) {
+    by_rows(y.size(), 4, [&](std::size_t i) { losses[i] = of(y[i], score[i]); });
   };
   switch (loss.kind) {
     case LossKind::quantile:
-      return write(
-          [q = loss.quantile](double above) { return std::max(q * above, (q - 1.0) * above); });
+      return write([q = loss.quantile](double target, double s) {
+        return std::max(q * (target - s), (q - 1.0) * (target - s));
+      });
     case LossKind::huber:
-      return write([bend = bend_of(loss, y, score)](double above) {
-        const double distance = std::abs(above), near = std::min(distance, bend);
+      return write([bend = bend_of(loss, y, score)](double target, double s) {
+        const double distance = std::abs(target - s), near = std::min(distance, bend);
         return near * (distance - 0.5 * near);
       });
     case LossKind::poisson:
-      return write_pairs([](double target, double s) {
+      return write([](double target, double s) {
         const double least = target > 0.0 ? target * std::log(target) - target : 0.0;
         return least - target * s + std::exp(s);
       });
     case LossKind::gamma:
-      return write_pairs([](double target, double s) {
+      return write([](double target, double s) {
         const double ratio = target * std::exp(-s);
         return ratio - 1.0 - std::log(ratio);
       });
     default:
-      return write([](double above) { return 0.5 * above * above; });
+      return write([](double target, double s) { return 0.5 * (target - s) * (target - s); });
   }
 }
 
@@ -269,7 +258,7 @@ double dispersion_of(const Loss& loss, std::span<const double> y, Table<const do
   const double n = weight.empty() ? static_cast<double>(y.size()) : sum_of(weight, {});
   const double mean = sum_of(column, weight) / n, scale = mean > 0.0 ? mean : 1.0;
   if (loss.kind != LossKind::quantile) return 2.0 * scale;
-  const double unit = unit_of(y, scores.data);  // what the slopes are multiplied by
+  const double unit = mean_distance(y, scores.data);  // what the slopes are multiplied by
   return unit > 0.0 ? scale * 2.0 * unit : 1.0;
 }
 
