@@ -15,6 +15,8 @@ from fuzz.__main__ import options_of
 from fuzz.workers import watch
 
 
+# An interrupt may come while the garbage is collected, where Python can only print what is raised.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("kind", cases.KINDS)
 def test_cases_find_nothing(kind):
     n_cases = {"functions": 100, "columns": 40, "models": 60, "files": 150, "interrupts": 15}
