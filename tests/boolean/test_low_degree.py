@@ -202,7 +202,7 @@ def test_examples_are_checked():
     X, y = np.eye(4), np.ones(4)
     for wrong, message in [
         ((X + 1, y, 1), "values 0 and 1, or -1 and 1, got 2"),
-        ((X.astype(object) + 10**400, y, 1), r"or -1 and 1, got 10+\.\.\.0+"),
+        ((X.astype(int).astype(object) + 10**400, y, 1), r"or -1 and 1, got 10+\.\.\.0+"),
         ((np.where(X, X, None), y, 1), "values 0 and 1, or -1 and 1, got None"),
         ((X - np.eye(4)[::-1], y, 1), "got -1, 0 and 1"),
         ((X, y[:3], 1), "4 rows, but y has 3"),
