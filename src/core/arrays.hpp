@@ -36,6 +36,12 @@ struct Table {
 
   T* row(std::integral auto i) const { return data + static_cast<std::int64_t>(i) * width; }
   std::span<T> values() const { return {data, static_cast<std::size_t>(n_rows * width)}; }
+  // What may be written to may be read.
+  operator Table<const T>() const
+    requires(!std::is_const_v<T>)
+  {
+    return {data, n_rows, width};
+  }
 };
 
 struct Free {

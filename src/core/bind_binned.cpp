@@ -94,12 +94,8 @@ auto grow_bags(const DrawnRows& rows, const Response& response, const Bagged& ba
   const Bags bags = bags_of(bagged, static_cast<std::size_t>(rows.codes.n_rows));
   BinnedTrees trees;
   run([&] { trees = certree::grow_bags(rows, bags, growth, response); });
-  TreeColumns& nodes = trees.nodes;
   NodeSums& sums = trees.sums;
-  return std::tuple(std::tuple(owned(std::move(nodes.feature)), owned(std::move(nodes.threshold)),
-                               owned(std::move(nodes.left)), owned(std::move(nodes.missing_left)),
-                               owned(std::move(nodes.category_start)),
-                               owned(std::move(nodes.categories)), owned(std::move(trees.root))),
+  return std::tuple(handed_over(std::move(trees.nodes), std::move(trees.root)),
                     owned(std::move(sums.begin)), owned(std::move(sums.lane)),
                     owned(std::move(sums.sum)));
 }

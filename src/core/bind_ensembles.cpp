@@ -56,16 +56,18 @@ Loss loss_of(const std::string& name, double quantile) {
   throw std::invalid_argument("no loss is " + name + " of " + std::to_string(quantile));
 }
 
-void expect_outputs(const Loss& loss, std::size_t n_outputs) {
+// Scores (n_outputs, n) that a loss is of.
+Table<const double> scores_of(const Loss& loss, const Doubles2& scores, std::size_t n) {
+  const std::size_t n_outputs = scores.shape(0);
   if (n_outputs == 0 || (n_outputs > 1 && loss.kind != LossKind::classes))
     throw std::invalid_argument("a loss of numbers takes scores of one output");
+  return sized("scores", scores, n_outputs, n);
 }
 
 auto loss_slopes(const std::string& name, double quantile, const Doubles& y,
                  const Doubles2& scores) {
   const Loss loss = loss_of(name, quantile);
-  expect_outputs(loss, scores.shape(0));
-  const auto before = sized("scores", scores, scores.shape(0), y.size());
+  const auto before = scores_of(loss, scores, y.size());
   const auto loop = [&](auto gradient, auto hessian) {
     slopes_of(loss, view(y), before, gradient, hessian);
   };
@@ -75,8 +77,7 @@ auto loss_slopes(const std::string& name, double quantile, const Doubles& y,
 
 auto losses(const std::string& name, double quantile, const Doubles& y, const Doubles2& scores) {
   const Loss loss = loss_of(name, quantile);
-  expect_outputs(loss, scores.shape(0));
-  const auto before = sized("scores", scores, scores.shape(0), y.size());
+  const auto before = scores_of(loss, scores, y.size());
   return run([&](auto of_rows) { losses_of(loss, view(y), before, of_rows); },
              Column<double>(y.size()));
 }
@@ -84,8 +85,7 @@ auto losses(const std::string& name, double quantile, const Doubles& y, const Do
 double dispersion(const std::string& name, double quantile, const Doubles& y,
                   const Doubles2& scores, const std::optional<Doubles>& weight) {
   const Loss loss = loss_of(name, quantile);
-  expect_outputs(loss, scores.shape(0));
-  const auto before = sized("scores", scores, scores.shape(0), y.size());
+  const auto before = scores_of(loss, scores, y.size());
   const auto weights = sized("weight", weight, y.size());
   return run([&] { return dispersion_of(loss, view(y), before, weights); });
 }
@@ -111,17 +111,6 @@ RunRows rows_of(const RunArguments& given) {
           view(keys),
           view(n_thresholds),
           seed};
-}
-
-auto handed_over(RunTrees&& trees, std::size_t n_outputs) {
-  TreeColumns& nodes = trees.nodes;
-  const std::size_t m = nodes.left.size();
-  return std::tuple(std::tuple(owned(std::move(nodes.feature)), owned(std::move(nodes.threshold)),
-                               owned(std::move(nodes.left)), owned(std::move(nodes.missing_left)),
-                               owned(std::move(nodes.category_start)),
-                               owned(std::move(nodes.categories)), owned(std::move(trees.root))),
-                    owned(std::move(trees.value), m, n_outputs), owned(std::move(trees.rows)),
-                    owned(std::move(trees.losses)));
 }
 
 // Runs go on side by side, and share the threads.
@@ -150,13 +139,11 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   std::vector<Rows<double>> scores;
   for (const RunArguments& one : runs) {
     rows.push_back(rows_of(one));
-    const Doubles2& before = std::get<7>(one);
-    expect_outputs(settings.loss, before.shape(0));
     if (std::get<0>(one).shape(0) != p)
       throw std::invalid_argument("runs must have the same features");
-    scores.emplace_back(before.shape(0), rows.back().y.size());
-    std::ranges::copy(sized("scores", before, before.shape(0), rows.back().y.size()).values(),
-                      scores.back().view().data);
+    const auto before = scores_of(settings.loss, std::get<7>(one), rows.back().y.size());
+    scores.emplace_back(before.n_rows, before.width);
+    std::ranges::copy(before.values(), scores.back().view().data);
   }
   std::vector<RunTrees> made(n_runs);
   run([&] {
@@ -166,9 +153,12 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
     });
   });
   const auto hand_over = [&](std::size_t j) {
-    const auto n_outputs = static_cast<std::size_t>(scores[j].view().n_rows);
-    return std::tuple_cat(std::tuple(scores[j].hand_over()),
-                          handed_over(std::move(made[j]), n_outputs));
+    RunTrees& trees = made[j];
+    const std::size_t m = trees.rows.size(), n_outputs = std::get<7>(runs[j]).shape(0);
+    return std::tuple(scores[j].hand_over(),
+                      handed_over(std::move(trees.nodes), std::move(trees.root)),
+                      owned(std::move(trees.value), m, n_outputs), owned(std::move(trees.rows)),
+                      owned(std::move(trees.losses)));
   };
   std::vector<decltype(hand_over(0))> results;
   for (std::size_t j = 0; j < n_runs; ++j) results.push_back(hand_over(j));

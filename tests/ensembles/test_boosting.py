@@ -194,6 +194,14 @@ def test_many_walks_compare_sets_as_one_does(n, missing_left):
     np.testing.assert_array_equal(found[0], value[leaf, 0])
 
 
+def slopes_of(loss, y, scores):
+    return _core.loss_slopes(loss.name, loss.quantile, y.astype(float), scores)
+
+
+def dispersion_of(loss, y, scores, weight=None):
+    return _core.dispersion(loss.name, loss.quantile, y, scores, weight)
+
+
 # -- losses ----------------------------------------------------------------------------------------
 
 
@@ -217,7 +225,7 @@ def test_slopes_are_derivatives(loss, kind):
         "positive": random.gamma(2.0, size=n),
     }[kind]
     scores = random.normal(size=(k, n))
-    gradient, hessian = loss.slopes(y, scores)
+    gradient, hessian = slopes_of(loss, y, scores)
     step = 1e-4
     for output in range(k):
         moved = [scores.copy(), scores.copy()]
@@ -290,7 +298,7 @@ def test_parabolas_of_the_pinball_loss_lie_above_it(quantile):
     random = np.random.default_rng(0)
     y, scores = random.standard_cauchy(200), random.normal(size=(1, 200))
     loss = QuantileLoss(quantile)
-    gradient, hessian = loss.slopes(y, scores)
+    gradient, hessian = slopes_of(loss, y, scores)
     unit = 2 * np.abs(y - scores).mean()
     far = np.abs(y - scores[0]) > 0.1 * unit / 2
     for step in (-3.0, -0.1, 0.2, 2.0):
@@ -302,7 +310,7 @@ def test_parabolas_of_the_huber_loss_lie_above_it():
     random = np.random.default_rng(0)
     y, scores = random.standard_cauchy(200), random.normal(size=(1, 200))
     loss = HuberLoss()
-    gradient, hessian = loss.slopes(y, scores)
+    gradient, hessian = slopes_of(loss, y, scores)
     bend = np.quantile(np.abs(y - scores), 0.9)
 
     def of(distance):
@@ -355,14 +363,14 @@ def test_losses_are_divided_by_the_most_likely_scale():
     y, scores = random.normal(size=300), random.normal(size=(1, 300))
     weight = random.integers(1, 4, 300).astype(float)
     distance = np.abs(y - scores[0])
-    squared = SquaredLoss().dispersion(y, scores, weight)
+    squared = dispersion_of(SquaredLoss(), y, scores, weight)
     assert squared == pytest.approx(np.average(distance**2, weights=weight))
     # Slopes of the pinball loss are in units of the mean distance.
-    assert QuantileLoss().dispersion(y, scores, None) == pytest.approx(distance.mean() ** 2)
+    assert dispersion_of(QuantileLoss(), y, scores) == pytest.approx(distance.mean() ** 2)
     huber = HuberLoss()
-    assert huber.dispersion(y, scores, None) == pytest.approx(2 * huber.of_rows(y, scores).mean())
+    assert dispersion_of(huber, y, scores) == pytest.approx(2 * huber.of_rows(y, scores).mean())
     for loss in (LogLoss(), LogLoss(3), PoissonLoss(), GammaLoss()):
-        assert loss.dispersion(np.ones(300, dtype=int), scores, None) == 1
+        assert dispersion_of(loss, np.ones(300), scores) == 1
 
 
 def test_a_weighted_quantile_is_that_of_copies():
@@ -680,36 +688,38 @@ class Scripted:
         self.of_round, self.looks, self.losses = of_round, [], []
 
 
-def go_on(runs, first, last):
+def script(runs, first, last):
     for run in runs:
         assert first == (run.looks[-1] if run.looks else 0)
         run.looks.append(last)
         run.losses.append([run.of_round(last)])
 
 
-def test_rounds_are_those_of_the_best_kind():
+def test_rounds_are_those_of_the_best_kind(monkeypatch):
+    monkeypatch.setattr("certree.ensembles.stopping.advance", script)
+
     def quick():
         return Scripted(lambda n: 1 + 1 / n)
 
     slow = Scripted(lambda n: 0.9 + 30 / n)  # ahead from 290 rounds on
-    assert best_rounds([[quick()]], 1600, go_on) == (0, 1600)
-    assert best_rounds([[quick()], [slow]], 1600, go_on) == (0, 1600)
+    assert best_rounds([[quick()]], 1600) == (0, 1600)
+    assert best_rounds([[quick()], [slow]], 1600) == (0, 1600)
     assert slow.looks[-1] == 132  # the last look at those that are behind
     falling = Scripted(lambda n: abs(n - 400) / 1000 + 0.5)
     late = Scripted(slow.of_round)
-    assert best_rounds([[late], [falling]], 1600, go_on) == (1, 373)
+    assert best_rounds([[late], [falling]], 1600) == (1, 373)
     several = [Scripted(falling.of_round), Scripted(lambda n: abs(n - 100) / 1000)]
-    assert best_rounds([several], 1600, go_on)[1] in (93, 132, 187, 264, 373)
+    assert best_rounds([several], 1600)[1] in (93, 132, 187, 264, 373)
     assert several[0].looks == several[1].looks
     # A look without a smaller loss ends it.
     rising = Scripted(lambda n: n)
-    assert best_rounds([[rising]], 1600, go_on) == (0, 6)
+    assert best_rounds([[rising]], 1600) == (0, 6)
     assert rising.looks == [6, 8]
     # The first kind is left for one that is better by more than noise.
     for part, kind in ((0.98, 0), (0.96, 1)):
         other = Scripted(lambda n, part=part: part * quick().of_round(n))
-        assert best_rounds([[quick()], [other]], 1600, go_on) == (kind, 1600)
-    assert best_rounds([[Scripted(lambda _: np.inf)]], 5, go_on) == (0, 1)
+        assert best_rounds([[quick()], [other]], 1600) == (kind, 1600)
+    assert best_rounds([[Scripted(lambda _: np.inf)]], 5) == (0, 1)
 
 
 def test_runs_that_choose_the_rounds_take_longer_steps():

@@ -164,7 +164,7 @@ class Guarantees:
 
     @cached_property
     def wrong(self) -> NDArray[np.bool_]:
-        """Which validation samples are predicted wrongly, (n,)."""
+        """Which calibration samples are predicted wrongly, (n,)."""
         return np.asarray(self.predicted != self.y)
 
     @cached_property
@@ -177,7 +177,7 @@ class Guarantees:
 
     @property
     def _given(self) -> tuple[NDArray[np.integer], int]:
-        """Places of the validation samples among those that were given, and how many these were."""
+        """Places of the calibration samples among those that were given, and how many these were."""
         return np.arange(len(self.y)), len(self.y)
 
     @property
@@ -245,12 +245,12 @@ class Guarantees:
         Returns
         -------
         Promises
-            A class, group or leaf without validation samples has the bound 1.
+            A class, group or leaf without calibration samples has the bound 1.
 
         Raises
         ------
         ValueError
-            If there are fewer than 10 validation samples, also of those kept, a family or a setting is
+            If there are fewer than 10 calibration samples, also of those kept, a family or a setting is
             unknown, there is only one group, a weight is above `max_weight`, or the model was fitted
             by groups or loaded from a file without its rows.
         """
@@ -289,7 +289,7 @@ class Guarantees:
         return OF_TREES if groups is not None else (*OF_TREES, *OF_GROUPS)
 
     def _parts(self, name: str, kept: Indices, groups: Kinds | None) -> dict[Any, Part]:
-        """The parts of a family, by those of the validation samples that are kept."""
+        """The parts of a family, by those of the calibration samples that are kept."""
         wrong, nats = self.wrong[kept], self.certificate.complexity
         if name == "error":
             return {"all rows": Part("", (float(wrong.mean()),), len(wrong), nats)}
@@ -326,10 +326,10 @@ class Guarantees:
     ) -> NDArray[np.bool_]:
         """Predict for each row a set of classes that holds the true one for a share of new rows.
 
-        Given the classifier, with probability ``1 - delta`` over the draw of the validation samples and
-        whatever their distribution is. What was known before them alone says in which order classes
+        Given the classifier, with probability ``1 - delta`` over the draw of the calibration samples
+        and whatever their distribution is. What was known before them alone says in which order classes
         come into a set: of a certified fit the training samples, of any other classifier its
-        probabilities; the validation samples say how far to go. So a set need not hold the class that
+        probabilities; the calibration samples say how far to go. So a set need not hold the class that
         `predict` gives, which in a certified fit both have chosen, and it may be empty where less than
         the usual would be surprising.
 
@@ -343,7 +343,7 @@ class Guarantees:
             Probability with which the sets hold fewer; None: that of the certificate.
         per_class : bool
             Whether they hold that share of the rows of every class, of all classes at once. A class of
-            too few validation samples is in every set.
+            too few calibration samples is in every set.
 
         Returns
         -------
@@ -395,7 +395,7 @@ class Guarantees:
         )
 
     def _scores(self, per_class: bool) -> Scores:
-        """What their classes score at the validation samples."""
+        """What their classes score at the calibration samples."""
         score = self._own_score()
         place = {name: place for place, name in enumerate(self._classes)}
         names = [place.get(name, len(place)) for name in self._truth.names]
@@ -408,7 +408,7 @@ class Guarantees:
         return 1 - self._probabilities(X)
 
     def _own_score(self) -> Float64:
-        """The same at the validation samples."""
+        """The same at the calibration samples."""
         return 1 - self._own_shares()
 
     def _own_shares(self) -> Float64:

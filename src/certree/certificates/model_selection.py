@@ -262,7 +262,7 @@ def select_model(
 
     Parameters
     ----------
-    model_selection : Election
+    model_selection : ModelSelection
         The rows and how prunings vote.
     posteriors : sequence of NodeWeights
         Laws of which the one with the lowest bound votes; none: those along the path of Gibbs

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
-from certree.ensembles.staged import StagedClassifier
+from certree.ensembles.staged import StagedClassifier, constant_scores
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import adds_up
@@ -300,9 +300,6 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         weights = self.estimator_weights_
         return len(weights) - 1 if np.isinf(weights[-1:]).any() else 0
 
-    def _begun(self, n: int) -> Float64:
-        return np.repeat(self.start_[:, None], n, axis=1)
-
     def _added(self, scores: Float64, rows: NDArray[Any], first: int, last: int) -> Float64:
         """Scores with what learners first .. last - 1 say added in turn."""
         if self.trees_ is not None:
@@ -313,14 +310,15 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
 
     def _scores(self, X: Any) -> Float64:
         rows = self._new_rows(X)
-        return self._added(self._begun(len(rows)), rows, self._first, len(self.estimators_))
+        start = constant_scores(self.start_, len(rows))
+        return self._added(start, rows, self._first, len(self.estimators_))
 
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
-        scores = self._begun(len(rows))
+        scores = constant_scores(self.start_, len(rows))
         if not self.estimators_:
             yield scores
         for number, weight in enumerate(self.estimator_weights_):
-            before = self._begun(len(rows)) if np.isinf(weight) else scores
+            before = constant_scores(self.start_, len(rows)) if np.isinf(weight) else scores
             scores = self._added(before, rows, number, number + 1)
             yield scores
 

@@ -24,7 +24,7 @@ from certree.ensembles.losses import (
     SquaredLoss,
 )
 from certree.ensembles.rounds import Rounds, Settings, advance, started
-from certree.ensembles.staged import StagedClassifier, StagedTrees
+from certree.ensembles.staged import StagedClassifier, StagedTrees, constant_scores
 from certree.ensembles.stopping import best_rounds, longer_steps
 from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower
@@ -75,11 +75,6 @@ def _together(members: list[Trees]) -> Trees:
     rounds = zip(*members, strict=True)
     parts = [tree.saying(tree.value / len(members)) for trees in rounds for tree in trees]
     return Trees.joined(parts, members[0].n_features, members[0].value.shape[1])
-
-
-def _constant(scores: Float64, n: int) -> Float64:
-    """The same scores (n_outputs,) for all rows, (n_outputs, n)."""
-    return np.repeat(scores[:, None], n, axis=1)
 
 
 class BoostedTrees(StagedTrees):
@@ -194,7 +189,7 @@ class BoostedTrees(StagedTrees):
                 raise ValueError(
                     f"max_iter={n_rounds} must be at least n_iter_={first} with warm_start=True"
                 )
-            scores = _constant(start, len(training.y))
+            scores = constant_scores(start, len(training.y))
             run.scores = before.add(scores, training.X, all_threads(self.n_jobs))
         members = [run.anew(seed=self._seed + member) for member in range(self._n_members())]
         self._boost(members, first, n_rounds)
@@ -233,14 +228,15 @@ class BoostedTrees(StagedTrees):
                 at_once = at_once * 2 if perf_counter() - begin < _REFRESHES / 4 else at_once
 
     def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
+        n_threads = all_threads(self.n_jobs)
         grower = BinnedGrower(
-            Bins.of(training.X, self._category_mask(), n_jobs=all_threads(self.n_jobs)),
+            Bins.of(training.X, self._category_mask(), n_jobs=n_threads),
             max_leaves=self.max_leaf_nodes_,
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
             monotonic_cst=self._slopes(),
             interaction_cst=self.interaction_cst,
-            n_jobs=all_threads(self.n_jobs),
+            n_jobs=n_threads,
         )
         rows = training.X, training.y, training.weight
         return started(self._settings(loss), grower, *rows, self.thresholds_, self._seed)
@@ -341,11 +337,11 @@ class BoostedTrees(StagedTrees):
         """What all trees say, (n_outputs, n)."""
         rows = self._new_rows(X)
         n_threads = all_threads(self.n_jobs, len(rows))
-        return self.trees_.add(_constant(self.start_, len(rows)), rows, n_threads)
+        return self.trees_.add(constant_scores(self.start_, len(rows)), rows, n_threads)
 
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
         """The scores after each round."""
-        scores = _constant(self.start_, len(rows))
+        scores = constant_scores(self.start_, len(rows))
         n_trees = len(self.trees_) // self.n_iter_
         n_threads = all_threads(self.n_jobs, len(rows))
         for first in range(0, len(self.trees_), n_trees):

@@ -28,17 +28,9 @@ class Loss:
         """The best scores that are the same for all rows, (n_outputs,)."""
         raise NotImplementedError
 
-    def slopes(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
-        """Gradients and Hessians of each row's loss, (n_outputs, n) each."""
-        return _core.loss_slopes(self.name, self.quantile, y.astype(np.float64), scores)
-
     def of_rows(self, y: NDArray[Any], scores: Float64) -> Float64:
         """Loss of each row, (n,)."""
         return _core.losses(self.name, self.quantile, y.astype(np.float64), scores)
-
-    def dispersion(self, y: NDArray[Any], scores: Float64, weight: Float64 | None) -> float:
-        """What the loss is divided by to be the negative log of a likelihood (nats)."""
-        return _core.dispersion(self.name, self.quantile, y.astype(np.float64), scores, weight)
 
 
 @dataclass(frozen=True, slots=True)

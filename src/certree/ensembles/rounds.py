@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from certree._core import make_rounds
 from certree.ensembles.losses import Loss
+from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, UInt64
@@ -104,17 +105,13 @@ class Rounds:
             weight = np.concatenate([_normalised(fold.grow_weight), fold.judge_weight])
         y, n = self.y[rows], len(fold.grow)
         start = self.settings.loss.start(y[:n], None if weight is None else weight[:n])
-        return replace(
-            self,
+        return self.anew(
             settings=replace(self.settings, learning_rate=rate),
             grower=replace(self.grower, bins=bins),
             y=y,
             weight=weight,
             keys=self.keys[fold.grow],
-            scores=np.repeat(start[:, None], len(y), axis=1),
-            parts=[],
-            rows=[],
-            losses=[],
+            scores=constant_scores(start, len(y)),
         )
 
     def anew(self, **others: Any) -> "Rounds":
@@ -184,7 +181,7 @@ def started(
     if weight is not None:
         weight = _normalised(weight)
     start = settings.loss.start(y, weight)
-    scores = np.repeat(start[:, None], len(y), axis=1)
+    scores = constant_scores(start, len(y))
     columns = [X, y[:, None]] if weight is None else [X, y[:, None], weight[:, None]]
     keys = content_keys(np.column_stack(columns))
     targets = y.astype(np.float64)

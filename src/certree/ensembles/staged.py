@@ -15,6 +15,11 @@ from certree.interface.arrays import Float64, by_row
 from certree.interface.fitted import reads_state
 
 
+def constant_scores(start: Float64, n: int) -> Float64:
+    """The same scores (n_outputs,) for all rows, (n_outputs, n)."""
+    return np.repeat(start[:, None], n, axis=1)
+
+
 class StagedTrees(TreeModel):
     """A model that says the scores of rows, (n_outputs, n), and what they predict."""
 

@@ -1,8 +1,7 @@
 """Which rounds, and how many of them, serve rows that have no part in them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -27,11 +26,7 @@ def longer_steps(learning_rate: float) -> int:
     return _LONGER if learning_rate * _LONGER <= _LONGEST else 1
 
 
-def best_rounds(
-    kinds: Sequence[Sequence[Rounds]],
-    most: int,
-    go_on: Callable[[Sequence[Any], int, int], None] = advance,
-) -> tuple[int, int]:
+def best_rounds(kinds: Sequence[Sequence[Rounds]], most: int) -> tuple[int, int]:
     """The kind of rounds, and their number, after which the loss of its runs is smallest.
 
     Runs go on side by side until their loss has stopped falling; those of kinds that are behind
@@ -43,8 +38,6 @@ def best_rounds(
         Runs of each kind, one for each fold; the first kind is that which others have to beat.
     most : int
         So many rounds at most.
-    go_on : callable
-        Makes rounds of some runs, from one number to another.
 
     Returns
     -------
@@ -58,7 +51,7 @@ def best_rounds(
     while racing and done < most and since < _PATIENCE:
         look = min(look, most)
         since += 1
-        go_on([*chain.from_iterable(kinds[kind] for kind in racing)], done, look)
+        advance([*chain.from_iterable(kinds[kind] for kind in racing)], done, look)
         for kind in racing:
             loss = sum(float(run.losses[-1][-1]) for run in kinds[kind])
             loss *= 1 + _MARGIN if kind > 0 else 1

@@ -142,7 +142,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         The law over its prunings that predicts.
     vote_ : Vote
         The outcome of the vote in every cell.
-    model_selection_ : Election, LabelledSelection or None
+    model_selection_ : ModelSelection, LabelledSelection or None
         The rows that certify, and what may be certified by them; None if loaded from a file.
     calibration_ : CalibrationSamples or None
         The calibration samples one by one, and what the training samples said; None if loaded from a
@@ -408,7 +408,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         seen = rows.held.grouped, rows.held.n, rows.held.error_of(self.vote_.label)
         one = self.certificate_
         if seen[:2] != (one.grouped, one.n) or not math.isclose(seen[2], one.risk, abs_tol=1e-9):
-            raise ValueError("the validation samples are not those that the certificate is of")
+            raise ValueError("the calibration samples are not those that the certificate is of")
         if not math.isfinite(rows.structure.log_mass(self.vote_.label)):
             raise ValueError("grown and splits must give every labelling some mass")
         return rows

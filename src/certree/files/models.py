@@ -89,7 +89,8 @@ def save(
     Parameters
     ----------
     model : fitted estimator of certree
-        The model; not a model trees, nor AdaBoost of other learners than certree's trees.
+        The model; not a tree with models in its leaves, nor AdaBoost of other learners than certree's
+        trees.
     path : path
         The file.
     sample_hashes : bool

@@ -235,8 +235,7 @@ void judge_leaves(const Arrivals& arrivals, const LeafTargets& targets, Table<co
   const auto value = make_buffer<double>(sums.n_rows, total.width);
   const Table<double> said{value.get(), sums.n_rows, total.width};
   shrink_leaves(arrivals.left, arrivals.root, sums, rows, n_threads, said);
-  judge(arrivals, n_threads, total, n_trees,
-        [&] { return AsTheyAre({said.data, said.n_rows, said.width}); });
+  judge(arrivals, n_threads, total, n_trees, [&] { return AsTheyAre(said); });
 }
 
 template void find_out_of_bag(const TreesView&, const Drawing&, Table<const float>, int,

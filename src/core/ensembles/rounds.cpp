@@ -63,7 +63,6 @@ class Run {
 
  private:
   std::size_t n_outputs() const { return static_cast<std::size_t>(scores_.n_rows); }
-  Table<const double> now() const { return {scores_.data, scores_.n_rows, scores_.width}; }
   std::int64_t width() const { return static_cast<std::int64_t>(n_); }
   Table<double> gradient() const { return {slopes_.get(), scores_.n_rows, width()}; }
   Table<double> hessian() const {
@@ -76,19 +75,20 @@ class Run {
     sent_.resize(n_all_);
     const bool all_grow = settings_.subsample >= 1.0;
     const auto limit = all_grow ? 0 : static_cast<std::uint64_t>(settings_.subsample * 0x1p64);
-    std::size_t n_growing = 0, n_sent = 0, least = 0;
+    std::size_t n_growing = 0, n_sent = 0;
     for (const std::size_t i : turns(n_)) {
-      const std::uint64_t mixed = rows_.keys[i] * odd;
-      const bool grows = all_grow || mixed < limit;
+      const bool grows = all_grow || rows_.keys[i] * odd < limit;
       // No branch: it would be guessed wrong too often.
       growing_[n_growing] = sent_[n_sent] = static_cast<std::int32_t>(i);
       n_growing += grows;
       n_sent += !grows;
-      if (mixed < rows_.keys[least] * odd) least = i;
     }
     if (n_growing == 0) {
+      const auto mixed = [odd](std::uint64_t key) { return key * odd; };
+      const auto first = std::ranges::min_element(rows_.keys, {}, mixed);
+      const auto least = first - rows_.keys.begin();
       growing_[n_growing++] = static_cast<std::int32_t>(least);
-      sent_.erase(sent_.begin() + static_cast<std::ptrdiff_t>(least));
+      sent_.erase(sent_.begin() + least);
       --n_sent;
     }
     growing_.resize(n_growing);
@@ -99,7 +99,7 @@ class Run {
   }
 
   void take_slopes() {
-    slopes_of(settings_.loss, y_, now(), gradient(), hessian());
+    slopes_of(settings_.loss, y_, scores_, gradient(), hessian());
     if (weight_.empty()) return;
     for (std::int64_t k = 0; k < 2 * scores_.n_rows; ++k) {
       double* const one = slopes_.get() + k * width();
@@ -112,18 +112,18 @@ class Run {
   // "SketchBoost", NeurIPS 2022). Weights of the rows as in Rubin, "The Bayesian bootstrap", 1981,
   // tell trees apart further.
   void mix(Random& random, std::uint64_t odd) {
-    const double* const g = gradient().data;
-    const double* const h = hessian().data;
+    const Table<double> g = gradient(), h = hessian();
     double *const to_g = mixed_.get(), *const to_h = to_g + n_;
-    const std::size_t n_mixed = n_outputs();
-    std::copy_n(g, n_, to_g);
-    std::copy_n(h, n_, to_h);
-    if (n_mixed > 1) {
-      for (std::size_t k = 0; k < n_mixed; ++k) {
+    if (g.n_rows == 1) {
+      std::copy_n(g.data, n_, to_g);
+      std::copy_n(h.data, n_, to_h);
+    } else {
+      std::fill_n(to_g, 2 * n_, 0.0);
+      for (std::int64_t k = 0; k < g.n_rows; ++k) {
         const double factor = normal(random), square = factor * factor;
         for (const std::size_t i : turns(n_)) {
-          to_g[i] = (k ? to_g[i] : 0.0) + factor * g[k * n_ + i];
-          to_h[i] = (k ? to_h[i] : 0.0) + square * h[k * n_ + i];
+          to_g[i] += factor * g.row(k)[i];
+          to_h[i] += square * h.row(k)[i];
         }
       }
     }
@@ -164,13 +164,10 @@ class Run {
     const std::size_t m = tree.columns.left.size(), before = trees.value.size();
     trees.value.resize(before + m * n_outputs());
     weights_.resize(m);
-    const RoundRows round{leaf_,
-                          growing_,
-                          std::span(sent_).first(n_others_),
-                          {gradient().data, scores_.n_rows, width()},
-                          {hessian().data, scores_.n_rows, width()}};
+    const RoundRows round{leaf_, growing_, std::span(sent_).first(n_others_), gradient(),
+                          hessian()};
     const RoundVote vote{
-        settings_.l2,         1.0 / dispersion_of(settings_.loss, y_, now(), weight_),
+        settings_.l2,         1.0 / dispersion_of(settings_.loss, y_, scores_, weight_),
         settings_.curvature,  settings_.stop,
         tree.columns.feature, settings_.growth.monotonic};
     const Table<double> step{trees.value.data() + before, static_cast<std::int64_t>(m),
