@@ -644,6 +644,30 @@ def test_many_rounds_and_many_runs_in_one_call_are_those_one_by_one(loss, option
             np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
 
 
+@pytest.mark.parametrize("loss", [LogLoss(), LogLoss(3), SquaredLoss()])
+def test_a_fold_depends_neither_on_the_order_of_rows_nor_on_the_unit_of_weights(loss):
+    random = np.random.default_rng(0)
+    n = 90
+    X, judges, order = random.normal(size=(n, 3)), random.random(n) < 0.3, random.permutation(n)
+    y = random.integers(0, max(2, loss.n_outputs), n).astype(np.int32)
+    y = y if loss.name == "classes" else y + X[:, 0]
+    weight = random.uniform(0.5, 3.0, n)
+    settings = Settings(loss, 0.3, 1.0, (0.7, 1.0), 0.7, votes=True)
+
+    def losses(rows, unit):
+        grower = BinnedGrower(Bins.of(X[rows]), max_leaves=6)
+        run, _ = started(settings, grower, X[rows], y[rows], weight[rows], (2, None), 0)
+        sides = [np.flatnonzero(side) for side in (~judges[rows], judges[rows])]
+        weights = [unit * weight[rows][side] for side in sides]
+        fold = run.fold(Fold(*sides, *weights))
+        advance([fold], 0, 6)
+        return fold.losses[0]
+
+    found = losses(np.arange(n), 1.0)
+    np.testing.assert_array_equal(losses(order, 1.0), found)
+    np.testing.assert_allclose(losses(np.arange(n), 1024.0), 1024 * found)
+
+
 def test_the_door_of_many_rounds_checks():
     run = a_run(LogLoss(), n_judging=5)
     runs = [run._arguments()]
