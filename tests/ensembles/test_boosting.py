@@ -768,6 +768,7 @@ def test_quality_decides_what_is_not_given(kind):
     members = 2 if kind is BoostedTreesClassifier else 4
     assert len(best.trees_) == members * best.n_iter_
     assert kind(quality="fast", learning_rate=0.05, **given).fit(X, y).n_iter_ == 400
+    assert kind(quality="fast", learning_rate=5e-324, **given).fit(X, y).n_iter_ == 4000
     assert kind(quality="fast", max_iter=7, **given).fit(X, y).n_iter_ == 7
     unlimited = kind(max_leaf_nodes="auto", max_iter=1).fit(X, y)
     assert unlimited.max_leaf_nodes_ == (31 if kind is BoostedTreesClassifier else 16)

@@ -51,8 +51,8 @@ _FEW_ROWS, _SOME_ROWS = 3000, 30_000
 _FOLDS, _MOST_ROUNDS, _ROUNDS, _FAST_ROUNDS = 4, 1600, 400, 200
 # The best fit may go on so many times as long.
 _MORE_ROUNDS = 3
-# Shorter steps than these take more rounds.
-_RATE = 0.1
+# Shorter steps than these take more rounds, but no more than so many times as many.
+_RATE, _SLOWEST = 0.1, 20
 # Numbers hardly overfit, so half of the folds are enough.
 _FOLDS_OF_NUMBERS = 2
 
@@ -268,7 +268,7 @@ class BoostedTrees(StagedTrees):
         n, rate = len(training.y), self.learning_rate
         if self.max_iter != "auto":
             return int(self.max_iter)
-        slower = round(_RATE / rate) if rate < _RATE else 1
+        slower = round(min(max(_RATE / rate, 1), _SLOWEST))
         if self.quality == "fast":
             return _FAST_ROUNDS * slower
         longer = _MORE_ROUNDS if self.quality == "best" else 1
@@ -410,7 +410,8 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
         Number of rounds, of a tree each. "auto": by four-fold cross-validation below 3000 rows, by one
-        of the folds below 30,000, else 400; more at a smaller `learning_rate` than .1.
+        of the folds below 30,000, else 400; more at a smaller `learning_rate` than .1, up to twenty
+        times as many.
     max_leaf_nodes : int, "auto" or None, default="auto"
         So many leaves a tree at most; those whose cut gains most are divided first. "auto": 31
         below 3000 rows, else 63.
