@@ -56,7 +56,7 @@ def measured(data: Data, seed: int) -> dict[str, float]:
         "test error": 1 - forest.score(X_test, y_test),
         "out-of-sample error": forest.certificate_.risk,
         "test error, plain forest": 1 - plain.score(X_test, y_test),
-        "hold-out": certify(apart, kept, y_kept, DELTA, repeats="genuine").bound,
+        "hold-out": certify(apart, kept, y_kept, DELTA, duplicates="genuine").bound,
         "test error, hold-out": 1 - apart.score(X_test, y_test),
         "certified tree": tree.certificate_.bound,
         "time over plain": (between - begun) / (ended - between),

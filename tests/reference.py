@@ -87,10 +87,12 @@ def majority(tree, table):
     return np.array(labels)
 
 
-def row_hash(row):
+def row_hash(row, rounded=False):
     """Splitmix64 of the bits of each number in turn, from whole numbers without end."""
-    h = 0
-    for value in row:
+    h = 0x9E3779B97F4A7C15 if rounded else 0
+    with np.errstate(over="ignore"):
+        values = np.float32(row) if rounded else row
+    for value in values:
         number = math.nan if math.isnan(value) else 0.0 if value == 0 else float(value)
         (bits,) = struct.unpack("<Q", struct.pack("<d", number))
         h = ((h ^ bits) + 0x9E3779B97F4A7C15) % 2**64
@@ -98,6 +100,22 @@ def row_hash(row):
         h = (h ^ (h >> 27)) * 0x94D049BB133111EB % 2**64
         h ^= h >> 31
     return h
+
+
+def first_alike(rows, y):
+    """The first row with the same values as float32 holds them, None and NaN alike, and target."""
+    seen, found = [], []
+    for i, (row, target) in enumerate(zip(rows, y, strict=True)):
+        key = [_as_float32(value) for value in (*row, target)]
+        seen.append(key)
+        found.append(next(j for j in range(i + 1) if seen[j] == key))
+    return found
+
+
+def _as_float32(value):
+    if value is None or value != value:
+        return None
+    return value if isinstance(value, str) else float(np.float32(value))
 
 
 def moments(tree, X, y, weight=None):

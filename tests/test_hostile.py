@@ -253,7 +253,14 @@ CALLS = [
     (certificates.hold_out_mean, {"risk": 0.1, "n": 40, **CHANCE, "grouped": False}),
     (
         certificates.certify,
-        {"classifier": FITTED, "X": X + 1, "y": Y, "delta": 0.05, "look": None, "repeats": None},
+        {
+            "classifier": FITTED,
+            "X": X + 1,
+            "y": Y,
+            "delta": 0.05,
+            "look": None,
+            "duplicates": "auto",
+        },
     ),
     (
         certificates.certify_posterior,

@@ -147,7 +147,7 @@ def test_rows_of_the_fit_guarantee_nothing():
     model = CLASSIFIERS[0].fit(X, y)
     with pytest.raises(ValueError, match="rows also occur among those of the fit"):
         Guarantees.by_rows(model, X[:100], y[:100])
-    known = Guarantees.by_rows(model, X[:100], y[:100], repeats="genuine")
+    known = Guarantees.by_rows(model, X[:100], y[:100], duplicates="genuine")
     assert known.certificate.repeats == known.conditional_guarantees().recall.worst.repeats == 100
     assert known.selective_certificates()[0].certificate.repeats == 100
     assert known.certify_set(0.5)[0].repeats == 100

@@ -726,9 +726,9 @@ def test_rows_of_the_fit_certify_nothing(tmp_path, method):
     succeeds(*arguments)
     message = fails(*certify)
     assert "120 of 120 rows also occur among those of the fit" in message
-    assert "--repeats genuine" in message
-    assert "120 rows given, of which 120 repeat rows of the fit" in succeeds(
-        *certify, "--repeats", "genuine"
+    assert "--duplicates genuine" in message
+    assert "120 rows given, of which 120 repeat other rows" in succeeds(
+        *certify, "--duplicates", "genuine"
     )
     other = coins.assign(a=coins["a"] + 1)
     paid = succeeds(
@@ -880,7 +880,7 @@ def test_a_target_of_dates_comes_through_all_commands(dates, tmp_path):
     succeeds("fit", rows, "--target", "when", "--output", model, "--quiet")
     predicted = pd.read_csv(io.StringIO(succeeds("predict", model, rows)))
     assert [day[:10] for day in predicted["prediction"].unique()] == [date[:10] for date in dates]
-    again = ("certify", model, rows, "--target", "when", "--repeats", "genuine")
+    again = ("certify", model, rows, "--target", "when", "--duplicates", "genuine")
     assert "observed on them: 0.0 %" in succeeds(*again)
 
 
@@ -936,7 +936,7 @@ def test_codes_that_look_like_numbers_are_words_as_in_the_fit(tmp_path, coded, n
     error = np.mean(expected != some["kind"])
     text = succeeds("evaluate", model_file, rows, "--target", "kind")
     assert f"Error {100 * error:.1f} %" in text
-    text = succeeds("certify", model_file, rows, "--target", "kind", "--repeats", "genuine")
+    text = succeeds("certify", model_file, rows, "--target", "kind", "--duplicates", "genuine")
     assert f"observed on them: {100 * error:.1f} %" in text
     first = model.explain(some[["code", "size"]].head(1))
     assert succeeds("explain", model_file, rows).strip() == str(first).strip()
@@ -1026,7 +1026,7 @@ def test_classes_written_in_another_way_are_the_same(tmp_path, fitted, came, suf
     for some in (rows, rows[rows["x"] == 1]):
         file = write_as(some, tmp_path / f"rows{suffix}")
         assert "Error 0.0 %" in succeeds("evaluate", model_file, file, "--target", "kind")
-        text = succeeds("certify", model_file, file, "--target", "kind", "--repeats", "genuine")
+        text = succeeds("certify", model_file, file, "--target", "kind", "--duplicates", "genuine")
         assert "observed on them: 0.0 %" in text
 
 

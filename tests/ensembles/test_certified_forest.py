@@ -19,7 +19,8 @@ from certree.certificates.inequalities import bounds
 from certree.certificates.majority import OF_ENSEMBLES, blocks
 from certree.ensembles.certified_forest import SampledTrees
 
-SHORT = {"n_estimators": 6, "random_state": 0}
+# Rows of whole numbers are often alike.
+SHORT = {"n_estimators": 6, "random_state": 0, "duplicates": "genuine"}
 BOUND = {
     "ensemble_first_order": bounds.first_order,
     "ensemble_tandem": bounds.tandem,
@@ -170,7 +171,9 @@ def test_laws_vote_and_are_judged_as_a_walk_through_all_rows_says(n_classes):
 
 def test_the_certificate_is_about_what_predicts():
     X, y = noisy(400)
-    model = CertifiedForestClassifier(n_estimators=9, max_samples=0.3, random_state=1).fit(X, y)
+    model = CertifiedForestClassifier(
+        n_estimators=9, max_samples=0.3, random_state=1, duplicates="genuine"
+    ).fit(X, y)
     training = clone(model)._take(X, y)
     trees = model._sampled(training, 0.3, np.random.RandomState(1))
     share = model.trees_.value[model.trees_.leaves(X, 1), 0]  # of the second class
@@ -251,7 +254,7 @@ def test_categories_and_missing_values():
     frame = pandas.DataFrame({"town": town, "size": random.random(300)})
     frame.loc[::7, "size"] = np.nan
     y = np.isin(town, ["Bern", "Thun"])
-    model = CertifiedForestClassifier(20, random_state=0).fit(frame, y)
+    model = CertifiedForestClassifier(20, random_state=0, duplicates="genuine").fit(frame, y)
     assert model.score(frame, y) > 0.95
     assert model.certificate_.bound < 0.3
 
@@ -262,7 +265,7 @@ def test_categories_and_missing_values():
 def test_few_rows_are_certified_as_far_as_they_go():
     X, y = np.arange(8.0).reshape(-1, 2), np.array([0, 0, 1, 1])
     for n in (2, 3, 4):
-        model = CertifiedForestClassifier(3, random_state=0).fit(X[:n], y[:n])
+        model = CertifiedForestClassifier(3, random_state=0, duplicates="genuine").fit(X[:n], y[:n])
         assert model.certificate_.bound > 0.9
         assert {one.n for one in model.certificates_} <= {1, 2, 3}
     with pytest.raises(ValueError, match=r"two rows at least.*n_samples=1"):
@@ -271,13 +274,17 @@ def test_few_rows_are_certified_as_far_as_they_go():
 
 def test_pairs_that_no_row_judges_certify_nothing():
     X, y = np.arange(10.0).reshape(-1, 1), np.arange(10) % 2
-    model = CertifiedForestClassifier(8, max_samples=0.9, random_state=0).fit(X, y)
+    model = CertifiedForestClassifier(8, max_samples=0.9, random_state=0, duplicates="genuine").fit(
+        X, y
+    )
     assert [one.method for one in model.certificates_] == ["ensemble_first_order"]
 
 
 def test_one_class_and_one_tree():
     X, _ = noisy()
-    model = CertifiedForestClassifier(1, random_state=0).fit(X, np.full(len(X), "only"))
+    model = CertifiedForestClassifier(1, random_state=0, duplicates="genuine").fit(
+        X, np.full(len(X), "only")
+    )
     assert set(model.predict(X)) == {"only"}
     np.testing.assert_array_equal(model.predict_proba(X), 1)
     assert model.certificate_.bound < 0.1
@@ -311,6 +318,7 @@ def expected_failures(_):
     }
 
 
+@pytest.mark.filterwarnings("ignore:.* rows that certify repeat other rows:UserWarning")
 @parametrize_with_checks([CertifiedForestClassifier(5)], expected_failed_checks=expected_failures)
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
@@ -318,7 +326,9 @@ def test_scikit_learns_checks_pass(estimator, check):
 
 def test_new_rows_certify_and_known_ones_do_not():
     X, y = load_breast_cancer(return_X_y=True)
-    model = CertifiedForestClassifier(20, random_state=0).fit(X[:400], y[:400])
+    model = CertifiedForestClassifier(20, random_state=0, duplicates="genuine").fit(
+        X[:400], y[:400]
+    )
     fresh = model.certify(X[400:], y[400:])
     assert fresh.method == "hold_out"
     assert fresh.n == 169
@@ -361,7 +371,9 @@ def test_proximity_counts_shared_leaves():
 
 def test_a_certified_forest_says_that_it_has_no_importances():
     X, y = load_breast_cancer(return_X_y=True)
-    model = CertifiedForestClassifier(n_estimators=3, random_state=0).fit(X, y)
+    model = CertifiedForestClassifier(n_estimators=3, random_state=0, duplicates="genuine").fit(
+        X, y
+    )
     assert not hasattr(model, "feature_importances_")
     with pytest.raises(AttributeError, match="has no feature_importances_: it keeps no impurities"):
         _ = model.feature_importances_

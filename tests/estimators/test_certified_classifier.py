@@ -78,6 +78,7 @@ def assert_same_fit(one, other, X):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:.* rows that certify repeat other rows:UserWarning")
 def test_certified_fits_pass_the_checks_of_scikit_learn():
     # The deal of the rows is by their numbers: what rows hold must have no part in it.
     by_number = "rows are dealt by their numbers"
@@ -227,7 +228,7 @@ def test_each_look_at_rows_that_come_in_is_paid_for():
     for look in (0, -1, 1.5, "1", True):
         with pytest.raises(ValueError, match=r"look must be .*a whole number.*, got"):
             certree.certify(model, X[300:], y[300:], look=look)
-    with pytest.raises(ValueError, match="look and repeats speak of new rows"):
+    with pytest.raises(ValueError, match="look and duplicates speak of new rows"):
         model.certify(look=1)
 
 
@@ -603,7 +604,8 @@ def test_labels_of_one_kind_are_compared_whatever_their_type():
         (days, days.astype("M8[ns]")),
     ):
         for classes in (None, np.array(answers)):
-            assert certree.certify(Foreign(answers, classes), X, np.tile(y, 20)).risk == 0
+            judged = Foreign(answers, classes), X, np.tile(y, 20)
+            assert certree.certify(*judged, duplicates="genuine").risk == 0
     # A class that nobody has seen comes with new rows, and is an error; so may all rows be.
     known = Foreign([0, 1], [0, 1])
     assert certree.certify(known, X, np.tile([0, 2], 20)).risk == 0.5

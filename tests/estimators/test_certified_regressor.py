@@ -54,6 +54,7 @@ def weighing(n, train_size=0.5):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:.* rows that certify repeat other rows:UserWarning")
 @every_width
 def test_certified_regressors_pass_the_checks_of_scikit_learn(widths):
     expected = {
@@ -211,7 +212,9 @@ def test_targets_in_a_place_where_many_are_stay_inside():
     X = rng.integers(0, 5, (3000, 1)).astype(float)
     y = X[:, 0] * 0.1 + rng.integers(0, 10, 3000) * 0.7
     for widths in WIDTHS:
-        model = CertifiedTreeRegressor(widths=widths, random_state=0).fit(X, y)
+        model = CertifiedTreeRegressor(widths=widths, duplicates="genuine", random_state=0).fit(
+            X, y
+        )
         weigh = weighing(3000)
         for coverage in np.linspace(0.05, 0.95, 19):
             low, high = model.predict_interval(X[weigh], coverage).T

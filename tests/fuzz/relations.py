@@ -265,7 +265,7 @@ def foreign_classes_are_not_certified(random: Random, subject: Subject) -> None:
     foreign = np.arange(subject.table.n) % 2
     foreign = foreign if model.classes_.dtype.kind == "U" else np.array(["a", "b"])[foreign]
     try:
-        model.certify(subject.X, foreign, repeats="genuine")
+        model.certify(subject.X, foreign, duplicates="genuine")
     except (ValueError, TypeError):
         return
     raise AssertionError("labels of another type were certified")

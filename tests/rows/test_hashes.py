@@ -26,7 +26,7 @@ from certree import (
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
 )
-from certree.rows.hashes import distinct, n_known, sample_hashes
+from certree.rows.hashes import distinct, fit_hashes, known_rows, sample_hashes
 
 CLASSIFIERS = [
     CertifiedTreeClassifier(random_state=0),
@@ -55,6 +55,8 @@ def coins(n=200, seed=0):
 )
 def test_hashes_are_those_of_the_reference(X):
     np.testing.assert_array_equal(sample_hashes(X), [reference.row_hash(row) for row in X])
+    rounded = [reference.row_hash(row, rounded=True) for row in X]
+    np.testing.assert_array_equal(sample_hashes(X, rounded=True), rounded)
     np.testing.assert_array_equal(sample_hashes(np.asfortranarray(X)), sample_hashes(X))
 
 
@@ -78,7 +80,9 @@ def test_what_is_equal_has_equal_hashes():
 def test_a_million_different_rows_have_different_hashes():
     every = np.stack(np.meshgrid(*3 * [np.arange(100.0)]), axis=-1).reshape(-1, 3)
     assert len(distinct(sample_hashes(every))) == 10**6
-    assert n_known(every[:5], distinct(sample_hashes(every[2:]))) == 3
+    known, rounded = known_rows(every[:5], distinct(sample_hashes(every[2:])))
+    assert known.tolist() == [False, False, True, True, True]
+    assert not rounded.any()
 
 
 def test_hashes_are_the_same_in_another_process():
@@ -93,7 +97,7 @@ def test_hashes_are_the_same_in_another_process():
 def test_rows_of_the_fit_certify_nothing(model, tmp_path):
     X, y = coins()
     model = clone(model).fit(X, y)
-    message = r'also occur among those of the fit.*new rows, or give repeats="genuine"'
+    message = r'also occur among those of the fit.*new rows, or give duplicates="genuine"'
     with pytest.raises(ValueError, match=f"200 of 200 rows {message}"):
         certree.certify(model, X, y)
     X_new, y_new = coins(seed=1)
@@ -124,9 +128,9 @@ def test_files_keep_hashes_or_say_that_they_do_not(model, kept, tmp_path):
         assert certree.certify(loaded, X_new, y_new) == certree.certify(model, X_new, y_new)
     else:
         assert loaded.sample_hashes_ is None
-        with pytest.raises(ValueError, match=r'saved without hashes.*give repeats="genuine"'):
+        with pytest.raises(ValueError, match=r'saved without hashes.*give duplicates="genuine"'):
             certree.certify(loaded, X_new, y_new)
-        certificate = certree.certify(loaded, X_new, y_new, repeats="genuine")
+        certificate = certree.certify(loaded, X_new, y_new, duplicates="genuine")
         assert certificate.repeats is None
         assert "200 rows given, which were not compared with those of the fit," in str(certificate)
         # Saved once more, the file still has none.
@@ -139,10 +143,11 @@ def test_repeats_that_are_genuine_are_counted():
     model = CertifiedTreeClassifier(random_state=0).fit(X, y)
     X_new, y_new = coins(seed=1)
     X_new[:12] = X[5]
-    certificate = model.certify(X_new, y_new, repeats="genuine")
+    certificate = model.certify(X_new, y_new, duplicates="genuine")
     assert certificate.repeats == 12
-    assert "over the draw of the 200 rows given, of which 12 repeat rows of the fit, " in str(
-        certificate
+    assert (
+        "over the draw of the 200 rows given, of which 12 repeat other rows, as draws of their own, "
+        in str(certificate)
     )
     assert certificate.at(0.01).repeats == 12
     # All of them count: to leave them out would bias the bound.
@@ -150,17 +155,17 @@ def test_repeats_that_are_genuine_are_counted():
     assert certificate.risk == np.mean(model.predict(X_new) != y_new)
     with pytest.raises(ValueError, match="12 of 200 rows"):
         model.certify(X_new, y_new)
-    with pytest.raises(ValueError, match='repeats must be None or "genuine", got True'):
-        model.certify(X_new, y_new, repeats=True)
-    with pytest.raises(ValueError, match="look and repeats speak of new rows"):
-        model.certify(repeats="genuine")
+    with pytest.raises(ValueError, match=r"duplicates must be .*, got True"):
+        model.certify(X_new, y_new, duplicates=True)
+    with pytest.raises(ValueError, match="look and duplicates speak of new rows"):
+        model.certify(duplicates="genuine")
 
 
 def test_rows_are_known_by_features_alone_and_without_those_of_weight_zero():
     X, y = coins()
     weight = (np.arange(200) >= 50).astype(float)
     model = PACBayesTreeClassifier(random_state=0).fit(X, y, weight)
-    assert len(model.sample_hashes_) == 150
+    np.testing.assert_array_equal(model.sample_hashes_, fit_hashes(X[50:]))
     assert certree.certify(model, X[:50], y[:50]).repeats == 0
     with pytest.raises(ValueError, match="150 of 150 rows"):
         certree.certify(model, X[50:], 1 - y[50:])
@@ -170,7 +175,7 @@ def test_rows_of_all_batches_are_known():
     X, y = coins()
     model = NaiveBayesClassifier(densities="normal")
     model.partial_fit(X[:100], y[:100], classes=[0, 1]).partial_fit(X[90:150], y[90:150])
-    np.testing.assert_array_equal(model.sample_hashes_, distinct(sample_hashes(X[:150])))
+    np.testing.assert_array_equal(model.sample_hashes_, fit_hashes(X[:150]))
     with pytest.raises(ValueError, match="150 of 200 rows"):
         certree.certify(model, X, y)
 
@@ -182,7 +187,7 @@ def test_batches_after_a_file_without_hashes_do_not_pretend_to_know_all(tmp_path
     loaded = certree.load(tmp_path / "model").partial_fit(X[100:], y[100:])
     with pytest.raises(ValueError, match="saved without hashes"):
         certree.certify(loaded, *coins(seed=1))
-    assert len(loaded.fit(X, y).sample_hashes_) == 200
+    np.testing.assert_array_equal(loaded.fit(X, y).sample_hashes_, fit_hashes(X))
 
 
 def test_categories_are_known_by_their_names():

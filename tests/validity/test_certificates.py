@@ -277,7 +277,9 @@ def numbers(draw, n=600):
 
 
 def regressor(draw, **switches):
-    model = certree.CertifiedTreeRegressor(cv=2, delta=DELTA, random_state=draw.seed, **switches)
+    model = certree.CertifiedTreeRegressor(
+        cv=2, delta=DELTA, duplicates="genuine", random_state=draw.seed, **switches
+    )
     return model.fit(*numbers(draw))
 
 
@@ -353,7 +355,9 @@ def seeded(draw):
 def lacking_truth(draw, per_class):
     """Certificates, and the probability at each point and class that its set lacks it."""
     X, y, _, _ = draw.rows()
-    model = certree.CertifiedTreeClassifier(train_size=0.3, cv=2, random_state=draw.seed).fit(X, y)
+    model = certree.CertifiedTreeClassifier(
+        train_size=0.3, cv=2, duplicates="genuine", random_state=draw.seed
+    ).fit(X, y)
     made = model.certify_set(0.9, DELTA, per_class=per_class)
     held = np.zeros((len(GRID), draw.world.n_classes), dtype=bool)
     held[:, model.classes_] = model.predict_set(GRID, 0.9, DELTA, per_class=per_class)
@@ -365,7 +369,7 @@ def judged_before(draw):
     X, y, grow, weigh = draw.rows()
     model = certree.PACBayesTreeClassifier("kd", lambda_error=1.0, lambda_penalty=0.1)
     model.fit(X[grow], y[grow])
-    return Guarantees.by_rows(model, X[weigh], y[weigh], DELTA, repeats="genuine")
+    return Guarantees.by_rows(model, X[weigh], y[weigh], DELTA, duplicates="genuine")
 
 
 def hold_out_answers(draw):
@@ -561,7 +565,13 @@ def test_bounds_hold_for_groups_whose_rows_share_their_noise(name):
 
 def certified(draw, **switches):
     return certree.CertifiedTreeClassifier(
-        **{"train_size": 0.1, "cv": 2, "random_state": draw.seed, **switches}
+        **{
+            "train_size": 0.1,
+            "cv": 2,
+            "duplicates": "genuine",
+            "random_state": draw.seed,
+            **switches,
+        }
     )
 
 
@@ -601,7 +611,9 @@ def test_fits_of_forests_keep_their_promise(n_classes, switches):
     for seed in range(REPEATS):
         draw = Draw(World(n_classes), seed)
         X, y, _, _ = draw.rows()
-        model = certree.CertifiedForestClassifier(12, random_state=seed, **switches).fit(X, y)
+        model = certree.CertifiedForestClassifier(
+            12, random_state=seed, duplicates="genuine", **switches
+        ).fit(X, y)
         right = draw.world.classes[np.arange(len(GRID)), model.predict(GRID)]
         outcomes.append((model.certificate_.bound, 1 - right.mean()))
     expect_valid(*np.array(outcomes).T, worth=0.6)
@@ -614,7 +626,9 @@ def test_fits_in_a_box_keep_their_promise(n_classes):
     for seed in range(REPEATS):
         world = World(n_classes)
         X, y, _, _ = Draw(world, seed).rows()
-        model = certree.CertifiedTreeClassifier(certree.Grid(box), max_depth=8)
+        model = certree.CertifiedTreeClassifier(
+            certree.Grid(box), max_depth=8, duplicates="genuine"
+        )
         model.fit(X, y, classes=np.arange(n_classes))
         right = world.classes[np.arange(len(GRID)), model.predict(GRID)]
         outcomes.append((model.certificate_.bound, 1 - right.mean()))

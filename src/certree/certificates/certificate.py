@@ -71,8 +71,8 @@ class Certificate:
     grouped : bool
         Whether the observations are groups of rows.
     repeats : int or None
-        Rows that also occur among those of the fit, and are genuine draws by the word of who has
-        certified; None: the rows were not compared.
+        How many of the rows are like a row of the fit, or like another one of these, and are taken for
+        draws of their own; None: the rows were not compared with those of the fit.
     part : str
         Name of the part of the rows that it speaks about; empty: all of them.
     shift : Shift or None
@@ -80,6 +80,8 @@ class Certificate:
     unit : float or None
         What a loss of 1 stands for in units of the target, which is what larger ones count as; None:
         losses are errors, 0 or 1.
+    distinct : bool
+        Whether rows that are alike are taken for copies of one, which counts once.
     """
 
     method: str
@@ -95,6 +97,7 @@ class Certificate:
     part: str = ""
     shift: Shift | None = None
     unit: float | None = None
+    distinct: bool = False
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -109,11 +112,18 @@ class Certificate:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What must hold for the promise to hold."""
-        units = "groups of rows" if self.grouped else "rows"
+        units = "groups of rows" if self.grouped else "distinct rows" if self.distinct else "rows"
         drawn = f"{units} are drawn independently, from the source that new ones come from"
         if self.shift is not None:
             drawn = f"{units} are drawn independently; {self.shift.assumption}"
-        return drawn, METHODS[self.method].needs
+        return drawn, *self._of_duplicates, METHODS[self.method].needs
+
+    @property
+    def _of_duplicates(self) -> tuple[str, ...]:
+        """What must hold for rows that are alike."""
+        if self.distinct:
+            return ("rows of that source never coincide, and each that was drawn is in the table",)
+        return ("rows that are alike are draws of their own, not copies",) if self.repeats else ()
 
     @property
     def log_delta(self) -> float:
@@ -155,8 +165,8 @@ class Certificate:
 
     def at(self, delta: float) -> "Certificate":
         """The same promise with another probability, fixed without the rows, with which it may fail."""
-        kept = ("risk", "grouped", "repeats", "part", "shift", "unit")
-        rest = {name: getattr(self, name) for name in kept}
+        kept = ("risk", "part", "shift", "unit")
+        rest = {name: getattr(self, name) for name in kept} | how_drawn(self)
         entries = self.method, self.observed, self.n, self.complexity
         return certificate_of(*entries, delta, self.share, **rest)
 
@@ -274,12 +284,13 @@ class Certificate:
         """The promise as a sentence."""
         method = METHODS[self.method]
         rows, where = (words.format(part=self.part) for words in (method.rows, method.where))
+        rows = f"distinct {rows}" if self.distinct else rows
         units = f"groups of {rows}" if self.grouped else rows
         given = f"{rows}, out of rows" if self.part else "rows given,"
         if self.repeats is None:
             units = f"{given} which were not compared with those of the fit"
         elif self.repeats:
-            units = f"{given} of which {self.repeats:,} repeat rows of the fit"
+            units = f"{given} of which {self.repeats:,} repeat other rows, as draws of their own"
         source = "the same source"
         if self.shift is not None:
             source, units = self.shift.source, units + self.shift.kept
@@ -330,6 +341,11 @@ class Certificate:
 def moved(bound: float, shift: Shift | None) -> float:
     """What a bound becomes for another source of new rows."""
     return bound if shift is None else shift.worst(bound)
+
+
+def how_drawn(one: Any) -> dict[str, Any]:
+    """What is assumed of the draw of some rows, as fields of a certificate by them."""
+    return {name: getattr(one, name) for name in ("grouped", "repeats", "distinct")}
 
 
 def log_chance(delta: float, share: float = 1.0) -> float:

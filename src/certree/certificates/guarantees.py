@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import Any, Concatenate, Literal, Self
+from typing import Any, Concatenate, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +16,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.certificate import Certificate, certificate_of
-from certree.certificates.hold_out import hold_out, outcomes, repeated, share_of_look
+from certree.certificates.certificate import Certificate, certificate_of, how_drawn
+from certree.certificates.hold_out import hold_out, outcomes, share_of_look
+from certree.certificates.known_rows import rows_that_judge
 from certree.certificates.model_selection import (
     LabelledSelection,
     ModelSelection,
@@ -69,6 +70,7 @@ from certree.interface.arrays import (
 )
 from certree.interface.fitted import Answer, Given, reads_state, state_of
 from certree.interface.signatures import checked, expect_settings
+from certree.rows.duplicates import Duplicates
 from certree.rows.folds import Indices
 from certree.rows.split import TrainCalibrationSplit
 from certree.stats import NodeStats
@@ -97,6 +99,10 @@ class Guarantees:
         Class of each judging row, and what is predicted.
     shares : ndarray of shape (n, K), or None
         Shares of the classes at these rows; None: the classifier tells none.
+    given : ndarray of intp, shape (n,), or None
+        Which of the rows that were given these are; None: all.
+    n_given : int or None
+        How many rows were given; None: these.
 
     Raises
     ------
@@ -122,6 +128,8 @@ class Guarantees:
     y: NDArray[Any]
     predicted: NDArray[Any]
     shares: Float64 | None = None
+    given: Indices | None = None
+    n_given: int | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -139,7 +147,7 @@ class Guarantees:
         y: ArrayLike,
         delta: float = 0.05,
         *,
-        repeats: Literal["genuine"] | None = None,
+        duplicates: Duplicates = "auto",
     ) -> "Guarantees":
         """Let rows judge any fitted classifier; the parameters are those of `certify`.
 
@@ -155,10 +163,10 @@ class Guarantees:
         """
         # What it predicts is that of this fit, whatever it is fitted to later.
         one = state_of(classifier) if isinstance(classifier, BaseEstimator) else classifier
-        judged = _judged(one, X, y, delta, repeats=repeats)
+        judged = _judged(one, X, y, delta, duplicates=duplicates)
         if not (hasattr(one, "predict_proba") and hasattr(one, "classes_")):
             return judged
-        return replace(judged, shares=judged._probabilities(X))
+        return replace(judged, shares=judged._probabilities(X)[judged._given[0]])
 
     # -- the rows ----------------------------------------------------------------------------------
 
@@ -178,7 +186,8 @@ class Guarantees:
     @property
     def _given(self) -> tuple[NDArray[np.integer], int]:
         """Places of the calibration samples among those that were given, and how many these were."""
-        return np.arange(len(self.y)), len(self.y)
+        given = np.arange(len(self.y)) if self.given is None else self.given
+        return given, len(self.y) if self.n_given is None else self.n_given
 
     @property
     def _classes(self) -> list[Any]:
@@ -273,8 +282,8 @@ class Guarantees:
                 f"guarantees take at least {FEWEST_ROWS} held-out rows{left}, got {len(kept)}"
             )
         share = 1 / len(named) if jointly else 1.0
-        about = self.certificate.grouped, self.certificate.repeats, shift
-        terms, found = Terms(self._delta(delta), share, *about), {}
+        about = how_drawn(self.certificate)
+        terms, found = Terms(self._delta(delta), share, shift=shift, **about), {}
         for name in named:
             method, parts = FAMILIES[name] or self._whole, self._parts(name, kept, of_groups)
             found[name] = CertificateFamily(method, parts, terms)
@@ -389,10 +398,7 @@ class Guarantees:
         method, parts = (
             ("class_set", [*map(str, self._classes)]) if per_class else ("prediction_set", [""])
         )
-        return tuple(
-            one and replace(one, repeats=self.certificate.repeats)
-            for one in scores.certificates(method, *promise, parts)
-        )
+        return scores.certificates(method, *promise, parts, **how_drawn(self.certificate))
 
     def _scores(self, per_class: bool) -> Scores:
         """What their classes score at the calibration samples."""
@@ -452,7 +458,7 @@ class Guarantees:
             if n := len(wrong):
                 observed, nats = (int(wrong.sum()) / n,), math.log(len(_MARGINS))
                 entries = "hold_out_answers", observed, n, nats, delta, 1.0
-                certificate = certificate_of(*entries, repeats=self.certificate.repeats)
+                certificate = certificate_of(*entries, **how_drawn(self.certificate))
                 found.append(Selective(margin, n / len(lead), certificate))
         return tuple(found)
 
@@ -525,6 +531,10 @@ class CalibrationSamples(OfColumns):
         Leaf and class of each; the code of a class that no label names is that after the labels.
     weight : array-like of shape (n,), or None
         Of rows in groups 1 / (calibration samples of its group); None: each row counts by itself.
+    repeats : int
+        How many of them are like a training sample, or like another one of them.
+    distinct : bool
+        Whether rows that are alike were taken for copies of one.
 
     Raises
     ------
@@ -540,6 +550,8 @@ class CalibrationSamples(OfColumns):
     leaf: Int32
     y: Int32
     weight: Float64 | None = None
+    repeats: int = 0
+    distinct: bool = False
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -595,6 +607,8 @@ class CalibrationSamples(OfColumns):
             frozen(leaf[weigh]),
             frozen(y[weigh]),
             None if weight is None else frozen(weight),
+            held.repeats,
+            held.distinct,
         )
         # What the election has counted, and what it expects, are not made a second time.
         vars(rows).update(held=held, structure=model_selection.structure)
@@ -604,10 +618,10 @@ class CalibrationSamples(OfColumns):
     def held(self) -> HeldOut:
         """Both sides of the rows, counted."""
         stats = weighed(self.tree, self.leaf, self.y, self.weight, self.grown)
-        n, sides = len(self.given), (self.given[:0], self.given)
-        if self.weight is None:
-            return HeldOut(self.tree, self.grown, stats, *sides, n)
-        return HeldOut(self.tree, self.grown, stats, *sides, round(self.weight.sum()), grouped=True)
+        grouped = self.weight is not None
+        n = len(self.given) if self.weight is None else round(self.weight.sum())
+        about = grouped, self.repeats, self.distinct
+        return HeldOut(self.tree, self.grown, stats, self.given[:0], self.given, n, *about)
 
     @cached_property
     def structure(self) -> Prior:
@@ -801,14 +815,26 @@ def _judged(
     delta: float,
     share: float = 1.0,
     *,
-    repeats: Literal["genuine"] | None,
+    duplicates: Duplicates,
 ) -> Guarantees:
     """What rows say of a classifier by its predictions alone."""
     predicted, truth = outcomes(classifier, X, y)
-    known = repeated(classifier, X, repeats)
+    rows, repeats = rows_that_judge(classifier, X, truth, duplicates)
+    n_given, predicted, truth = len(truth), predicted[rows], truth[rows]
     errors = int(np.sum(predicted != truth))
-    certificate = replace(hold_out(errors, len(truth), delta, share), repeats=known)
-    return Guarantees(classifier=classifier, certificate=certificate, y=truth, predicted=predicted)
+    certificate = replace(
+        hold_out(errors, len(truth), delta, share),
+        repeats=repeats,
+        distinct=duplicates == "copies",
+    )
+    return Guarantees(
+        classifier=classifier,
+        certificate=certificate,
+        y=truth,
+        predicted=predicted,
+        given=rows,
+        n_given=n_given,
+    )
 
 
 @checked
@@ -819,7 +845,7 @@ def certify(
     delta: float = 0.05,
     *,
     look: int | None = None,
-    repeats: Literal["genuine"] | None = None,
+    duplicates: Duplicates = "auto",
 ) -> Certificate:
     """Certify any fitted classifier by rows that were never used: an upper bound on its test error.
 
@@ -840,10 +866,13 @@ def certify(
         Which look this is, 1, 2, ..., where rows come in and the same ones are looked at again: the
         j-th has a share 6 / (pi^2 j^2) of delta, so that all of them hold together, whenever one
         stops. None: the rows are looked at once.
-    repeats : {"genuine"} or None
-        A classifier of certree knows the rows of its fit, and refuses to be certified by them. Tables
-        may hold a row more than once, though: "genuine" says that rows which occur in the fit as well
-        were drawn anew. The certificate then says how many there are.
+    duplicates : {"auto", "genuine", "copies", "refuse"}
+        A classifier of certree knows the rows of its fit, also inside one of scikit-learn's, and
+        refuses to be certified by them. Tables may hold a row more than once, though. "genuine": rows
+        that are alike, or like rows of the fit, are draws of their own, and all count. "copies": rows
+        that are alike are copies of one, which counts once. "auto" refuses more rows that repeat others
+        of these, class included, than a quarter of the square root of their number, and warns instead
+        of fewer than 40 rows. "refuse" refuses any. The certificate says what is assumed.
 
     Returns
     -------
@@ -855,7 +884,8 @@ def certify(
     ValueError
         If there are no rows, not as many classes as rows, the classifier knows none of the classes or
         they are of another kind (text for numbers), or `look` is no number of a look; if rows occur in
-        the fit as well, or nobody knows whether they do, and `repeats` is None.
+        the fit as well, or the model no longer knows whether they do, and are not said to be genuine;
+        if many repeat others, and nothing is said of them.
 
     References
     ----------
@@ -872,7 +902,7 @@ def certify(
     >>> round(certificate.risk, 3), round(certificate.bound, 3)
     (0.108, 0.144)
     """
-    return _judged(classifier, X, y, delta, share_of_look(look), repeats=repeats).certificate
+    return _judged(classifier, X, y, delta, share_of_look(look), duplicates=duplicates).certificate
 
 
 @checked
@@ -888,7 +918,7 @@ def conditional_guarantees(
     random_state: int = 0,
     delta: float = 0.05,
     jointly: bool = False,
-    repeats: Literal["genuine"] | None = None,
+    duplicates: Duplicates = "auto",
 ) -> ConditionalGuarantees:
     """Promise more of any fitted classifier, by rows that were never used, than its error as a whole.
 
@@ -920,8 +950,8 @@ def conditional_guarantees(
     jointly : bool
         Whether delta is divided by the number of families, which must then be chosen without looking,
         so that all of them hold together.
-    repeats : {"genuine"} or None
-        Whether rows that occur in the fit as well were drawn anew; see `certree.certify`.
+    duplicates : {"auto", "genuine", "copies", "refuse"}
+        What rows are that are alike, or like rows of the fit; see `certree.certify`.
 
     Returns
     -------
@@ -951,7 +981,7 @@ def conditional_guarantees(
     0        66           0.030          0.106            0.894
     1       203           0.133          0.188            0.812
     """
-    judged = _judged(classifier, X, y, delta, repeats=repeats)
+    judged = _judged(classifier, X, y, delta, duplicates=duplicates)
     return judged.conditional_guarantees(
         families,
         groups=groups,
@@ -977,7 +1007,7 @@ class Certified:
         delta: float | None = None,
         *,
         look: int | None = None,
-        repeats: Literal["genuine"] | None = None,
+        duplicates: Duplicates | None = None,
     ) -> Certificate:
         """Certify the fitted model by rows that were never used.
 
@@ -991,8 +1021,8 @@ class Certified:
             Probability with which the promise may fail; None: `delta` of the fit.
         look : int or None
             Which look at rows that come in this is; see `certree.certify`.
-        repeats : {"genuine"} or None
-            Whether rows that occur in the fit as well were drawn anew; see `certree.certify`.
+        duplicates : {"auto", "genuine", "copies", "refuse"} or None
+            What rows are that are alike, or like rows of the fit; see `certree.certify`. None: "auto".
 
         Returns
         -------
@@ -1007,11 +1037,14 @@ class Certified:
         """
         check_is_fitted(self)
         if X is not None and y is not None:
-            return certify(self, X, y, self._delta(delta), look=look, repeats=repeats)
+            word = "auto" if duplicates is None else duplicates
+            return certify(self, X, y, self._delta(delta), look=look, duplicates=word)
         if (X is None) != (y is None):
             raise ValueError("certify takes both X and y, or neither")
-        if look is not None or repeats is not None:
-            raise ValueError("look and repeats speak of new rows: certify takes them with X and y")
+        if look is not None or duplicates is not None:
+            raise ValueError(
+                "look and duplicates speak of new rows: certify takes them with X and y"
+            )
         return self.certificate_ if delta is None else self.certificate_.at(delta)
 
     def _delta(self, given: float | None) -> float:

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from certree.certificates.certificate import Certificate, certificate_of
 from certree.interface.arrays import array_of
 from certree.interface.signatures import checked
-from certree.rows.hashes import n_known
 
 
 @checked
@@ -162,36 +161,3 @@ def _plain(labels: NDArray[Any]) -> list[Any]:
 
 def _kind(label: Any) -> type:
     return next((kind for kind in (str, Real) if isinstance(label, kind)), type(label))
-
-
-def repeated(classifier: Any, X: Any, repeats: Any) -> int | None:
-    """How many rows occur in the fit of a classifier as well; None: it does not say."""
-    model, rows = _innermost(classifier, X)
-    if not hasattr(model, "sample_hashes_"):
-        return None
-    ways = 'give repeats="genuine" (on the command line --repeats genuine) if'
-    if model.sample_hashes_ is None:
-        if repeats is None:
-            raise ValueError(
-                "the model was saved without hashes of the rows of its fit, so that nothing tells "
-                f"whether those given are new: {ways} they are"
-            )
-        return None
-    coded = model._new_rows(rows)
-    known = n_known(coded, model.sample_hashes_)
-    if known and repeats is None:
-        raise ValueError(
-            f"{known:,} of {len(coded):,} rows also occur among those of the fit, by which nothing "
-            f"can be certified: give new rows, or {ways} they were drawn anew and happen to be alike"
-        )
-    return known
-
-
-def _innermost(classifier: Any, X: Any) -> tuple[Any, Any]:
-    """What a search has chosen, or a pipeline ends with, and the rows as they come in there."""
-    if hasattr(classifier, "best_estimator_"):
-        return _innermost(classifier.best_estimator_, X)
-    if hasattr(classifier, "named_steps"):
-        rows = classifier[:-1].transform(X) if len(classifier.steps) > 1 else X
-        return _innermost(classifier[-1], rows)
-    return classifier, X

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr
 
-from certree.certificates.certificate import Certificate, certificate_of
+from certree.certificates.certificate import Certificate, certificate_of, how_drawn
 from certree.certificates.inequalities.posterior_moments import (
     LeafVotes,
     WrongRange,
@@ -76,7 +76,7 @@ class Weighed:
         risk = self.gibbs if METHODS[method].subject == DRAWS else self.risk
         certificates = [
             certificate_of(
-                method, observed, held.n, nats, delta, share, risk=risk, grouped=held.grouped
+                method, observed, held.n, nats, delta, share, risk=risk, **how_drawn(held)
             )
             for observed in every
         ]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.certificates.certificate import Certificate, certificate_of
+from certree.certificates.certificate import Certificate, certificate_of, how_drawn
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.priors import Prior, add_candidate_labels, allow_abstention
 from certree.certificates.weighing import HeldOut, HeldOutNumbers
@@ -40,8 +40,8 @@ def _by_risk(
     **rest: Any,
 ) -> Certificate:
     """Certify by the observed risk alone."""
-    by_groups = {"grouped": held.grouped, **rest}
-    return certificate_of(method, (risk,), held.n, nats, delta, share, **by_groups)
+    about = how_drawn(held) | rest
+    return certificate_of(method, (risk,), held.n, nats, delta, share, **about)
 
 
 def _of_label(
@@ -163,7 +163,7 @@ def occam_answers(
     risk = (held.error_of(cells) * held.n - quiet) / answered
     nats = max(-prior.log_mass(cells), 0.0)
     entries = "occam_answers", (risk,), answered, nats, delta, share
-    return certificate_of(*entries, grouped=held.grouped)
+    return certificate_of(*entries, **how_drawn(held))
 
 
 @checked

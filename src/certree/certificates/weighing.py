@@ -47,6 +47,8 @@ class HeldOut(OfColumns):
         Independent observations: calibration samples, or groups of them.
     grouped : bool
         Whether they are groups.
+    repeats, distinct
+        What is assumed of rows that are alike; see `Certificate`.
 
     Raises
     ------
@@ -61,6 +63,8 @@ class HeldOut(OfColumns):
     weigh: Indices
     n: int
     grouped: bool = False
+    repeats: int = 0
+    distinct: bool = False
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -259,6 +263,8 @@ class HeldOutNumbers(OfColumns):
         Independent observations: calibration samples, or groups of them.
     grouped : bool
         Whether they are groups.
+    repeats, distinct
+        What is assumed of rows that are alike; see `Certificate`.
 
     Raises
     ------
@@ -274,6 +280,8 @@ class HeldOutNumbers(OfColumns):
     limit: float
     n: int
     grouped: bool = False
+    repeats: int = 0
+    distinct: bool = False
 
     def __post_init__(self) -> None:
         expect_settings(self)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from certree.cli.app import MODELS, Jobs, Quiet, command, file_to_write, say
-from certree.cli.rows import RowsFile, Target
+from certree.cli.rows import DuplicateRows, RowsFile, Target
 from certree.ensembles import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
@@ -137,6 +137,14 @@ def fit(
             show_default="0.05",
         ),
     ] = None,
+    duplicates: Annotated[
+        DuplicateRows | None,
+        typer.Option(
+            metavar="WORD",
+            help=f"What rows of a certified fit are that are alike: {', '.join(DuplicateRows)}.",
+            show_default="auto",
+        ),
+    ] = None,
     no_sample_hashes: Annotated[
         bool,
         typer.Option(
@@ -166,7 +174,12 @@ def fit(
         raise ValueError(f"--test-size must lie in [0, 1), got {test_size}")
     place = _place(file) if output is None else output
     expect_writable(place)
-    options = {"grower": grower, "train_size": train_size, "delta": delta}
+    options = {
+        "grower": grower,
+        "train_size": train_size,
+        "delta": delta,
+        "duplicates": duplicates,
+    }
     model = _unfitted(model_name, regression, options)
     known = model.get_params(deep=False)
     general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}

@@ -1,6 +1,7 @@
 """Tables of the command line: the columns that a model reads, in its order."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,15 @@ RowsFile = Annotated[
     ),
 ]
 Target = Annotated[str, typer.Option(metavar="COLUMN", help="With the class, or the number.")]
+
+
+class DuplicateRows(StrEnum):
+    """What rows are that are alike."""
+
+    auto = "auto"
+    genuine = "genuine"
+    copies = "copies"
+    refuse = "refuse"
 
 
 def read_rows(model_file: Path, file: Path) -> tuple[Model, NDArray[Any]]:

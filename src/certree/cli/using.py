@@ -1,7 +1,6 @@
 """Asking a model about rows: what it predicts, how well it does, what holds of its error."""
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ from sklearn.base import is_classifier
 
 from certree.certificates import certify as certify_rows
 from certree.cli.app import MODELS, Delta, command, file_to_write, say
-from certree.cli.rows import ModelFile, RowsFile, Target, read_judged_rows, read_rows
+from certree.cli.rows import DuplicateRows, ModelFile, RowsFile, Target, read_judged_rows, read_rows
 from certree.estimators.tree_vote import TreeVoteEstimator, TreeVoteRegressor
 from certree.files import models, tables
 from certree.files.places import expect_writable
@@ -31,12 +30,6 @@ Output = Annotated[
         help="Table to write: .csv, .csv.gz, .tsv, .parquet; else CSV is printed.",
     ),
 ]
-
-
-class RepeatedRows(StrEnum):
-    """What may be said of rows that also occur among those of a fit."""
-
-    genuine = "genuine"
 
 
 @command(MODELS)
@@ -91,18 +84,20 @@ def certify(
         int | None,
         typer.Option(min=1, help="Which look at rows that come in this is; each is paid for."),
     ] = None,
-    repeats: Annotated[
-        RepeatedRows | None,
-        typer.Option(help="Say that rows which occur in the fit as well were drawn anew."),
-    ] = None,
+    duplicates: Annotated[
+        DuplicateRows,
+        typer.Option(
+            metavar="WORD",
+            help=f"What rows are that are alike, or like those of the fit: {', '.join(DuplicateRows)}.",
+        ),
+    ] = DuplicateRows.auto,
 ) -> None:
     """Certify the error of a model by rows that were never used."""
     model, X, truth = read_judged_rows(model_file, file, target)
     if not is_classifier(model):
         raise ValueError(f"{model_file} predicts numbers; only errors of classes are certified")
-    say(
-        str(certify_rows(model, X, truth, delta, look=look, repeats="genuine" if repeats else None))
-    )
+    word: Any = duplicates.value
+    say(str(certify_rows(model, X, truth, delta, look=look, duplicates=word)))
 
 
 @command(MODELS)

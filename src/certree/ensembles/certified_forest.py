@@ -32,6 +32,7 @@ from certree.interface.fitted import replaces_state
 from certree.interface.progress import progress
 from certree.interface.signatures import ROUNDS
 from certree.interface.stored import Stored
+from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
 from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
@@ -162,10 +163,12 @@ class _Candidate:
         """Those that hold together, each with the same share of delta."""
         weight = np.full(len(self.sampled.trees), 1 / len(self.sampled.trees))
         methods = [m for m in OF_ENSEMBLES if m not in OF_PAIRS or self.overlaps.n_of_pairs]
-        return tuple(
+        sides = self.sampled.training.sides
+        made = (
             self.overlaps.certificate(method, weight, self.complexity, risk, delta, share)
             for method in methods
         )
+        return tuple(replace(one, repeats=sides.repeats, distinct=sides.distinct) for one in made)
 
     def bound(self, delta: float, share: float) -> float:
         """The lowest of them."""
@@ -220,6 +223,8 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         Number of threads; None: all that the process may use, but one in a worker of joblib.
     verbose : int, default=0
         Whether a progress bar is shown.
+    duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
+        What rows are that are alike, class included; see `CertifiedTreeClassifier`.
 
     Attributes
     ----------
@@ -264,6 +269,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         "max_samples": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
+        "duplicates": [StrOptions(set(DUPLICATES))],
     }
 
     sample_hashes_: Any
@@ -286,6 +292,7 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        duplicates: Duplicates = "auto",
     ) -> None:
         self._store(locals())
 

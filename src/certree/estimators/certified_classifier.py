@@ -48,6 +48,7 @@ from certree.interface.arrays import Float64, Int32, nonnegative
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.stored import Stored
 from certree.prunings.penalties import CostComplexity
+from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Fold
 from certree.rows.split import TrainCalibrationSplit, train_calibration_split
 from certree.rows.training import Training, other_class
@@ -97,6 +98,12 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         Folds of the cross-validation among the training samples; see `PACBayesTreeClassifier`.
     preprocessor : transformer or None, default=None
         Fitted on the rows that grow the tree, and applied to all, before anything else.
+    duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
+        What rows are that are alike, class included. "genuine": draws of their own, each of which
+        counts. "copies": made of one row, by oversampling or a join, which counts as many rows where it
+        grows or weighs the tree, and once where it certifies. "auto" refuses more calibration samples
+        that repeat other rows than a quarter of the square root of their number, and warns instead of
+        fewer than 40 rows. "refuse" refuses any. The certificate says what is assumed.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
@@ -184,6 +191,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         "posteriors": [StrOptions({"bound", "cv"}), PACBayesPosteriors],
         "vote": [StrOptions({"majority", "mean"}), Voting],
         "preprocessor": [HasMethods(["fit", "transform"]), None],
+        "duplicates": [StrOptions(set(DUPLICATES))],
     }
     del _parameter_constraints["scoring"]
 
@@ -198,6 +206,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         vote: Voting | Kind = "mean",
         cv: Any = 3,
         preprocessor: Any = None,
+        duplicates: Duplicates = "auto",
         max_depth: MaxDepth = None,
         categorical_features: Any = "from_dtype",
         monotonic_cst: Any = None,
@@ -347,6 +356,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
         """Both sides of the rows; those that weigh once each and, if rows have weights, by them."""
         n_classes, grow, weigh = other_class(self.n_classes_), sides.grow, sides.weigh
         held = kept_apart(tree, leaf, y, n_classes, grow, weigh, sides.groups)
+        held = replace(held, repeats=sides.repeats, distinct=sides.distinct)
         if weight is None:
             return held, None
         if sides.groups is not None:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.certificate import (
     Certificate,
+    how_drawn,
     restored_certificates,
     stored_certificates,
 )
@@ -28,6 +29,7 @@ from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.signatures import NONNEGATIVE
 from certree.interface.stored import Stored
+from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Fold
 from certree.rows.split import TrainCalibrationSplit, train_calibration_split
 from certree.stats.targets import measured
@@ -85,6 +87,8 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         Folds of the cross-validation among the training samples; see `PACBayesTreeRegressor`.
     preprocessor : transformer or None, default=None
         Fitted on the rows that grow the tree, and applied to all, before anything else.
+    duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
+        What rows are that are alike, target included; see `CertifiedTreeClassifier`.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
@@ -166,6 +170,7 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         "widths": [StrOptions({"scaled", "one", "leaf"})],
         "smoothing": [NONNEGATIVE],
         "preprocessor": [HasMethods(["fit", "transform"]), None],
+        "duplicates": [StrOptions(set(DUPLICATES))],
     }
 
     def __init__(
@@ -179,6 +184,7 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         smoothing: float = 2.0,
         cv: Any = 5,
         preprocessor: Any = None,
+        duplicates: Duplicates = "auto",
         max_depth: MaxDepth = None,
         categorical_features: Any = "from_dtype",
         monotonic_cst: Any = None,
@@ -288,9 +294,8 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         if groups is not None:
             weight, n = shares_of_groups(groups, sides.grow, weigh)
         value = self.vote_.score[:, 0]
-        held = HeldOutNumbers(
-            tree, self.stats_, leaf, y, weight, limit, n, grouped=groups is not None
-        )
+        about = groups is not None, sides.repeats, sides.distinct
+        held = HeldOutNumbers(tree, self.stats_, leaf, y, weight, limit, n, *about)
         region, mass = np.zeros(tree.n_nodes, dtype=np.int32), np.ones(1)
         if self.widths == "leaf":
             likeliest = map_pruning(tree, self.weights_)
@@ -425,10 +430,11 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         return absolute_error_pruning(self.held_out_, pruning, prior, level, voting=self._voting())
 
     def _of_bands(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
+        scores, drawn = self.conformity_scores_, how_drawn(self.certificate_)
         if self.widths != "leaf":
-            return self.conformity_scores_.certificates("band", coverage, delta)
-        regions = [*map(str, range(len(self.conformity_scores_.mass)))]
-        return self.conformity_scores_.certificates("leaf_band", coverage, delta, regions)
+            return scores.certificates("band", coverage, delta, **drawn)
+        regions = [*map(str, range(len(scores.mass)))]
+        return scores.certificates("leaf_band", coverage, delta, regions, **drawn)
 
     def _promise(self, coverage: float | None, delta: float | None) -> tuple[float, float]:
         return (

@@ -83,7 +83,7 @@ def rows_at(X: Any, indices: NDArray[Any]) -> Any:
 def given_values(X: Any) -> NDArray[Any]:
     """Copy the values of a table as they are: numbers (n, p), or objects where some are none."""
     table = TableColumns.of(X)
-    columns = [_as_given(column) for column in table.columns]
+    columns = [as_given(column) for column in table.columns]
     if all(column.dtype.kind in "biuf" for column in columns):
         return np.column_stack(columns)
     values = np.empty((table.n, len(columns)), dtype=object)
@@ -92,7 +92,8 @@ def given_values(X: Any) -> NDArray[Any]:
     return values
 
 
-def _as_given(column: Column) -> NDArray[Any]:
+def as_given(column: Column) -> NDArray[Any]:
+    """The values of a column as they are: numbers, or objects where some are none."""
     if not isinstance(column, nw.Series):
         return column
     return column.to_numpy() if is_numeric(column) else _objects(column)

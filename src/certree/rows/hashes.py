@@ -15,16 +15,21 @@ _STEP, _FIRST, _SECOND = (
 _BLOCK = 8192
 
 
-def sample_hashes(X: NDArray[Any]) -> UInt64:
+def sample_hashes(X: NDArray[Any], *, rounded: bool = False) -> UInt64:
     """Hash each row of a matrix of numbers, as float64; classes and weights have no part, (n,).
 
     Equal numbers have equal hashes: -0.0 is 0.0, and all NaN are alike. The same in every process.
+    Numbers that are `rounded` to float32 have others than those that are not.
     """
     hashes = np.empty(len(X), dtype=np.uint64)
     for start in range(0, len(X), _BLOCK):
-        columns = np.asarray(X[start : start + _BLOCK].T, dtype=np.float64, order="C") + 0.0
+        block = X[start : start + _BLOCK].T
+        if rounded:
+            with np.errstate(over="ignore"):  # what float32 does not hold is infinite
+                block = np.asarray(block, dtype=np.float32)
+        columns = np.asarray(block, dtype=np.float64, order="C") + 0.0
         columns[np.isnan(columns)] = np.nan
-        mixed = np.zeros(columns.shape[1], dtype=np.uint64)
+        mixed = np.full(columns.shape[1], _STEP if rounded else 0, dtype=np.uint64)
         shifted = np.empty_like(mixed)
         for bits in columns.view(np.uint64):
             mixed ^= bits
@@ -72,6 +77,14 @@ def distinct(*hashes: UInt64) -> UInt64:
     return ordered
 
 
-def n_known(X: NDArray[Any], hashes: UInt64) -> int:
-    """How many rows have one of some ascending hashes."""
-    return int(np.sum(places_among(hashes, sample_hashes(X))[1]))
+def fit_hashes(X: NDArray[Any]) -> UInt64:
+    """What a model keeps to know the rows of its fit again: their hashes, also of rounded numbers."""
+    return distinct(sample_hashes(X), sample_hashes(X, rounded=True))
+
+
+def known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows are among those of a fit as they are, and which as float32 holds them."""
+    return (
+        places_among(hashes, sample_hashes(X))[1],
+        places_among(hashes, sample_hashes(X, rounded=True))[1],
+    )

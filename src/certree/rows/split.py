@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree.interface.arrays import array_of
 from certree.interface.signatures import checked
+from certree.rows.columns import is_missing
 from certree.rows.folds import Indices
 
 
@@ -25,6 +26,10 @@ class TrainCalibrationSplit:
         Which of the rows given these are; None: all.
     n_given : int or None
         How many rows were given, those of weight zero included; None: these are all.
+    repeats : int
+        How many of those that weigh are like one that grows, or another one that weighs.
+    distinct : bool
+        Whether rows that are alike were taken for copies of one, which is left.
     """
 
     grow: Indices
@@ -32,6 +37,8 @@ class TrainCalibrationSplit:
     groups: NDArray[Any] | None = None
     indices: Indices | None = None
     n_given: int | None = None
+    repeats: int = 0
+    distinct: bool = False
 
     @classmethod
     def all_grow(cls, n: int) -> "TrainCalibrationSplit":
@@ -45,6 +52,11 @@ def checked_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
     given = array_of("groups", groups)
     if given.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), got {given.shape}")
+    values = given.tolist() if given.dtype.kind in "fO" else []
+    if missing := sum(map(is_missing, values)):
+        raise ValueError(
+            f"groups must name a group of every row, got none for {missing:,} of {n:,}"
+        )
     return given
 
 

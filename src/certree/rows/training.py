@@ -43,8 +43,9 @@ from certree.interface.arrays import (
 from certree.interface.stored import Stored
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.columns import expect_exact_numbers, expect_no_times, given_values, rows_at
+from certree.rows.duplicates import distinct_rows, expect_few_repeats, first_alike, n_repeats
 from certree.rows.folds import Fold, Indices, content_folds, group_folds
-from certree.rows.hashes import distinct, sample_hashes
+from certree.rows.hashes import distinct, fit_hashes
 from certree.rows.learned import (
     restored_classes,
     restored_features,
@@ -367,9 +368,23 @@ def training_rows(
         X, target, weight, groups = (
             None if one is None else rows_at(one, indices) for one in there
         )
+    # The rows that copies are made one of stay where the first of them is.
+    duplicates = getattr(model, "duplicates", None)
+    first = None if duplicates is None else first_alike(X, target)
+    if first is not None and duplicates == "copies":
+        kept, weight = distinct_rows(first, weight, groups)
+        if len(kept) < len(first):
+            X, target = rows_at(X, kept), target[kept]
+            groups = None if groups is None else groups[kept]
+            indices = kept if indices is None else indices[kept]
+        first = None
     sides = (
         TrainCalibrationSplit.all_grow(len(target)) if dealt is None else dealt(len(target), groups)
     )
+    repeats = 0
+    if first is not None:
+        repeats = n_repeats(first, sides.grow, sides.weigh, groups)
+        expect_few_repeats(repeats, len(sides.weigh) or len(first), model.duplicates)
     if isinstance(getattr(model, "class_weight", None), str):
         weight = _times(balanced_weights(target, weight, sides), weight)
     learned: dict[str, Any] = {}
@@ -384,7 +399,8 @@ def training_rows(
         learned |= {**of_classes, "sample_hashes_": hashes}
     else:
         codes = plain(target, np.float64)
-    sides = TrainCalibrationSplit(sides.grow, sides.weigh, groups, indices, n_given)
+    about = groups, indices, n_given, repeats, duplicates == "copies"
+    sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
     training = Training(rows, codes, weight, sides)
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
@@ -530,11 +546,10 @@ def _classes(
 
 def _hashes(model: Any, rows: NDArray[Any], again: bool) -> UInt64 | None:
     """Hashes of the rows of the fit; None if those of earlier ones are not known."""
+    hashes = fit_hashes(rows)
     if not again:
-        return distinct(sample_hashes(rows))
-    if model.sample_hashes_ is None:
-        return None
-    return distinct(model.sample_hashes_, sample_hashes(rows))
+        return hashes
+    return None if model.sample_hashes_ is None else distinct(model.sample_hashes_, hashes)
 
 
 def other_class(n_classes: int) -> int:

@@ -415,8 +415,14 @@ def test_promises_of_a_fit_outlive_a_pickle_and_a_file(tmp_path):
         ({"delta": 1.0}, "delta must lie between 0 and 1"),
         ({"groups": ["one"] * 400}, "groups must have at least two values, got 1"),
         ({"groups": ["one"] * 3}, r"groups must have shape \(400,\)"),
-        ({"groups": [None, "one"] * 200}, "groups must hold values of one kind"),
-        ({"groups": [math.nan, 1.0] * 200}, "groups must not be missing"),
+        (
+            {"groups": np.array([1, "one"] * 200, dtype=object)},
+            "groups must hold values of one kind",
+        ),
+        (
+            {"groups": [math.nan, 1.0] * 200},
+            "groups must name a group of every row, got none for 200 of 400",
+        ),
         ({"families": "recal"}, "families must be some of error, recall"),
         ({"families": ["recall", "recall"]}, "each once"),
         ({"families": []}, "families must be some of"),
@@ -498,11 +504,9 @@ def test_rows_of_the_fit_promise_nothing():
         with pytest.raises(ValueError, match="400 of 400 rows also occur among those of the fit"):
             conditional_guarantees(model, X, y)
         assert conditional_guarantees(model, X_new, y_new).error.worst.repeats == 0
-        assert conditional_guarantees(model, X, y, repeats="genuine").recall[0].repeats == 400
-        said = (
-            "of class 0, out of rows of which 400 repeat rows of the fit, for all classes at once"
-        )
-        assert said in str(conditional_guarantees(model, X, y, repeats="genuine").recall[0])
+        assert conditional_guarantees(model, X, y, duplicates="genuine").recall[0].repeats == 400
+        said = "of class 0, out of rows of which 400 repeat other rows, as draws of their own"
+        assert said in str(conditional_guarantees(model, X, y, duplicates="genuine").recall[0])
     foreign = DummyClassifier().fit(X, y)
     said = "of class 0, out of rows which were not compared with those of the fit, for all"
     assert said in str(conditional_guarantees(foreign, X, y).recall[0])

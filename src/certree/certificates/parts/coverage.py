@@ -146,9 +146,17 @@ class Scores(OfColumns):
         return np.array([self._at(region, place) for region, place in enumerate(places)])
 
     def certificates(
-        self, method: str, coverage: float, delta: float, parts: Sequence[str] = ("",)
+        self,
+        method: str,
+        coverage: float,
+        delta: float,
+        parts: Sequence[str] = ("",),
+        **drawn: Any,
     ) -> tuple[Certificate | None, ...]:
-        """What holds at once of all regions, by their names; None where one goes infinitely far."""
+        """What holds at once of all regions, by their names; None where one goes infinitely far.
+
+        How the rows were drawn, `how_drawn` says.
+        """
         made: list[Certificate | None] = []
         for region, place in enumerate(self._places(coverage, delta)):
             first, end = self.start[region : region + 2].tolist()
@@ -160,11 +168,8 @@ class Scores(OfColumns):
             nats = max(-math.log(self.mass[region]), 0.0)
             # Counted by places, not by scores: where some are tied, fewer may lie outside by chance.
             observed = ((n - place) / n,)
-            made.append(
-                certificate_of(
-                    method, observed, n, nats, delta, 1.0, risk=outside, part=parts[region]
-                )
-            )
+            entries = method, observed, n, nats, delta, 1.0
+            made.append(certificate_of(*entries, risk=outside, part=parts[region], **drawn))
         return tuple(made)
 
     def _places(self, coverage: float, delta: float) -> list[int]:

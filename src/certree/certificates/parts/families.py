@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from certree.certificates.certificate import Certificate, certificate_of
+from certree.certificates.certificate import Certificate, certificate_of, how_drawn
 from certree.certificates.methods import METHODS, inequality_of
 from certree.certificates.parts.answers import Kinds, Part, kinds_of
 from certree.certificates.shift import Shift, shift_nearby
@@ -39,6 +39,7 @@ class Terms:
     share: float
     grouped: bool = False
     repeats: int | None = 0
+    distinct: bool = False
     shift: Shift | None = None
 
     def __post_init__(self) -> None:
@@ -74,10 +75,9 @@ class CertificateFamily(Mapping[Any, Certificate]):
             terms.delta,
             terms.share,
             risk=min(observed, 1.0),  # sums of shares are right to a few units of rounding
-            grouped=terms.grouped,
             part=part.name,
             shift=terms.shift,
-            repeats=terms.repeats,
+            **how_drawn(terms),
         )
 
     def __iter__(self) -> Iterator[Any]:

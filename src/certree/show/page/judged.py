@@ -19,7 +19,7 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.interface.arrays import Float64
 from certree.interface.words import percent, to_four_digits
 from certree.rows.columns import rows_at
-from certree.rows.hashes import n_known
+from certree.rows.hashes import known_rows
 
 # Rows to look at, by what they cost.
 _QUANTILES = (0.0, 0.5, 0.75, 0.9, 0.98, 1.0)
@@ -93,7 +93,9 @@ class Judged:
     def n_repeated(self) -> int | None:
         """How many rows also occur among those of the fit; None: the model does not know."""
         hashes = getattr(self.model, "sample_hashes_", None)
-        return None if hashes is None else n_known(self.coded, hashes)
+        return (
+            None if hashes is None else int(np.sum(np.logical_or(*known_rows(self.coded, hashes))))
+        )
 
     @property
     def adds_up(self) -> bool:

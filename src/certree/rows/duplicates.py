@@ -1,0 +1,167 @@
+"""Rows that a table holds more than once: draws that happen to be alike, or copies of one."""
+
+import math
+import warnings
+from collections.abc import Hashable
+from contextlib import suppress
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+
+from certree.interface.arrays import Float64
+from certree.rows.columns import Column, TableColumns, as_given, frame_of, is_missing
+from certree.rows.folds import Indices
+from certree.rows.hashes import sample_hashes
+
+# What is assumed of rows that are alike; "auto" and "refuse" say what to do where nothing is.
+Duplicates = Literal["auto", "genuine", "copies", "refuse"]
+DUPLICATES = ("auto", "genuine", "copies", "refuse")
+
+# Without a word so many rows may be repeated as move the observed error by at most this part of its
+# standard deviation, and one may be in any case.
+_MOST_MOVED = 0.25
+# Of fewer rows hardly anything is promised, and toy tables hold few different ones: they are only
+# warned about.
+_FEW_ROWS = 40
+# Numbers of values that are none: those beside them in a column are hardly ever alike.
+_FIRST_PLACE = 0.5
+
+
+def first_alike(X: Any, y: ArrayLike) -> Indices:
+    """The first row of a table that is as each row is, target included, (n,).
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame of n rows
+        Rows, as they were given. Numbers are compared as float32 holds them: part of a table may have
+        passed through it.
+    y : array-like of shape (n,)
+        Target of each row.
+    """
+    columns = np.column_stack([*_columns(X), _numbers(np.asarray(y))])
+    keys = sample_hashes(columns, rounded=True)
+    order = np.argsort(keys, kind="stable")
+    starts = np.ones(len(keys), dtype=bool)
+    starts[1:] = keys[order[1:]] != keys[order[:-1]]
+    first = np.empty(len(keys), dtype=np.intp)
+    first[order] = order[starts][np.cumsum(starts) - 1]
+    return first
+
+
+def _columns(X: Any) -> list[Float64]:
+    """Numbers that are alike where rows are."""
+    if issparse(X):
+        # Rows that differ have the same two sums with random weights hardly ever.
+        rows: Any = X
+        weights = np.random.RandomState(0).normal(size=(rows.shape[1], 2))
+        return [*np.asarray(rows.tocsr() @ weights).T]
+    if frame_of(X) is None:
+        X = np.asarray(X, dtype=None if isinstance(X, np.ndarray) else object)
+        X = X.reshape(len(X), math.prod(X.shape[1:]))
+    return [*map(_numbers, TableColumns.of(X).columns)]
+
+
+def _numbers(column: Column) -> Float64:
+    """The numbers of a column; of other values, which of those that it has."""
+    given = as_given(column)
+    if given.dtype.kind in "biuf":
+        return given.astype(np.float64)
+    places: dict[Any, float] = {}
+    values = (_place(one, places) for one in given.tolist())
+    return np.fromiter(values, np.float64, len(given))
+
+
+def _place(value: Any, places: dict[Any, float]) -> float:
+    """Numbers are themselves; so 1 and 1.0 are alike, whichever library has them."""
+    if isinstance(value, Real):
+        with suppress(OverflowError):
+            return float(value)
+    if not isinstance(value, Hashable):
+        value = repr(np.asarray(value).tolist())
+    return math.nan if is_missing(value) else places.setdefault(value, _FIRST_PLACE + len(places))
+
+
+def distinct_rows(
+    first: Indices, weight: Float64 | None, groups: NDArray[Any] | None = None
+) -> tuple[Indices, Float64 | None]:
+    """The first of all rows that are alike, and how many rows each stands for.
+
+    Parameters
+    ----------
+    first : ndarray of shape (n,)
+        See `first_alike`.
+    weight : ndarray of shape (n,), or None
+        How many rows each row counts as; None: 1.
+    groups : ndarray of shape (n,), or None
+        Group of each row.
+
+    Returns
+    -------
+    rows : ndarray of intp, shape (m,)
+        Which rows are left, ascending.
+    weight : ndarray of shape (m,), or None
+        How many rows each of them counts as; None: 1.
+
+    Raises
+    ------
+    ValueError
+        If copies of one row are in several groups.
+    """
+    kept = np.flatnonzero(first == np.arange(len(first)))
+    if len(kept) == len(first):
+        return kept, weight
+    if groups is not None and (groups[first] != groups).any():
+        raise ValueError(
+            'copies of a row must be in the same group where duplicates="copies", got some in several'
+        )
+    return kept, np.bincount(first, weight, minlength=len(first))[kept].astype(np.float64)
+
+
+def n_repeats(
+    first: Indices, grow: Indices, weigh: Indices, groups: NDArray[Any] | None = None
+) -> int:
+    """How many of the rows that judge are like one that grows, or like another one that judges.
+
+    Parameters
+    ----------
+    first : ndarray of shape (n,)
+        See `first_alike`.
+    grow, weigh : ndarray of intp
+        Rows that grow, and rows that judge; if there are none, all rows are both, though never for the
+        same tree.
+    groups : ndarray of shape (n,), or None
+        Group of each row; rows that are alike within one are no repeats.
+    """
+    judging = weigh if len(weigh) else grow
+    known = np.zeros(len(first), dtype=bool)
+    if len(weigh):
+        known[first[grow]] = True
+    judged = first[judging]
+    if groups is not None:
+        group = np.unique(groups, return_inverse=True)[1][judging]
+        judged = np.unique(np.stack([judged, group]), axis=1)[0]
+    return len(judged) - int(np.sum(~known[np.unique(judged)]))
+
+
+def expect_few_repeats(repeats: int, n: int, duplicates: Duplicates) -> None:
+    """Refuse rows that judge and are repeated, unless they are few or a word says what they are.
+
+    Raises
+    ------
+    ValueError
+        If there are any with ``duplicates="refuse"``, or too many with "auto".
+    """
+    most = max(1, _MOST_MOVED * math.sqrt(n)) if duplicates == "auto" else 0
+    if repeats <= most or duplicates in ("genuine", "copies"):
+        return
+    said = (
+        f"{repeats:,} of {n:,} rows that certify repeat other rows, target included. If each row "
+        'was drawn by itself, say duplicates="genuine"; if rows were copied, by oversampling or a '
+        'join, say duplicates="copies", as no certificate holds for copies that are taken for draws'
+    )
+    if duplicates == "refuse" or n >= _FEW_ROWS:
+        raise ValueError(said)
+    warnings.warn(said, UserWarning, stacklevel=2)

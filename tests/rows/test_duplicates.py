@@ -1,0 +1,435 @@
+"""Rows that a table holds more than once: what is assumed of them, and what holds then."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import certree
+import reference
+from certree import (
+    BoostedTreesClassifier,
+    CertifiedForestClassifier,
+    CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
+    Grid,
+)
+from certree.certificates import Guarantees
+from certree.rows.duplicates import distinct_rows, first_alike, n_repeats
+from certree.weights.node_weights import map_pruning
+
+DATA = os.environ.get("CERTREE_DATA")
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+DRAWS = 300 if LONG else 20
+DELTA = 0.2
+
+
+def coins(n=240, seed=0):
+    """Rows of noise with labels of fair coins: every classifier errs on half of the new rows."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 2)), rng.integers(0, 2, n)
+
+
+def oversampled(X, y):
+    """Rows of the rarer class copied at random until classes are even, as oversamplers do."""
+    rng = np.random.default_rng(len(y))
+    kept = np.flatnonzero((y == 0) | (np.arange(len(y)) % 4 == 0))
+    X, y = X[kept], y[kept]
+    few = np.flatnonzero(y == 1)
+    again = rng.choice(few, max(0, len(y) - 2 * len(few)))
+    return np.vstack([X, X[again]]), np.append(y, y[again])
+
+
+def joined(X, y):
+    """Each row as often as another table has lines for it, 1 to 3 times."""
+    row = np.repeat(np.arange(len(y)), np.random.default_rng(1).integers(1, 4, len(y)))
+    return X[row], y[row]
+
+
+COPIED = {
+    "oversampled": oversampled,
+    "doubled": lambda X, y: (np.vstack([X, X]), np.append(y, y)),
+    "tripled": lambda X, y: (np.vstack([X, X, X]), np.tile(y, 3)),
+    "float32": lambda X, y: (np.vstack([X, X.astype(np.float32)]), np.append(y, y)),
+    "joined": joined,
+}
+every_copy = pytest.mark.parametrize("copied", COPIED)
+every_classifier = pytest.mark.parametrize(
+    "model",
+    [
+        CertifiedTreeClassifier(train_size=0.5, cv=2, delta=DELTA),
+        CertifiedForestClassifier(6, delta=DELTA),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+
+
+# -- which rows are alike --------------------------------------------------------------------------
+
+VALUES = st.sampled_from(
+    [0.0, -0.0, 1.0, 0.1, float(np.float32(0.1)), np.nan, None, "a", "b", "0.1"]
+)
+
+
+@given(st.lists(st.tuples(VALUES, VALUES, st.integers(0, 1)), min_size=1, max_size=12))
+def test_rows_that_are_alike_are_those_of_the_reference(rows):
+    X = np.empty((len(rows), 2), dtype=object)
+    X[:] = [row[:2] for row in rows]
+    y = np.array([row[2] for row in rows])
+    expected = reference.first_alike(X.tolist(), y.tolist())
+    assert first_alike(X, y).tolist() == expected
+    assert first_alike(X.tolist(), y).tolist() == expected
+    assert first_alike(pd.DataFrame(X), y).tolist() == expected
+
+
+def test_rows_are_alike_whatever_holds_them():
+    numbers = np.array([[1.5, 0.0], [0.1, 2.0], [1.5, 0.0], [0.1, 2.0], [1.5, 2.0]])
+    y, expected = [0, 1, 0, 0, 0], [0, 1, 0, 3, 4]
+    frame = pd.DataFrame({"a": numbers[:, 0], "b": pd.Categorical(numbers[:, 1].astype(int))})
+    held = [
+        numbers,
+        numbers.tolist(),
+        frame,
+        pl.DataFrame({"a": numbers[:, 0], "b": numbers[:, 1]}),
+    ]
+    held += [scipy.sparse.csr_array(numbers), numbers.reshape(5, 2, 1)]
+    for X in held:
+        assert first_alike(X, y).tolist() == expected
+    texts = ["one", "two", "one", "two", "three"]
+    assert first_alike(texts, y).tolist() == expected
+    assert first_alike(numbers[:0], y[:0]).tolist() == []
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 2)), min_size=1, max_size=10
+    ),
+    st.booleans(),
+)
+def test_repeats_are_rows_that_judge_and_have_been_met_before(rows, grouped):
+    kinds, grows, groups = ([*column] for column in zip(*rows, strict=True))
+    first = np.array([kinds.index(kind) for kind in kinds])
+    grow, weigh = np.flatnonzero(grows), np.flatnonzero(~np.array(grows))
+    met = {kinds[i] for i in grow} if len(weigh) else set()
+    expected, units = 0, set()
+    for i in weigh if len(weigh) else grow:
+        unit = kinds[i], groups[i] if grouped else i
+        expected += unit not in units and kinds[i] in met
+        units.add(unit)
+        met.add(kinds[i])
+    given_groups = np.array(groups) if grouped else None
+    assert n_repeats(first, grow, weigh, given_groups) == expected
+
+
+# -- copies ----------------------------------------------------------------------------------------
+
+
+@every_copy
+@every_classifier
+def test_copies_certify_nothing_without_a_word(copied, model):
+    X, y = COPIED[copied](*coins())
+    message = "rows that certify repeat other rows, target included.*genuine.*copies"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        certree.certify(LogisticRegression().fit(X, y), X, y)
+
+
+@every_copy
+@every_classifier
+def test_certificates_hold_where_rows_are_said_to_be_copies(copied, model):
+    """New rows come as the originals did, in which the rarer class stays rare."""
+    n, missed = 120, 0
+    model.set_params(duplicates="copies")
+    for seed in range(DRAWS):
+        X, y = COPIED[copied](*coins(n, seed))
+        model.set_params(random_state=seed).fit(X, y)
+        new, labels = coins(2000, 10**6 + seed)
+        if copied == "oversampled":  # drawn as the rows were, before they were copied
+            kept = (labels == 0) | (np.arange(2000) % 4 == 0)
+            new, labels = new[kept], labels[kept]
+        missed += np.mean(model.predict(new) != labels) > model.certificate_.bound + 0.02
+        assert model.certificate_.distinct
+    assert missed <= binom.ppf(0.999, DRAWS, DELTA)
+
+
+@every_classifier
+def test_copies_taken_for_draws_break_the_promise(model):
+    model.set_params(duplicates="genuine")
+    missed = 0
+    for seed in range(DRAWS):
+        X, y = COPIED["tripled"](*coins(120, seed))
+        missed += model.set_params(random_state=seed).fit(X, y).certificate_.bound < 0.5
+    # What duplicates="copies" is for: the same rows, taken for draws.
+    assert missed > binom.ppf(0.999, DRAWS, DELTA)
+
+
+@every_classifier
+def test_copies_are_weights(model):
+    X, y = coins()
+    model.set_params(duplicates="copies", random_state=0)
+    times = np.random.default_rng(0).integers(1, 4, len(y))
+    row = np.repeat(np.arange(len(y)), times)
+    one = model.fit(X[row], y[row]).certificates_
+    grown = model.predict_proba(X)
+    other = model.fit(X, y, times.astype(float)).certificates_
+    assert one == other
+    np.testing.assert_array_equal(model.predict_proba(X), grown)
+
+
+def test_a_table_without_copies_is_fitted_as_it_is():
+    X, y = coins()
+    for model in (
+        CertifiedTreeClassifier(random_state=0),
+        CertifiedForestClassifier(6, random_state=0),
+    ):
+        auto = model.fit(X, y).certificate_
+        copies = model.set_params(duplicates="copies").fit(X, y).certificate_
+        assert not auto.distinct
+        assert (auto.bound, auto.n, auto.repeats) == (copies.bound, copies.n, 0)
+        assert "distinct" in copies.assumptions[0]
+
+
+def test_copies_stay_in_one_group():
+    X, y = coins()
+    X, y, groups = np.vstack([X, X]), np.append(y, y), np.tile(np.arange(240) // 4, 2)
+    model = CertifiedTreeClassifier(random_state=0, duplicates="copies")
+    assert model.fit(X, y, groups=groups).certificate_.grouped
+    # Within a group rows depend on each other as it is.
+    assert (
+        CertifiedTreeClassifier(random_state=0).fit(X, y, groups=groups).certificate_.repeats == 0
+    )
+    other = np.arange(480) // 4
+    with pytest.raises(ValueError, match="copies of a row must be in the same group"):
+        model.fit(X, y, groups=other)
+    with pytest.raises(ValueError, match="repeat other rows"):
+        CertifiedTreeClassifier(random_state=0).fit(X, y, groups=other)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), min_size=1, max_size=10))
+def test_distinct_rows_have_the_weights_of_their_copies(rows):
+    kinds, weight = [kind for kind, _ in rows], np.array([float(w) for _, w in rows])
+    first = np.array([kinds.index(kind) for kind in kinds])
+    kept, total = distinct_rows(first, weight)
+    assert kept.tolist() == sorted({kinds.index(kind) for kind in kinds})
+    expected = [sum(w for kind, w in rows if kind == kinds[i]) for i in kept]
+    assert (weight if total is None else total).tolist() == expected
+
+
+# -- draws that are alike --------------------------------------------------------------------------
+
+
+def drawn(name, n):
+    """Rows of a table of the paper, whose last column is the class."""
+    table = pd.read_parquet(Path(DATA) / f"{name}.parquet").sample(n, random_state=0)
+    return table.iloc[:, :-1], table.iloc[:, -1].to_numpy()
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not DATA, reason="CERTREE_DATA names no directory")
+@pytest.mark.parametrize("name", ["wine", "spam", "letter"])
+def test_genuine_repeats_count_as_draws(name):
+    X, y = drawn(name, 3000)
+    model = CertifiedTreeClassifier(train_size=0.5, duplicates="genuine", random_state=0).fit(X, y)
+    one = model.certificate_
+    assert one.n == 1500
+    assert one.repeats > 0
+    assert "are draws of their own, not copies" in one.assumptions[1]
+    assert f"of which {one.repeats:,} repeat other rows, as draws of their own," in str(one)
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not DATA, reason="CERTREE_DATA names no directory")
+def test_no_row_of_a_full_design_repeats_another():
+    X, y = drawn("more/nursery", 3000)
+    assert CertifiedTreeClassifier(random_state=0).fit(X, y).certificate_.repeats == 0
+
+
+@every_classifier
+def test_genuine_draws_of_few_values_keep_the_promise(model):
+    """A source of 12 points: nearly all rows are alike, and bounds are as if they were not."""
+    chance = np.linspace(0.05, 0.6, 12)
+    missed = 0
+    for seed in range(DRAWS):
+        rng = np.random.default_rng(seed)
+        point = rng.integers(0, 12, 200)
+        X, y = point[:, None].astype(float), (rng.random(200) < chance[point]).astype(int)
+        model.set_params(duplicates="genuine", random_state=seed).fit(X, y)
+        said = model.predict(np.arange(12.0)[:, None])
+        risk = np.mean(np.where(said == 1, 1 - chance, chance))
+        missed += risk > model.certificate_.bound
+    assert missed <= binom.ppf(0.999, DRAWS, DELTA)
+
+
+def test_a_few_repeats_are_named_and_more_are_refused():
+    X, y = coins(400)
+    X[:4], y[:4] = X[200:204], y[200:204]
+    model = CertifiedForestClassifier(6, random_state=0)
+    assert model.fit(X, y).certificate_.repeats == 4
+    with pytest.raises(ValueError, match="4 of 400 rows that certify"):
+        model.set_params(duplicates="refuse").fit(X, y)
+    X[:6], y[:6] = X[200:206], y[200:206]
+    with pytest.raises(ValueError, match="6 of 400 rows that certify"):
+        model.set_params(duplicates="auto").fit(X, y)
+    with pytest.warns(UserWarning, match="31 of 39 rows that certify"):
+        model.fit(np.repeat(X[:9], 5, axis=0)[:39], np.repeat(y[:9], 5)[:39])
+    with pytest.raises(ValueError, match="'duplicates' parameter"):
+        model.set_params(duplicates="drop").fit(X, y)
+
+
+def test_numbers_have_copies_too():
+    X, _ = coins(400)
+    y = X[:, 0] + np.random.default_rng(1).normal(size=400)
+    model = CertifiedTreeRegressor(random_state=0)
+    plain = model.fit(X, y).certificates_
+    doubled = np.vstack([X, X]), np.append(y, y.astype(np.float32))
+    with pytest.raises(ValueError, match="repeat other rows, target included"):
+        model.fit(*doubled)
+    copies = model.set_params(duplicates="copies").fit(*doubled).certificates_
+    assert [one.n for one in copies] == [one.n for one in plain]
+    assert all(one.distinct for one in copies)
+    genuine = model.set_params(duplicates="genuine").fit(*doubled).certificates_
+    assert all(one.repeats and one.n == 400 for one in genuine)
+
+
+def test_rows_that_all_judge_are_compared_with_each_other():
+    X, y = coins()
+    model = CertifiedTreeClassifier(Grid([[-5, -5], [5, 5]]), max_depth=4)
+    assert model.fit(X, y, classes=[0, 1]).certificate_.repeats == 0
+    with pytest.raises(ValueError, match="240 of 480 rows"):
+        model.fit(np.vstack([X, X]), np.append(y, y), classes=[0, 1])
+
+
+def test_what_is_assumed_goes_into_files_and_to_all_guarantees(tmp_path):
+    X, y = COPIED["doubled"](*coins(600))
+    for word, field in (
+        ("copies", {"distinct": True, "repeats": 0}),
+        ("genuine", {"distinct": False}),
+    ):
+        model = CertifiedTreeClassifier(duplicates=word, random_state=0).fit(X, y)
+        certree.save(model, tmp_path / word)
+        for one in (model, certree.load(tmp_path / word)):
+            made = [*one.certificates_, one.certificate_.at(0.1), *one.certify_set()]
+            made += [
+                one.conditional_guarantees("recall").recall[0],
+                one.certificate_.nearby(kl=0.1),
+            ]
+            made += [each.certificate for each in one.selective_certificates()]
+            made.append(one.certify_pruning(map_pruning(one.tree_, one.weights_)))
+            for each in made:
+                assert {name: getattr(each, name) for name in field} == field
+                assert (each.repeats > 0) == (word == "genuine")
+
+
+# -- rows of the fit, inside other classifiers ------------------------------------------------------
+
+INNER = BoostedTreesClassifier(max_iter=3, random_state=0)
+WRAPPED = {
+    "bagging": BaggingClassifier(INNER, 3, max_features=2, random_state=0),
+    "calibrated": CalibratedClassifierCV(INNER, cv=3),
+    "fixed threshold": FixedThresholdClassifier(INNER),
+    "one against one": OneVsOneClassifier(INNER),
+    "one against the rest": OneVsRestClassifier(INNER),
+    "pipeline": make_pipeline(StandardScaler(), VotingClassifier([("a", INNER)])),
+    "stacking": StackingClassifier([("a", INNER), ("b", LogisticRegression())], cv=3),
+    "tuned threshold": TunedThresholdClassifierCV(INNER, cv=3),
+    "voting": VotingClassifier([("a", INNER), ("b", LogisticRegression())]),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_rows_of_members_are_known(name, as_frame):
+    rng = np.random.default_rng(0)
+    X, X_new = rng.normal(size=(2, 90, 3))
+    y = rng.integers(0, 2, 90)
+    if as_frame:
+        X, X_new = (pd.DataFrame(rows, columns=list("abc")) for rows in (X, X_new))
+    model = WRAPPED[name].fit(X, y)
+    # Rows that no member of the bag has drawn are as good as new.
+    known = r"8\d" if name == "bagging" else "90"
+    with pytest.raises(ValueError, match=f"{known} of 90 rows also occur among those of the fit"):
+        certree.certify(model, X, y)
+    assert certree.certify(model, X_new, y).repeats == 0
+
+
+def test_where_some_rows_of_the_fit_cannot_be_told_nothing_was_compared():
+    rng = np.random.default_rng(0)
+    X, X_new = rng.normal(size=(2, 90, 3))
+    y = rng.integers(0, 2, 90)
+    before = FrozenEstimator(INNER.fit(X, y))
+    for model in (
+        CalibratedClassifierCV(before, cv=3),
+        StackingClassifier([("a", before)], cv="prefit"),
+        TunedThresholdClassifierCV(before, cv="prefit", refit=False),
+    ):
+        model.fit(X_new, y)
+        with pytest.raises(ValueError, match="90 of 90 rows also occur"):
+            certree.certify(model, X, y)
+        certificate = certree.certify(model, rng.normal(size=(90, 3)), y)
+        assert certificate.repeats is None
+        assert "were not compared with those of the fit" in str(certificate)
+
+
+def test_rows_that_went_through_float32_are_known():
+    X, y = coins()
+    model = INNER.fit(X, y)
+    rounded = X.astype(np.float32)
+    message = r"240 of 240 rows also occur .* \(240 of them as float32 holds them\)"
+    with pytest.raises(ValueError, match=message):
+        certree.certify(model, rounded, y)
+    with pytest.raises(ValueError, match=message):
+        certree.certify(INNER.fit(rounded, y), X, y)
+    with pytest.raises(ValueError, match=r"occur among those of the fit, by"):
+        certree.certify(INNER.fit(rounded, y), rounded.astype(float), y)
+
+
+def test_frames_are_read_by_the_names_of_their_columns():
+    X, y = coins()
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    with pytest.raises(ValueError, match="same order"):
+        certree.certify(INNER.fit(frame, y), frame[["b", "a"]], y)
+
+
+def test_copies_judge_once():
+    X, y = coins()
+    model = LogisticRegression().fit(*coins(seed=1))
+    once = certree.certify(model, X, y)
+    X_twice, y_twice = np.vstack([X, X]), np.append(y, y)
+    twice = certree.certify(model, X_twice, y_twice, duplicates="copies")
+    assert (twice.bound, twice.n, twice.distinct) == (once.bound, once.n, True)
+    groups = np.tile(np.arange(240) % 2, 2)
+    guarantees = Guarantees.by_rows(model, X_twice, y_twice, duplicates="copies")
+    of_groups = guarantees.conditional_guarantees("groups", groups=groups).groups
+    assert [of_groups[0].n, of_groups[1].n] == [120, 120]
+    assert guarantees.predict_set(X, 0.8).shape == (240, 2)
+    known = CertifiedTreeClassifier(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="also occur among those of the fit"):
+        known.certify(X, y, duplicates="copies")
+
+
+def test_groups_that_are_missing_are_refused():
+    X, y = coins()
+    for missing in (np.nan, None):
+        groups = np.array([missing, *range(239)], dtype=object)
+        with pytest.raises(
+            ValueError, match="groups must name a group of every row, got none for 1"
+        ):
+            CertifiedTreeClassifier().fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match="got none for 240 of 240"):
+        CertifiedTreeClassifier().fit(X, y, groups=np.full(240, np.nan))
