@@ -15,7 +15,8 @@ The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapi
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
 `BoostedTreesClassifier` and `BoostedTreesRegressor` add up many small trees, whose prunings vote, too.
 `TreeForestClassifier` and `TreeForestRegressor` are random forests and extra trees;
-`CertifiedForestClassifier` is a forest with a certificate.
+`CertifiedForestClassifier` is a forest with a certificate, `CertifiedBoostedTreesClassifier` and
+`CertifiedBoostedTreesRegressor` are boosted trees with one.
 `CertifiedTreeRegressor` keeps rows apart that say how far it is off, with bands that hold new numbers.
 `AdaBoostTreeClassifier` is AdaBoost with its bound on the training error.
 `NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
@@ -26,6 +27,8 @@ from certree.ensembles import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    CertifiedBoostedTreesClassifier,
+    CertifiedBoostedTreesRegressor,
     CertifiedForestClassifier,
     TreeForestClassifier,
     TreeForestRegressor,
@@ -60,6 +63,8 @@ __all__ = [
     "BoostedTreesClassifier",
     "BoostedTreesRegressor",
     "Cart",
+    "CertifiedBoostedTreesClassifier",
+    "CertifiedBoostedTreesRegressor",
     "CertifiedForestClassifier",
     "CertifiedTreeClassifier",
     "CertifiedTreeRegressor",

@@ -115,11 +115,13 @@ def test_the_certificate_is_on_the_truncated_error():
     observed = reference.truncated_error(
         model.tree_, model.vote_.score[:, 0], X[weigh], y[weigh], certificate.unit
     )
-    assert certificate.risk * certificate.unit == pytest.approx(observed)
-    expected = bounds.occam_mean(certificate.risk, len(weigh), 0.0, np.log(0.05))
+    assert certificate.risk == pytest.approx(observed)
+    share = certificate.observed[0]
+    assert share * certificate.unit == pytest.approx(observed)
+    expected = certificate.unit * bounds.occam_mean(share, len(weigh), 0.0, np.log(0.05))
     assert certificate.bound == expected
     assert "this regressor's mean absolute error (one beyond" in str(certificate)
-    assert f"at most {certificate.bound * certificate.unit:.2f}"[:-1] in str(certificate)
+    assert f"at most {certificate.bound:.2f}"[:-1] in str(certificate)
     assert certificate.at(0.01).unit == certificate.unit
     assert model.certificates_[0] is certificate
     assert [one.method for one in model.certificates_] == ["absolute_error", "band"]
@@ -131,7 +133,7 @@ def test_the_page_of_a_certificate_is_in_units_of_the_target():
     printed = str(model.certificate_).split("at most ")[1].split(" ")[0]
     assert f">{printed}<" in page
     parts = model.certificate_.parts
-    assert f"{parts.confidence * model.certificate_.unit:.4g}" in page
+    assert f"{parts.confidence:.4g}" in page
 
 
 def test_printed_bounds_are_rounded_up():
@@ -139,8 +141,8 @@ def test_printed_bounds_are_rounded_up():
     for delta in (0.3, 0.1, 0.05, 0.01, 1e-6):
         certificate = model.certificate_.at(delta)
         printed = float(str(certificate).split("at most ")[1].split(" ")[0])
-        assert certificate.bound * certificate.unit <= printed * (1 + 1e-12)
-        assert printed <= 1.001 * certificate.bound * certificate.unit
+        assert certificate.bound <= printed * (1 + 1e-12)
+        assert printed <= 1.001 * certificate.bound
 
 
 def test_prunings_are_certified_at_once_by_their_mass():
@@ -154,7 +156,7 @@ def test_prunings_are_certified_at_once_by_their_mass():
         observed = reference.truncated_error(
             model.tree_, value.score[:, 0], X[weigh], y[weigh], certificate.unit
         )
-        assert certificate.risk * certificate.unit == pytest.approx(observed)
+        assert certificate.risk == pytest.approx(observed)
         mass = prior.log_mass_of_pruning(pruning)
         assert certificate.complexity == pytest.approx(-mass)
         assert certificate.method == "absolute_error_pruning"
@@ -242,7 +244,8 @@ def test_targets_that_are_endlessly_far_off_leave_endless_bands(widths):
     y[weigh[:50]], y[weigh[50:60]] = 1.7e308, -1.7e308
     model = CertifiedTreeRegressor(widths=widths, random_state=0).fit(X, y)
     assert (np.abs(model.predict_interval(X)) > 1e307).all()
-    assert 0.6 < model.certificate_.risk < model.certificate_.bound < 1
+    one = model.certificate_
+    assert 0.6 < one.risk / one.unit < one.bound / one.unit < 1
 
 
 def test_weights_shape_the_vote_and_rows_count_once():

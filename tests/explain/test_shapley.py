@@ -17,6 +17,8 @@ from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    CertifiedBoostedTreesClassifier,
+    CertifiedBoostedTreesRegressor,
     CertifiedForestClassifier,
     CertifiedTreeClassifier,
     CertifiedTreeRegressor,
@@ -179,6 +181,7 @@ MODELS = [
     CertifiedTreeClassifier(random_state=0),
     TreeForestClassifier(10, leaves="plain", random_state=0),
     CertifiedForestClassifier(10, random_state=0),
+    CertifiedBoostedTreesClassifier(**BOOSTED),
     BoostedTreesClassifier(**BOOSTED),
     AdaBoostTreeClassifier(n_estimators=8),
 ]
@@ -187,6 +190,7 @@ NUMBERS = [
     PACBayesTreeRegressor(random_state=0),
     TreeForestRegressor(10, random_state=0),
     BoostedTreesRegressor(**BOOSTED),
+    CertifiedBoostedTreesRegressor(**BOOSTED),
 ]
 
 

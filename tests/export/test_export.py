@@ -29,6 +29,8 @@ from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    CertifiedBoostedTreesClassifier,
+    CertifiedBoostedTreesRegressor,
     CertifiedForestClassifier,
     CertifiedTreeClassifier,
     CertifiedTreeRegressor,
@@ -57,6 +59,9 @@ CLASSIFIERS = {
     "certified": CertifiedTreeClassifier(random_state=0),
     "forest": TreeForestClassifier(4, max_depth=6, random_state=0),
     "certified forest": CertifiedForestClassifier(4, max_depth=6, random_state=0),
+    "certified boosted": CertifiedBoostedTreesClassifier(
+        max_iter=6, max_leaf_nodes=8, random_state=0
+    ),
     "boosted": BoostedTreesClassifier(max_iter=6, max_leaf_nodes=8, random_state=0),
     "adaboost": AdaBoostTreeClassifier(n_estimators=6, max_depth=2),
 }
@@ -65,6 +70,9 @@ REGRESSORS = {
     "certified": CertifiedTreeRegressor(random_state=0),
     "pruned": PrunedTreeRegressor(random_state=0),
     "forest": TreeForestRegressor(4, max_depth=6, random_state=0),
+    "certified boosted": CertifiedBoostedTreesRegressor(
+        max_iter=6, max_leaf_nodes=8, random_state=0
+    ),
     "boosted": BoostedTreesRegressor(max_iter=6, max_leaf_nodes=8, random_state=0),
     "gamma": BoostedTreesRegressor("gamma", max_iter=6, max_leaf_nodes=8, random_state=0),
 }

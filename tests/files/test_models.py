@@ -787,6 +787,10 @@ ENSEMBLES = {
     "adaboost": certree.AdaBoostTreeClassifier(n_estimators=2, max_depth=2),
     "forest": certree.TreeForestClassifier(2, max_depth=3, bootstrap=False, random_state=0),
     "certified forest": certree.CertifiedForestClassifier(2, max_depth=3, random_state=0),
+    "certified boosted": certree.CertifiedBoostedTreesClassifier(max_iter=2, random_state=0),
+    "certified numbers": certree.CertifiedBoostedTreesRegressor(
+        max_iter=2, coverage=0.5, random_state=0
+    ),
 }
 
 

@@ -55,6 +55,8 @@ def originals() -> tuple[bytes, ...]:
         certree.TreeForestRegressor(2, max_depth=3).fit(X, X[:, 0]),
         certree.CertifiedForestClassifier(3, max_depth=3).fit(X, words),
         certree.BoostedTreesClassifier(max_iter=2, max_depth=3).fit(named, words),
+        certree.CertifiedBoostedTreesClassifier(max_iter=2, max_depth=3).fit(named, words),
+        certree.CertifiedBoostedTreesRegressor(max_iter=2, coverage=0.5).fit(X, X[:, 0]),
         certree.BoostedTreesRegressor("poisson", max_iter=2, max_depth=3).fit(X, X[:, 0] ** 2),
         certree.AdaBoostTreeClassifier(n_estimators=3).fit(named, words),
     ]

@@ -26,6 +26,8 @@ ESTIMATORS = [
     certree.BoostedTreesClassifier,
     certree.BoostedTreesRegressor,
     certree.CertifiedForestClassifier,
+    certree.CertifiedBoostedTreesClassifier,
+    certree.CertifiedBoostedTreesRegressor,
     certree.TreeForestClassifier,
     certree.TreeForestRegressor,
     certree.HelmboldSchapireTreeClassifier,
@@ -38,7 +40,7 @@ ESTIMATORS = [
     FourierRegressor,
 ]
 # Fits of a model in each node take long.
-_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 2, 6, 6, 6, 6, 1, 1, 2, 2]
+_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 2, 2, 2, 6, 6, 6, 6, 1, 1, 2, 2]
 _ASKED = [
     *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_std"),
     *("explain", "path", "rules", "export_text", "report", "selective_certificates", "score"),

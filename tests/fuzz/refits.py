@@ -22,6 +22,8 @@ _BY_PLACE = (
     certree.CertifiedTreeClassifier,
     certree.CertifiedTreeRegressor,
     certree.CertifiedForestClassifier,
+    certree.CertifiedBoostedTreesClassifier,
+    certree.CertifiedBoostedTreesRegressor,
     certree.AdaBoostTreeClassifier,
     ConformalBandRegressor,
     FourierClassifier,

@@ -27,6 +27,8 @@ from certree import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
     Cart,
+    CertifiedBoostedTreesClassifier,
+    CertifiedBoostedTreesRegressor,
     CertifiedForestClassifier,
     CertifiedTreeClassifier,
     CertifiedTreeRegressor,
@@ -60,6 +62,8 @@ MODELS = [
     BoostedTreesClassifier(max_iter=5, random_state=0),
     BoostedTreesRegressor(max_iter=5, random_state=0),
     CertifiedForestClassifier(2, random_state=0),
+    CertifiedBoostedTreesClassifier(max_iter=5, random_state=0),
+    CertifiedBoostedTreesRegressor(max_iter=5, coverage=0.8, random_state=0),
     TreeForestClassifier(2, random_state=0),
     TreeForestRegressor(2, random_state=0),
     PACBayesTreeClassifier(random_state=0),
@@ -95,6 +99,10 @@ FURTHER = [
     CertifiedTreeRegressor(coverage=0.7, delta=0.2, widths="leaf", smoothing=9.0, random_state=0),
     DecoratedTreeClassifier(GaussianNB(), min_samples_model=10, random_state=0),
     NaiveBayesClassifier("histogram", bins=4, power=0.5, priors=[0.5, 0.5]),
+    CertifiedBoostedTreesClassifier(max_iter=4, train_size=0.6, delta=0.2, random_state=0),
+    CertifiedBoostedTreesRegressor(
+        "huber", max_iter=4, train_size=0.6, coverage=0.7, widths="one", random_state=0
+    ),
     ConformalBandRegressor(BoostedTreesRegressor("quantile", max_iter=3), random_state=0),
     ConformalBandRegressor(QuantileRegressor(), coverage=0.5, random_state=0),
     FourierClassifier(random_state=0),

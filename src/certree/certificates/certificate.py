@@ -55,7 +55,7 @@ class Certificate:
     method : str
         Row of `METHODS`.
     bound : float
-        The error is at most this.
+        The error is at most this: a share, or a number in units of the target.
     delta : float
         Probability with which the promise may fail, over the draw of the rows.
     share : float
@@ -63,9 +63,9 @@ class Certificate:
     n : int
         Independent observations: rows, or groups of them.
     risk : float
-        Error on these rows of what the certificate speaks about.
+        Error on these rows of what the certificate speaks about, in the same units.
     observed : tuple of float
-        The observed numbers that enter the bound.
+        The observed numbers that enter the inequality; of errors of a target shares of `unit`.
     complexity : float
         Divergence from the prior, or minus the log of a prior mass (nats).
     grouped : bool
@@ -78,8 +78,8 @@ class Certificate:
     shift : Shift or None
         How far the source of new rows may be from that of these; None: it is the same.
     unit : float or None
-        What a loss of 1 stands for in units of the target, which is what larger ones count as; None:
-        losses are errors, 0 or 1.
+        Of a promise about numbers the largest error that counts, in units of the target, as bound and
+        risk are; larger ones count as that. None: losses are errors, 0 or 1.
     distinct : bool
         Whether rows that are alike are taken for copies of one, which counts once.
     """
@@ -101,8 +101,13 @@ class Certificate:
 
     def __post_init__(self) -> None:
         expect_settings(self)
-        if not 0 <= self.bound <= 1:
-            raise ValueError(f"bound must lie in 0 .. 1, got {self.bound!r}")
+        if not 0 <= self.bound <= self._most:
+            raise ValueError(f"bound must lie in 0 .. {self._most:g}, got {self.bound!r}")
+
+    @property
+    def _most(self) -> float:
+        """The largest bound."""
+        return 1.0 if self.unit is None else self.unit
 
     @property
     def about(self) -> str:
@@ -141,12 +146,12 @@ class Certificate:
     def _limit(self) -> float:
         """The bound that ever more rows like these would leave."""
         limit = min(max(inequality_of(self.method).limit(*self.observed), 0.0), 1.0)
-        return moved(limit, self.shift)
+        return self._most * moved(limit, self.shift)
 
     def _bound_of(self, n: int, complexity: float) -> float:
         """The bound with another number of rows or another complexity."""
         bound = inequality_of(self.method).bound
-        return moved(bound(*self.observed, n, complexity, self.log_delta), self.shift)
+        return self._most * moved(bound(*self.observed, n, complexity, self.log_delta), self.shift)
 
     def bound_by(self, n: int) -> float:
         """The bound that other new rows would give, if error and complexity stayed as they are.
@@ -214,7 +219,7 @@ class Certificate:
         if self.shift is not None:
             raise ValueError("the certificate speaks of another source already")
         self._expect_one_error("a source nearby")
-        return replace(self, bound=moved(self.bound, shift), shift=shift)
+        return replace(self, bound=self._most * moved(self.bound / self._most, shift), shift=shift)
 
     def monitor(self, alpha: float = 0.05) -> Monitor:
         """Watch over the promise while labelled rows come in.
@@ -238,7 +243,7 @@ class Certificate:
             of range.
         """
         self._expect_one_error("a monitor")
-        return Monitor(self.bound, alpha)
+        return Monitor(self.bound / self._most, alpha)
 
     def _expect_one_error(self, what: str) -> None:
         if inequality_of(self.method).difference:
@@ -313,24 +318,24 @@ class Certificate:
         """The bound in words, rounded up: a promise must not become stronger in print."""
         if self.unit is None:
             return rounded_up(self.bound)
-        return f"{float(_DIGITS.create_decimal_from_float(self.bound * self.unit)):.4g}"
+        return f"{float(_DIGITS.create_decimal_from_float(self.bound)):.4g}"
 
     @property
     def _observed(self) -> str:
         """The observed loss in words."""
-        return f"{100 * self.risk:.1f} %" if self.unit is None else f"{self.risk * self.unit:.4g}"
+        return f"{100 * self.risk:.1f} %" if self.unit is None else f"{self.risk:.4g}"
 
     def _repr_html_(self) -> str:
         """The sentence, and the numbers below it."""
         parts = self.parts
         bound = math.ceil(10_000 * self.bound - 1e-9) / 10_000
-        unit, digits = (1.0, ".4f") if self.unit is None else (self.unit, ".4g")
+        digits = ".4f" if self.unit is None else ".4g"
         lines = [
             ["bound on the error", self._promised if self.unit else f"{bound:.4f}"],
-            ["observed error", f"{self.risk * unit:{digits}}"],
-            ["part of the bound: observed", f"{parts.observed * unit:{digits}}"],
-            ["part of the bound: complexity", f"{parts.complexity * unit:{digits}}"],
-            ["part of the bound: confidence", f"{parts.confidence * unit:{digits}}"],
+            ["observed error", f"{self.risk:{digits}}"],
+            ["part of the bound: observed", f"{parts.observed:{digits}}"],
+            ["part of the bound: complexity", f"{parts.complexity:{digits}}"],
+            ["part of the bound: confidence", f"{parts.confidence:{digits}}"],
             ["groups of rows" if self.grouped else "rows", f"{self.n:,}"],
             ["probability that it fails", f"{self.delta:.4g}"],
             ["method", self.method],
@@ -370,11 +375,13 @@ def certificate_of(
     risk: float | None = None,
     grouped: bool = False,
     shift: Shift | None = None,
+    unit: float | None = None,
     **rest: Any,
 ) -> Certificate:
     """Bound an error by one row of `METHODS`; the parameters are those of `Certificate`.
 
-    The risk is the first of the observed numbers if it is not given.
+    The risk is the first of the observed numbers, in units of the target if there is one, if it is not
+    given.
 
     Raises
     ------
@@ -391,10 +398,11 @@ def certificate_of(
             f"{method} counts whole errors of independent rows, but these come in groups; "
             f"expected one of {usable}"
         )
-    bound = moved(inequality.bound(*observed, int(n), complexity, log_delta), shift)
-    risk = observed[0] if risk is None else risk
+    most = 1.0 if unit is None else unit
+    bound = most * moved(inequality.bound(*observed, int(n), complexity, log_delta), shift)
+    risk = most * observed[0] if risk is None else risk
     entries = (delta, share, n, risk, observed, complexity, grouped)
-    return Certificate(method, bound, *entries, shift=shift, **rest)
+    return Certificate(method, bound, *entries, shift=shift, unit=unit, **rest)
 
 
 def _fewest(method: str) -> int:
@@ -426,7 +434,7 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
     _expect_observed(given)
     again = given.at(given.delta)
     # Logarithms of other platforms differ in their last digits.
-    if not given.bound >= again.bound - _ROUNDING:
+    if not given.bound >= again.bound - _ROUNDING * again._most:
         raise ValueError(
             f"the certificate of {given.method} says at most {given.bound:.6g}, but what it observed "
             f"gives {again.bound:.6g}"
@@ -460,12 +468,12 @@ def _expect_observed(given: Certificate) -> None:
         raise ValueError(f"a certificate must hold finite numbers, got {numbers}")
     if given.repeats is not None and (type(given.repeats) is not int or given.repeats < 0):
         raise ValueError(f"repeats must be a number of rows or None, got {given.repeats!r}")
-    if not 0 <= given.risk <= 1:
-        raise ValueError(f"risk must lie in 0 .. 1, got {given.risk!r}")
     if given.unit is not None and not (
         type(given.unit) in (int, float) and 0 < given.unit < math.inf
     ):
         raise ValueError(f"unit must be a positive number or None, got {given.unit!r}")
+    if not 0 <= given.risk <= given._most:
+        raise ValueError(f"risk must lie in 0 .. {given._most:g}, got {given.risk!r}")
     if given.complexity < 0 and given.method != "single_draw":
         raise ValueError(f"complexity must not be negative, got {given.complexity!r}")
 

@@ -78,6 +78,11 @@ from certree.tree import Tree
 from certree.votes import Vote
 from certree.weights.node_weights import NodeWeights, pruning_of
 
+# Why rows in groups give no sets of classes.
+OF_SINGLE_ROWS = (
+    "sets are about single rows, and rows of one group depend on each other: expected a fit without "
+    "groups"
+)
 # Margins below which a classifier may be silent, fixed without any row.
 _MARGINS = [i / 20 for i in range(20)]
 
@@ -651,7 +656,28 @@ class CalibrationSamples(OfColumns):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TreeGuarantees(Guarantees):
+class FitGuarantees(Guarantees):
+    """What the calibration samples of a fit guarantee of what the training samples have fitted.
+
+    `y` and `predicted` are codes of `classes_`; that after them is of all other classes.
+    """
+
+    @cached_property
+    def _truth(self) -> Kinds:
+        return Kinds(self._classes, np.minimum(self.y, len(self._classes)))
+
+    @cached_property
+    def _told(self) -> Kinds:
+        return Kinds(self._classes, self.predicted)
+
+    def _own_shares(self) -> Float64:
+        if self.certificate.grouped:
+            raise ValueError(OF_SINGLE_ROWS)
+        return super()._own_shares()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeGuarantees(FitGuarantees):
     """What the calibration samples of a fit guarantee of the tree whose prunings they have weighed.
 
     Parameters
@@ -667,18 +693,6 @@ class TreeGuarantees(Guarantees):
     rows: CalibrationSamples
     ballot: Vote
     fixed: bool
-
-    @cached_property
-    def _truth(self) -> Kinds:
-        return Kinds(self._classes, np.minimum(self.y, len(self._classes)))
-
-    @cached_property
-    def _told(self) -> Kinds:
-        return Kinds(self._classes, self.predicted)
-
-    @property
-    def _given(self) -> tuple[NDArray[np.integer], int]:
-        return self.rows.given, self.rows.n_given
 
     _whole = "occam_vote"
 
@@ -714,10 +728,7 @@ class TreeGuarantees(Guarantees):
 
     def _own_score(self) -> Float64:
         if self.rows.by_growing_rows().grouped:
-            raise ValueError(
-                "sets are about single rows, and rows of one group depend on each other: expected a "
-                "fit without groups"
-            )
+            raise ValueError(OF_SINGLE_ROWS)
         return self._score_of(self.rows.leaf)
 
     def _selective(self, delta: float) -> tuple[Selective, ...]:

@@ -13,7 +13,7 @@ they decide: those after it are independent draws given it, and no delta is spen
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -45,6 +45,7 @@ from certree.certificates.priors import (
 from certree.certificates.weighing import HeldOut
 from certree.interface.arrays import Int32
 from certree.interface.signatures import checked, expect_settings
+from certree.rows.training import Training
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Ballots, Vote, Voting
@@ -454,7 +455,11 @@ def power_law(curve: Sequence[CurvePoint]) -> PowerLaw:
 
 
 def fraction_to_train(
-    curve: Sequence[CurvePoint], n: int, delta: float, grouped: bool = False
+    curve: Sequence[CurvePoint],
+    n: int,
+    delta: float,
+    grouped: bool = False,
+    complexity: float = -math.log(PROPOSED),
 ) -> float:
     """Choose the share of rows that grow by the bound that it lets expect.
 
@@ -468,6 +473,9 @@ def fraction_to_train(
         Probability with which the certificate may fail.
     grouped : bool
         Whether they are groups.
+    complexity : float
+        What certifies pays for the choice of what predicts (nats); the default is that of a tree whose
+        prunings the calibration samples weigh.
 
     Returns
     -------
@@ -485,6 +493,45 @@ def fraction_to_train(
         weighing = n - round(share * n)
         if weighing < 1:
             return math.inf
-        return inequality.bound(posterior.at(share), weighing, -math.log(PROPOSED), math.log(delta))
+        return inequality.bound(posterior.at(share), weighing, complexity, math.log(delta))
 
     return min(SHARES, key=expected)
+
+
+def rows_to_train(
+    train_size: Literal["auto"] | float,
+    delta: float,
+    dealt: Callable[[float], Training],
+    learning_curve: Callable[[Training], Sequence[CurvePoint]],
+    complexity: float = -math.log(PROPOSED),
+) -> tuple[Training, float]:
+    """Reveal rows to a model until it is time to stop, and keep the others to certify it.
+
+    Parameters
+    ----------
+    train_size : "auto" or float
+        Share of the rows, or groups, that train; "auto": by the learning curve of a pilot.
+    delta : float
+        Probability with which the certificate may fail.
+    dealt : callable
+        Deals the rows so that such a share of them trains; a larger share holds all of a smaller one.
+    learning_curve : callable
+        What models of parts of the training samples get wrong.
+    complexity : float
+        As in `fraction_to_train`.
+
+    Returns
+    -------
+    training : Training
+        The rows.
+    share : float
+        What share of them trains.
+    """
+    if not isinstance(train_size, str):
+        return dealt(float(train_size)), float(train_size)
+    pilot = dealt(PILOT)
+    groups = pilot.sides.groups
+    n_units = len(pilot.y) if groups is None else len(np.unique(groups))
+    curve = learning_curve(pilot)
+    share = fraction_to_train(curve, n_units, delta, groups is not None, complexity)
+    return pilot if share == PILOT else dealt(share), share

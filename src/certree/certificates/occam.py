@@ -257,7 +257,7 @@ def absolute_error(
     Returns
     -------
     Certificate
-        Its ``unit`` is the limit of an error, so that ``bound * unit`` is in units of the target.
+        In units of the target; its ``unit`` is the limit of an error.
 
     References
     ----------

@@ -20,12 +20,15 @@ from certree.cli.rows import DuplicateRows, RowsFile, Target
 from certree.ensembles import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    CertifiedBoostedTreesClassifier,
+    CertifiedBoostedTreesRegressor,
     CertifiedForestClassifier,
     TreeForestClassifier,
     TreeForestRegressor,
 )
 from certree.estimators import (
     CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
     HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
@@ -55,6 +58,7 @@ class ModelName(StrEnum):
     certified = "certified"
     boosted = "boosted"
     forest = "forest"
+    certified_boosted = "certified-boosted"
     certified_forest = "certified-forest"
     helmbold_schapire = "helmbold-schapire"
     naive_bayes = "naive-bayes"
@@ -74,6 +78,7 @@ _CLASSIFIERS: dict[ModelName, Callable[..., Any]] = {
     ModelName.certified: CertifiedTreeClassifier,
     ModelName.boosted: BoostedTreesClassifier,
     ModelName.forest: TreeForestClassifier,
+    ModelName.certified_boosted: CertifiedBoostedTreesClassifier,
     ModelName.certified_forest: CertifiedForestClassifier,
     ModelName.helmbold_schapire: HelmboldSchapireTreeClassifier,
     ModelName.naive_bayes: NaiveBayesClassifier,
@@ -81,6 +86,8 @@ _CLASSIFIERS: dict[ModelName, Callable[..., Any]] = {
 _REGRESSORS: dict[ModelName, Callable[..., Any]] = {
     ModelName.tree: PACBayesTreeRegressor,
     ModelName.pruned: PrunedTreeRegressor,
+    ModelName.certified: CertifiedTreeRegressor,
+    ModelName.certified_boosted: CertifiedBoostedTreesRegressor,
     ModelName.boosted: BoostedTreesRegressor,
     ModelName.forest: TreeForestRegressor,
 }

@@ -2,6 +2,10 @@
 
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTreesClassifier, BoostedTreesRegressor
+from certree.ensembles.certified_boosting import (
+    CertifiedBoostedTreesClassifier,
+    CertifiedBoostedTreesRegressor,
+)
 from certree.ensembles.certified_forest import CertifiedForestClassifier
 from certree.ensembles.conformal import ConformalBandRegressor
 from certree.ensembles.forest import TreeForestClassifier, TreeForestRegressor
@@ -11,6 +15,8 @@ __all__ = [
     "AdaBoostTreeClassifier",
     "BoostedTreesClassifier",
     "BoostedTreesRegressor",
+    "CertifiedBoostedTreesClassifier",
+    "CertifiedBoostedTreesRegressor",
     "CertifiedForestClassifier",
     "ConformalBandRegressor",
     "Leaves",

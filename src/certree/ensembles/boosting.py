@@ -174,8 +174,13 @@ class BoostedTrees(StagedTrees):
             raise ValueError('warm_start=True takes quality="fast" or "default", got "best"')
         if before is not None:
             expect_parameters_of_fit(self, "max_iter", "warm_start")
-        training = _copied(self._take(X, y, sample_weight, again=before is not None))
-        loss = self._loss()
+        self._fit_rounds(self._take(X, y, sample_weight, again=before is not None), before)
+        self._judge(X_val, y_val)
+        return self
+
+    def _fit_rounds(self, given: Training, before: Trees | None = None) -> None:
+        """Grow the trees of some rows, after those of the fit before."""
+        training, loss = _copied(given), self._loss()
         loss.expect_domain(training.y)
         if before is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -203,8 +208,6 @@ class BoostedTrees(StagedTrees):
         if before is not None:
             parts.insert(0, before)
         self.trees_ = Trees.joined(parts, self.n_features_in_, len(start))
-        self._judge(X_val, y_val)
-        return self
 
     def _choose_parameters(self, n: int) -> None:
         """Set what quality and the number of rows decide."""
@@ -335,7 +338,9 @@ class BoostedTrees(StagedTrees):
 
     def _scores(self, X: Any) -> Float64:
         """What all trees say, (n_outputs, n)."""
-        rows = self._new_rows(X)
+        return self._scores_of(self._new_rows(X))
+
+    def _scores_of(self, rows: NDArray[Any]) -> Float64:
         n_threads = all_threads(self.n_jobs, len(rows))
         return self.trees_.add(constant_scores(self.start_, len(rows)), rows, n_threads)
 

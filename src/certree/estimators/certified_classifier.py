@@ -26,13 +26,12 @@ from certree.certificates.guarantees import (
     asks,
 )
 from certree.certificates.model_selection import (
-    PILOT,
     CurvePoint,
     Deploy,
     LabelledSelection,
     ModelSelection,
     SelectedModel,
-    fraction_to_train,
+    rows_to_train,
     select_labelled,
     select_model,
 )
@@ -272,25 +271,17 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
             )
 
         if sees_rows:
-            self._elect(self._stopped(dealt, random_state), random_state)
+            training, self.train_size_ = rows_to_train(
+                self.train_size,
+                self.delta,
+                dealt,
+                lambda pilot: self._learning_curve(pilot, random_state),
+            )
+            self._elect(training, random_state)
         else:
             self.train_size_ = 0.0
             self._elect_labelled(dealt(0.0), random_state)
         return self
-
-    def _stopped(
-        self, dealt: Callable[[float], Training], random_state: np.random.RandomState
-    ) -> Training:
-        """Reveal rows to the tree until it is time to stop; see `certificates.election`."""
-        if not isinstance(self.train_size, str):
-            self.train_size_ = float(self.train_size)
-            return dealt(self.train_size_)
-        pilot = dealt(PILOT)
-        curve = self._learning_curve(pilot, random_state)
-        groups = pilot.sides.groups
-        n_units = len(pilot.y) if groups is None else len(np.unique(groups))
-        self.train_size_ = fraction_to_train(curve, n_units, self.delta, groups is not None)
-        return pilot if self.train_size_ == PILOT else dealt(self.train_size_)
 
     def _learning_curve(
         self, training: Training, random_state: np.random.RandomState
@@ -436,6 +427,8 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
             certificate=self.certificate_,
             y=rows.y,
             predicted=ballot.label[rows.leaf],
+            given=rows.given,
+            n_given=rows.n_given,
             rows=rows,
             ballot=ballot,
             fixed=rows.splits is not None and self.certificate_ is self.certificates_[0],

@@ -16,6 +16,7 @@ from certree.certificates.certificate import (
     restored_certificates,
     stored_certificates,
 )
+from certree.certificates.certified_numbers import CertifiedNumbers
 from certree.certificates.occam import absolute_error, absolute_error_pruning
 from certree.certificates.parts.coverage import PredictionIntervals, Scores, leaf_regions
 from certree.certificates.priors import pruning_prior
@@ -44,13 +45,11 @@ _LAWS = PACBayesPosteriors(search="mixture")
 # Rows with the errors of its parent that every cell is given, and what share of the mean error the
 # scale of a leaf is at least: few rows may happen to have small errors.
 _SMOOTHING, _LEAST_SCALE = 20.0, 0.3
-# Of the few operations from a target to its score and back.
-_ROUNDING = 4 * np.finfo(np.float64).eps
 # Share of the largest target below which errors are those of sums.
 _NOTHING = 1e-12
 
 
-class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
+class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
     """A tree with bands that hold new numbers, and a certificate on its mean absolute error.
 
     Some of the rows grow the tree and fit the vote of its prunings, as `PACBayesTreeRegressor` does;
@@ -58,9 +57,9 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
     certify and whatever their distribution is,
 
     * a share `coverage` of all new rows lies in the bands of `predict_interval`;
-    * the mean absolute error on new rows is at most ``certificate_.bound * certificate_.unit``, where
-      no error counts as more than ``certificate_.unit``. A mean of errors without a limit cannot be
-      bounded by any number of rows, as rare ones may be as large as they like.
+    * the mean absolute error on new rows is at most ``certificate_.bound``, in units of the target,
+      where no error counts as more than ``certificate_.unit``. A mean of errors without a limit cannot
+      be bounded by any number of rows, as rare ones may be as large as they like.
 
     Each promise holds by itself. They speak of all new rows, not of every kind of them; with
     ``widths="leaf"`` that of the bands holds in every region of the tree.
@@ -329,67 +328,9 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
             raise ValueError("the bands have regions that no scores are of")
         self.certificates_, self.certificate_ = restored_certificates(stored)
 
-    @reads_state
-    def predict_interval(
-        self, X: ArrayLike, coverage: float | None = None, delta: float | None = None
-    ) -> Float64:
-        """Give the band of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        coverage : float or None
-            Share of new rows that bands are to hold; None: `coverage` of the fit.
-        delta : float or None
-            Probability with which they hold fewer; None: `delta` of the fit.
-
-        Returns
-        -------
-        ndarray of shape (n, 2)
-            Lower and upper end, in units of the target. Infinite in a region with too few rows that
-            certify, where ``widths="leaf"``.
-
-        Raises
-        ------
-        ValueError
-            If a number is not between 0 and 1, too few rows certify for such a promise, or the model
-            was fitted by groups.
-        """
+    def _band(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
         leaf = self._leaves(X)
-        reach = self._scores().reach(*self._promise(coverage, delta))
-        middle, half = self.vote_.score[leaf, 0], self.intervals_.half_width(leaf, reach)
-        # Sums and quotients are rounded: a target in a place where many are must not fall out by that.
-        with np.errstate(over="ignore"):
-            half = half + _ROUNDING * (np.abs(middle) + half)
-            return np.column_stack([middle - half, middle + half])
-
-    @reads_state
-    def certify_interval(
-        self, coverage: float | None = None, delta: float | None = None
-    ) -> tuple[Certificate | None, ...]:
-        """Say what the bands promise.
-
-        Parameters
-        ----------
-        coverage, delta : float or None
-            As in `predict_interval`.
-
-        Returns
-        -------
-        tuple of Certificate or None
-            Of the share of targets outside their bands: one of all new rows, or, with
-            ``widths="leaf"``, one of each region of ``intervals_``, which hold together; None of one
-            whose bands are infinite.
-
-        Raises
-        ------
-        ValueError
-            As in `predict_interval`.
-        """
-        scores, promise = self._scores(), self._promise(coverage, delta)
-        scores.reach(*promise)
-        return self._of_bands(*promise)
+        return self.vote_.score[leaf, 0], self.intervals_.half_width(leaf, reach)
 
     @reads_state
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
@@ -430,23 +371,8 @@ class CertifiedTreeRegressor(PACBayesVote, TreeVoteRegressor):
         return absolute_error_pruning(self.held_out_, pruning, prior, level, voting=self._voting())
 
     def _of_bands(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
-        scores, drawn = self.conformity_scores_, how_drawn(self.certificate_)
         if self.widths != "leaf":
-            return scores.certificates("band", coverage, delta, **drawn)
+            return super()._of_bands(coverage, delta)
+        scores, drawn = self.conformity_scores_, how_drawn(self.certificate_)
         regions = [*map(str, range(len(scores.mass)))]
         return scores.certificates("leaf_band", coverage, delta, regions, **drawn)
-
-    def _promise(self, coverage: float | None, delta: float | None) -> tuple[float, float]:
-        return (
-            self.coverage if coverage is None else coverage,
-            self.delta if delta is None else delta,
-        )
-
-    def _scores(self) -> Scores:
-        check_is_fitted(self)
-        if self.certificate_.grouped:
-            raise ValueError(
-                "bands are about single rows, and rows of one group depend on each other: expected a "
-                "fit without groups"
-            )
-        return self.conformity_scores_

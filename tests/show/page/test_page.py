@@ -16,6 +16,8 @@ from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    CertifiedBoostedTreesClassifier,
+    CertifiedBoostedTreesRegressor,
     CertifiedForestClassifier,
     CertifiedTreeClassifier,
     CertifiedTreeRegressor,
@@ -63,6 +65,11 @@ MODELS = {
     "numbers": (PACBayesTreeRegressor(random_state=0), SCORE),
     "certified": (CertifiedTreeClassifier(random_state=0), TWO),
     "certified numbers": (CertifiedTreeRegressor(random_state=0), SCORE),
+    "certified boosted": (CertifiedBoostedTreesClassifier(max_iter=5, random_state=0), THREE),
+    "certified boosted numbers": (
+        CertifiedBoostedTreesRegressor(max_iter=5, random_state=0),
+        SCORE,
+    ),
     "certified forest": (CertifiedForestClassifier(4, random_state=0), TWO),
     "decorated": (DecoratedTreeClassifier(NaiveBayesClassifier(), random_state=0), TWO),
     "boosted": (BoostedTreesClassifier(max_iter=5, random_state=0), THREE),
@@ -221,7 +228,7 @@ def test_a_page_says_the_mean_error_that_is_promised_in_units_of_the_target(tmp_
     text = read(report(model, X[500:], y[500:], tmp_path / "page.html")).text
     assert str(model.certificate_) in text
     assert "What is promised: a bound on the mean error" in text
-    observed = model.certificate_.parts.observed * model.certificate_.unit
+    observed = model.certificate_.parts.observed
     assert f"Of the bound {observed:.4g} are observed errors" in text
 
 

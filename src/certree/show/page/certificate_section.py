@@ -24,7 +24,7 @@ def certificate(judged: Judged) -> Section | None:
     unit, points, digits = 100.0, " points", ".1f"
     title = f"What is promised: at most {rounded_up(promised.bound)} errors"
     if promised.unit is not None:
-        unit, points, digits = promised.unit, "", ".4g"
+        unit, points, digits = 1.0, "", ".4g"
         title = "What is promised: a bound on the mean error"
     parts = promised.parts
     made = (

@@ -1,0 +1,206 @@
+"""Regressors that certify themselves: bands around what they predict, and a bound on the error."""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from certree.certificates.certificate import Certificate, certificate_of, how_drawn
+from certree.certificates.known_rows import rows_that_judge
+from certree.certificates.parts.coverage import Scores
+from certree.interface.arrays import Float64, column
+from certree.interface.fitted import reads_state
+from certree.rows.duplicates import Duplicates
+
+# Of the few operations from a target to its score and back: one in a place where many are must not fall
+# out of its band by that.
+_ROUNDING = 4 * np.finfo(np.float64).eps
+
+
+class CertifiedNumbers:
+    """A regressor with a certificate on its mean absolute error, and bands that hold new targets."""
+
+    coverage: float
+    delta: float
+    certificate_: Certificate
+    certificates_: tuple[Certificate, ...]
+    conformity_scores_: Scores
+
+    @abstractmethod
+    def _band(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
+        """What is predicted of rows, and half the widths of their bands that go so far."""
+
+    @reads_state
+    def predict_interval(
+        self, X: ArrayLike, coverage: float | None = None, delta: float | None = None
+    ) -> Float64:
+        """Give the band of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        coverage : float or None
+            Share of new rows that bands are to hold; None: `coverage` of the fit.
+        delta : float or None
+            Probability with which they hold fewer; None: `delta` of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Lower and upper end, in units of the target. Infinite in a region with too few rows that
+            certify, where ``widths="leaf"``.
+
+        Raises
+        ------
+        ValueError
+            If a number is not between 0 and 1, too few rows certify for such a promise, or the model
+            was fitted by groups.
+        """
+        middle, half = self._band(X, self._scores_in_order().reach(*self._promise(coverage, delta)))
+        with np.errstate(over="ignore"):
+            half = half + _ROUNDING * (np.abs(middle) + half)
+            return np.column_stack([middle - half, middle + half])
+
+    @reads_state
+    def certify_interval(
+        self, coverage: float | None = None, delta: float | None = None
+    ) -> tuple[Certificate | None, ...]:
+        """Say what the bands promise.
+
+        Parameters
+        ----------
+        coverage, delta : float or None
+            As in `predict_interval`.
+
+        Returns
+        -------
+        tuple of Certificate or None
+            Of the share of targets outside their bands: one of all new rows, or, with
+            ``widths="leaf"``, one of each region of ``intervals_``, which hold together; None of one
+            whose bands are infinite.
+
+        Raises
+        ------
+        ValueError
+            As in `predict_interval`.
+        """
+        scores, promise = self._scores_in_order(), self._promise(coverage, delta)
+        scores.reach(*promise)
+        return self._of_bands(*promise)
+
+    @reads_state
+    def certify(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        delta: float | None = None,
+        *,
+        duplicates: Duplicates | None = None,
+    ) -> Certificate:
+        """Certify the mean absolute error by rows that were never used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p), or None
+            Rows that no step of the fit or of a search has seen; None: the certificate of the fit.
+            They are not compared with those of the fit.
+        y : array-like of shape (n,), or None
+            Their targets.
+        delta : float or None
+            Probability with which the promise may fail; None: `delta` of the fit.
+        duplicates : {"auto", "genuine", "copies", "refuse"} or None
+            What rows are that are alike; see `certree.certify`. None: "auto".
+
+        Returns
+        -------
+        Certificate
+            In units of the target; errors beyond ``certificate_.unit`` count as that. Without rows
+            `certificate_`, at the given delta.
+
+        Raises
+        ------
+        ValueError
+            If there are rows without targets, or the other way round, or rows that are alike and
+            nothing is said of them.
+        """
+        check_is_fitted(self)
+        level = self.delta if delta is None else delta
+        if X is None and y is None:
+            if duplicates is not None:
+                raise ValueError("duplicates speaks of new rows: certify takes it with X and y")
+            return self.certificate_ if delta is None else self.certificate_.at(delta)
+        if X is None or y is None:
+            raise ValueError("certify takes both X and y, or neither")
+        model: Any = self
+        said = model.predict(X)
+        truth: Float64 = column("y", y, "float64", said.shape)
+        word: Duplicates = "auto" if duplicates is None else duplicates
+        rows, repeats = rows_that_judge(self, X, truth, word)
+        drawn: dict[str, Any] = {"repeats": repeats, "distinct": word == "copies"}
+        return error_of_rows(said[rows], truth[rows], self._limit, level, **drawn)
+
+    @property
+    def _limit(self) -> float:
+        """The largest error that counts."""
+        limit = self.certificate_.unit
+        assert limit is not None  # that of a mean error has one
+        return limit
+
+    def _of_bands(self, coverage: float, delta: float) -> tuple[Certificate | None, ...]:
+        drawn = how_drawn(self.certificate_)
+        return self.conformity_scores_.certificates("band", coverage, delta, **drawn)
+
+    def _promise(self, coverage: float | None, delta: float | None) -> tuple[float, float]:
+        return (
+            self.coverage if coverage is None else coverage,
+            self.delta if delta is None else delta,
+        )
+
+    def _scores_in_order(self) -> Scores:
+        check_is_fitted(self)
+        if self.certificate_.grouped:
+            raise ValueError(
+                "bands are about single rows, and rows of one group depend on each other: expected a "
+                "fit without groups"
+            )
+        return self.conformity_scores_
+
+
+def error_of_rows(
+    said: Float64,
+    y: Float64,
+    limit: float,
+    delta: float,
+    weight: Float64 | None = None,
+    n: int | None = None,
+    **drawn: Any,
+) -> Certificate:
+    """Certify the mean absolute error of predictions by rows that they were made without.
+
+    Parameters
+    ----------
+    said, y : ndarray of shape (n,)
+        Predictions and targets.
+    limit : float
+        Absolute error that larger ones count as, fixed without these rows.
+    delta : float
+        Probability with which the promise may fail.
+    weight : ndarray of shape (n,), or None
+        Of rows in groups 1 / (rows of its group).
+    n : int or None
+        Number of groups.
+    **drawn
+        See `how_drawn`.
+
+    References
+    ----------
+    Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 1963.
+    """
+    with np.errstate(over="ignore"):
+        loss: NDArray[np.float64] = np.minimum(np.abs(y - said) / limit, 1.0)
+    risk = float(loss.mean()) if weight is None else float(weight @ loss) / (n or len(y))
+    entries = (risk,), n or len(y), 0.0, delta, 1.0
+    return certificate_of("absolute_error", *entries, unit=limit, **drawn)
