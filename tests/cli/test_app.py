@@ -1256,7 +1256,9 @@ def test_the_version_is_printed():
     assert succeeds("--version").strip() == f"certree {certree.__version__}"
 
 
-@pytest.mark.parametrize("name", ["boosted", "forest", "certified-forest", "certified"])
+@pytest.mark.parametrize(
+    "name", ["boosted", "forest", "certified-forest", "certified", "certified-boosted"]
+)
 def test_ensembles_are_fitted_and_predict(tmp_path, iris, name):
     table, model_file = write(iris, tmp_path / "table.csv"), tmp_path / "model"
     arguments = ("fit", table, "--target", "kind", "-o", model_file, "--quiet", "--test-size", 0)
@@ -1280,6 +1282,20 @@ def test_ensembles_predict_numbers(tmp_path, iris, name):
     predicted = pd.read_csv(io.StringIO(succeeds("predict", model_file, table)))
     assert list(predicted) == ["prediction"]
     assert np.abs(predicted["prediction"] - iris["petal width"]).mean() < 0.2
+
+
+@pytest.mark.parametrize("name", ["certified", "certified-boosted"])
+def test_certified_numbers_are_predicted_with_their_bands(tmp_path, iris, name):
+    table, model_file = write(iris.drop(columns="kind"), tmp_path / "table.csv"), tmp_path / "model"
+    arguments = ("--target", "petal width", "--regression", "-o", model_file, "--quiet")
+    fit = ("fit", table, *arguments, "--model", name)
+    assert "repeat other rows, target included" in fails(*fit, "--duplicates", "refuse")
+    text = succeeds(*fit, "--duplicates", "genuine")
+    model = certree.load(model_file)
+    assert str(model.certificate_) in text
+    predicted = pd.read_csv(io.StringIO(succeeds("predict", model_file, table)))
+    band = model.predict_interval(iris.drop(columns=["kind", "petal width"]))
+    np.testing.assert_allclose(predicted[["lower", "upper"]], band, rtol=1e-12)
 
 
 def test_fit_says_how_well_a_first_fit_does_on_rows_held_out(tmp_path, iris, monkeypatch):

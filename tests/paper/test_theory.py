@@ -11,6 +11,8 @@ import certree
 import reference
 from certree import NodeStats, Tree, paper
 from certree.certificates import inequalities
+from certree.grow import dyadic_grid
+from certree.prunings import spatially_adaptive
 from strategies import trees_and_stats
 
 EIGHT = Tree([0] * 15, [0.0] * 15, [*range(1, 15, 2), *[-1] * 8], [1] * 15, 1)
@@ -307,3 +309,71 @@ def test_bad_input():
     for wrong in ((1, 1, 1), (10, 1.5, 1), (10, 1, 0)):
         with pytest.raises(ValueError, match="expected n >= 2, a smoothness"):
             rate(*wrong)
+
+
+# -- the index of resolvability --------------------------------------------------------------------
+
+
+def grid_population(mass):
+    """Probabilities of two classes in all cells of a complete tree over a line, (leaves, 2)."""
+    mass = np.asarray(mass, dtype=float) / np.sum(mass)
+    depth = int(math.log2(len(mass)))
+    tree = dyadic_grid([0.0], [1.0], depth)
+    points = (np.arange(len(mass)) + 0.5) / len(mass)
+    rows = np.repeat(points, 2)[:, None]
+    population = certree.count(
+        tree, rows, np.tile([0, 1], len(mass)), 2, sample_weight=mass.ravel()
+    )
+    return tree, population
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=4, max_size=4),
+    st.integers(1, 10**6),
+)
+def test_the_index_of_resolvability_is_the_least_over_all_prunings(mass, n):
+    assume(sum(map(sum, mass)) > 0)
+    tree, population = grid_population([(a + 1e-3, b + 1e-3) for a, b in mass])
+    bayes = float(population.errors[tree.is_leaf].sum())
+    inside = n * population.n
+    penalties = (
+        [math.sqrt(48 * a * math.log(2 * n)) for a in inside],
+        [math.sqrt(48 * a * math.log(4)) for a in inside],
+    )
+    least = reference.smallest_fragment_cost_of_all(
+        tree, n * population.errors, inside, *penalties, True
+    )
+    found = paper.resolvability(tree, population, n, bayes)
+    assert found.value == pytest.approx(least / n - bayes, rel=1e-9, abs=1e-9)
+    assert found.value == found.excess + found.penalty
+
+
+def test_the_excess_of_the_adaptive_rule_is_below_its_index():
+    """On average, and by far: the index is what the proof pays, not what happens."""
+    x = (np.arange(16) + 0.5) / 16
+    noise = np.where(x < 0.3, 0.1, 0.9)
+    tree, population = grid_population(np.stack([1 - noise, noise], axis=1))
+    points, n = np.random.default_rng(0), 4000
+    excess = []
+    for _ in range(20):
+        cell = points.integers(0, 16, n)
+        y = (points.random(n) < noise[cell]).astype(np.intp)
+        stats = certree.count(tree, x[cell, None], y, 2)
+        pruning = spatially_adaptive(tree, stats, count_empty=True)
+        labelled = NodeStats(population.counts, stats.label)
+        excess.append(pruning.weight @ labelled.errors - 0.1)
+    found = paper.resolvability(tree, population, n, 0.1)
+    assert np.mean(excess) <= found.value
+    # With ever more rows the rule finds the best pruning.
+    indices = [paper.resolvability(tree, population, 10**k, 0.1).value for k in range(4, 14, 3)]
+    assert indices == sorted(indices, reverse=True)
+    assert indices[-1] < 1e-4
+
+
+def test_the_index_takes_complete_trees_alone():
+    tree, population = grid_population([(1, 2), (3, 4)])
+    chained = Tree([0, 0, 0], [0.5, 0.0, 0.0], [1, -1, -1], [2, 1, 1], 1)
+    with pytest.raises(ValueError, match="tree must be complete"):
+        paper.resolvability(chained, population, 10, 0.0)
+    with pytest.raises(ValueError, match="probabilities that sum to 1"):
+        paper.resolvability(tree, NodeStats(2 * population.counts, population.label), 10, 0.0)

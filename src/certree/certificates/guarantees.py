@@ -675,6 +675,14 @@ class FitGuarantees(Guarantees):
             raise ValueError(OF_SINGLE_ROWS)
         return super()._own_shares()
 
+    def why_no_guarantees(self) -> str | None:
+        """Why there are no promises beside the error as a whole; None: there are."""
+        if self.certificate.grouped:
+            return "the rows of the fit came in groups, and errors of single rows are counted"
+        if len(self.y) < FEWEST_ROWS:
+            return f"fewer than {FEWEST_ROWS} rows certify the fit"
+        return None
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TreeGuarantees(FitGuarantees):
@@ -707,14 +715,6 @@ class TreeGuarantees(FitGuarantees):
         if name == "cells":
             return cell_parts(rows.tree, grown, leaf, wrong, nats)
         return leaf_parts(rows.tree, grown, self.ballot.label, leaf, wrong, nats)
-
-    def why_no_guarantees(self) -> str | None:
-        """Why there are no promises beside the error as a whole; None: there are."""
-        if self.certificate.grouped:
-            return "the rows of the fit came in groups, and errors of single rows are counted"
-        if len(self.y) < FEWEST_ROWS:
-            return f"fewer than {FEWEST_ROWS} rows certify the fit"
-        return None
 
     def cells(self) -> CertificateFamily | None:
         """Certificates of all nodes of the tree; None: there are no promises."""

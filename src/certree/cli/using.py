@@ -9,6 +9,7 @@ import typer
 from sklearn.base import is_classifier
 
 from certree.certificates import certify as certify_rows
+from certree.certificates.certified_numbers import CertifiedNumbers
 from certree.cli.app import MODELS, Delta, command, file_to_write, say
 from certree.cli.rows import DuplicateRows, ModelFile, RowsFile, Target, read_judged_rows, read_rows
 from certree.estimators.tree_vote import TreeVoteEstimator, TreeVoteRegressor
@@ -37,7 +38,7 @@ def predict(model_file: ModelFile, file: RowsFile, output: Output = None) -> Non
     """Predict every row of a table, with the probabilities of the classes.
 
     A number is predicted, by a single tree, with its variance between the prunings and within their
-    leaves.
+    leaves, and by a certified model with the band that holds nine tenths of new targets.
     """
     tables.expect_table_place(output)
     model, X = read_rows(model_file, file)
@@ -47,6 +48,8 @@ def predict(model_file: ModelFile, file: RowsFile, output: Output = None) -> Non
         beside = {f"probability_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
     elif isinstance(model, TreeVoteRegressor):
         beside = dict(zip(("between", "within"), model.predict_std(X).T, strict=True))
+    if isinstance(model, CertifiedNumbers) and len(model.certificates_) > 1:
+        beside |= dict(zip(("lower", "upper"), model.predict_interval(X).T, strict=True))
     tables.write(pa.table({"prediction": pa.array(model.predict(X)), **beside}), output)
 
 

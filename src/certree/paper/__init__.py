@@ -19,6 +19,7 @@ from certree.paper.theory import (
     deviation_limit,
     deviation_penalty,
     hoelder_rate,
+    resolvability,
     theorem_bound,
 )
 
@@ -26,6 +27,7 @@ from certree.paper.theory import (
 __all__ = [
     "OracleBound", "chernoff_oracle_bound", "deviation_limit", "deviation_penalty",
     "excess_bound", "excess_posterior", "gibbs_excess_bound", "hoelder_rate", "oracle_excess",
-    "plot_figure2", "plot_rates", "plot_table2", "theorem_bound",
+    "plot_figure2", "plot_rates", "plot_table2", "resolvability",
+    "theorem_bound",
 ]
 # fmt: on

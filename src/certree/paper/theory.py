@@ -4,6 +4,7 @@ Rates to learn and to test by, and no certificates: they speak of true risks.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,9 @@ from certree.paper.excess import (
     least_costly,
     oracle_excess,
 )
+from certree.prunings.scott_nowak import fragment_prunings
 from certree.stats import NodeStats
+from certree.stats.nodes import counted
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
 
@@ -259,3 +262,89 @@ def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
         )
     power = float(smoothness) / (2 * float(smoothness) + float(dimension))
     return (math.log(n) / float(n)) ** power
+
+
+class Resolvability(NamedTuple):
+    """What the best pruning's excess and its penalty are, where the truth is known.
+
+    Parameters
+    ----------
+    value : float
+        Their sum.
+    excess : float
+        Risk of that pruning beyond the Bayes risk.
+    penalty : float
+        What the leaves of its cheapest root fragment pay.
+    pruning : NodeWeights
+        The pruning: weights 0 and 1.
+    """
+
+    value: float
+    excess: float
+    penalty: float
+    pruning: NodeWeights
+
+
+@checked
+def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) -> Resolvability:
+    """Index of resolvability: what the spatially adaptive rule pays for the best pruning on average.
+
+    The expected excess of the risk of ``spatially_adaptive(tree, stats)`` on n rows is at most this,
+    up to a remainder of the order of sqrt(log n / n)::
+
+        min over prunings T of  R(T) - Bayes risk + min over root fragments R of T of
+            1 / n * sum over leaves v of R of  sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log |T0|)
+
+    Here n(v) is the number of rows that v has on average, as the root of a number of rows is at most
+    the root of its mean on average.
+
+    Parameters
+    ----------
+    tree : Tree
+        The complete tree, which no row has a part in; see `dyadic_grid`.
+    population : NodeStats
+        Probability of each class in each node, and the best labels; see `excess_bound`.
+    n : int
+        Rows to come, 1 at least.
+    bayes_risk : float
+        The least risk that a classifier has.
+
+    Returns
+    -------
+    Resolvability
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, the probabilities do not sum to 1, a pruning has less than the
+        Bayes risk, or the tree has halvings that are not stored.
+
+    References
+    ----------
+    Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
+    2003, Theorem 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certree.grow import dyadic_grid
+    >>> from certree.paper import resolvability
+    >>> from certree.stats import NodeStats
+    >>> tree = dyadic_grid([0.0], [1.0], 1)
+    >>> halves = NodeStats(np.array([[0.5, 0.5], [0.5, 0.0], [0.0, 0.5]]), np.array([0, 0, 1]))
+    >>> round(resolvability(tree, halves, 10**6, 0.0).value, 4)
+    0.0431
+    """
+    rows = expect_problem(tree, population, n, bayes_risk, 1)
+    if (tree.chain > 1).any():
+        raise ValueError(
+            "tree must be complete, as dyadic_grid makes it, but has chains of halvings"
+        )
+    expected = NodeStats(population.counts * rows, population.label)
+    rule = fragment_prunings(tree, expected, count_empty=True)
+    pruning, fragment = rule.at(1.0), rule.fragment(1.0)
+    ends = np.flatnonzero(pruning.weight).astype(np.int32)
+    inside = np.maximum(counted(tree, ends, np.zeros_like(ends), None, 1).counts[:, 0], 1)
+    penalty = float(fragment.weight @ (rule.size_penalty * np.sqrt(inside) + rule.cell_penalty))
+    excess = excess_of(float(pruning.weight @ population.errors), bayes_risk)
+    return Resolvability(excess + penalty / rows, excess, penalty / rows, pruning)

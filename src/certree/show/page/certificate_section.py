@@ -40,8 +40,10 @@ def certificate(judged: Judged) -> Section | None:
 
 def _more(model: Any, promised: Certificate) -> Html:
     """What else there is to say, or why there is nothing."""
-    if not isinstance(model, CertifiedTreeClassifier):
-        return Html("") if promised.unit is not None else _by_rows(promised)
+    if promised.unit is not None:
+        return Html("")
+    if not hasattr(model, "guarantees_"):
+        return _by_rows(promised)
     why: str | None = "its model file does not keep the rows of the fit"
     if model.guarantees_ is not None:
         why = model.guarantees_.why_no_guarantees()
@@ -54,8 +56,9 @@ def _more(model: Any, promised: Certificate) -> Html:
     tables = [
         _table("Recall of each class", families.recall),
         _table("Precision of each predicted class", families.precision),
-        _table("Error of each rule", _of_rules(model)),
     ]
+    if isinstance(model, CertifiedTreeClassifier):
+        tables.append(_table("Error of each rule", _of_rules(model)))
     return _by_rows(promised) + told + joined(tables)
 
 
