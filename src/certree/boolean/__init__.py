@@ -6,6 +6,7 @@ from certree.boolean.hashed import sparse_transform
 from certree.boolean.kushilevitz_mansour import kushilevitz_mansour
 from certree.boolean.low_degree import LowDegree, low_degree
 from certree.boolean.queries import Recovered
+from certree.boolean.recovery import SparseRecovery, sparse_recovery
 from certree.boolean.sparsify import Sparsified, held_out_error, sparsify, sparsify_as_proven
 from certree.boolean.spectra_of_models import spectrum
 from certree.boolean.spectrum import Spectrum
@@ -17,11 +18,13 @@ __all__ = [
     "FourierRegressor",
     "LowDegree",
     "Recovered",
+    "SparseRecovery",
     "Sparsified",
     "Spectrum",
     "held_out_error",
     "kushilevitz_mansour",
     "low_degree",
+    "sparse_recovery",
     "sparse_transform",
     "sparsify",
     "sparsify_as_proven",

@@ -1,0 +1,109 @@
+"""Few coefficients from few measurements."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certree.boolean import SparseRecovery, sparse_recovery
+
+
+def literal_pursuit(A, y, noise):
+    """Matching pursuit by definition: the column most like the rest, then least squares, until done."""
+    unit = A / np.sqrt((A**2).sum(axis=0))
+    taken, x, rest = [], np.zeros(A.shape[1]), y
+    while np.linalg.norm(rest) > max(noise, 1e-10 * np.linalg.norm(y)):
+        likeness = np.abs(unit.T @ rest)
+        likeness[taken] = -1
+        taken.append(int(likeness.argmax()))
+        x[:] = 0
+        x[taken] = np.linalg.lstsq(A[:, taken], y, rcond=None)[0]
+        rest = y - A @ x
+    return x
+
+
+def problem(seed, m=60, p=90, n_terms=3, noise=0.0):
+    rng = np.random.default_rng(seed)
+    A = rng.choice([-1.0, 1.0], size=(m, p)) * rng.uniform(0.5, 2, p)
+    x = np.zeros(p)
+    x[rng.choice(p, n_terms, replace=False)] = rng.choice([-1, 1], n_terms) * rng.uniform(
+        2, 4, n_terms
+    )
+    e = rng.normal(size=m)
+    e *= noise / np.linalg.norm(e)
+    return A, x, A @ x + e
+
+
+@given(st.integers(0, 10**6), st.integers(0, 4), st.sampled_from([0.0, 0.5, 2.0]))
+def test_it_is_the_pursuit_by_definition(seed, n_terms, noise):
+    A, _, y = problem(seed, n_terms=n_terms, noise=noise)
+    found = sparse_recovery(A, y, noise * 1.01)
+    np.testing.assert_allclose(found.coefficients, literal_pursuit(A, y, noise * 1.01), atol=1e-8)
+    assert found.residual == pytest.approx(np.linalg.norm(y - A @ found.coefficients))
+    assert found.residual <= max(noise * 1.01, 1e-9 * np.linalg.norm(y)) * (1 + 1e-9)
+
+
+@given(st.integers(0, 10**6))
+def test_few_terms_without_noise_are_found_exactly(seed):
+    A, x, y = problem(seed, m=200, p=80, n_terms=2)
+    found = sparse_recovery(A, y)
+    np.testing.assert_allclose(found.coefficients, x, atol=1e-8)
+    assert found.n_terms == 2
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 1.0, 10.0]), st.integers(1, 3))
+def test_the_error_is_below_its_bound(seed, noise, n_terms):
+    A, x, y = problem(seed, m=400, p=40, n_terms=n_terms, noise=noise)
+    found = sparse_recovery(A, y, noise)
+    bound = found.error_bound(n_terms)
+    assert np.linalg.norm(found.coefficients - x) <= bound + 1e-7
+    assert found.error_bound(n_terms + 1) >= bound
+    assert found.error_bound(10**6) == np.inf
+
+
+def test_the_bound_is_reached():
+    """One column, and an error along it: the estimate is off by all that the bound allows."""
+    A = np.array([[2.0], [0.0]])
+    found = sparse_recovery(A, A @ [3.0] + [1.0, 0.0], noise=1.0)
+    assert found.coefficients.tolist() == [3.5]
+    assert found.error_bound(1) == pytest.approx(0.5)
+
+
+def test_the_coherence_is_the_largest_cosine():
+    A, _, y = problem(0, p=12)
+    found = sparse_recovery(A, y)
+    cosines = [
+        abs(A[:, i] @ A[:, j]) / np.linalg.norm(A[:, i]) / np.linalg.norm(A[:, j])
+        for i, j in combinations(range(12), 2)
+    ]
+    assert found.coherence == pytest.approx(max(cosines))
+    assert found.smallest_norm == pytest.approx(np.linalg.norm(A, axis=0).min())
+
+
+def test_nothing_measured_and_columns_of_nothing():
+    A = np.array([[1.0, 0.0], [1.0, 0.0]])
+    assert sparse_recovery(A, [0.0, 0.0]).coefficients.tolist() == [0, 0]
+    found = sparse_recovery(A, [2.0, 2.0])
+    assert found.coefficients.tolist() == pytest.approx([2, 0])
+    assert found.error_bound(1) == np.inf  # of the other coefficient nothing is known
+    twice = sparse_recovery(np.array([[1.0, 1.0], [2.0, 2.0]]), [1.0, 3.0])
+    assert twice.residual > 0
+    assert twice.error_bound(1) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("A", "y", "noise", "message"),
+    [
+        ([[1.0, 2.0]], [1.0, 2.0], 0, "y"),
+        ([1.0, 2.0], [1.0], 0, "measurement"),
+        ([[np.nan]], [1.0], 0, "finite"),
+        ([[1.0]], [1.0], -1, "noise"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(A, y, noise, message):
+    with pytest.raises(ValueError, match=message):
+        sparse_recovery(A, y, noise)
+    with pytest.raises(ValueError, match="n_terms"):
+        SparseRecovery(np.zeros(2), 0.0, 0.0, 0.0, 1.0).error_bound(-1)
