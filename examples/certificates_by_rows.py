@@ -32,7 +32,7 @@ def figures_of(n: int, draw: int) -> list[float]:
     rng = np.random.default_rng([n, draw])
     point = rng.integers(len(POINTS), size=n)
     y = PLANTED[point] ^ (rng.random(n) < NOISE)
-    model = CertifiedTreeClassifier(random_state=draw)
+    model = CertifiedTreeClassifier(duplicates="genuine", random_state=draw)
     model.fit(POINTS[point], y)
     apart = np.mean(model.predict(POINTS) != PLANTED)
     true_error = NOISE + (1 - 2 * NOISE) * apart

@@ -75,7 +75,7 @@ def test_the_learning_curve_chooses_how_many_rows_train():
     coins = CertifiedBoostedTreesClassifier(**SHORT).fit(
         rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
     )
-    assert coins.train_size_ <= SHARES[1]
+    assert coins.train_size_ <= SHARES[2]
 
 
 def test_guarantees_are_those_of_the_calibration_samples():

@@ -399,7 +399,7 @@ def test_other_rules_votes_and_laws_are_not_saved(tmp_path):
     voting = type("Voting", (Voting,), {})()
     for name, model in {
         "rule": PrunedTreeClassifier(rule=rule),
-        "posteriors": CertifiedTreeClassifier(posteriors=posteriors),
+        "posteriors": CertifiedTreeClassifier(posteriors=posteriors, duplicates="genuine"),
         "vote": PACBayesTreeClassifier(vote=voting),
     }.items():
         with pytest.raises(TypeError, match=f"'{name}' cannot be saved"):
@@ -786,10 +786,14 @@ ENSEMBLES = {
     "boosted": certree.BoostedTreesRegressor(max_iter=2, max_leaf_nodes=4, random_state=0),
     "adaboost": certree.AdaBoostTreeClassifier(n_estimators=2, max_depth=2),
     "forest": certree.TreeForestClassifier(2, max_depth=3, bootstrap=False, random_state=0),
-    "certified forest": certree.CertifiedForestClassifier(2, max_depth=3, random_state=0),
-    "certified boosted": certree.CertifiedBoostedTreesClassifier(max_iter=2, random_state=0),
+    "certified forest": certree.CertifiedForestClassifier(
+        2, max_depth=3, duplicates="genuine", random_state=0
+    ),
+    "certified boosted": certree.CertifiedBoostedTreesClassifier(
+        max_iter=2, duplicates="genuine", random_state=0
+    ),
     "certified numbers": certree.CertifiedBoostedTreesRegressor(
-        max_iter=2, coverage=0.5, random_state=0
+        max_iter=2, coverage=0.5, duplicates="genuine", random_state=0
     ),
 }
 
@@ -824,7 +828,7 @@ def test_nodes_that_share_children_are_refused(of_trees):
     column = arrays[f"trees.{name}"]
     of_second = column[place[1]] + offset[1]
     rewrite(of_trees, {f"trees.{name}": changed(column, place[0], of_second - offset[0])})
-    refuses(of_trees, "exactly one parent")
+    refuses(of_trees, "exactly one parent|that has a sibling")
 
 
 @pytest.mark.parametrize(
@@ -1095,8 +1099,8 @@ def test_loading_closes_the_file(saved):
         PACBayesTreeRegressor(Cart(max_leaf_nodes=9), smoothing=1.0),
         PACBayesTreeRegressor(Grid(BOX), prior=None),
         PACBayesTreeRegressor(DecisionTreeRegressor(max_depth=3)),
-        CertifiedTreeRegressor(),
-        CertifiedTreeRegressor("kd", widths="leaf", coverage=0.6),
+        CertifiedTreeRegressor(duplicates="genuine"),
+        CertifiedTreeRegressor("kd", widths="leaf", coverage=0.6, duplicates="genuine"),
         PrunedTreeRegressor(),
         PrunedTreeRegressor(KD("cycle"), rule=SiblingMerge("squared")),
         PrunedTreeRegressor(Dyadic(), rule=SquareRoot(count_empty=True), alpha=0.5),
@@ -1136,7 +1140,8 @@ def test_a_regressor_comes_back_bit_by_bit(model, tmp_path):
     ids=str,
 )
 def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path):
-    model = CertifiedTreeClassifier(random_state=0, **parameters).fit(X, Y, classes=np.unique(Y))
+    model = CertifiedTreeClassifier(random_state=0, duplicates="genuine", **parameters)
+    model.fit(X, Y, classes=np.unique(Y))
     loaded = through_file(model, tmp_path / "model.npz")
     assert_same_model(loaded, model)
     assert loaded.certificates_ == model.certificates_
@@ -1153,10 +1158,16 @@ def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path
 @pytest.mark.parametrize(
     "model",
     [
-        CertifiedTreeClassifier(delta=np.float32(0.1), train_size=np.float32(0.5)),
-        CertifiedTreeRegressor(delta=np.float32(0.1), train_size=np.float32(0.5)),
+        CertifiedTreeClassifier(
+            delta=np.float32(0.1), train_size=np.float32(0.5), duplicates="genuine"
+        ),
+        CertifiedTreeRegressor(
+            delta=np.float32(0.1), train_size=np.float32(0.5), duplicates="genuine"
+        ),
         certree.BoostedTreesClassifier(max_iter=np.int8(3), max_thresholds=np.int64(5)),
-        certree.CertifiedForestClassifier(np.int64(3), max_samples=np.float32(0.5)),
+        certree.CertifiedForestClassifier(
+            np.int64(3), max_samples=np.float32(0.5), duplicates="genuine"
+        ),
         certree.TreeForestClassifier(np.int64(3), max_depth=np.int64(2)),
     ],
     ids=repr,
@@ -1183,7 +1194,7 @@ def test_columns_have_the_width_and_order_of_bytes_that_save_gives_them(saved, d
 
 
 def test_a_preprocessor_is_not_saved(tmp_path):
-    model = CertifiedTreeClassifier(preprocessor=StandardScaler()).fit(X, Y)
+    model = CertifiedTreeClassifier(preprocessor=StandardScaler(), duplicates="genuine").fit(X, Y)
     with pytest.raises(TypeError, match="'preprocessor' cannot be saved"):
         certree.save(model, tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []

@@ -22,10 +22,10 @@ from certree.ensembles import ConformalBandRegressor
 from fuzz.files import folder
 from fuzz.functions import Attempt
 from fuzz.hostile import spoilt
-from fuzz.models import ESTIMATORS, plausible_parameter
+from fuzz.models import ESTIMATORS, TOLERANT, plausible_parameter
 from fuzz.tables import CATEGORIES, NUMBERS, REFUSED, drawn_table, drawn_target
 
-_QUICK = {"cv": 2, "max_iter": 3, "n_estimators": 5, "method": "omp", "random_state": 0}
+_QUICK = {**TOLERANT, "max_iter": 3, "n_estimators": 5, "method": "omp", "random_state": 0}
 _CLASSES = [["a", "b"], ["a", "A", "b"], [0, 1], [False, True], [-1.5, 2.0, 1e300], ["only one"]]
 # What may be changed after the fit: it says how to compute, not what.
 _OF_THE_RUN = {"n_jobs", "verbose"}

@@ -323,7 +323,7 @@ def leaf_band(draw):
 def absolute_error(draw):
     model = regressor(draw)
     limit = model.certificate_.unit
-    return model.certificate_.bound, truncated_mean(model.predict(GRID), limit)
+    return model.certificate_.bound / limit, truncated_mean(model.predict(GRID), limit) / limit
 
 
 def absolute_error_pruning(draw):
@@ -341,7 +341,9 @@ def absolute_error_pruning(draw):
         certificate = model.certify_pruning(pruning)
         value = certree.Voting("mean", 2.0).ballots(model.tree_, model.stats_)
         said = value.cast(model.tree_, pruning).score[model.apply(GRID), 0]
-        found.append((certificate.bound, truncated_mean(said, held.limit)))
+        found.append(
+            (certificate.bound / held.limit, truncated_mean(said, held.limit) / held.limit)
+        )
     return min(found)
 
 
@@ -667,7 +669,12 @@ def test_looks_that_are_paid_for_hold_together():
 
     def false_at_some_look(y, paid):
         return any(
-            certree.certify(Constant(), y[:n], y[:n], DELTA, look=j if paid else None).bound < risk
+            certree.certify(
+                *(Constant(), y[:n], y[:n], DELTA),
+                look=j if paid else None,
+                duplicates="genuine",
+            ).bound
+            < risk
             for j, n in enumerate(range(100, len(y) + 1, 100), start=1)
         )
 
@@ -778,7 +785,9 @@ def of_fixed(family):
             found = CertificateFamily(method, parts, Terms(DELTA, 1.0))
         else:
             groups = sides_of(X[weigh])
-            found = conditional_guarantees(model, X[weigh], y[weigh], family, groups=groups)[family]
+            found = conditional_guarantees(
+                model, X[weigh], y[weigh], family, groups=groups, duplicates="genuine"
+            )[family]
         return nearest_to_false(
             [(one.bound, points.risk_of(family, key)) for key, one in found.items()]
         )

@@ -13,7 +13,7 @@ they decide: those after it are independent draws given it, and no delta is spen
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -45,7 +45,6 @@ from certree.certificates.priors import (
 from certree.certificates.weighing import HeldOut
 from certree.interface.arrays import Int32
 from certree.interface.signatures import checked, expect_settings
-from certree.rows.training import Training
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Ballots, Vote, Voting
@@ -403,8 +402,9 @@ def _others(model_selection: ModelSelection, best: Voted[NodeWeights]) -> Iterab
 PILOT = 0.35
 SHARES = (PILOT, 0.5, 0.65, 0.75, 0.85)
 
-# What exponents of learning curves are like, by those of eight public tables; and the steepest.
-_EXPONENT, _SPREAD, _STEEPEST = 0.15, 0.15, 0.7
+# What exponents of learning curves of trees are like, by those of eight public tables; and the
+# steepest.
+EXPONENT, _SPREAD, _STEEPEST = 0.15, 0.15, 0.7
 
 
 class CurvePoint(NamedTuple):
@@ -436,11 +436,11 @@ class PowerLaw(NamedTuple):
         return min(self.level * share**-self.exponent, 1.0)
 
 
-def power_law(curve: Sequence[CurvePoint]) -> PowerLaw:
+def power_law(curve: Sequence[CurvePoint], exponent: float = EXPONENT) -> PowerLaw:
     """The likeliest power law, where points are as certain as their errors are many.
 
     The regression of the logarithm of the error on that of the share, with a normal prior on the
-    exponent, which is then kept between 0 and .7.
+    exponent around the one given, which is then kept between 0 and .7.
     """
     judged = np.array([point.judged for point in curve], dtype=np.float64)
     error = (np.array([point.error for point in curve]) * judged + 0.5) / (judged + 1)
@@ -448,10 +448,10 @@ def power_law(curve: Sequence[CurvePoint]) -> PowerLaw:
     certainty = judged * error / (1 - error)
     centre = np.average(size, weights=certainty)
     spread = certainty @ (size - centre) ** 2 + _SPREAD**-2
-    slope = certainty @ ((centre - size) * falls) + _EXPONENT * _SPREAD**-2
-    exponent = min(max(float(slope / spread), 0.0), _STEEPEST)
-    level = np.average(falls, weights=certainty) + exponent * centre
-    return PowerLaw(math.exp(level), exponent)
+    slope = certainty @ ((centre - size) * falls) + exponent * _SPREAD**-2
+    likeliest = min(max(float(slope / spread), 0.0), _STEEPEST)
+    level = np.average(falls, weights=certainty) + likeliest * centre
+    return PowerLaw(math.exp(level), likeliest)
 
 
 def fraction_to_train(
@@ -460,6 +460,7 @@ def fraction_to_train(
     delta: float,
     grouped: bool = False,
     complexity: float = -math.log(PROPOSED),
+    exponent: float = EXPONENT,
 ) -> float:
     """Choose the share of rows that grow by the bound that it lets expect.
 
@@ -476,6 +477,8 @@ def fraction_to_train(
     complexity : float
         What certifies pays for the choice of what predicts (nats); the default is that of a tree whose
         prunings the calibration samples weigh.
+    exponent : float
+        How steep learning curves of such models are, in the mean.
 
     Returns
     -------
@@ -485,7 +488,7 @@ def fraction_to_train(
     if not curve:
         return PILOT
     posterior, inequality = (
-        power_law(curve),
+        power_law(curve, exponent),
         inequality_of("occam_mean" if grouped else "occam_vote"),
     )
 
@@ -496,42 +499,3 @@ def fraction_to_train(
         return inequality.bound(posterior.at(share), weighing, complexity, math.log(delta))
 
     return min(SHARES, key=expected)
-
-
-def rows_to_train(
-    train_size: Literal["auto"] | float,
-    delta: float,
-    dealt: Callable[[float], Training],
-    learning_curve: Callable[[Training], Sequence[CurvePoint]],
-    complexity: float = -math.log(PROPOSED),
-) -> tuple[Training, float]:
-    """Reveal rows to a model until it is time to stop, and keep the others to certify it.
-
-    Parameters
-    ----------
-    train_size : "auto" or float
-        Share of the rows, or groups, that train; "auto": by the learning curve of a pilot.
-    delta : float
-        Probability with which the certificate may fail.
-    dealt : callable
-        Deals the rows so that such a share of them trains; a larger share holds all of a smaller one.
-    learning_curve : callable
-        What models of parts of the training samples get wrong.
-    complexity : float
-        As in `fraction_to_train`.
-
-    Returns
-    -------
-    training : Training
-        The rows.
-    share : float
-        What share of them trains.
-    """
-    if not isinstance(train_size, str):
-        return dealt(float(train_size)), float(train_size)
-    pilot = dealt(PILOT)
-    groups = pilot.sides.groups
-    n_units = len(pilot.y) if groups is None else len(np.unique(groups))
-    curve = learning_curve(pilot)
-    share = fraction_to_train(curve, n_units, delta, groups is not None, complexity)
-    return pilot if share == PILOT else dealt(share), share

@@ -20,7 +20,7 @@ from certree.certificates.certificate import (
 from certree.certificates.certified_numbers import CertifiedNumbers, error_of_rows
 from certree.certificates.guarantees import Certified, FitGuarantees, Guarantees, asks
 from certree.certificates.hold_out import hold_out, hold_out_mean
-from certree.certificates.model_selection import CurvePoint, rows_to_train
+from certree.certificates.model_selection import CurvePoint
 from certree.certificates.parts.coverage import Scores
 from certree.certificates.weighing import shares_of_groups
 from certree.ensembles.boosting import (
@@ -31,6 +31,7 @@ from certree.ensembles.boosting import (
 )
 from certree.ensembles.reweighing import best_classes
 from certree.ensembles.staged import constant_scores
+from certree.estimators.train_size import rows_to_train
 from certree.grow.growing import MonotonicCst
 from certree.interface.arrays import Float64, Int32, Int64, OfColumns, codes, column, frozen
 from certree.interface.fitted import reads_state, replaces_state
@@ -42,8 +43,8 @@ from certree.rows.split import train_calibration_split
 from certree.rows.training import Training
 from certree.tree import Trees, all_threads
 
-# Of the learning curve of the pilot.
-_PILOT_FOLDS = 3
+# Of the learning curve of the pilot; and how steep such curves are, by those of ten public tables.
+_PILOT_FOLDS, _EXPONENT = 3, 0.25
 # Of the cross-validation that says how far predictions lie off.
 _FOLDS = 5
 # What share of the mean error the scale of a row is at least: few rows may happen to have small errors.
@@ -115,7 +116,7 @@ def _quick(model: Any) -> Any:
     return quick
 
 
-class CertifiedBoostedTreesClassifier(Certified, BoostedTreesClassifier):
+class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     """Boosted trees with a certificate on their error on new rows.
 
     Some of the rows train the trees as in `BoostedTreesClassifier`; the others count their errors. With
@@ -214,6 +215,8 @@ categories_, feature_names_in_
     'hold_out'
     """
 
+    certificate_: Certificate
+    certificates_: tuple[Certificate, ...]
     calibration_: CalibrationScores | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BoostedTreesClassifier._parameter_constraints,
@@ -301,7 +304,9 @@ categories_, feature_names_in_
             )
 
         training, self.train_size_ = rows_to_train(
-            self.train_size, self.delta, dealt, self._learning_curve, complexity=0.0
+            *(self.train_size, self.delta, dealt, self._learning_curve),
+            complexity=0.0,
+            exponent=_EXPONENT,
         )
         self._fit_rounds(training.growing or training)
         self._certify(training)
@@ -405,6 +410,7 @@ categories_, feature_names_in_
             n_given=rows.n_given,
         )
 
+    certify, _delta = Certified.certify, Certified._delta
     conditional_guarantees = asks(Guarantees.conditional_guarantees)
     predict_set = asks(Guarantees.predict_set)
     certify_set = asks(Guarantees.certify_set)

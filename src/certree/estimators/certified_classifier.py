@@ -31,7 +31,6 @@ from certree.certificates.model_selection import (
     LabelledSelection,
     ModelSelection,
     SelectedModel,
-    rows_to_train,
     select_labelled,
     select_model,
 )
@@ -39,6 +38,7 @@ from certree.certificates.occam import margins
 from certree.certificates.parts.families import CertificateFamily
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
 from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote, voting_of
+from certree.estimators.train_size import rows_to_train
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.estimators.tune import Candidate, Mixture, Objective, best_loss
 from certree.grow.grower import grow_trees

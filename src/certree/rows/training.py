@@ -357,34 +357,18 @@ def training_rows(
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
     is_of_classes = is_classifier(model)
     target, weight = _weighed(model, X, y, sample_weight, is_of_classes)
-    indices, n_given = None, len(target)
+    n_given = len(target)
     if groups is not None:
         groups = checked_groups(groups, n_given)
-    if weight is not None and not (weight > 0).all():
-        indices = np.flatnonzero(weight > 0)
-        if not len(indices):
-            raise ValueError("sample_weight must be positive for at least one row")
-        there = X, target, weight, groups
-        X, target, weight, groups = (
-            None if one is None else rows_at(one, indices) for one in there
-        )
-    # The rows that copies are made one of stay where the first of them is.
     duplicates = getattr(model, "duplicates", None)
-    first = None if duplicates is None else first_alike(X, target)
-    if first is not None and duplicates == "copies":
-        kept, weight = distinct_rows(first, weight, groups)
-        if len(kept) < len(first):
-            X, target = rows_at(X, kept), target[kept]
-            groups = None if groups is None else groups[kept]
-            indices = kept if indices is None else indices[kept]
-        first = None
+    (X, target, weight, groups), indices = _kept(X, target, weight, groups, duplicates)
     sides = (
         TrainCalibrationSplit.all_grow(len(target)) if dealt is None else dealt(len(target), groups)
     )
     repeats = 0
-    if first is not None:
-        repeats = n_repeats(first, sides.grow, sides.weigh, groups)
-        expect_few_repeats(repeats, len(sides.weigh) or len(first), model.duplicates)
+    if duplicates not in (None, "copies"):
+        repeats = n_repeats(first_alike(X, target), sides.grow, sides.weigh, groups)
+        expect_few_repeats(repeats, len(sides.weigh) or len(target), model.duplicates)
     if isinstance(getattr(model, "class_weight", None), str):
         weight = _times(balanced_weights(target, weight, sides), weight)
     learned: dict[str, Any] = {}
@@ -405,6 +389,34 @@ def training_rows(
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
     return training, learned
+
+
+def _kept(
+    X: Any,
+    target: NDArray[Any],
+    weight: Float64 | None,
+    groups: NDArray[Any] | None,
+    duplicates: str | None,
+) -> tuple[tuple[Any, NDArray[Any], Float64 | None, NDArray[Any] | None], Indices | None]:
+    """Rows of positive weight, copies as one row, and which of those given they are; None: all."""
+    indices: Indices | None = None
+    rows = X, target, weight, groups
+    if weight is not None and not (weight > 0).all():
+        indices = np.flatnonzero(weight > 0)
+        if not len(indices):
+            raise ValueError("sample_weight must be positive for at least one row")
+        rows = _rows_at(rows, indices)
+    if duplicates != "copies":
+        return rows, indices
+    kept, summed = distinct_rows(first_alike(rows[0], rows[1]), *rows[2:])
+    if len(kept) < len(rows[1]):
+        X, target, _, groups = _rows_at(rows, kept)
+        rows, indices = (X, target, summed, groups), kept if indices is None else indices[kept]
+    return rows, indices
+
+
+def _rows_at(rows: tuple[Any, ...], indices: Indices) -> Any:
+    return tuple(None if one is None else rows_at(one, indices) for one in rows)
 
 
 def _weighed(

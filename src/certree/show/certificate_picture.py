@@ -9,6 +9,7 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 
 from certree.certificates.certificate import Certificate
 from certree.certificates.guarantees import Certified
+from certree.ensembles import CertifiedBoostedTreesClassifier
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.interface.words import percent, rounded_up
@@ -26,7 +27,7 @@ _FROM, _TO, _POINTS = 1 / 8, 64, 46
 @styled
 @checked
 def plot_certificate(
-    model: Certified,
+    model: Certified | CertifiedBoostedTreesClassifier,
     X: ArrayLike,
     y: ArrayLike,
     sizes: ArrayLike | None = None,
@@ -41,7 +42,7 @@ def plot_certificate(
 
     Parameters
     ----------
-    model : CertifiedTreeClassifier or CertifiedForestClassifier
+    model : certified classifier
         Its parameters are those of the fits; it need not be fitted.
     X : array-like of shape (n, p)
         Rows.
