@@ -12,6 +12,7 @@ from certree.ensembles.linear_start import linear_start, ridge_slopes, ridge_ter
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.rounds import Settings, started
 from certree.grow import BinnedGrower, Bins
+from model_files import rewrite
 
 FEW = {"max_iter": 3, "random_state": 0}
 
@@ -194,3 +195,16 @@ def test_a_warm_start_goes_on_behind_the_line(tmp_path):
             [*one.staged_predict(X)], [*whole.staged_predict(X)], strict=True
         )
         np.testing.assert_allclose(one.feature_importances_, whole.feature_importances_)
+
+
+def test_a_file_says_which_trees_are_no_rounds(tmp_path):
+    X, y = linear()
+    path = tmp_path / "model.certree"
+    save(BoostedTreesRegressor(**FEW).fit(X, y), path)
+    for first, message in (
+        (2, "expected 2, and 1 for each of 3 rounds trees, got 6"),
+        (-1, "n_first_trees must be a whole number in 0"),
+    ):
+        rewrite(path, n_first_trees=first)
+        with pytest.raises(ValueError, match=message):
+            load(path)
