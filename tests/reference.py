@@ -2055,3 +2055,58 @@ def prediction_set(shares, truth, new, coverage, delta):
     )
     reach = scores[place_to_cover(len(scores), coverage, delta) - 1]
     return [[1 - share <= reach for share in row] for row in new]
+
+
+def ridge_terms(run):
+    """What each feature adds to the mean in a ridge regression, (p, n); rows have a weight each."""
+    codes, bins, n = run.bins.codes, run.bins, len(run.y)
+    weight = [1.0] * n if run.weight is None else [float(w) for w in run.weight]
+    owner, columns = [], []
+    for j, column in enumerate(codes):
+        found = sorted({int(code) for code in column})
+        if bins.category[j]:
+            given = [[float(code == level) for code in column] for level in found]
+        else:
+            middle = {k: (bins.low[j, k] + bins.high[j, k]) / 2 for k in found if k != 255}
+            known = [i for i in range(n) if column[i] != 255]
+            total = sum(weight[i] for i in known)
+            mean = sum(weight[i] * middle[column[i]] for i in known) / total if known else 0.0
+            given = [
+                [mean if code == 255 else middle[code] for code in column],
+                [float(code == 255) for code in column],
+            ]
+            given = given if len(middle) > 1 else given[1:]
+        for values in given:
+            if len(set(values)) > 1:
+                owner.append(j)
+                columns.append(_of_variance_one(values, weight))
+    terms = np.zeros((len(codes), n))
+    if columns:
+        design = np.array(columns).T
+        slopes = _best_ridge(design, run.y, np.array(weight))
+        for j, column, slope in zip(owner, columns, slopes, strict=True):
+            terms[j] += slope * np.array(column)
+    return terms
+
+
+def _of_variance_one(values, weight):
+    mean = sum(w * x for w, x in zip(weight, values, strict=True)) / sum(weight)
+    square = sum(w * (x - mean) ** 2 for w, x in zip(weight, values, strict=True)) / sum(weight)
+    return [(x - mean) / square**0.5 for x in values]
+
+
+def _best_ridge(design, y, weight):
+    """By the matrix that makes predictions of targets, one penalty after the other."""
+    n, q = design.shape
+    mean = np.ones((n, n)) * weight / weight.sum()
+    found = []
+    for step in range(28):
+        penalty = 10 ** (-3 + step / 3)
+        solve = np.linalg.solve(
+            design.T @ (weight[:, None] * design) + penalty * np.eye(q), design.T * weight
+        )
+        hat = mean + design @ solve @ (np.eye(n) - mean)
+        errors = weight @ (y - hat @ y) ** 2
+        found.append((errors / (n - np.trace(hat)) ** 2, solve @ (y - mean @ y)))
+    least = min(loss for loss, _ in found)
+    return [slopes for loss, slopes in found if loss <= least * (1 + 1e-6)][-1]

@@ -3,6 +3,7 @@
 import pickle
 import re
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from certree import BoostedTreesClassifier, BoostedTreesRegressor, Tree, _core, load, save
+from certree.ensembles.linear_start import linear_start
 from certree.ensembles.losses import (
     GammaLoss,
     HuberLoss,
@@ -761,12 +763,12 @@ def test_quality_decides_what_is_not_given(kind):
     X, y = noisy(300)
     given = {"random_state": 0, "max_leaf_nodes": 8}
     fast, default, best = (kind(quality=q, **given).fit(X, y) for q in ("fast", "default", "best"))
-    assert fast.n_iter_ == len(fast.trees_) == 200
+    assert fast.n_iter_ == 200
     assert fast.thresholds_ == default.thresholds_ == (6,)
     assert fast.max_leaf_nodes_ == best.max_leaf_nodes_ == 8
-    assert len(default.trees_) == default.n_iter_
-    members = 2 if kind is BoostedTreesClassifier else 4
-    assert len(best.trees_) == members * best.n_iter_
+    members, first = (2, 0) if kind is BoostedTreesClassifier else (4, X.shape[1])
+    for model, several in ((fast, 1), (default, 1), (best, members)):
+        assert len(model.trees_) == first + several * model.n_iter_
     assert kind(quality="fast", learning_rate=0.05, **given).fit(X, y).n_iter_ == 400
     assert kind(quality="fast", learning_rate=5e-324, **given).fit(X, y).n_iter_ == 4000
     assert kind(quality="fast", max_iter=7, **given).fit(X, y).n_iter_ == 7
@@ -784,12 +786,19 @@ def test_quality_decides_what_is_not_given(kind):
 def test_the_best_fit_is_the_average_of_fits_of_other_seeds(kind, tmp_path):
     X, y = noisy(200)
     best = kind(quality="best", max_iter=5, max_leaf_nodes=4, random_state=0).fit(X, y)
-    members = len(best.trees_) // 5
+    members = best._n_members()
+
+    def line(run, n_steps, member):
+        # The first fit starts from the mean, the second one from the whole line, and so on.
+        trees, rows = linear_start(run, n_steps)
+        return trees.saying(2 * (member % 2) * trees.value), rows
+
     several = []
     for member in range(members):
         one = kind(max_iter=5, max_leaf_nodes=4, random_state=0)
         with pytest.MonkeyPatch.context() as patched:
             seed = best._seed + member
+            patched.setattr("certree.ensembles.boosting.linear_start", partial(line, member=member))
             patched.setattr(
                 "certree.ensembles.boosting.check_random_state",
                 lambda _, seed=seed: SimpleNamespace(randint=lambda _: seed),

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from certree.ensembles.linear_start import linear_start
 from certree.ensembles.losses import (
     GammaLoss,
     HuberLoss,
@@ -23,7 +24,7 @@ from certree.ensembles.losses import (
     QuantileLoss,
     SquaredLoss,
 )
-from certree.ensembles.rounds import Rounds, Settings, advance, started
+from certree.ensembles.rounds import Rounds, Settings, advance, importances, started
 from certree.ensembles.staged import StagedClassifier, StagedTrees, constant_scores
 from certree.ensembles.stopping import best_rounds, longer_steps
 from certree.export.formula import Formula, Link
@@ -55,6 +56,10 @@ _MORE_ROUNDS = 3
 _RATE, _SLOWEST = 0.1, 20
 # Numbers hardly overfit, so half of the folds are enough.
 _FOLDS_OF_NUMBERS = 2
+
+# So few rows of numbers start from a line, of so many steps along each feature. Of more rows some
+# tables gain as much as others lose.
+_LINEAR_ROWS, _STEPS = 1000, 64
 
 # A tree that looks at few thresholds differs from others; more rows tell more of them apart.
 _FEW_THRESHOLDS, _ROWS_OF_THRESHOLD = 6, 500
@@ -110,6 +115,7 @@ class BoostedTrees(StagedTrees):
     thresholds_: tuple[int | None, ...]
     max_leaf_nodes_: int | None
     _seed: int
+    _n_first_trees: int
 
     # Fits that are averaged for the best quality. Most leaves where rows are few, and beyond: smaller
     # trees are as good there, and cost less.
@@ -194,19 +200,18 @@ class BoostedTrees(StagedTrees):
                 raise ValueError(
                     f"max_iter={n_rounds} must be at least n_iter_={first} with warm_start=True"
                 )
-            scores = constant_scores(start, len(training.y))
-            run.scores = before.add(scores, training.X, all_threads(self.n_jobs))
-        members = [run.anew(seed=self._seed + member) for member in range(self._n_members())]
+        else:
+            before, rows = self._first_trees(run)
+            self._n_first_trees = len(before)
+            worth = importances(before, rows, np.zeros(self.n_features_in_))
+            self._importances = np.square(self._factors()).sum() * worth
+        members = self._members(run, training.X, start, before)
         self._boost(members, first, n_rounds)
         self.start_, self.n_iter_ = start, n_rounds
         grown = [one.trees() for one in members]
-        if before is None:
-            self._importances = np.zeros(self.n_features_in_)
         for one, trees in zip(members, grown, strict=True):
-            self._importances = one.importances(trees, self._importances)
-        parts = [_together(grown)]
-        if before is not None:
-            parts.insert(0, before)
+            self._importances = importances(trees, one.rows_of_nodes(), self._importances)
+        parts = [before, _together(grown)]
         self.trees_ = Trees.joined(parts, self.n_features_in_, len(start))
 
     def _choose_parameters(self, n: int) -> None:
@@ -218,6 +223,24 @@ class BoostedTrees(StagedTrees):
     def _n_members(self) -> int:
         """How many fits of different seeds are averaged."""
         return self._MEMBERS if self.quality == "best" else 1
+
+    def _factors(self) -> Float64:
+        """How many times each of these fits starts from the first trees: once on average."""
+        n = self._n_members()
+        return np.array([1.0 if n == 1 else 2.0 * (member % 2) for member in range(n)])
+
+    def _first_trees(self, run: Rounds) -> tuple[Trees, Float64]:
+        """Trees that stand before the first round, and how many rows are in their nodes."""
+        return Trees.joined([], self.n_features_in_, len(run.scores)), np.zeros(0)
+
+    def _members(self, run: Rounds, X: Any, start: Float64, before: Trees) -> list[Rounds]:
+        """The fits that are averaged, before their first round."""
+        constant, n_threads = constant_scores(start, len(X)), all_threads(self.n_jobs)
+        scores = [
+            before.saying(factor * before.value).add(constant, X, n_threads)
+            for factor in self._factors()
+        ]
+        return [run.anew(seed=self._seed + k, scores=one) for k, one in enumerate(scores)]
 
     def _boost(self, members: list[Rounds], first: int, last: int) -> None:
         """Make rounds, as many at a time as take about so long as a progress bar may stand still."""
@@ -311,6 +334,7 @@ class BoostedTrees(StagedTrees):
             "start": self.start_,
             "importances": self._importances,
             "n_rounds": self.n_iter_,
+            "n_first_trees": self._n_first_trees,
             "seed": self._seed,
             "thresholds": [*self.thresholds_],
             "max_leaf_nodes": self.max_leaf_nodes_,
@@ -326,8 +350,11 @@ class BoostedTrees(StagedTrees):
         n_outputs = self._loss().n_outputs
         value = stored.numbers("trees.value", (None, n_outputs))
         self.trees_ = self._stored_trees(Trees, stored.of("trees"), value=value)
-        if len(self.trees_) != self.n_iter_ * self._n_members():
-            expected = f"{self._n_members()} for each of {self.n_iter_} rounds"
+        self._n_first_trees = stored.whole("n_first_trees")
+        if len(self.trees_) != self._n_first_trees + self.n_iter_ * self._n_members():
+            expected = (
+                f"{self._n_first_trees}, and {self._n_members()} for each of {self.n_iter_} rounds"
+            )
             raise ValueError(f"expected {expected} trees, got {len(self.trees_)}")
         self.start_ = stored.numbers("start", (n_outputs,))
         self._importances = stored.numbers("importances", (self.n_features_in_,), 0)
@@ -347,9 +374,11 @@ class BoostedTrees(StagedTrees):
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
         """The scores after each round."""
         scores = constant_scores(self.start_, len(rows))
-        n_trees = len(self.trees_) // self.n_iter_
+        begin, end = self._n_first_trees, len(self.trees_)
+        n_trees = (end - begin) // self.n_iter_
         n_threads = all_threads(self.n_jobs, len(rows))
-        for first in range(0, len(self.trees_), n_trees):
+        scores = self.trees_.add(scores, rows, n_threads, 0, begin)
+        for first in range(begin, end, n_trees):
             scores = self.trees_.add(scores, rows, n_threads, first, first + n_trees)
             yield scores.copy()  # may be written to, and the next round goes on from these
 
@@ -468,9 +497,10 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     thresholds_ : tuple of int or None
         Numbers of thresholds of a feature that rounds have drawn in turn; None: all.
     trees_ : Trees
-        The trees, one for each round, or one of each fit that is averaged.
+        The trees, one for each round, or one of each fit that is averaged. Those of the line that few
+        rows of numbers start from come before.
     start_ : ndarray of shape (1,) or (K,)
-        The scores before the first round.
+        The scores before the first tree.
     feature_importances_ : ndarray of shape (p,)
         Share of each feature in how far the steps move rows.
     validation_score_ : ndarray of shape (n_iter_,)
@@ -579,6 +609,12 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     See `BoostedTreesClassifier`, whose attributes it has but for those that speak of classes.
 
+    Of at most 1000 rows, rounds on "squared_error" start halfway to a ridge regression on standardised
+    numbers, on whether they are missing, and on categories: a tree of at most 64 leaves, or
+    `max_leaf_nodes`, follows it along each feature. These trees are the first of `trees_`, and no
+    rounds; importances and the first stage count them. Of the fits that "best" averages every second
+    one starts from the whole line, the others from the mean.
+
     Parameters
     ----------
     loss : str, default="squared_error"
@@ -681,6 +717,11 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     def _n_folds(self) -> int:
         return _FOLDS_OF_NUMBERS
+
+    def _first_trees(self, run: Rounds) -> tuple[Trees, Float64]:
+        if self.loss != "squared_error" or len(run.y) > _LINEAR_ROWS:
+            return super()._first_trees(run)
+        return linear_start(run, _STEPS if self.max_leaf_nodes == "auto" else self.max_leaf_nodes)
 
     def _loss(self) -> Any:
         if self.quantile is not None and self.loss != "quantile":

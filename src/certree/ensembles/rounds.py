@@ -81,16 +81,9 @@ class Rounds:
         """All trees so far."""
         return Trees.joined(self.parts, self.bins.n_features, len(self.scores))
 
-    def importances(self, trees: Trees, before: Float64) -> Float64:
-        """How far cuts of its trees by each feature move rows, squared, (p,), and those before."""
-        inner = np.flatnonzero(trees.left != LEAF)
-        # One node after the other, so that it does not matter which fit has made which round.
-        child = trees.left[inner, None] + [0, 1]
-        moved = np.square(trees.value[child] - trees.value[inner, None]).sum(axis=2)
-        total = before.copy()
-        rows = np.concatenate([np.zeros(0), *self.rows])[child]
-        np.add.at(total, np.repeat(trees.feature[inner], 2), (rows * moved).ravel())
-        return total
+    def rows_of_nodes(self) -> Float64:
+        """How many rows grew each node of all trees so far, (m,)."""
+        return np.concatenate([np.zeros(0), *self.rows])
 
     def fold(self, fold: Fold, longer: int = 1) -> "Rounds":
         """A run on some of its rows that others judge, in the same bins, before its first round.
@@ -123,6 +116,17 @@ class Rounds:
         n_thresholds = np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32)
         rows = self.bins.codes, self.bins.kept, self.y, self.weight, self.keys
         return *rows, n_thresholds, self.seed, self.scores
+
+
+def importances(trees: Trees, rows: Float64, before: Float64) -> Float64:
+    """How far cuts by each feature move the rows (m,) of nodes, squared, (p,), and what was before."""
+    inner = np.flatnonzero(trees.left != LEAF)
+    # One node after the other, so that it does not matter which fit has made which round.
+    child = trees.left[inner, None] + [0, 1]
+    moved = np.square(trees.value[child] - trees.value[inner, None]).sum(axis=2)
+    total = before.copy()
+    np.add.at(total, np.repeat(trees.feature[inner], 2), (rows[child] * moved).ravel())
+    return total
 
 
 def advance(runs: Sequence[Rounds], first: int, last: int) -> None:

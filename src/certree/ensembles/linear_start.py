@@ -1,0 +1,128 @@
+"""Where boosting of few numbers starts: halfway to a ridge regression, as trees of one feature each."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from certree.ensembles.rounds import Rounds
+from certree.grow.bins import MISSING
+from certree.interface.arrays import Float64
+from certree.tree import Trees
+
+# Penalties that are chosen among, for columns of variance 1.
+_PENALTIES = np.logspace(-3, 6, 28)
+# One fit from halfway is nearly as good as the average of one from the mean and one from the line.
+_SHARE = 0.5
+# Columns whose deviation is a smaller part of their range differ in rows of next to no weight.
+_LEAST = 1e-6
+_ROUNDING = 1e-6
+
+
+def linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]:
+    """Grow trees on half of what a ridge regression adds to the mean, one for each feature.
+
+    A leaf says the mean of its rows. So nothing extrapolates, and the trees keep all limits of the
+    grower but that of leaves: those of slopes, too.
+
+    Parameters
+    ----------
+    run : Rounds
+        A run on numbers before its first round.
+    n_steps : int or None
+        So many leaves a tree at most.
+
+    Returns
+    -------
+    trees : Trees
+        Those that have more than one leaf.
+    rows : ndarray of shape (m,)
+        How many rows are in each of their nodes.
+    """
+    grower = replace(run.grower, max_leaves=n_steps)
+    weight = np.ones(len(run.y)) if run.weight is None else run.weight
+    trees, rows = [], [np.zeros(0)]
+    for j, term in enumerate(ridge_terms(run)):
+        tree, _, sums = grower.grow_gradients(-_SHARE * weight * term, weight, features=[j])
+        gradient, hessian, n = sums.T
+        if len(n) > 1:
+            # Rows of next to no weight have a sum of 0.
+            steps = np.divide(-gradient, hessian, out=np.zeros(len(n)), where=hessian > 0)
+            trees.append(tree.saying(steps[:, None]))
+            rows.append(n)
+    return Trees.joined(trees, run.bins.n_features, len(run.scores)), np.concatenate(rows)
+
+
+def ridge_terms(run: Rounds) -> Float64:
+    """What each feature adds to the mean in a ridge regression on all of them, (p, n).
+
+    Its columns are the middles of bins of numbers, with the mean where a value is missing, whether it
+    is missing, and one for each category. They have mean 0 and variance 1.
+    """
+    # By keys, as the last bits of sums depend on the order.
+    order = np.argsort(run.keys, kind="stable")
+    weight = np.ones(len(order)) if run.weight is None else run.weight[order]
+    columns = [_columns(run, j, order, weight) for j in range(run.bins.n_features)]
+    design = np.concatenate(columns, axis=1)
+    terms = np.zeros((len(columns), len(order)))
+    if not design.size or run.y.min() == run.y.max():
+        return terms
+    with _linear_algebra().limit(limits=1, user_api="blas"):
+        slopes = ridge_slopes(design, run.y[order], weight)
+    ends = np.cumsum([one.shape[1] for one in columns])[:-1]
+    for term, column, slope in zip(terms, columns, np.split(slopes, ends), strict=True):
+        term[order] = (column * slope).sum(axis=1)
+    return terms
+
+
+def ridge_slopes(design: Float64, y: Float64, weight: Float64) -> Float64:
+    """Slopes (q,) of a ridge regression on columns (n, q) of mean 0, the weights (n,) having mean 1.
+
+    The penalty is that of generalised cross-validation (Golub, Heath and Wahba, "Generalized
+    cross-validation as a method for choosing a good ridge parameter", 1979).
+    """
+    root = np.sqrt(weight)
+    target = root * (y - _mean(y, weight))
+    left, size, right = np.linalg.svd(design * root[:, None], full_matrices=False)
+    along = left.T @ target
+    kept = size**2 / (size**2 + _PENALTIES[:, None])
+    beside = max(0.0, float(target @ target - along @ along))
+    loss = beside + np.square((1 - kept) * along).sum(axis=1)
+    loss /= np.square(len(y) - 1 - kept.sum(axis=1))
+    # Few rows may be as well served by all; the largest one then, not one that rounding picks.
+    best = np.flatnonzero(loss <= loss.min() * (1 + _ROUNDING))[-1]
+    slopes: Float64 = (along * size / (size**2 + _PENALTIES[best])) @ right
+    return slopes
+
+
+def _columns(run: Rounds, j: int, order: NDArray[np.intp], weight: Float64) -> Float64:
+    """The columns of a feature, (n, any); those that tell no rows apart are left out."""
+    bins, codes = run.bins, run.bins.codes[j][order]
+    if bins.category[j]:
+        columns = (codes[:, None] == np.unique(codes)).astype(np.float64)
+    else:
+        known = codes != MISSING
+        columns = np.column_stack([np.zeros(len(codes)), known])
+        if len(np.unique(codes[known])) > 1:
+            middle = bins.low[j] / 2 + bins.high[j] / 2
+            value = (middle / np.abs(middle).max())[codes[known]]
+            columns[known, 0] = value - _mean(value, weight[known])
+    columns = columns[:, columns.max(axis=0) > columns.min(axis=0)]
+    columns -= _mean(columns, weight)
+    columns /= np.abs(columns).max(axis=0)
+    deviation = np.sqrt(_mean(columns**2, weight))
+    return (columns / np.maximum(deviation, _LEAST))[:, deviation > _LEAST]
+
+
+def _mean(columns: Float64, weight: Float64) -> Float64:
+    share = weight / weight.sum()
+    mean: Float64 = (columns.T * share).sum(axis=-1)
+    return mean
+
+
+@cache
+def _linear_algebra() -> ThreadpoolController:
+    # To look for libraries takes longer than to solve what is small.
+    return ThreadpoolController()
