@@ -288,7 +288,7 @@ class Certificate:
             losses = "share of errors" if self.unit is None else "mean"
             new = f"new groups from {source}, the mean over groups of each group's {losses},"
         subject = method.subject
-        if self.unit is not None:
+        if self.unit is not None and not inequality_of(self.method).whole_errors:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
         observed = f"observed on them: {self._observed}" if self.n else "there are none"
         return (
