@@ -20,10 +20,10 @@ from certree.interface.arrays import Float64
 # Cells of the first look, and parts of those that are looked at again.
 _CELLS, _PARTS = 16, 4
 # How near to the lowest bound one gets, in shares of its way from the observed cost, and of the costs.
-_CLOSE, _NEGLIGIBLE = 0.01, 1e-5
+_CLOSE, _NEGLIGIBLE = 0.01, 5e-5
 # What bisection leaves open, and what sums of probabilities leave out in shares of the level; both are
 # added.
-_STEP, _LEFT_OUT = 1e-7, 1e-7
+_STEP, _LEFT_OUT = 1e-5, 1e-7
 
 
 @lru_cache(maxsize=65536)
@@ -130,14 +130,19 @@ class _Likely:
             low, high = np.where(likely, middle, low), np.where(likely, high, middle)
         return low, high
 
+    def end(self, k: float) -> float:
+        """What makes fewer than k errors of one kind likely enough, without any of the other."""
+        if k > self.n:
+            return 1.0
+        return min(float(betainccinv(k, self.n - k + 1, self.level)) + _STEP, 1.0)
+
     def highest_cost(self, errors: tuple[int, int]) -> float:
         one, other = self.weights
         observed = (one * errors[0] + other * errors[1]) / self.n
-        k = len(self.most)
-        end = 1.0 if k > self.n else float(betainccinv(k, self.n - k + 1, self.level)) + _STEP
-        ends = np.linspace(0, min(end, 1.0), _CELLS + 1)
+        ends = np.linspace(0, self.end(len(self.most)), _CELLS + 1)
         left, right = ends[:-1], ends[1:]
-        low, high = self.edge(left, np.zeros(_CELLS), 1 - left)
+        highest = np.minimum(1 - left, self.end(self.most[0] + 1))
+        low, high = self.edge(left, np.zeros(_CELLS), highest)
         reached = 0.0
         while True:
             reached = max(reached, float((one * left + other * low).max()))
