@@ -294,11 +294,11 @@ class Certificate:
         return (
             f"With probability at least {surely(self.delta)} over the draw of the "
             f"{self.n:,} {units}, {subject} on {new} is at most "
-            f"{self._promised} ({observed}; method: {self.method})."
+            f"{self.promised} ({observed}; method: {self.method})."
         )
 
     @property
-    def _promised(self) -> str:
+    def promised(self) -> str:
         """The bound in words, rounded up: a promise must not become stronger in print."""
         if self.unit is None:
             return rounded_up(self.bound)
@@ -315,7 +315,7 @@ class Certificate:
         bound = math.ceil(10_000 * self.bound - 1e-9) / 10_000
         unit, digits = (1.0, ".4f") if self.unit is None else (self.unit, ".4g")
         lines = [
-            ["bound on the error", self._promised if self.unit else f"{bound:.4f}"],
+            ["bound on the error", self.promised if self.unit else f"{bound:.4f}"],
             ["observed error", f"{self.risk * unit:{digits}}"],
             ["part of the bound: observed", f"{parts.observed * unit:{digits}}"],
             ["part of the bound: complexity", f"{parts.complexity * unit:{digits}}"],

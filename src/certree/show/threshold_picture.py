@@ -7,10 +7,11 @@ import numpy as np
 from certree.certificates.thresholds import Limits, OperatingPoint, ThresholdGuarantees
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
-from certree.interface.words import cut, percent, to_four_digits
+from certree.interface.words import cut, percent
 from certree.show.style import BLUE, GREY, LINE, VERMILLION, WIDE, Figure, new_figure, styled
 
 _HEIGHT = 4.0  # inches
+_LETTERS = 24  # of a class at most
 
 
 @styled
@@ -41,6 +42,7 @@ def plot_thresholds(
         If a cost is negative or not finite, or both are 0.
     """
     point = thresholds.lowest_cost(false_negative, false_positive)
+    assert point.certificate is not None  # asked for by costs
     figure = new_figure((WIDE, _HEIGHT))
     roc, precision, cost = figure.subplots(1, 3)
     _roc(roc, thresholds, point)
@@ -48,10 +50,9 @@ def plot_thresholds(
     _cost(cost, thresholds.cost(false_negative, false_positive), thresholds.threshold, point)
     sure = percent(1 - thresholds.terms.delta)
     figure.suptitle(
-        f"At threshold {point.threshold:.3g} a row costs at most "
-        f"{to_four_digits(point.cost_at_most)} on average ({false_negative:.4g} for a missed "
-        f"{cut(str(thresholds.positive))}, {false_positive:.4g} for a false alarm); "
-        f"everything here holds together with {sure}",
+        f"At threshold {point.threshold:.3g} a row costs at most {point.certificate.promised} "
+        f"({false_negative:.4g} for a missed {cut(str(thresholds.positive), _LETTERS)}, "
+        f"{false_positive:.4g} for a false alarm); all bounds hold together with {sure}",
         x=0.01,
         ha="left",
         fontsize=10.5,
@@ -66,7 +67,7 @@ def _roc(ax: Any, found: ThresholdGuarantees, point: OperatingPoint) -> None:
     ends = np.linspace(0, 1, 501)
     low = _step(ends, alarmed.highest, recall.lowest)
     high = 1 - _step(1 - ends, 1 - alarmed.lowest[::-1], 1 - recall.highest[::-1])
-    ax.fill_between(ends, low, high, color=BLUE, alpha=0.15, lw=0, label="true curve")
+    ax.fill_between(ends, low, high, color=BLUE, alpha=0.15, lw=0, label="the true curve")
     ax.plot(ends, low, color=BLUE, label="certified")
     ax.plot(alarmed.observed, recall.observed, color=GREY, label="observed")
     ax.plot([0, 1], [0, 1], color=LINE, lw=1, ls="--")
@@ -124,5 +125,5 @@ def _cost(ax: Any, cost: Limits, threshold: Float64, point: OperatingPoint) -> N
     ax.set_ylim(0, 1.05 * float(band.highest.max()))
     ax.set_xlabel("threshold")
     ax.set_ylabel("mean cost of a row")
-    ax.set_title(f"Cost at threshold {point.threshold:.3g}: at most {point.cost_at_most:.3g}")
-    ax.legend(loc="upper right")
+    ax.set_title("Mean cost against the threshold")
+    ax.legend(loc="upper left")
