@@ -235,6 +235,10 @@ def test_bad_questions_say_what_was_expected():
         found.cost(0, 0)
     with pytest.raises(ValueError, match="false_positive must be a finite number >= 0"):
         found.lowest_cost(1, -1)
+    with pytest.raises(ValueError, match="threshold must be a number, got nan"):
+        guarantees.predict_threshold(X, math.nan)
+    with pytest.raises(TypeError, match="precision must be a number, got 'high'"):
+        found.highest_recall("high")
     with pytest.raises(ValueError, match="delta must lie between 0 and 1, got 2"):
         guarantees.thresholds(delta=2.0)
     grouped = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=np.arange(60) // 2)

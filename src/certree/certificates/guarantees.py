@@ -55,7 +55,7 @@ from certree.certificates.parts.families import (
 )
 from certree.certificates.priors import Prior, branching_prior
 from certree.certificates.shift import Monitor, Shift, kept_by_weights
-from certree.certificates.thresholds import ThresholdGuarantees, named_costs
+from certree.certificates.thresholds import ThresholdGuarantees, named_costs, number
 from certree.certificates.weighing import HeldOut, shares_of_groups, weighed
 from certree.interface.arrays import (
     Float64,
@@ -509,6 +509,7 @@ class Guarantees:
         log_chance(terms.delta, terms.share)  # a wrong one is refused now
         return found
 
+    @checked
     def predict_threshold(self, X: ArrayLike, threshold: float) -> NDArray[Any]:
         """Predict the second class where its score is at least a threshold.
 
@@ -534,7 +535,7 @@ class Guarantees:
             raise ValueError(
                 f"thresholds are of two classes, and this classifier has {len(classes)}"
             )
-        taken = self._second_shares(X) >= threshold
+        taken = self._second_shares(X) >= number("threshold", threshold)
         predicted: NDArray[Any] = classes[taken.astype(np.intp)]
         return predicted
 

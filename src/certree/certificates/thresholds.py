@@ -25,6 +25,7 @@ from certree.certificates.inequalities.order_statistics import lowest_shares
 from certree.certificates.parts.families import Terms
 from certree.interface.arrays import Float64, nonnegative
 from certree.interface.notebook import html_table
+from certree.interface.signatures import checked
 from certree.interface.words import aligned, counted, surely
 
 # Where a cost that is named before is bounded directly: at the threshold that is best for it where
@@ -234,6 +235,7 @@ class ThresholdGuarantees:
         lowest = -highest_cost(-found.lowest, -alarmed.lowest, ends)
         return Limits(observed, lowest, highest_cost(found.highest, alarmed.highest, ends))
 
+    @checked
     def cost(self, false_negative: float, false_positive: float) -> Limits:
         """The mean cost of a row, for all costs at once.
 
@@ -263,15 +265,15 @@ class ThresholdGuarantees:
 
     # -- choices -----------------------------------------------------------------------------------
 
+    @checked
     def at(self, threshold: float) -> OperatingPoint:
         """What holds at any threshold."""
-        if math.isnan(threshold):
-            raise ValueError("threshold must be a number, got nan")
-        place = np.searchsorted(-self.threshold, -threshold, side="right") - 1
+        place = np.searchsorted(-self.threshold, -number("threshold", threshold), side="right") - 1
         rates = ("false_positive_rate", "recall", "precision", "predicted_positive_rate")
         found = (getattr(self, name).map(lambda of: float(of[place])) for name in rates)
         return OperatingPoint(self.positive, float(threshold), *found)
 
+    @checked
     def lowest_cost(self, false_negative: float, false_positive: float) -> OperatingPoint:
         """The threshold whose mean cost has the lowest bound.
 
@@ -324,6 +326,7 @@ class ThresholdGuarantees:
             unit=None if unit == 1 else unit,
         )
 
+    @checked
     def highest_recall(self, precision: float) -> OperatingPoint:
         """The threshold with the highest certified recall where the precision is certified.
 
@@ -395,6 +398,13 @@ class ThresholdGuarantees:
 
     def _repr_html_(self) -> str:
         return html_table(self.title, *self.table())
+
+
+def number(name: str, value: float) -> float:
+    """Check that a number is one, such as infinity."""
+    if math.isnan(value):
+        raise ValueError(f"{name} must be a number, got nan")
+    return float(value)
 
 
 def _precision(share: float, found: Float64, alarmed: Float64) -> Float64:

@@ -21,7 +21,7 @@ _MOST_DRAWS, _LEAST_DELTA = 10_000, 1e-9
 _NEAR, _MOST_STEPS = 2e-3, 50
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=64)
 def lowest_shares(n: int, log_delta: float) -> Float64:
     """Bound the distribution function of n independent draws from below, at all points at once.
 
@@ -75,6 +75,7 @@ def _in_closed_form(k: Float64, n: int, log_delta: float) -> Float64:
     return np.maximum(k / rows - shift, _at_level(k, n, math.exp(half) / rows))
 
 
+@lru_cache(maxsize=65536)
 def local_level(n: int, delta: float) -> float:
     """The level of each of n order statistics, both sides together, at which delta is that of all."""
     if n < 2:
