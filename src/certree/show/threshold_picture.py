@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certree.certificates.thresholds import Limits, OperatingPoint, ThresholdGuarantees
 from certree.interface.arrays import Float64
@@ -12,6 +13,7 @@ from certree.show.style import BLUE, GREY, LINE, VERMILLION, WIDE, Figure, new_f
 
 _HEIGHT = 4.0  # inches
 _LETTERS = 24  # of a class at most
+_MOST = 400  # thresholds that are drawn, spread over all
 
 
 @styled
@@ -47,7 +49,7 @@ def plot_thresholds(
     roc, precision, cost = figure.subplots(1, 3)
     _roc(roc, thresholds, point)
     _precision(precision, thresholds, point)
-    _cost(cost, thresholds.cost(false_negative, false_positive), thresholds.threshold, point)
+    _cost(cost, thresholds, thresholds.cost(false_negative, false_positive), point)
     sure = percent(1 - thresholds.terms.delta)
     figure.suptitle(
         f"At threshold {point.threshold:.3g} a row costs at most {point.certificate.promised} "
@@ -69,13 +71,19 @@ def _roc(ax: Any, found: ThresholdGuarantees, point: OperatingPoint) -> None:
     high = 1 - _step(1 - ends, 1 - alarmed.lowest[::-1], 1 - recall.highest[::-1])
     ax.fill_between(ends, low, high, color=BLUE, alpha=0.15, lw=0, label="the true curve")
     ax.plot(ends, low, color=BLUE, label="certified")
-    ax.plot(alarmed.observed, recall.observed, color=GREY, label="observed")
+    some = _places(found)
+    ax.plot(alarmed.observed[some], recall.observed[some], color=GREY, label="observed")
     ax.plot([0, 1], [0, 1], color=LINE, lw=1, ls="--")
     _mark(ax, point.false_positive_rate, point.recall, upper=True)
     ax.set_xlabel("false positive rate")
     ax.set_ylabel("recall")
     ax.set_title("Recall against false alarms")
     ax.legend(loc="lower right")
+
+
+def _places(found: ThresholdGuarantees) -> NDArray[np.intp]:
+    last = len(found.threshold) - 1
+    return np.unique(np.round(np.linspace(0, last, _MOST)).astype(np.intp))
 
 
 def _step(at: Float64, x: Float64, y: Float64) -> Float64:
@@ -85,7 +93,8 @@ def _step(at: Float64, x: Float64, y: Float64) -> Float64:
 
 
 def _precision(ax: Any, found: ThresholdGuarantees, point: OperatingPoint) -> None:
-    recall, precision = found.recall, found.precision
+    some = _places(found)
+    recall, precision = (each.map(lambda of: of[some]) for each in (found.recall, found.precision))
     ax.plot(recall.lowest, precision.lowest, color=BLUE, label="certified")
     ax.plot(recall.observed[1:], precision.observed[1:], color=GREY, label="observed")
     ax.fill(
@@ -114,10 +123,9 @@ def _mark(ax: Any, x: Limits, y: Limits, *, upper: bool) -> None:
     ax.plot(*promised, "o", color=VERMILLION, zorder=5)
 
 
-def _cost(ax: Any, cost: Limits, threshold: Float64, point: OperatingPoint) -> None:
-    finite = slice(1, None)
-    ends = threshold[finite]
-    band = cost.map(lambda of: of[finite])
+def _cost(ax: Any, found: ThresholdGuarantees, cost: Limits, point: OperatingPoint) -> None:
+    finite = _places(found)[1:]
+    ends, band = found.threshold[finite], cost.map(lambda of: of[finite])
     ax.fill_between(ends, band.lowest, band.highest, step="post", color=BLUE, alpha=0.15, lw=0)
     ax.step(ends, band.highest, where="post", color=BLUE)
     ax.step(ends, band.observed, where="post", color=GREY)
