@@ -14,6 +14,7 @@ from itertools import pairwise, product
 import numpy as np
 import scipy.optimize
 from scipy.special import logsumexp, xlogy
+from scipy.stats import norm
 
 DIGITS = 80
 LEAF = -1
@@ -613,6 +614,77 @@ def xi(n):
     return sum(
         math.comb(n, k) * Fraction(k, n) ** k * Fraction(n - k, n) ** (n - k) for k in range(n + 1)
     )
+
+
+def chance_in_order(lower, upper):
+    """Chance that uniform draws in order lie between two boundaries, as a fraction: Steck 1971."""
+    lower, upper = ([Fraction(end) for end in ends] for ends in (lower, upper))
+    n = len(lower)
+    table = [
+        [
+            max(upper[i] - lower[j], Fraction(0)) ** (j - i + 1) / math.factorial(j - i + 1)
+            if j >= i - 1
+            else Fraction(0)
+            for j in range(n)
+        ]
+        for i in range(n)
+    ]
+    return math.factorial(n) * determinant(table)
+
+
+def determinant(table):
+    """By its first column."""
+    if not table:
+        return Fraction(1)
+    rest = [row[1:] for row in table]
+    return sum(
+        (-1) ** i * row[0] * determinant(rest[:i] + rest[i + 1 :])
+        for i, row in enumerate(table)
+        if row[0]
+    )
+
+
+def outcomes_of_two_errors(n, weights, level):
+    """Numbers of errors of two kinds among n rows, and their places in the order of the bound."""
+    spread = max(norm.isf(level), 0.0)
+    one, other = weights
+    return {
+        (i, j): one * i + other * j + spread * math.sqrt(one**2 * (i + 1) + other**2 * (j + 1))
+        for i in range(n + 1)
+        for j in range(n + 1 - i)
+    }
+
+
+def chance_of_two_errors(n, numbers, p, q):
+    """Probability of some outcomes."""
+    return sum(
+        math.comb(n, i) * math.comb(n - i, j) * p**i * q**j * max(1 - p - q, 0.0) ** (n - i - j)
+        for i, j in numbers
+    )
+
+
+def highest_mean_cost(errors, n, weights, level, steps):
+    """The highest cost on a grid of probabilities at which outcomes so low are likely enough."""
+    places = outcomes_of_two_errors(n, weights, level)
+    low = [one for one, place in places.items() if place <= places[errors] * (1 + 1e-12)]
+    grid = [k / steps for k in range(steps + 1)]
+    return max(
+        weights[0] * p + weights[1] * q
+        for p in grid
+        for q in grid
+        if p + q <= 1 and chance_of_two_errors(n, low, p, q) >= level
+    )
+
+
+def rates_of_thresholds(score, is_positive, threshold):
+    """Of rows taken where their score is at least the threshold: false positive rate and recall."""
+    taken = [value >= threshold for value in score]
+    pairs = list(zip(taken, is_positive, strict=True))
+    return [
+        sum(took for took, own in pairs if own == which)
+        / max(sum(own == which for _, own in pairs), 1)
+        for which in (False, True)
+    ]
 
 
 def largest_risk(errors, n, level):

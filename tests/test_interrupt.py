@@ -87,6 +87,12 @@ class Laws:
         return (self.many, False, None, self.frequency, self.counts)
 
 
+def between(n):
+    """Boundaries around n uniform draws in order."""
+    middle = np.arange(1, n + 1) / (n + 1)
+    return np.maximum(middle - 0.1, 0), np.minimum(middle + 0.1, 1)
+
+
 LOOPS = {
     "cart": lambda s: grow_cart(s.X, s.y, max_depth=4, n_jobs=s.n_jobs),
     "best first": lambda s: grow_cart(s.X, s.y, max_leaf_nodes=8, n_jobs=s.n_jobs),
@@ -185,6 +191,7 @@ LOOPS = {
         np.ascontiguousarray(s.X.T), np.arange(3), np.arange(2, dtype=np.int32), s.n_jobs
     ),
     "masses": lambda s: _core.log_masses(s.left, s.label, *s.priors),
+    "draws in order": lambda s: _core.chance_in_order(*between(len(s.X) // 50)),
 }
 
 

@@ -181,6 +181,11 @@ def log_masses(left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='
     Log mass of the labelled prunings that label the leaves so, under each prior.
     """
 
+def chance_in_order(lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+    """
+    Probability that the k-th smallest of n uniform draws lies between both, for all k.
+    """
+
 def loss_slopes(name: str, quantile: float, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None, None), writable=False)]]:
     """(gradient, hessian) of the loss of each row by its scores."""
 

@@ -22,12 +22,23 @@ auto log_masses(const Ints& left, const Ints& label, const Doubles2& log_stop,
              Column<double>(n_priors));
 }
 
+double chance_in_order(const Doubles& lower, const Doubles& upper) {
+  const auto low = view(lower), high = sized("upper", upper, lower.size());
+  for (const auto bounds : {low, high})
+    if (!std::ranges::is_sorted(bounds) || bounds.empty() || !(bounds.front() >= 0) ||
+        !(bounds.back() <= 1))
+      throw std::invalid_argument("lower and upper must ascend in 0 .. 1");
+  return run([&] { return certree::chance_in_order(low, high); });
+}
+
 }  // namespace
 
 void bind_certificates(nb::module_& core) {
   core.def("log_masses", &log_masses, "left"_array, "label"_array, "log_stop"_array,
            "log_split"_array, "log_label"_array,
            "Log mass of the labelled prunings that label the leaves so, under each prior.");
+  core.def("chance_in_order", &chance_in_order, "lower"_array, "upper"_array,
+           "Probability that the k-th smallest of n uniform draws lies between both, for all k.");
 }
 
 }  // namespace certree::door

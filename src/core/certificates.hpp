@@ -1,4 +1,4 @@
-// What certificates ask of a tree.
+// What certificates ask of a tree, and of draws in order.
 #pragma once
 
 #include "tree.hpp"
@@ -15,5 +15,9 @@ struct LabelledPriors {
 // mass: (n_priors,) log mass of all labelled prunings that label the tree's leaves like label (m,).
 void log_masses(Shape tree, std::span<const std::int32_t> label, const LabelledPriors& priors,
                 std::span<double> mass);
+
+// Probability that the k-th smallest of n uniform draws lies in [lower[k], upper[k]] for all k.
+// Both ascend in 0 .. 1, and lower <= upper.
+double chance_in_order(std::span<const double> lower, std::span<const double> upper);
 
 }  // namespace certree

@@ -28,8 +28,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 OF_LABEL = ("occam_vote", "occam_mean")
 OF_LAW = [name for name in METHODS if name.startswith(("gibbs_", "vote_"))]
 OF_ENSEMBLE = [name for name in METHODS if name.startswith("ensemble_")]
-# Certificates that bands, sets and silence bring with them.
-OF_COVERAGE = ["band", "leaf_band", "prediction_set", "class_set", "hold_out_answers"]
+# Certificates that bands, sets, silence and thresholds bring with them.
+OF_COVERAGE = ["band", "leaf_band", "prediction_set", "class_set", "hold_out_answers", "named_cost"]
 OF_PARTS = [name for name in METHODS if name.startswith("every_")]
 CERTIFY = {name: partial(certify_posterior, method=name) for name in OF_LAW} | {
     name: getattr(certree.certificates, name)
@@ -189,6 +189,8 @@ def typical(name="occam_vote"):
         "every_leaf": (0.1, 0.3),
         "every_gap": (0.1, 0.02, 0.4),
         "every_mix": (0.7, 0.1, 0.4, 0.3, 0.02, 0.6),
+        "every_threshold": (0.04, 0.3, 0.3, 1.0, 0.2),
+        "named_cost": (0.02, 0.1, 1.0, 0.2),
     }.get(name, (0.1,))
     bound = inequality_of(name).bound(*observed, 1000, 5.0, LOG_DELTA)
     return Certificate(name, bound, 0.05, 1.0, 1000, 0.1, observed, 5.0)
@@ -230,8 +232,9 @@ def test_every_method_says_what_it_is(name):
     assert all(getattr(method, fact) for fact in ("subject", "needs", "reference", "rows"))
     assert getattr(bounds, method.inequality) is inequality_of(name).bound
     counts = ("occam", "occam_leaf", "occam_gap", "occam_mix", "root_fragment")
+    counts += ("threshold_cost", "named_cost")
     assert (method.inequality in counts) == inequality_of(name).whole_errors
-    assert bool(method.where) == (name in (*OF_PARTS, "leaf_band", "class_set"))
+    assert bool(method.where) == (name in (*OF_PARTS, "leaf_band", "class_set", "named_cost"))
 
 
 def test_every_inequality_certifies_something():

@@ -26,6 +26,7 @@ from certree import (
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
 )
+from certree.certificates import Guarantees
 from certree.cli import app
 from certree.cli.side_by_side import METHODS as METHODS_SIDE_BY_SIDE
 from certree.explain import interaction_fractions, shapley_values
@@ -631,6 +632,31 @@ def test_fits_with_a_split_and_new_rows_are_certified(tmp_path, iris):
     assert text.strip() == str(expected)
     succeeds(*arguments)
     assert "With probability" not in succeeds(*arguments)
+
+
+def test_every_threshold_is_certified_for_costs(tmp_path, iris):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.normal(size=400)})
+    rows["side"] = np.where(rows["x"] + rng.normal(size=400) > 0, "up", "down")
+    old, new = write(rows[:200], tmp_path / "old.csv"), write(rows[200:], tmp_path / "new.csv")
+    model_file, picture = tmp_path / "model", tmp_path / "curves.png"
+    succeeds("fit", old, "--target", "side", "-o", model_file, "--quiet")
+    certify = ("certify", model_file, new, "--target", "side")
+    text = succeeds(*certify, "--threshold-cost", "5:1", "--plot", picture)
+    judged = (rows[200:][["x"]], rows["side"][200:])
+    found = Guarantees.by_rows(certree.load(model_file), *judged).thresholds(costs=(5, 1))
+    assert text.strip() == f"{found}\n{found.lowest_cost(5, 1)}"
+    assert picture.stat().st_size > 10_000
+    looked = succeeds(*certify, "--threshold-cost", "5:1", "--look", 2)
+    assert looked != text
+    assert "such as 5:1, got 5" in fails(*certify, "--threshold-cost", "5")
+    assert "one of the costs must be positive" in fails(*certify, "--threshold-cost", "0:0")
+    assert "expected --threshold-cost" in fails(*certify, "--plot", picture)
+    fit = ("fit", write(iris, tmp_path / "iris.csv"), "--target", "kind", "--quiet")
+    succeeds(*fit, "-o", model_file)
+    certify = ("certify", model_file, tmp_path / "iris.csv", "--target", "kind")
+    message = fails(*certify, "--repeats", "genuine", "--threshold-cost", "5:1")
+    assert "two classes, and this classifier has 3" in message
 
 
 def test_what_cannot_be_certified_is_refused(tmp_path, iris):

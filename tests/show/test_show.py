@@ -45,6 +45,7 @@ from certree.show import (
     plot_interactions,
     plot_loss,
     plot_selective,
+    plot_thresholds,
     plot_tree,
 )
 from certree.show.calibration import reliability
@@ -641,6 +642,30 @@ def test_selective_certificates_are_drawn_against_coverage():
     assert title.endswith(f"to {rounded_up(best.certificate.bound)}")
     assert "hold with 90 %" in legend_of(figure)[0]
     assert drawn(figure)
+
+
+def test_every_threshold_is_drawn_with_what_is_promised():
+    rows, y = coins(1000)
+    y ^= np.random.default_rng(1).random(1000) < 0.1
+    model = CertifiedTreeClassifier(train_size=0.35, random_state=0).fit(rows, y)
+    found = model.guarantees_.thresholds(costs=(5, 1))
+    figure = plot_thresholds(found, 5, 1)
+    roc, precision, cost = figure.axes
+    certified, observed = roc.lines[:2]
+    np.testing.assert_array_equal(observed.get_xdata(), found.false_positive_rate.observed)
+    for x, y_low in zip(certified.get_xdata(), certified.get_ydata(), strict=True):
+        sure = found.recall.lowest[found.false_positive_rate.highest <= x]
+        assert y_low == sure.max(initial=0.0)
+    np.testing.assert_array_equal(precision.lines[0].get_ydata(), found.precision.lowest)
+    np.testing.assert_array_equal(cost.lines[0].get_ydata(), found.cost(5, 1).highest[1:])
+    point = found.lowest_cost(5, 1)
+    chosen = cost.lines[-1]
+    assert (chosen.get_xdata()[0], chosen.get_ydata()[0]) == (point.threshold, point.cost_at_most)
+    title = figure.get_suptitle()
+    assert f"costs at most {point.certificate.promised} (5 for a missed True, 1 for" in title
+    assert title.endswith("hold together with 95 %")
+    assert drawn(figure)
+    assert drawn(plot_thresholds(found))
 
 
 # -- importances -----------------------------------------------------------------------------------

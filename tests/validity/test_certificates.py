@@ -384,6 +384,28 @@ def hold_out_answers(draw):
     return nearest_to_false(pairs)
 
 
+def cost_of_threshold(named):
+    """The threshold and the costs whose bound is nearest to being false, as all hold at once."""
+
+    def outcome(draw):
+        guarantees, (n_points, world) = judged_before(draw), (len(GRID), draw.world)
+        costs = (4, 1)
+        found = guarantees.thresholds(costs=costs if named else None)
+        pairs = []
+        for each in [costs] if named else [costs, (1, 1), (1, 4)]:
+            point = found.lowest_cost(*each)
+            taken = guarantees.predict_threshold(GRID, point.threshold)
+            true = np.where(
+                taken == 1, each[1] * world.classes[:, 0], each[0] * world.classes[:, 1]
+            )
+            pairs.append((point.cost_at_most / max(each), true.sum() / n_points / max(each)))
+            # Of costs that were named the lower of both bounds, which hold together.
+            assert named or point.certificate.method == "every_threshold"
+        return nearest_to_false(pairs)
+
+    return outcome
+
+
 @pytest.mark.parametrize("per_class", [False, True])
 def test_sets_hold_for_classifiers_of_before(per_class):
     outcomes = []
@@ -491,6 +513,8 @@ CERTIFY = {
     "prediction_set": prediction_set,
     "class_set": class_set,
     "hold_out_answers": hold_out_answers,
+    "every_threshold": cost_of_threshold(named=False),
+    "named_cost": cost_of_threshold(named=True),
     "hold_out": of_one_pruning(
         lambda held, risk: certree.certificates.hold_out(round(risk * held.n), held.n, DELTA)
     ),
@@ -519,6 +543,7 @@ CERTIFY |= {name: by_samples(name) for name in METHODS if name.startswith("ensem
 WORTH = dict.fromkeys(CERTIFY, 0.35) | {
     name: 0.95 for name in CERTIFY if name.startswith(("vote_", "ensemble_"))
 }
+OF_TWO_CLASSES = ("vote_disagreement", "fixed_box", "every_threshold", "named_cost")
 OF_NUMBERS = ("absolute_error", "absolute_error_pruning", "band", "leaf_band")
 WORTH |= {"absolute_error_pruning": 0.5}
 # Those that groups of rows can certify by.
@@ -548,11 +573,8 @@ def test_every_method_is_simulated():
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("name", METHODS)
 def test_bounds_hold(name, n_classes):
-    if name in ("vote_disagreement", "fixed_box") and n_classes > 2:
+    if name in OF_TWO_CLASSES and n_classes > 2:
         pytest.skip("for two classes only, which tests/certificates check")
-
-    if name == "vote_disagreement" and n_classes > 2:
-        pytest.skip("for two classes only, which certificates/test_certificate.py checks")
     if name in OF_NUMBERS and n_classes > 2:
         pytest.skip("numbers have no classes")
     bound, risk = simulate(name, World(n_classes))

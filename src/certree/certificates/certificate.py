@@ -304,17 +304,17 @@ class Certificate:
             losses = "share of errors" if self.unit is None else "mean"
             new = f"new groups from {source}, the mean over groups of each group's {losses},"
         subject = method.subject
-        if self.unit is not None:
+        if self.unit is not None and not inequality_of(self.method).whole_errors:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
         observed = f"observed on them: {self._observed}" if self.n else "there are none"
         return (
             f"With probability at least {surely(self.delta)} over the draw of the "
             f"{self.n:,} {units}, {subject} on {new} is at most "
-            f"{self._promised} ({observed}; method: {self.method})."
+            f"{self.promised} ({observed}; method: {self.method})."
         )
 
     @property
-    def _promised(self) -> str:
+    def promised(self) -> str:
         """The bound in words, rounded up: a promise must not become stronger in print."""
         if self.unit is None:
             return rounded_up(self.bound)
@@ -331,7 +331,7 @@ class Certificate:
         bound = math.ceil(10_000 * self.bound - 1e-9) / 10_000
         digits = ".4f" if self.unit is None else ".4g"
         lines = [
-            ["bound on the error", self._promised if self.unit else f"{bound:.4f}"],
+            ["bound on the error", self.promised if self.unit else f"{bound:.4f}"],
             ["observed error", f"{self.risk:{digits}}"],
             ["part of the bound: observed", f"{parts.observed:{digits}}"],
             ["part of the bound: complexity", f"{parts.complexity:{digits}}"],

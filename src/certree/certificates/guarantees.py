@@ -16,7 +16,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from certree.certificates.certificate import Certificate, certificate_of, how_drawn
+from certree.certificates.certificate import (
+    Certificate,
+    certificate_of,
+    how_drawn,
+    log_chance,
+)
 from certree.certificates.hold_out import hold_out, outcomes, share_of_look
 from certree.certificates.known_rows import rows_that_judge
 from certree.certificates.model_selection import (
@@ -56,6 +61,7 @@ from certree.certificates.parts.families import (
 )
 from certree.certificates.priors import Prior, branching_prior
 from certree.certificates.shift import Monitor, Shift, kept_by_weights
+from certree.certificates.thresholds import ThresholdGuarantees, named_costs, number
 from certree.certificates.weighing import HeldOut, shares_of_groups, weighed
 from certree.interface.arrays import (
     Float64,
@@ -80,8 +86,8 @@ from certree.weights.node_weights import NodeWeights, pruning_of
 
 # Why rows in groups give no sets of classes.
 OF_SINGLE_ROWS = (
-    "sets are about single rows, and rows of one group depend on each other: expected a fit without "
-    "groups"
+    "sets and thresholds are about single rows, and rows of one group depend on each other: expected "
+    "a fit without groups"
 )
 # Margins below which a classifier may be silent, fixed without any row.
 _MARGINS = [i / 20 for i in range(20)]
@@ -407,11 +413,15 @@ class Guarantees:
 
     def _scores(self, per_class: bool) -> Scores:
         """What their classes score at the calibration samples."""
-        score = self._own_score()
+        return scores_of_truth(self._own_score(), self._code, per_class=per_class)
+
+    @property
+    def _code(self) -> NDArray[np.intp]:
+        """Place of the class of each row among those of the classifier; their number: another one."""
         place = {name: place for place, name in enumerate(self._classes)}
         names = [place.get(name, len(place)) for name in self._truth.names]
-        code = np.array([*names, len(place)])[self._truth.place]
-        return scores_of_truth(score, code, per_class=per_class)
+        code: NDArray[np.intp] = np.array([*names, len(place)])[self._truth.place]
+        return code
 
     def _score(self, X: ArrayLike) -> Float64:
         """1 less the share of every class at new rows, (n, K)."""
@@ -425,10 +435,135 @@ class Guarantees:
     def _own_shares(self) -> Float64:
         if self.shares is None:
             raise TypeError(
-                "sets of classes and margins go by probabilities: expected a classifier with "
-                f"predict_proba and classes_, got {type(self.classifier).__name__}"
+                "sets of classes, margins and thresholds go by probabilities: expected a classifier "
+                f"with predict_proba and classes_, got {type(self.classifier).__name__}"
             )
         return self.shares
+
+    # -- every threshold ---------------------------------------------------------------------------
+
+    @checked
+    def thresholds(
+        self,
+        costs: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        delta: float | None = None,
+        share: float = 1.0,
+    ) -> ThresholdGuarantees:
+        """Guarantee rates and costs at every threshold of the scores of two classes at once.
+
+        One may look first and then choose: the choice is covered. The score is the share of the second
+        class that was told before these rows were seen, of a certified fit by the vote of the training
+        samples that `predict_set` goes by, and of any other classifier by its probabilities.
+
+        Parameters
+        ----------
+        costs : pair of float, sequence of pairs, or None
+            What a missed row of the second class costs, and a false alarm, named before these rows were
+            seen: half of delta is for bounds on them, at five thresholds each. All other costs are
+            covered by what holds at every threshold.
+        groups : array-like of shape (n,), or None
+            A group of each row that was given, as in `conditional_guarantees`, fixed without the
+            classes. The promises on all rows and on those of each group share delta, and hold together.
+        delta : float or None
+            Probability with which any of the promises may fail; None: that of the certificate.
+        share : float
+            Share of delta: of k models that are looked at by the same rows each has 1 / k.
+
+        Returns
+        -------
+        ThresholdGuarantees
+
+        Raises
+        ------
+        ValueError
+            If there are not two classes, or rows of another one; if fewer than 10 rows judge, also in a
+            group; if costs are no pairs, negative or all 0; if the model was fitted by groups or with a
+            `Grid`.
+        TypeError
+            If the classifier tells no probabilities.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from certree import BoostedTreesClassifier
+        >>> from certree.certificates import Guarantees
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = BoostedTreesClassifier(random_state=0).fit(X[:300], y[:300])
+        >>> found = Guarantees.by_rows(model, X[300:], y[300:]).thresholds(costs=(1, 5))
+        >>> point = found.lowest_cost(1, 5)
+        >>> round(point.cost_at_most, 3), round(point.recall.lowest, 3)
+        (0.142, 0.858)
+        """
+        classes = self._classes
+        if len(classes) != 2:
+            raise ValueError(
+                f"thresholds are of two classes, and this classifier has {len(classes)}"
+            )
+        score, code = self._second_shares(), self._code
+        others = int((code > 1).sum())
+        if others:
+            raise ValueError(
+                f"thresholds are of two classes, and {others:,} of {len(code):,} rows are of others "
+                f"than {classes[0]!r} and {classes[1]!r}"
+            )
+        terms = Terms(self._delta(delta), share, **how_drawn(self.certificate))
+        price = self._price_of_scores
+        found = ThresholdGuarantees(classes[1], score, code == 1, terms, named_costs(costs), price)
+        sizes = [len(score)]
+        if groups is not None:
+            given, n_given = self._given
+            kinds = groups_among(groups, n_given).at(given)
+            found = ThresholdGuarantees.of_groups(found, kinds.names, kinds.place)
+            sizes += [one.n for one in found.groups.values()]
+        if min(sizes) < FEWEST_ROWS:
+            of_each = "" if groups is None else " in each group"
+            raise ValueError(
+                f"thresholds take at least {FEWEST_ROWS} held-out rows{of_each}, got {min(sizes)}"
+            )
+        log_chance(terms.delta, terms.share)  # a wrong one is refused now
+        return found
+
+    @checked
+    def predict_threshold(self, X: ArrayLike, threshold: float) -> NDArray[Any]:
+        """Predict the second class where its score is at least a threshold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        threshold : float
+            Such as that of a point of `thresholds`, whose scores these are.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Predicted classes.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `thresholds`.
+        """
+        classes = np.asarray(self.classifier.classes_)
+        if len(classes) != 2:
+            raise ValueError(
+                f"thresholds are of two classes, and this classifier has {len(classes)}"
+            )
+        taken = self._second_shares(X) >= number("threshold", threshold)
+        predicted: NDArray[Any] = classes[taken.astype(np.intp)]
+        return predicted
+
+    def _second_shares(self, X: ArrayLike | None = None) -> Float64:
+        """The share of the second class at new rows, or at the calibration samples, (n,)."""
+        own = self._own_shares()
+        return (own if X is None else self._probabilities(X))[:, 1]
+
+    @property
+    def _price_of_scores(self) -> float:
+        """What was paid for having chosen the classifier by the judging rows, so its scores (nats)."""
+        return self.certificate.complexity
 
     # -- silence -----------------------------------------------------------------------------------
 
@@ -730,6 +865,12 @@ class TreeGuarantees(FitGuarantees):
         if self.rows.by_growing_rows().grouped:
             raise ValueError(OF_SINGLE_ROWS)
         return self._score_of(self.rows.leaf)
+
+    def _second_shares(self, X: ArrayLike | None = None) -> Float64:
+        return 1 - (self._own_score() if X is None else self._score(X))[:, 1]
+
+    # The training samples alone tell the scores.
+    _price_of_scores = 0.0
 
     def _selective(self, delta: float) -> tuple[Selective, ...]:
         held, prior = self.rows.held, self.rows.structure

@@ -48,6 +48,10 @@ _ONE_BEFORE = "the classifier was fixed before the held-out rows were seen"
 _BEFORE = "tree, labels and prior were fixed without the calibration samples"
 _TREE_BEFORE = "tree and prior were fixed without the calibration samples"
 _ORDER_BEFORE = "the shares that order the classes were fixed without the calibration samples"
+_SCORES_BEFORE = (
+    "the scores were fixed before the held-out rows were seen, or chosen by them at the price of their "
+    "prior mass"
+)
 _SAMPLES_BEFORE = (
     "samples were drawn whatever the rows hold, and each voter, its labels and its prior were fixed by "
     "its sample alone"
@@ -231,6 +235,24 @@ METHODS: dict[str, Method] = {
         "Wilks, Annals of Mathematical Statistics 1941, given which rows lie in the region",
         "held-out rows in region {part}",
         where=" in region {part}",
+    ),
+    "every_threshold": Method(
+        "threshold_cost",
+        "for all thresholds and all costs at once, this classifier's mean cost",
+        f"{_SCORES_BEFORE}; there are two classes",
+        "Berk and Jones, 1979, for bands of both classes, with the chance of a miss by Moscovich and "
+        "Nadler, Statistics and Probability Letters 2017; Clopper and Pearson, Biometrika 1934, for "
+        "the prevalence",
+        "held-out rows",
+        where=" at {part}",
+    ),
+    "named_cost": Method(
+        "named_cost",
+        "for all thresholds of a list at once, this classifier's mean cost",
+        f"{_SCORES_BEFORE}, and so were costs and thresholds; there are two classes",
+        "Buehler, JASA 1957, with Bonferroni's inequality",
+        "held-out rows",
+        where=" at {part}",
     ),
     "prediction_set": Method(
         "occam",

@@ -8,9 +8,18 @@ import pyarrow as pa
 import typer
 from sklearn.base import is_classifier
 
+from certree.certificates import Guarantees
 from certree.certificates import certify as certify_rows
 from certree.certificates.certified_numbers import CertifiedNumbers
-from certree.cli.app import MODELS, Delta, command, file_to_write, say
+from certree.certificates.hold_out import share_of_look
+from certree.cli.app import (
+    MODELS,
+    Delta,
+    command,
+    expect_to_draw,
+    file_to_write,
+    say,
+)
 from certree.cli.rows import DuplicateRows, ModelFile, RowsFile, Target, read_judged_rows, read_rows
 from certree.estimators.tree_vote import TreeVoteEstimator, TreeVoteRegressor
 from certree.files import models, tables
@@ -94,13 +103,47 @@ def certify(
             help=f"What rows are that are alike, or like those of the fit: {', '.join(DuplicateRows)}.",
         ),
     ] = DuplicateRows.auto,
+    threshold_cost: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A:B",
+            help="Costs of a missed row of the second class and of a false alarm, fixed before the "
+            "rows are seen: certify every threshold of its probability, and choose one.",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        file_to_write(help="Draw what holds at every threshold to this file (.png, .svg, .pdf)."),
+    ] = None,
 ) -> None:
     """Certify the error of a model by rows that were never used."""
+    expect_to_draw(plot)
+    costs = _costs(threshold_cost)
+    if plot is not None and costs is None:
+        raise ValueError("expected --threshold-cost: --plot draws what holds at every threshold")
     model, X, truth = read_judged_rows(model_file, file, target)
     if not is_classifier(model):
         raise ValueError(f"{model_file} predicts numbers; only errors of classes are certified")
     word: Any = duplicates.value
-    say(str(certify_rows(model, X, truth, delta, look=look, duplicates=word)))
+    if costs is None:
+        say(str(certify_rows(model, X, truth, delta, look=look, duplicates=word)))
+        return
+    guarantees = Guarantees.by_rows(model, X, truth, delta, duplicates=word)
+    found = guarantees.thresholds(costs=costs, share=share_of_look(look))
+    say(f"{found}\n{found.lowest_cost(*costs)}")
+    if plot is not None:
+        draw_to(plot, lambda: show.plot_thresholds(found, *costs))
+
+
+def _costs(text: str | None) -> tuple[float, float] | None:
+    """Two costs with a colon between them."""
+    if text is None:
+        return None
+    try:
+        of_miss, of_alarm = map(float, text.split(":"))
+    except ValueError:
+        raise ValueError(f"expected --threshold-cost such as 5:1, got {text}") from None
+    return of_miss, of_alarm
 
 
 @command(MODELS)

@@ -30,6 +30,7 @@ from certree import (
     load,
     save,
 )
+from certree.certificates import Guarantees
 from certree.ensembles import ConformalBandRegressor
 from certree.show import report
 from certree.show.cells import cells_of
@@ -174,6 +175,21 @@ def test_a_page_says_the_certificate(tmp_path):
     assert str(model.certificate_) in page.text
     for assumption in model.certificate_.assumptions:
         assert assumption in page.text
+
+
+def test_a_page_says_what_holds_at_every_threshold_of_new_rows(tmp_path):
+    model, rows, y = fitted("tree")
+    known = set(map(tuple, X[FIT].astype(str).to_numpy()))
+    new = np.array([tuple(one) not in known for one in rows.astype(str).to_numpy()])
+    page = read(report(model, rows[new], y[new], tmp_path / "page.html"))
+    found = Guarantees.by_rows(model, rows[new], y[new]).thresholds()
+    assert found.title in page.text
+    assert " ".join(found.table()[1][3]) in page.text
+    # Not of rows that the model has seen, of few, nor of more classes.
+    for of, some in (("tree", slice(0, 300)), ("tree", slice(300, 305)), ("three", NEW)):
+        model, target = fitted(of)[0], MODELS[of][1]
+        again = read(report(model, X[some], target[some], tmp_path / "again.html"))
+        assert "thresholds" not in again.ids
 
 
 def test_a_page_says_what_is_promised_of_classes_and_rules(tmp_path):

@@ -9,8 +9,13 @@ hypothesis, or the divergence of the law over hypotheses from the prior.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from scipy.special import betaincc, betainccinv, betaln, gammaincc
+
+from certree.certificates.inequalities.order_statistics import lowest_share
+from certree.certificates.inequalities.weighted_errors import weighted_upper
 
 # Below, the incomplete beta function of doubles comes near its underflow.
 _SMALLEST_TAIL = 1e-280
@@ -18,6 +23,11 @@ _SMALLEST_TAIL = 1e-280
 _TINY = -40.0
 # So many have a factorial whose logarithm is less precise than Stirling's formula.
 _MANY_ROWS = 10**6
+# Share of the level of a threshold's costs that both limits of the prevalence have; the band of each
+# class has half of the rest.
+_OF_PREVALENCE = 0.1
+# Of more rows, or at a lower level, errors of two kinds are bounded each by itself.
+_MOST_JOINT_ROWS, _LEAST_JOINT_LEVEL = 3000, -25.0
 
 
 def _boundary(holds: Callable[[float], bool], inside: float, outside: float, guess: float) -> float:
@@ -284,6 +294,84 @@ def _by_three(numbers: Sequence[float]) -> Iterator[tuple[float, float, float]]:
     if len(numbers) % 3:
         raise ValueError(f"expected three numbers for each part, got {len(numbers)}")
     return zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
+
+
+def prevalence_limits(positives: int, n: int, log_level: float) -> tuple[float, float]:
+    """Lower and upper limit of the share of a class, by its rows among n: its part of a level."""
+    half = log_level + math.log(_OF_PREVALENCE / 2)
+    return 1 - binomial_upper(n - positives, n, half), binomial_upper(positives, n, half)
+
+
+def level_of_rates(log_level: float) -> float:
+    """The part of a level that the rows of either class have for their band."""
+    return log_level + math.log((1 - _OF_PREVALENCE) / 2)
+
+
+def highest_cost(missed: Any, alarmed: Any, prevalence: tuple[float, float]) -> Any:
+    """The largest mean of what is missed of one class and alarmed of another, by their limits.
+
+    It is linear in the prevalence, so largest at one of its limits.
+    """
+    ends = (share * missed + (1 - share) * alarmed for share in prevalence)
+    return np.maximum(*ends)
+
+
+def threshold_cost(*numbers: float) -> float:
+    """Bound on the mean cost at a threshold, for all thresholds and all costs at once.
+
+    False negative and false positive rates are below the bands of equal local levels of their classes,
+    and the prevalence is between its limits.
+
+    Parameters
+    ----------
+    *numbers : float
+        Shares of the rows that are missed positives, false alarms, and positives; cost of a miss and of
+        a false alarm; n, complexity and log_delta as above.
+
+    References
+    ----------
+    Those of `order_statistics.lowest_shares`; Clopper and Pearson, Biometrika 1934, for the prevalence.
+    """
+    missed, alarms, positive, of_miss, of_alarm, n, complexity, log_delta = numbers
+    _expect_log_delta(log_delta)
+    rows, log_level = int(n), log_delta - complexity
+    positives = round(positive * rows)
+    negatives = rows - positives
+    found = min(max(positives - round(missed * rows), 0), positives)
+    rejected = min(max(negatives - round(alarms * rows), 0), negatives)
+    of_rates = level_of_rates(log_level)
+    misses = of_miss * (1 - lowest_share(found, positives, of_rates))
+    false_alarms = of_alarm * (1 - lowest_share(rejected, negatives, of_rates))
+    limits = prevalence_limits(positives, rows, log_level)
+    return float(highest_cost(misses, false_alarms, limits))
+
+
+def named_cost(*numbers: float) -> float:
+    """Bound on the mean cost at one threshold, both fixed before the rows were seen.
+
+    Parameters
+    ----------
+    *numbers : float
+        Shares of the rows that are missed positives and false alarms; cost of either; n, complexity and
+        log_delta as above.
+
+    References
+    ----------
+    Buehler, "Confidence intervals for the product of two binomial parameters", JASA 1957, of at most
+    3,000 rows; of more, Clopper and Pearson, Biometrika 1934, for either kind at half of the level.
+    """
+    missed, alarms, of_miss, of_alarm, n, complexity, log_delta = numbers
+    _expect_log_delta(log_delta)
+    rows, log_level = int(n), log_delta - complexity
+    errors, weights = (round(missed * rows), round(alarms * rows)), (of_miss, of_alarm)
+    most, kinds = max(weights), sum(weight > 0 for weight in weights)
+    if kinds == 2 and of_miss == of_alarm:
+        return most * binomial_upper(sum(errors), rows, log_level)
+    if kinds == 2 and rows <= _MOST_JOINT_ROWS and log_level >= _LEAST_JOINT_LEVEL:
+        return weighted_upper(errors, rows, weights, log_level)
+    each = log_level - math.log(kinds)
+    ends = (w * binomial_upper(k, rows, each) for k, w in zip(errors, weights, strict=True) if w)
+    return min(sum(ends), most)
 
 
 def _errors(risk: float, n: float) -> float:
@@ -727,5 +815,15 @@ INEQUALITIES: dict[str, Inequality] = {
     ),
     "c_bound": Inequality(c_bound, chebyshev_cantelli),
     "root_fragment": Inequality(root_fragment, lambda risk, *_: risk, whole_errors=True),
+    "threshold_cost": Inequality(
+        threshold_cost,
+        lambda missed, alarms, _, of_miss, of_alarm: of_miss * missed + of_alarm * alarms,
+        whole_errors=True,
+    ),
+    "named_cost": Inequality(
+        named_cost,
+        lambda missed, alarms, of_miss, of_alarm: of_miss * missed + of_alarm * alarms,
+        whole_errors=True,
+    ),
     "disagreement": Inequality(disagreement, lambda risk, differing, _: 4 * risk - 2 * differing),
 }

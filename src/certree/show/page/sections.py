@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from certree.certificates import Guarantees
+from certree.certificates.parts.families import FEWEST_ROWS
 from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
@@ -27,6 +29,7 @@ from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, folded, joined, picture, table, tag
 from certree.show.page.scores import scores_of
 from certree.show.page.section import Section
+from certree.show.threshold_picture import plot_thresholds
 from certree.show.training_error import plot_adaboost
 
 # Classes that a confusion matrix is drawn for, pairs that are named of more, bars of importances.
@@ -137,6 +140,24 @@ def calibration(judged: Judged) -> Section | None:
     return Section("calibration", "Whether its probabilities can be believed", shown)
 
 
+def thresholds(judged: Judged) -> Section | None:
+    """What holds at every threshold of two classes, where the rows are new to the model."""
+    if judged.shares is None or len(judged.classes) != 2 or judged.n_repeated != 0:
+        return None
+    if judged.n < FEWEST_ROWS or not np.isin(judged.y, judged.classes).all():
+        return None
+    found = Guarantees.by_rows(judged.model, judged.X, judged.y).thresholds()
+    point = found.lowest_cost(1, 1)
+    words = (
+        f"{found.title} Rows are taken for {judged.classes[1]} where its probability is at least the "
+        "threshold. All lines hold together, so one may look first and then choose."
+    )
+    head, lines = found.table()
+    shown = tag("p", words) + picture(plot_thresholds(found), str(point))
+    shown += folded("The same as numbers", table(head, lines, "Thresholds"))
+    return Section("thresholds", "Which threshold to choose", shown)
+
+
 def confusion(judged: Judged) -> Section | None:
     """Which classes are taken for which."""
     if judged.shares is None:
@@ -234,6 +255,7 @@ SECTIONS: tuple[Callable[[Judged], Section | None], ...] = (
     errors,
     certificate,
     calibration,
+    thresholds,
     confusion,
     importances,
     interactions,

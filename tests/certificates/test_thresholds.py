@@ -1,0 +1,249 @@
+"""Rates and costs at every threshold: against the definition, and what is refused."""
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+import certree
+import reference
+from certree import CertifiedTreeClassifier, Grid
+from certree.certificates import Guarantees, hold_out
+from certree.certificates.inequalities.bounds import binomial_upper, named_cost
+from certree.certificates.inequalities.order_statistics import lowest_shares
+from certree.certificates.parts.families import Terms
+from certree.certificates.thresholds import ThresholdGuarantees
+
+RATES = ("false_positive_rate", "recall", "precision", "predicted_positive_rate")
+
+
+def rows(n=400, seed=0):
+    return make_classification(n, 5, weights=[0.7], flip_y=0.15, random_state=seed)
+
+
+def guaranteed(n=400, **asked):
+    X, y = rows(n + 100)
+    model = LogisticRegression().fit(X[:100], y[:100])
+    guarantees = Guarantees.by_rows(model, X[100:], y[100:])
+    return guarantees, guarantees.thresholds(**asked), X[100:], y[100:]
+
+
+def made(score, is_positive, **rest):
+    return ThresholdGuarantees(
+        "yes", np.asarray(score, dtype=float), np.asarray(is_positive, dtype=bool),
+        Terms(0.05, 1.0), **rest,
+    )  # fmt: skip
+
+
+def test_rates_are_those_of_the_definition():
+    guarantees, found, X, y = guaranteed(60)
+    score = guarantees.classifier.predict_proba(X)[:, 1]
+    assert found.threshold[0] == np.inf
+    np.testing.assert_array_equal(found.threshold[1:], np.unique(score)[::-1])
+    level, sizes = math.log(0.05) + math.log(0.45), np.bincount(y)
+    for place, threshold in enumerate(found.threshold.tolist()):
+        seen = reference.rates_of_thresholds(score.tolist(), (y == 1).tolist(), threshold)
+        for limits, rate, n in zip(
+            (found.false_positive_rate, found.recall), seen, sizes.tolist(), strict=True
+        ):
+            band, taken = lowest_shares(n, level), round(rate * n)
+            assert limits.observed[place] == pytest.approx(rate)
+            assert limits.lowest[place] == band[taken]
+            assert limits.highest[place] == 1 - band[n - taken]
+    assert found.prevalence.highest == binomial_upper(int(sizes[1]), 60, math.log(0.05 * 0.05))
+    np.testing.assert_array_equal(found.specificity.lowest, 1 - found.false_positive_rate.highest)
+    np.testing.assert_array_equal(found.false_negative_rate.highest, 1 - found.recall.lowest)
+
+
+def test_what_follows_from_the_rates_is_the_worst_of_all_that_they_allow():
+    found = guaranteed(200)[1]
+    rng = np.random.default_rng(0)
+    share, alarmed, recall = (
+        rng.uniform(limits.lowest, limits.highest, (300, *np.shape(limits.observed)))
+        for limits in (found.prevalence, found.false_positive_rate, found.recall)
+    )
+    share = share[:, None]
+    taken = share * recall + (1 - share) * alarmed
+    values = {
+        "predicted_positive_rate": taken,
+        "precision": np.divide(share * recall, taken, out=np.ones_like(taken), where=taken > 0),
+    }
+    values = {name: (getattr(found, name), each) for name, each in values.items()}
+    for costs in ((5.0, 1.0), (0.0, 2.0), (1.0, 7.0)):
+        cost = costs[0] * share * (1 - recall) + costs[1] * (1 - share) * alarmed
+        values[costs] = found.cost(*costs), cost
+    for limits, each in values.values():
+        assert (limits.lowest <= each.min(axis=0) + 1e-12).all()
+        assert (each.max(axis=0) <= limits.highest + 1e-12).all()
+        assert (limits.lowest <= limits.observed).all()
+        assert (limits.observed <= limits.highest).all()
+
+
+def test_thresholds_between_scores_have_the_limits_of_the_next_one_above():
+    found = made([0.2, 0.4, 0.4, 0.9] * 5, [0, 0, 1, 1] * 5)
+    for threshold, place in ((0.9, 1), (0.95, 0), (np.inf, 0), (0.41, 1), (0.4, 2), (-3.0, 3)):
+        point = found.at(threshold)
+        for name in RATES:
+            limits = getattr(found, name)
+            assert getattr(point, name) == tuple(of[place] for of in limits)
+    with pytest.raises(ValueError, match="threshold must be a number, got nan"):
+        found.at(math.nan)
+
+
+def test_the_lowest_cost_is_certified_as_the_bands_say():
+    _, found, _, y = guaranteed(300)
+    point = found.lowest_cost(6, 2)
+    assert point.cost_at_most == pytest.approx(found.cost(6, 2).highest.min(), rel=1e-12)
+    certificate = point.certificate
+    assert (certificate.method, certificate.unit, certificate.n) == ("every_threshold", 6.0, 300)
+    predicted = np.asarray(
+        guaranteed(300)[0].predict_threshold(guaranteed(300)[2], point.threshold)
+    )
+    observed = np.mean(6 * (y > predicted) + 2 * (y < predicted))
+    assert certificate.risk * 6 == pytest.approx(observed)
+    assert certificate.at(0.05) == certificate
+    text = str(point)
+    assert f"at threshold {point.threshold:.4g} (6 for a missed 1, 2 for a false alarm)" in text
+    assert "counts as that" not in text
+    assert found.lowest_cost(3, 1).threshold == point.threshold
+    # Equal costs are the error.
+    assert found.lowest_cost(1, 1).certificate.unit is None
+
+
+def test_costs_that_are_named_before_have_bounds_of_their_own():
+    guarantees, found, X, y = guaranteed(300, costs=(5, 1))
+    alone = guarantees.thresholds()
+    point = found.lowest_cost(10, 2)
+    assert point.certificate.method == "named_cost"
+    assert point.cost_at_most < alone.lowest_cost(10, 2).cost_at_most
+    bounds = []
+    for odds in np.exp([-1.0, -0.5, 0.0, 0.5, 1.0]) / 5:
+        taken = guarantees.predict_threshold(X, odds / (1 + odds))
+        shares = np.mean(y > taken), np.mean(y < taken)
+        bounds.append(named_cost(*shares, 1.0, 0.2, 300, math.log(10), math.log(0.05)))
+    assert point.cost_at_most == pytest.approx(10 * min(bounds))
+    # Other costs are those of the bands, at half of delta.
+    other = found.lowest_cost(1, 1).certificate
+    assert (other.method, other.complexity) == ("every_threshold", math.log(2))
+    assert other.bound > alone.lowest_cost(1, 1).certificate.bound
+    several = guarantees.thresholds(costs=[(5, 1), (1, 1), (1, 0)])
+    assert several.lowest_cost(5, 1).certificate.complexity == math.log(2) + math.log(15)
+    assert several.lowest_cost(2, 0).cost_at_most < 2
+
+
+def test_the_highest_recall_has_the_precision_that_was_asked_for():
+    found = guaranteed(400)[1]
+    point = found.highest_recall(0.5)
+    sure = found.precision.lowest >= 0.5
+    assert point.precision.lowest >= 0.5
+    assert point.recall.lowest == found.recall.lowest[sure].max()
+    assert point.certificate is None
+    assert point.cost_at_most == math.inf
+    with pytest.raises(ValueError, match=r"no threshold .* of 0\.999: the highest is 0\.\d"):
+        found.highest_recall(0.999)
+    with pytest.raises(ValueError, match=r"precision must lie between 0 and 1, got 1\.0"):
+        found.highest_recall(1.0)
+
+
+def test_groups_and_the_whole_share_delta():
+    guarantees, alone, X, y = guaranteed(400)
+    groups = np.where(X[:, 0] > 0, "high", "low")
+    found = guarantees.thresholds(groups=groups)
+    assert list(found.groups) == ["high", "low"]
+    own = groups == "low"
+    low = Guarantees.by_rows(guarantees.classifier, X[own], y[own]).thresholds(share=1 / 3)
+    for name in RATES:
+        expected, given = getattr(low, name), getattr(found.groups["low"], name)
+        np.testing.assert_array_equal(given, expected)
+        assert (getattr(found, name).highest >= getattr(alone, name).highest - 1e-12).all()
+    assert "for all thresholds and all 2 groups at once" in str(found)
+    assert found.groups["low"].lowest_cost(5, 1).certificate.share == pytest.approx(1 / 3)
+
+
+def test_scores_of_certified_fits_are_those_of_the_training_samples(tmp_path):
+    X, y = rows(1000)
+    model = CertifiedTreeClassifier(random_state=0, selection="vote").fit(X, y)
+    found = model.guarantees_.thresholds(costs=(5, 1))
+    weigh = model.calibration_.given
+    score = 1 - model.guarantees_.rows.score[:, 1][model.apply(X)]
+    np.testing.assert_array_equal(found.score, score[weigh])
+    np.testing.assert_array_equal(found.is_positive, y[weigh] == 1)
+    # What the rows chose is paid for by what predicts, and costs these nothing.
+    assert model.certificate_.complexity > 0
+    assert found.complexity == 0
+    point = found.lowest_cost(5, 1)
+    np.testing.assert_array_equal(
+        model.guarantees_.predict_threshold(X, point.threshold), score >= point.threshold
+    )
+    certree.save(model, tmp_path / "model")
+    again = certree.load(tmp_path / "model").guarantees_.thresholds(costs=(5, 1))
+    assert again.lowest_cost(5, 1) == point
+
+
+def test_a_classifier_that_judging_rows_chose_pays_its_price():
+    guarantees, found, _, _ = guaranteed(100)
+    chosen = replace(guarantees, certificate=replace(hold_out(10, 100), complexity=math.log(4)))
+    paid = chosen.thresholds()
+    expected = guarantees.thresholds(share=0.25)
+    np.testing.assert_allclose(paid.recall.lowest, expected.recall.lowest)
+    assert (paid.recall.lowest <= found.recall.lowest).all()
+
+
+def test_words_say_what_holds():
+    _, found, _, _ = guaranteed(100)
+    head = (
+        r"With probability at least 95 % over the draw of 100 held-out rows, which were not compared "
+        r"with those of the fit, \d+ of them of class 1, for all thresholds at once:"
+    )
+    lines = str(found).splitlines()
+    assert lines[1].endswith("taken  false positive rate    recall  precision")
+    assert len(lines) == 12
+    assert re.fullmatch(head, lines[0])
+    assert "<table" in found._repr_html_()
+
+
+def test_bad_questions_say_what_was_expected():
+    guarantees, found, X, y = guaranteed(60)
+    three = load_iris(return_X_y=True)
+    many = Guarantees.by_rows(LogisticRegression(max_iter=500).fit(*three), *three)
+    with pytest.raises(
+        ValueError, match="thresholds are of two classes, and this classifier has 3"
+    ):
+        many.thresholds()
+    with pytest.raises(ValueError, match="this classifier has 3"):
+        many.predict_threshold(three[0], 0.5)
+    strange = np.where(np.arange(60) < 2, 7, y)
+    odd = Guarantees.by_rows(guarantees.classifier, X, strange)
+    with pytest.raises(ValueError, match="and 2 of 60 rows are of others than 0 and 1"):
+        odd.thresholds()
+    few = Guarantees.by_rows(guarantees.classifier, X[:9], y[:9])
+    with pytest.raises(ValueError, match="take at least 10 held-out rows, got 9"):
+        few.thresholds()
+    with pytest.raises(ValueError, match="at least 10 held-out rows in each group, got 3"):
+        guarantees.thresholds(groups=np.arange(60) < 3)
+    with pytest.raises(TypeError, match="thresholds go by probabilities"):
+        Guarantees.by_rows(LinearSVC().fit(X, y), X, y).thresholds()
+    for costs in ((1, 2, 3), "5:1", [], [(1, 2), (1,)], 4):
+        with pytest.raises(ValueError, match="costs must be pairs"):
+            guarantees.thresholds(costs=costs)
+    with pytest.raises(ValueError, match="one of the costs must be positive, got 0 and 0"):
+        found.cost(0, 0)
+    with pytest.raises(ValueError, match="false_positive must be a finite number >= 0"):
+        found.lowest_cost(1, -1)
+    with pytest.raises(ValueError, match="threshold must be a number, got nan"):
+        guarantees.predict_threshold(X, math.nan)
+    with pytest.raises(TypeError, match="precision must be a number, got 'high'"):
+        found.highest_recall("high")
+    with pytest.raises(ValueError, match="delta must lie between 0 and 1, got 2"):
+        guarantees.thresholds(delta=2.0)
+    grouped = CertifiedTreeClassifier(random_state=0).fit(X, y, groups=np.arange(60) // 2)
+    with pytest.raises(ValueError, match="expected a fit without groups"):
+        grouped.guarantees_.thresholds()
+    boxed = CertifiedTreeClassifier(Grid((X.min(axis=0), X.max(axis=0))), max_depth=4)
+    with pytest.raises(ValueError, match="expected another grower"):
+        boxed.fit(X, y, classes=[0, 1]).guarantees_.thresholds()
