@@ -341,12 +341,10 @@ class BoostedTrees(StagedTrees):
 
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
         """The scores after each round."""
-        scores = constant_scores(self.start_, len(rows))
-        n_trees = len(self.trees_) // self.n_iter_
+        start = constant_scores(self.start_, len(rows))
         n_threads = all_threads(self.n_jobs, len(rows))
-        for first in range(0, len(self.trees_), n_trees):
-            scores = self.trees_.add(scores, rows, n_threads, first, first + n_trees)
-            yield scores.copy()  # may be written to, and the next round goes on from these
+        rounds = range(0, len(self.trees_), len(self.trees_) // self.n_iter_)
+        return self.trees_.stages(start, rows, n_threads, rounds)
 
     def _formula(self) -> Formula:
         check_is_fitted(self)
