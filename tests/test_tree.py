@@ -402,12 +402,13 @@ SMALL_TREES = {
     "few thresholds": ([1, 2, 3, 31, 63, 64], FEW, 5, 1),
     "most codes": ([64], np.arange(254.0), 40, 1),
     "one too many": ([64], np.arange(255.0), 40, 1),
-    "at the limits of size": ([64, 65, 127, 128, 129, 200], FEW, 70, 1),
+    "at the limits of size": ([64, 65, 128, 255, 256, 300], FEW, 70, 1),
     "many thresholds": ([31, 64, 128], MANY, 300, 1),
     "many categories": ([31, 64], FEW, 1030, 1),
     "many outputs": ([1, 31, 64], FEW, 70, 3),
     "no order": ([31], np.r_[FEW, np.nan], 9, 1),
     "stumps": ([1, 2], FEW, 9, 1),
+    "leaves alone": ([1], FEW, 9, 2),
 }
 
 
@@ -430,15 +431,17 @@ def test_small_trees_say_of_many_rows_what_walks_say(name, dtype):
     for tree, reached in zip(several, leaf, strict=True):
         expected = expected + tree.value[reached].T
     leaf += together.root[:, None].astype(np.int32)
-    for n in (64, 1023, 1024, 1025, 1279, 1280, 1281, 2500):
+    for n in (64, 511, 512, 513, 767, 768, 769, 2500):
         row = random.integers(0, len(X), n)
         before, rows = start.take(row, axis=1), X[row]
         for n_threads in (1, 2):
             found = together.add(before, rows, n_threads)
             np.testing.assert_array_equal(found, expected[:, row])
             np.testing.assert_array_equal(together.leaves(rows, n_threads), leaf[:, row])
-    half = together.add(before, rows, 1, 0, 21)
-    np.testing.assert_array_equal(together.add(half, rows, 2, 21), expected[:, row])
+    half = together.add(before, rows, 1, 0, 20)
+    np.testing.assert_array_equal(together.add(half, rows, 2, 20), expected[:, row])
+    stages = [*together.stages(before, rows, 2, range(0, 40, 20))]
+    np.testing.assert_array_equal(stages, [half, expected[:, row]])
 
 
 def test_apply_refuses_bad_rows():

@@ -8,14 +8,14 @@
 namespace certree {
 namespace {
 
-// More leaves take as long as walks.
-constexpr std::size_t kMostLeaves = 128;
+// So many are counted in a byte.
+constexpr std::size_t kMostLeaves = 255;
 // The code of missing values; numbers have smaller ones.
 constexpr std::uint8_t kMissing = 255;
 constexpr std::size_t kMostThresholds = kMissing - 1;
 constexpr std::int32_t kMostCategories = 1024;
 // A code takes as long as so many steps of walks.
-constexpr std::int64_t kStepsOfCode = 4;
+constexpr std::int64_t kStepsOfCode = 2;
 
 std::size_t end_of(const TreesView& trees, std::size_t t) {
   const bool is_last = t + 1 == trees.root.size();
@@ -191,6 +191,7 @@ void CodedTrees::add_tree(const TreesView& trees, std::size_t begin, std::size_t
                               : static_cast<std::uint8_t>(n_leaves[left] + n_leaves[left + 1]);
   }
   spend(end - begin);
+  n_levels_ += std::bit_width(n_leaves[0]);
   leaves_.resize(leaves_.size() + n_leaves[0]);
   first[0] = 0;
   for (std::size_t v = begin; v < end; ++v) {
@@ -240,27 +241,21 @@ const CodedFeature& CodedTrees::feature(std::uint32_t number, bool has_sets) con
   return *std::ranges::lower_bound(features_, std::pair(has_sets, number), {}, key);
 }
 
-bool CodedTrees::pay() const {
-  std::int64_t levels = 0;
-  for (std::size_t t = 0; t < trees_.size(); ++t) {
-    const std::size_t end = t + 1 < trees_.size() ? trees_[t + 1].leaf : leaves_.size();
-    levels += std::bit_width(end - trees_[t].leaf);
-  }
-  return levels > kStepsOfCode * std::ssize(features_);
-}
+bool CodedTrees::pay() const { return n_levels_ > kStepsOfCode * std::ssize(features_); }
 
 template <class Real>
-void CodedTrees::code(const Table<const Real>& X, std::int64_t begin, std::int64_t end,
-                      std::uint8_t* codes) const {
+void CodedTrees::code(const Table<const Real>& X, std::int64_t begin, std::int64_t width,
+                      std::uint8_t* codes, Tally& tally) const {
   std::array<double, kLanes> x{};
   for (const CodedFeature& one : features_) {
-    for (std::int64_t i = begin; i < end; ++i)
-      x[static_cast<std::size_t>(i - begin)] = static_cast<double>(X.row(i)[one.feature]);
+    for (std::int64_t r = 0; r < width; ++r)
+      x[static_cast<std::size_t>(r)] = static_cast<double>(X.row(begin + r)[one.feature]);
     std::uint8_t* const own = codes + one.plane * kLanes;
     if (one.thresholds.empty())
       mark_categories(x.data(), one.n_planes, own);
     else
       count_below(one.thresholds.data(), one.thresholds.size(), x.data(), own);
+    tally.add(one.n_planes * kLanes);
   }
 }
 
@@ -273,9 +268,9 @@ void CodedTrees::find(std::size_t t, const std::uint8_t* codes, std::int32_t* no
   tally.add(kLanes);
 }
 
-template void CodedTrees::code(const Table<const float>&, std::int64_t, std::int64_t,
-                               std::uint8_t*) const;
+template void CodedTrees::code(const Table<const float>&, std::int64_t, std::int64_t, std::uint8_t*,
+                               Tally&) const;
 template void CodedTrees::code(const Table<const double>&, std::int64_t, std::int64_t,
-                               std::uint8_t*) const;
+                               std::uint8_t*, Tally&) const;
 
 }  // namespace certree

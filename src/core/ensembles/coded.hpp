@@ -49,10 +49,10 @@ class CodedTrees {
   // Whether they take less time than walks: codes cost as much as some steps.
   bool pay() const;
   std::size_t n_codes() const { return n_planes_ * static_cast<std::size_t>(kLanes); }
-  // codes: (n_codes(),) of the rows begin, ..., end - 1, at most kLanes.
+  // codes: (n_codes(),) of the rows begin, ..., begin + width - 1, at most kLanes.
   template <class Real>
-  void code(const Table<const Real>& X, std::int64_t begin, std::int64_t end,
-            std::uint8_t* codes) const;
+  void code(const Table<const Real>& X, std::int64_t begin, std::int64_t width, std::uint8_t* codes,
+            Tally& tally) const;
   // node: (kLanes,) the leaf of each row in tree t, numbered among all nodes.
   void find(std::size_t t, const std::uint8_t* codes, std::int32_t* node, Tally& tally) const;
 
@@ -68,6 +68,7 @@ class CodedTrees {
 
   std::vector<CodedFeature> features_;
   std::size_t n_planes_ = 0, first_ = 0;
+  std::int64_t n_levels_ = 0;  // about how many steps walks of a row would take
   std::vector<Begin> trees_;
   std::vector<CodedSplit> splits_;
   std::vector<SetPart> parts_;

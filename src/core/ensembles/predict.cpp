@@ -12,9 +12,7 @@ namespace {
 constexpr std::int64_t kBlockBytes = 1 << 14;
 constexpr std::int64_t kBlocksOfThread = 4;
 // From so many rows on codes pay what it takes to prepare them.
-constexpr std::int64_t kCodedRows = 1024;
-// So many blocks of rows are coded by one thread in turn.
-constexpr std::int64_t kCodedAtOnce = 4;
+constexpr std::int64_t kCodedRows = 512;
 
 // The leaves of a tree, (width,), that some rows reach.
 template <class Real, class Steps>
@@ -61,19 +59,15 @@ void take_walked(const TreesView& trees, std::size_t first, std::size_t last,
 template <class Real, class Take>
 void take_coded(const CodedTrees& coded, std::size_t first, std::size_t last,
                 const Table<const Real>& X, int n_threads, const Take& take) {
-  constexpr std::int64_t kBlock = kCodedAtOnce * kLanes;
-  parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t b) {
+  parallel_for((X.n_rows + kLanes - 1) / kLanes, n_threads, [&](std::int64_t b) {
     Tally tally;
+    const std::int64_t begin = b * kLanes, width = std::min(kLanes, X.n_rows - begin);
     const auto codes = make_buffer<std::uint8_t>(coded.n_codes());
-    for (std::int64_t i = b * kBlock; i < std::min(X.n_rows, (b + 1) * kBlock); i += kLanes) {
-      const std::int64_t width = std::min(kLanes, X.n_rows - i);
-      coded.code(X, i, i + width, codes.get());
-      tally.add(static_cast<std::int64_t>(coded.n_codes()));
-      for (std::size_t t = first; t < last; ++t) {
-        std::int32_t node[kLanes];
-        coded.find(t, codes.get(), node, tally);
-        take(t, i, width, node);
-      }
+    coded.code(X, begin, width, codes.get(), tally);
+    for (std::size_t t = first; t < last; ++t) {
+      std::int32_t node[kLanes];
+      coded.find(t, codes.get(), node, tally);
+      take(t, begin, width, node);
     }
     tally.pay();
   });
