@@ -13,6 +13,7 @@ constexpr std::size_t kMostLeaves = 255;
 // The code of missing values; numbers have smaller ones.
 constexpr std::uint8_t kMissing = 255;
 constexpr std::size_t kMostThresholds = kMissing - 1;
+constexpr std::size_t kPivots = 7;
 constexpr std::int32_t kMostCategories = 1024;
 // A code takes as long as so many steps of walks.
 constexpr std::int64_t kStepsOfCode = 2;
@@ -95,7 +96,7 @@ std::optional<std::vector<CodedFeature>> coded_features(const TreesView& trees, 
                  [&](std::uint32_t feature, std::vector<double> own) {
                    if (own.size() > kMostThresholds) return false;
                    // As many as a search by halves looks at.
-                   own.resize(2 * std::bit_floor(own.size()) - 1, kInfinity);
+                   own.resize(std::max(2 * std::bit_floor(own.size()) - 1, kPivots), kInfinity);
                    add(feature, 1, std::move(own));
                    return true;
                  }) &&
@@ -109,11 +110,20 @@ std::optional<std::vector<CodedFeature>> coded_features(const TreesView& trees, 
 }
 
 // How many thresholds lie below each value: searches side by side, without branches, which would be
-// guessed wrong half of the time.
+// guessed wrong half of the time. Comparing with all of the first few takes less than looking one
+// up for each row.
 CERTREE_WIDE void count_below(const double* threshold, std::size_t n, const double* x,
                               std::uint8_t* code) noexcept {
-  std::array<std::uint64_t, kLanes> below{};
-  for (std::uint64_t step = (n + 1) / 2; step > 0; step /= 2)
+  std::array<std::uint64_t, kLanes> below;
+  std::array<double, kPivots> pivot;
+  const std::uint64_t stride = (n + 1) / (kPivots + 1);
+  for (std::size_t j = 0; j < kPivots; ++j) pivot[j] = threshold[(j + 1) * stride - 1];
+  for (std::size_t r = 0; r < kLanes; ++r) {
+    std::uint64_t passed = 0;
+    for (std::size_t j = 0; j < kPivots; ++j) passed += static_cast<std::uint64_t>(pivot[j] < x[r]);
+    below[r] = passed * stride;
+  }
+  for (std::uint64_t step = stride / 2; step > 0; step /= 2)
     for (std::size_t r = 0; r < kLanes; ++r)
       below[r] += step & -static_cast<std::uint64_t>(threshold[below[r] + step - 1] < x[r]);
   for (std::size_t r = 0; r < kLanes; ++r)
