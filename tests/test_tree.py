@@ -400,8 +400,8 @@ FEW = np.r_[-np.inf, np.inf, 0.0, -0.0, np.arange(-9, 9) / 4]
 MANY = np.r_[FEW, np.random.default_rng(0).normal(size=3000)]
 SMALL_TREES = {
     "few thresholds": ([1, 2, 3, 31, 63, 64], FEW, 5, 1),
-    "most codes": ([64], np.arange(254.0), 40, 1),
-    "one too many": ([64], np.arange(255.0), 40, 1),
+    "most codes": ([255], np.arange(254.0), 40, 1),
+    "one too many": ([255], np.arange(255.0), 40, 1),
     "at the limits of size": ([64, 65, 128, 255, 256, 300], FEW, 70, 1),
     "many thresholds": ([31, 64, 128], MANY, 300, 1),
     "many categories": ([31, 64], FEW, 1030, 1),
@@ -425,6 +425,7 @@ def test_small_trees_say_of_many_rows_what_walks_say(name, dtype):
     # Literal trees are slow, so few rows are repeated.
     values = np.r_[thresholds, -1.0, 0.5, np.nan, 1e30, 2.0**31, np.arange(most_categories)]
     X = random.choice(values, (40, 3)).astype(dtype)
+    X[9:12] = 1e30
     X[:9] = np.nextafter(X[:9], dtype(random.choice([-np.inf, np.inf])))
     leaf = np.stack([reference.apply(tree, X) for tree in several])
     expected = start = random.normal(size=(n_outputs, len(X)))
