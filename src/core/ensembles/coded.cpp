@@ -69,8 +69,8 @@ bool by_feature(Asked<T>& asked, const Take& take) {
   return true;
 }
 
-// Features in the order of their numbers, those with thresholds first; none if there are too many
-// thresholds or categories.
+// Features in the order of their numbers, those with thresholds first; none if one has too many of
+// these.
 std::optional<std::vector<CodedFeature>> coded_features(const TreesView& trees, std::size_t begin,
                                                         std::size_t end) {
   Asked<double> thresholds;
@@ -81,7 +81,6 @@ std::optional<std::vector<CodedFeature>> coded_features(const TreesView& trees, 
     if (has_set(trees, v)) {
       last_of_sets.emplace_back(feature_of(trees, v), set_of(trees, v).back());
     } else {
-      if (std::isnan(threshold_of(trees, v))) return {};
       thresholds.emplace_back(feature_of(trees, v), threshold_of(trees, v));
     }
   }
@@ -101,7 +100,6 @@ std::optional<std::vector<CodedFeature>> coded_features(const TreesView& trees, 
                    return true;
                  }) &&
       by_feature(last_of_sets, [&](std::uint32_t feature, const std::vector<std::int32_t>& own) {
-        if (own.back() >= kMostCategories) return false;
         add(feature, static_cast<std::uint32_t>(own.back()) / 8 + 1, {});
         return true;
       });
@@ -173,7 +171,15 @@ CERTREE_WIDE void send(const CodedSplit* split, const SetPart* part, const std::
 }  // namespace
 
 bool CodedTrees::is_small(const TreesView& trees, std::size_t t) {
-  return end_of(trees, t) - static_cast<std::size_t>(trees.root[t]) < 2 * kMostLeaves;
+  const auto begin = static_cast<std::size_t>(trees.root[t]);
+  const std::size_t end = end_of(trees, t);
+  if (end - begin >= 2 * kMostLeaves) return false;
+  spend(end - begin);
+  for (std::size_t v = begin; v < end; ++v)
+    if (has_set(trees, v) ? set_of(trees, v).back() >= kMostCategories
+                          : std::isnan(threshold_of(trees, v)))
+      return false;
+  return true;
 }
 
 std::optional<CodedTrees> CodedTrees::of(const TreesView& trees, std::size_t first,

@@ -4,7 +4,8 @@
 // block of rows is coded once for many trees. Leaves are numbered from left to right: a row stands
 // at the first leaf of the cell that it has come to, and a node that sends it right moves it by the
 // leaves on its left. All rows ask all nodes, parents first and without branches, so that 16 to 64
-// rows share an instruction. Categories are one bit each.
+// rows share an instruction. Categories are one bit each. QuickScorer (Lucchese and others, SIGIR
+// 2015) keeps a mask of leaves for each row instead.
 #pragma once
 
 #include <optional>
@@ -41,9 +42,9 @@ struct SetPart {
 
 class CodedTrees {
  public:
-  // Whether a tree has few enough leaves.
+  // Whether a tree has few enough leaves and categories; alone, it has few enough thresholds then.
   static bool is_small(const TreesView& trees, std::size_t t);
-  // Of trees first, ..., last - 1, which are small; none if codes do not tell apart what they ask.
+  // Of trees first, ..., last - 1, which are small; none if a feature has too many thresholds.
   static std::optional<CodedTrees> of(const TreesView& trees, std::size_t first, std::size_t last);
 
   // Whether they take less time than walks: codes cost as much as some steps.

@@ -78,15 +78,16 @@ template <class Real, class Take>
 void take_leaves(const TreesView& trees, std::size_t first, std::size_t last,
                  const Table<const Real>& X, int n_threads, const Take& take) {
   if (X.n_rows < kCodedRows) return take_walked(trees, first, last, X, n_threads, take);
+  std::size_t most = last;  // trees that may have few enough thresholds together
   while (first < last) {
     const bool is_small = CodedTrees::is_small(trees, first);
+    const std::size_t limit = is_small ? std::min(last, first + most) : last;
     std::size_t end = first + 1;
-    while (end < last && CodedTrees::is_small(trees, end) == is_small) ++end;
+    while (end < limit && CodedTrees::is_small(trees, end) == is_small) ++end;
     std::optional<CodedTrees> coded;
-    if (is_small) coded = CodedTrees::of(trees, first, end);
-    while (is_small && !coded && end > first + 1) {
-      end = first + (end - first) / 2;  // fewer trees have fewer thresholds
-      coded = CodedTrees::of(trees, first, end);
+    while (is_small && !(coded = CodedTrees::of(trees, first, end))) {
+      end -= (end - first) / 2;
+      most = 2 * (end - first);
     }
     if (coded && coded->pay())
       take_coded(*coded, first, end, X, n_threads, take);
