@@ -31,6 +31,7 @@ from certree.ensembles.rounds import Settings, advance, started
 from certree.explain import interaction_fractions, shapley_values
 from certree.grow import BinnedGrower, Bins
 from certree.grow.growing import TrainingSamples
+from certree.tree import Trees
 
 LONG_RUN = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
@@ -45,6 +46,17 @@ def rows(n, p=4):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, p))
     return X, (X[:, 0] + rng.normal(size=n) > 0).astype(np.int32)
+
+
+def small_trees(n):
+    """Trees of few leaves, every other of which compare sets."""
+    X, y = rows(200)
+    codes = np.abs(X * 9).astype(int)
+    two = (
+        grow_cart(X, y, max_leaf_nodes=8),
+        grow_cart(codes, y, max_leaf_nodes=8, categorical_features=range(4)),
+    )
+    return Trees.joined([tree.saying(np.ones((tree.n_nodes, 1))) for tree in two * (n // 2)], 4, 1)
 
 
 class Laws:
@@ -76,6 +88,7 @@ class Laws:
         self.run, _ = started(settings, self.binned, self.X, self.y, None, (4,), 0)
         self.steps = np.ones(n)
         self.trees = self.tree.saying(self.ones[:, None])
+        self.small_trees = small_trees(40)
         priors = (np.zeros((1, len(self.left))), np.zeros((1, len(self.left))))
         self.priors = (*priors, np.zeros((1, len(self.left), 2)))
         model = PACBayesTreeRegressor(
@@ -158,6 +171,10 @@ LOOPS = {
     "dispersion": lambda s: _core.dispersion("quantile", 0.5, s.target, s.target[None], None),
     "boosting": lambda s: advance([s.run.anew()] * 2, 0, 3),
     "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
+    "small trees": lambda s: s.small_trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
+    "stages": lambda s: [
+        *s.small_trees.stages(np.zeros((1, len(s.X))), s.X, s.n_jobs, range(0, 40, 4))
+    ],
     "leaves": lambda s: s.trees.leaves(s.X, s.n_jobs),
     "rows out of bags": lambda s: s.trees.out_of_bag(s.X, s.forest.drawing, s.n_jobs),
     "sums of leaves": lambda s: _core.sum_leaves(

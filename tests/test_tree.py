@@ -37,7 +37,7 @@ from certree.interface.arrays import OfColumns, column, row_weights
 from certree.prunings import cost_complexity_path, sibling_merge_path
 from certree.prunings.paths import PruningPath
 from certree.prunings.scott_nowak import FragmentPrunings
-from certree.tree import all_threads, threads
+from certree.tree import Trees, all_threads, threads
 from certree.votes import Ballots
 from certree.weights import average
 from certree.weights.family import ChainStops, Family
@@ -363,6 +363,86 @@ def test_what_is_no_tree_is_refused(changes, message):
 def test_dtypes_that_lose_something_are_refused(name, values):
     with pytest.raises(TypeError, match=f"{name} must convert to .* without loss"):
         Tree(**columns(**{name: values}))
+
+
+# -- many trees and many rows: small trees compare codes
+
+
+def random_tree(random, n_leaves, thresholds, most_categories, n_outputs):
+    """A tree of so many leaves; feature 0 is compared with thresholds, 1 with sets, 2 with both."""
+    m = 2 * n_leaves - 1
+    left, sizes = np.full(m, -1, dtype=np.int32), np.zeros(m, dtype=np.int64)
+    sets = []
+    for k in range(n_leaves - 1):
+        # The last leaves are split more often, so that depths differ.
+        leaves = np.flatnonzero(left[: 2 * k + 1] < 0)
+        left[leaves[int(len(leaves) * random.random() ** 0.5)]] = 2 * k + 1
+    inner = left >= 0
+    feature = np.where(inner, random.integers(0, 3, m), 0).astype(np.int32)
+    has_set = inner & (feature > 0) & ((feature == 1) | (random.random(m) < 0.5))
+    for v in np.flatnonzero(has_set):
+        sets.append(np.unique(random.integers(0, most_categories, random.integers(1, 9))))
+        sizes[v] = len(sets[-1])
+    return Tree.known(
+        left,
+        3,
+        feature=feature,
+        threshold=np.where(inner & ~has_set, random.choice(thresholds, m), 0.0),
+        chain=np.ones(m, dtype=np.int32),
+        missing_left=inner & (random.random(m) < 0.5),
+        category_start=np.append(0, np.cumsum(sizes)),
+        categories=np.concatenate([np.zeros(0), *sets]).astype(np.int32),
+        value=random.normal(size=(m, n_outputs)),
+    )
+
+
+FEW = np.r_[-np.inf, np.inf, 0.0, -0.0, np.arange(-9, 9) / 4]
+MANY = np.r_[FEW, np.random.default_rng(0).normal(size=3000)]
+SMALL_TREES = {
+    "few thresholds": ([1, 2, 3, 31, 63, 64], FEW, 5, 1),
+    "most codes": ([255], np.arange(254.0), 40, 1),
+    "one too many": ([255], np.arange(255.0), 40, 1),
+    "at the limits of size": ([64, 65, 128, 255, 256, 300], FEW, 70, 1),
+    "many thresholds": ([31, 64, 128], MANY, 300, 1),
+    "many categories": ([31, 64], FEW, 1030, 1),
+    "many outputs": ([1, 31, 64], FEW, 70, 3),
+    "no order": ([31], np.r_[FEW, np.nan], 9, 1),
+    "stumps": ([1, 2], FEW, 9, 1),
+    "leaves alone": ([1], FEW, 9, 2),
+}
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", SMALL_TREES)
+def test_small_trees_say_of_many_rows_what_walks_say(name, dtype):
+    sizes, thresholds, most_categories, n_outputs = SMALL_TREES[name]
+    random = np.random.default_rng(len(name))
+    thresholds = thresholds.astype(dtype).astype(float)
+    arguments = thresholds, most_categories, n_outputs
+    several = [random_tree(random, n, *arguments) for n in random.choice(sizes, 40)]
+    together = Trees.joined(several, 3, n_outputs)
+    # Literal trees are slow, so few rows are repeated.
+    values = np.r_[thresholds, -1.0, 0.5, np.nan, 1e30, 2.0**31, np.arange(most_categories)]
+    X = random.choice(values, (40, 3)).astype(dtype)
+    X[9:12] = 1e30
+    X[:9] = np.nextafter(X[:9], dtype(random.choice([-np.inf, np.inf])))
+    leaf = np.stack([reference.apply(tree, X) for tree in several])
+    expected = start = random.normal(size=(n_outputs, len(X)))
+    for tree, reached in zip(several, leaf, strict=True):
+        expected = expected + tree.value[reached].T
+    leaf += together.root[:, None].astype(np.int32)
+    for n in (64, 511, 512, 513, 767, 768, 769, 2500):
+        row = random.integers(0, len(X), n)
+        before, rows = start.take(row, axis=1), X[row]
+        for n_threads in (1, 2):
+            found = together.add(before, rows, n_threads)
+            np.testing.assert_array_equal(found, expected[:, row])
+            np.testing.assert_array_equal(together.leaves(rows, n_threads), leaf[:, row])
+    half = together.add(before, rows, 1, 0, 20)
+    np.testing.assert_array_equal(together.add(half, rows, 2, 20), expected[:, row])
+    stages = [*together.stages(before, rows, 2, range(0, 40, 20))]
+    np.testing.assert_array_equal(stages, [half, expected[:, row]])
 
 
 def test_apply_refuses_bad_rows():

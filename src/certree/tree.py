@@ -333,11 +333,25 @@ class Trees(OfColumns):
         last: int | None = None,
     ) -> Float64:
         """Scores (n_outputs, n) of rows, with what trees first .. last - 1 say added in turn."""
-        packed, starts, categories, root = self.packed
         last = len(self) if last is None else last
-        return add_trees(
-            packed, starts, categories, root, self.value, first, last, X, scores, n_threads
-        )
+        return self._added(scores, X, n_threads, range(first, last, max(last - first, 1)))
+
+    def stages(
+        self, scores: Float64, X: NDArray[Any], n_threads: int, among: range
+    ) -> Iterator[Float64]:
+        """The scores with what the trees of each step of a range say added, stage by stage."""
+        at_once = max(_BYTES_OF_STAGES // max(scores.nbytes, 1), 1)
+        for first in range(0, len(among), at_once):
+            part = among[first : first + at_once]
+            added = self._added(scores, X, n_threads, part).reshape(len(part), *scores.shape)
+            for scores in added:
+                yield scores.copy()  # may be written to
+
+    def _added(self, scores: Float64, X: NDArray[Any], n_threads: int, among: range) -> Float64:
+        """Scores after each step of a range of trees, (steps * n_outputs, n)."""
+        ends = among.start, among.start + len(among) * among.step, among.step
+        packed, starts, categories, root = self.packed
+        return add_trees(packed, starts, categories, root, self.value, *ends, X, scores, n_threads)
 
     def contributions(
         self, X: NDArray[np.floating], n_threads: int, rows: Float64 | None = None
@@ -576,6 +590,8 @@ def lacking_rows(X: NDArray[np.floating]) -> NDArray[np.intp]:
     return np.flatnonzero(np.isnan(X).any(axis=1))
 
 
+# Scores of so many stages are made together.
+_BYTES_OF_STAGES = 2**25
 # More threads than this only wait for each other, on any machine.
 _MOST_THREADS = 1024
 # So many rows are worth more than one thread where all trees of an ensemble are asked.

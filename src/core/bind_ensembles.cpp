@@ -184,20 +184,23 @@ auto pack_trees(const Ints& feature, const Doubles& threshold, const Ints& left,
 template <class Real>
 auto add_trees(const Packed& packed, const In<std::int64_t, 1>& category_start,
                const Ints& categories, const In<std::int64_t, 1>& root, const Doubles2& value,
-               std::int64_t first, std::int64_t last, const In<Real, 2>& X, const Doubles2& start,
-               int n_threads) {
+               std::int64_t first, std::int64_t last, std::int64_t per_stage, const In<Real, 2>& X,
+               const Doubles2& start, int n_threads) {
   TreesView trees = packed_trees(packed, category_start, categories, root);
   trees.value = sized("value", value, packed.shape(0));
   if (first < 0 || first > last || std::cmp_greater(last, root.size()))
     throw std::invalid_argument("first and last must be trees");
+  if (per_stage < 1 || (last - first) % per_stage != 0)
+    throw std::invalid_argument("per_stage must divide the number of trees");
+  const std::int64_t n_stages = std::max<std::int64_t>((last - first) / per_stage, 1);
   const auto x = rows(X);
   const auto before = sized("start", start, value.shape(1), static_cast<std::size_t>(x.n_rows));
   const auto loop = [&](auto total) {
     std::ranges::copy(before.values(), total.data);
-    certree::add_trees(trees, static_cast<std::size_t>(first), static_cast<std::size_t>(last), x,
-                       n_threads, total);
+    certree::add_trees(trees, static_cast<std::size_t>(first), static_cast<std::size_t>(last),
+                       static_cast<std::size_t>(per_stage), x, n_threads, total);
   };
-  return run(loop, PredictedRows<double>(before.n_rows, x.n_rows));
+  return run(loop, PredictedRows<double>(checked_size(n_stages, before.n_rows), x.n_rows));
 }
 
 template <class Real>
@@ -230,9 +233,9 @@ auto attribute(const Ints& feature, const Doubles& threshold, const Ints& left,
 template <class Real>
 void bind_for(nb::module_& core) {
   core.def("add_trees", &add_trees<Real>, "packed"_array, "category_start"_array,
-           "categories"_array, "root"_array, "value"_array, "first"_a, "last"_a, "X"_array,
-           "start"_array, "n_threads"_a,
-           "Scores (n_outputs, n) to which trees first, ..., last - 1 have added.");
+           "categories"_array, "root"_array, "value"_array, "first"_a, "last"_a, "per_stage"_a,
+           "X"_array, "start"_array, "n_threads"_a,
+           "Scores (n_stages * n_outputs, n) after each stage of trees first, ..., last - 1.");
   core.def("find_leaves", &find_leaves<Real>, "packed"_array, "category_start"_array,
            "categories"_array, "root"_array, "X"_array, "n_threads"_a,
            "Leaves (n_trees, n) of rows, numbered among all nodes.");

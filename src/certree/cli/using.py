@@ -8,6 +8,7 @@ import pyarrow as pa
 import typer
 from sklearn.base import is_classifier
 
+from certree import show
 from certree.certificates import Guarantees
 from certree.certificates import certify as certify_rows
 from certree.certificates.certified_numbers import CertifiedNumbers
@@ -16,6 +17,7 @@ from certree.cli.app import (
     MODELS,
     Delta,
     command,
+    draw_to,
     expect_to_draw,
     file_to_write,
     say,

@@ -314,13 +314,17 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         return self._added(start, rows, self._first, len(self.estimators_))
 
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
-        scores = constant_scores(self.start_, len(rows))
+        start = constant_scores(self.start_, len(rows))
         if not self.estimators_:
-            yield scores
-        for number, weight in enumerate(self.estimator_weights_):
-            before = constant_scores(self.start_, len(rows)) if np.isinf(weight) else scores
-            scores = self._added(before, rows, number, number + 1)
-            yield scores
+            yield start
+        for learners in (range(self._first), range(self._first, len(self.estimators_))):
+            if self.trees_ is not None:
+                yield from self.trees_.stages(start, rows, threads(self.n_jobs), learners)
+                continue
+            scores = start
+            for number in learners:
+                scores = self._added(scores, rows, number, number + 1)
+                yield scores
 
     def _leaves_say_values(self) -> bool:
         return self.estimator is None

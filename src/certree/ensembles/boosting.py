@@ -373,14 +373,12 @@ class BoostedTrees(StagedTrees):
 
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
         """The scores after each round."""
-        scores = constant_scores(self.start_, len(rows))
         begin, end = self._n_first_trees, len(self.trees_)
-        n_trees = (end - begin) // self.n_iter_
         n_threads = all_threads(self.n_jobs, len(rows))
-        scores = self.trees_.add(scores, rows, n_threads, 0, begin)
-        for first in range(begin, end, n_trees):
-            scores = self.trees_.add(scores, rows, n_threads, first, first + n_trees)
-            yield scores.copy()  # may be written to, and the next round goes on from these
+        start = constant_scores(self.start_, len(rows))
+        start = self.trees_.add(start, rows, n_threads, 0, begin)
+        rounds = range(begin, end, (end - begin) // self.n_iter_)
+        return self.trees_.stages(start, rows, n_threads, rounds)
 
     def _formula(self) -> Formula:
         check_is_fitted(self)

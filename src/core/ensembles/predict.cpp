@@ -1,6 +1,7 @@
 // Trees walk over blocks of rows, so that a block stays in the cache while all trees pass.
 #include "ensembles/predict.hpp"
 
+#include "ensembles/coded.hpp"
 #include "parallel.hpp"
 #include "walk.hpp"
 
@@ -10,6 +11,8 @@ namespace {
 // Bytes of the rows of a block: they stay in the nearest cache beside a tree.
 constexpr std::int64_t kBlockBytes = 1 << 14;
 constexpr std::int64_t kBlocksOfThread = 4;
+// From so many rows on codes pay what it takes to prepare them.
+constexpr std::int64_t kCodedRows = 512;
 
 // The leaves of a tree, (width,), that some rows reach.
 template <class Real, class Steps>
@@ -22,11 +25,12 @@ CERTREE_INLINE void walk_rows(const TreesView& trees, const Steps& steps,
       tally);
 }
 
-// Calls task(begin, end, tally) for blocks of rows. Trees that are larger than blocks would be read
-// anew for each: a block has as many rows as a tree nodes, unless threads would then lack work.
-template <class Real, class Task>
-void in_blocks(const TreesView& trees, const Table<const Real>& X, int n_threads,
-               const Task& task) {
+// Calls take(t, i, width, node) with the leaves that rows i, ..., i + width - 1 reach in tree t,
+// for the trees first, ..., last - 1 in turn. Trees that are larger than blocks would be read anew
+// for each: a block has as many rows as a tree nodes, unless threads would then lack work.
+template <class Real, class Take>
+void take_walked(const TreesView& trees, std::size_t first, std::size_t last,
+                 const Table<const Real>& X, int n_threads, const Take& take) {
   const auto row_bytes =
       std::max<std::int64_t>(X.width, 1) * static_cast<std::int64_t>(sizeof(Real));
   const std::int64_t most = X.n_rows / kGroup / kBlocksOfThread / std::max(n_threads, 1);
@@ -35,55 +39,78 @@ void in_blocks(const TreesView& trees, const Table<const Real>& X, int n_threads
   const std::int64_t block = std::max({kBlockBytes / row_bytes / kGroup, std::int64_t{4},
                                        std::min(most, n_nodes / kGroup)}) *
                              kGroup;
-  parallel_for((X.n_rows + block - 1) / block, n_threads, [&](std::int64_t b) {
+  with_packed_steps(trees.nodes, [&](const auto& steps) {
+    parallel_for((X.n_rows + block - 1) / block, n_threads, [&](std::int64_t b) {
+      Tally tally;
+      const std::int64_t end = std::min(X.n_rows, (b + 1) * block);
+      for (std::size_t t = first; t < last; ++t)
+        for (std::int64_t i = b * block; i < end; i += kGroup) {
+          const std::int64_t width = std::min(kGroup, end - i);
+          std::int32_t node[kGroup];
+          walk_rows(trees, steps, X, t, i, width, node, tally);
+          take(t, i, width, node);
+        }
+      tally.pay();
+    });
+  });
+}
+
+// The same by codes.
+template <class Real, class Take>
+void take_coded(const CodedTrees& coded, std::size_t first, std::size_t last,
+                const Table<const Real>& X, int n_threads, const Take& take) {
+  parallel_for((X.n_rows + kLanes - 1) / kLanes, n_threads, [&](std::int64_t b) {
     Tally tally;
-    task(b * block, std::min(X.n_rows, (b + 1) * block), tally);
+    const std::int64_t begin = b * kLanes, width = std::min(kLanes, X.n_rows - begin);
+    const auto codes = make_buffer<std::uint8_t>(coded.n_codes());
+    coded.code(X, begin, width, codes.get(), tally);
+    for (std::size_t t = first; t < last; ++t) {
+      std::int32_t node[kLanes];
+      coded.find(t, codes.get(), node, tally);
+      take(t, begin, width, node);
+    }
     tally.pay();
   });
 }
 
-template <class Real, class Steps>
-class Adding {
- public:
-  Adding(const TreesView& trees, const Steps& steps, const Table<const Real>& X,
-         Table<double> total)
-      : trees_(trees), steps_(steps), X_(X), total_(total) {}
-
-  // By one tree.
-  void add_rows(std::size_t t, std::int64_t begin, std::int64_t end, Tally& tally) const {
-    for (std::int64_t i = begin; i < end; i += kGroup) {
-      const std::int64_t width = std::min(kGroup, end - i);
-      std::int32_t node[kGroup];
-      walk_rows(trees_, steps_, X_, t, i, width, node, tally);
-      for (std::int64_t w = 0; w < width; ++w) add(i + w, node[w]);
+// The same in the way that takes less time: by codes of many rows for small trees, else by walks.
+template <class Real, class Take>
+void take_leaves(const TreesView& trees, std::size_t first, std::size_t last,
+                 const Table<const Real>& X, int n_threads, const Take& take) {
+  if (X.n_rows < kCodedRows) return take_walked(trees, first, last, X, n_threads, take);
+  std::size_t most = last;  // trees that may have few enough thresholds together
+  while (first < last) {
+    const bool is_small = CodedTrees::is_small(trees, first);
+    const std::size_t limit = is_small ? std::min(last, first + most) : last;
+    std::size_t end = first + 1;
+    while (end < limit && CodedTrees::is_small(trees, end) == is_small) ++end;
+    std::optional<CodedTrees> coded;
+    while (is_small && !(coded = CodedTrees::of(trees, first, end))) {
+      end -= (end - first) / 2;
+      most = 2 * (end - first);
     }
+    if (coded && coded->pay())
+      take_coded(*coded, first, end, X, n_threads, take);
+    else
+      take_walked(trees, first, end, X, n_threads, take);
+    first = end;
   }
+}
 
-  // By many trees, whose walks go on side by side instead.
-  void add_row(std::int64_t i, std::size_t first, std::size_t last, Tally& tally) const {
-    const Real* const x = X_.row(i);
-    while (first < last) {
-      const auto width = std::min<std::int64_t>(kGroup, static_cast<std::int64_t>(last - first));
-      std::int32_t node[kGroup];
-      for (std::int64_t w = 0; w < width; ++w) node[w] = root(first++);
-      walk_group(trees_.packed.data(), steps_, [&](std::int64_t) { return x; }, width, node, tally);
-      for (std::int64_t w = 0; w < width; ++w) add(i, node[w]);
-    }
+// The same for a row that many trees walk with side by side.
+template <class Real, class Steps, class Take>
+void take_row(const TreesView& trees, std::size_t first, std::size_t last, const Steps& steps,
+              const Table<const Real>& X, std::int64_t i, const Take& take, Tally& tally) {
+  const Real* const x = X.row(i);
+  for (std::size_t t = first; t < last; t += kGroup) {
+    const auto width = std::min<std::int64_t>(kGroup, static_cast<std::int64_t>(last - t));
+    std::int32_t node[kGroup];
+    for (std::int64_t w = 0; w < width; ++w)
+      node[w] = static_cast<std::int32_t>(trees.root[t + static_cast<std::size_t>(w)]);
+    walk_group(trees.packed.data(), steps, [&](std::int64_t) { return x; }, width, node, tally);
+    for (std::int64_t w = 0; w < width; ++w) take(t + static_cast<std::size_t>(w), i, 1, node + w);
   }
-
- private:
-  std::int32_t root(std::size_t t) const { return static_cast<std::int32_t>(trees_.root[t]); }
-
-  CERTREE_INLINE void add(std::int64_t i, std::int32_t leaf) const {
-    const double* const value = trees_.value.row(leaf);
-    for (std::int64_t k = 0; k < trees_.value.width; ++k) total_.row(k)[i] += value[k];
-  }
-
-  const TreesView& trees_;
-  const Steps& steps_;
-  const Table<const Real>& X_;
-  Table<double> total_;
-};
+}
 
 // Adds what the values of a tree change along the paths of a row from where it waits, (n_outputs,
 // p).
@@ -110,32 +137,38 @@ CERTREE_INLINE void attribute_row(const TreesView& trees, const Steps& steps,
 }  // namespace
 
 template <class Real>
-void add_trees(const TreesView& trees, std::size_t first, std::size_t last, Table<const Real> X,
-               int n_threads, Table<double> total) {
-  with_packed_steps(trees.nodes, [&](const auto& steps) {
-    const Adding adding(trees, steps, X, total);
-    if (X.n_rows < kGroup) {
-      Tally tally;
-      for (std::int64_t i = 0; i < X.n_rows; ++i) adding.add_row(i, first, last, tally);
-      tally.pay();
-      return;
+void add_trees(const TreesView& trees, std::size_t first, std::size_t last, std::size_t per_stage,
+               Table<const Real> X, int n_threads, Table<double> total) {
+  const std::int64_t n_outputs = trees.value.width;
+  const auto add = [&](std::size_t t, std::int64_t i, std::int64_t width,
+                       const std::int32_t* node) {
+    const auto stage = static_cast<std::int64_t>((t - first) / per_stage);
+    const bool goes_on = stage > 0 && (t - first) % per_stage == 0;
+    for (std::int64_t k = 0; k < n_outputs; ++k) {
+      double* const own = total.row(stage * n_outputs + k) + i;
+      if (goes_on) std::copy_n(total.row((stage - 1) * n_outputs + k) + i, width, own);
+      for (std::int64_t w = 0; w < width; ++w) own[w] += trees.value.row(node[w])[k];
     }
-    in_blocks(trees, X, n_threads, [&](std::int64_t begin, std::int64_t end, Tally& tally) {
-      for (std::size_t t = first; t < last; ++t) adding.add_rows(t, begin, end, tally);
-    });
+  };
+  if (X.n_rows >= kGroup) {
+    take_leaves(trees, first, last, X, n_threads, add);
+    return;
+  }
+  with_packed_steps(trees.nodes, [&](const auto& steps) {
+    Tally tally;
+    for (std::int64_t i = 0; i < X.n_rows; ++i)
+      take_row(trees, first, last, steps, X, i, add, tally);
+    tally.pay();
   });
 }
 
 template <class Real>
 void find_leaves(const TreesView& trees, Table<const Real> X, int n_threads,
                  Table<std::int32_t> leaf) {
-  with_packed_steps(trees.nodes, [&](const auto& steps) {
-    in_blocks(trees, X, n_threads, [&](std::int64_t begin, std::int64_t end, Tally& tally) {
-      for (std::size_t t = 0; t < trees.root.size(); ++t)
-        for (std::int64_t i = begin; i < end; i += kGroup)
-          walk_rows(trees, steps, X, t, i, std::min(kGroup, end - i), leaf.row(t) + i, tally);
-    });
-  });
+  take_leaves(trees, 0, trees.root.size(), X, n_threads,
+              [&](std::size_t t, std::int64_t i, std::int64_t width, const std::int32_t* node) {
+                std::copy_n(node, width, leaf.row(t) + i);
+              });
 }
 
 template <class Real>
@@ -157,9 +190,9 @@ template void attribute(const TreesView&, const Branches&, Table<const float>, i
 template void attribute(const TreesView&, const Branches&, Table<const double>, int, Table<double>);
 template void find_leaves(const TreesView&, Table<const float>, int, Table<std::int32_t>);
 template void find_leaves(const TreesView&, Table<const double>, int, Table<std::int32_t>);
-template void add_trees(const TreesView&, std::size_t, std::size_t, Table<const float>, int,
-                        Table<double>);
-template void add_trees(const TreesView&, std::size_t, std::size_t, Table<const double>, int,
-                        Table<double>);
+template void add_trees(const TreesView&, std::size_t, std::size_t, std::size_t, Table<const float>,
+                        int, Table<double>);
+template void add_trees(const TreesView&, std::size_t, std::size_t, std::size_t,
+                        Table<const double>, int, Table<double>);
 
 }  // namespace certree

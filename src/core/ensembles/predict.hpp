@@ -13,11 +13,12 @@ struct TreesView {
   std::span<const PackedNode> packed;  // (all nodes,), where they are walked many at a time
 };
 
-// total: (n_outputs, n_rows) to which what the trees first, ..., last - 1 say is added, one tree
-// after the other.
+// total: (n_stages * n_outputs, n_rows), whose first n_outputs rows hold where the trees first,
+// ..., last - 1 start from. They are added one after the other, per_stage of them in each stage,
+// which goes on from the stage before.
 template <class Real>
-void add_trees(const TreesView& trees, std::size_t first, std::size_t last, Table<const Real> X,
-               int n_threads, Table<double> total);
+void add_trees(const TreesView& trees, std::size_t first, std::size_t last, std::size_t per_stage,
+               Table<const Real> X, int n_threads, Table<double> total);
 
 // leaf: (n_trees, n_rows) number among all nodes of the leaf of each row.
 template <class Real>

@@ -1,0 +1,292 @@
+#include "ensembles/coded.hpp"
+
+#include <array>
+#include <bit>
+
+#include "numbers.hpp"
+
+namespace certree {
+namespace {
+
+// So many are counted in a byte.
+constexpr std::size_t kMostLeaves = 255;
+// The code of missing values; numbers have smaller ones.
+constexpr std::uint8_t kMissing = 255;
+constexpr std::size_t kMostThresholds = kMissing - 1;
+constexpr std::size_t kPivots = 7;
+constexpr std::int32_t kMostCategories = 1024;
+// A code takes as long as so many steps of walks.
+constexpr std::int64_t kStepsOfCode = 2;
+
+std::size_t end_of(const TreesView& trees, std::size_t t) {
+  const bool is_last = t + 1 == trees.root.size();
+  return is_last ? trees.packed.size() : static_cast<std::size_t>(trees.root[t + 1]);
+}
+
+bool is_leaf(const TreesView& trees, std::size_t v) {
+  return std::cmp_equal(trees.packed[v].left, v);
+}
+
+bool has_set(const TreesView& trees, std::size_t v) { return trees.packed[v].left < 0; }
+
+std::size_t left_of(const TreesView& trees, std::size_t v) {
+  const std::int32_t left = trees.packed[v].left;
+  return static_cast<std::size_t>(left < 0 ? ~left : left);
+}
+
+std::uint32_t feature_of(const TreesView& trees, std::size_t v) {
+  return trees.packed[v].compared / 2;
+}
+
+bool missing_left(const TreesView& trees, std::size_t v) { return trees.packed[v].compared % 2; }
+
+double threshold_of(const TreesView& trees, std::size_t v) {
+  return std::bit_cast<double>(trees.packed[v].bits);
+}
+
+std::span<const std::int32_t> set_of(const TreesView& trees, std::size_t v) {
+  const auto begin = static_cast<std::size_t>(trees.nodes.category_start[v]);
+  const auto end = static_cast<std::size_t>(trees.nodes.category_start[v + 1]);
+  return trees.nodes.categories.subspan(begin, end - begin);
+}
+
+// What nodes ask of features: pairs of a feature and a threshold, or the last category of a set.
+template <class T>
+using Asked = std::vector<std::pair<std::uint32_t, T>>;
+
+// Calls take(feature, what is asked of it, ascending) until it says no; whether it never did.
+template <class T, class Take>
+bool by_feature(Asked<T>& asked, const Take& take) {
+  looking(asked.size(), std::less<>{},
+          [&](const auto& less) { std::sort(asked.begin(), asked.end(), less); });
+  std::vector<T> own;
+  for (const std::size_t i : turns(asked.size())) {
+    if (own.empty() || own.back() != asked[i].second) own.push_back(asked[i].second);
+    if (i + 1 < asked.size() && asked[i + 1].first == asked[i].first) continue;
+    if (!take(asked[i].first, own)) return false;
+    own.clear();
+  }
+  return true;
+}
+
+// Features in the order of their numbers, those with thresholds first; none if one has too many of
+// these.
+std::optional<std::vector<CodedFeature>> coded_features(const TreesView& trees, std::size_t begin,
+                                                        std::size_t end) {
+  Asked<double> thresholds;
+  Asked<std::int32_t> last_of_sets;
+  for (const std::size_t n : turns(end - begin)) {
+    const std::size_t v = begin + n;
+    if (is_leaf(trees, v)) continue;
+    if (has_set(trees, v)) {
+      last_of_sets.emplace_back(feature_of(trees, v), set_of(trees, v).back());
+    } else {
+      thresholds.emplace_back(feature_of(trees, v), threshold_of(trees, v));
+    }
+  }
+  std::vector<CodedFeature> features;
+  const auto add = [&](std::uint32_t feature, std::uint32_t n_planes, std::vector<double> own) {
+    const std::uint32_t plane =
+        features.empty() ? 0 : features.back().plane + features.back().n_planes;
+    features.push_back({feature, plane, n_planes, std::move(own)});
+  };
+  const bool fits =
+      by_feature(thresholds,
+                 [&](std::uint32_t feature, std::vector<double> own) {
+                   if (own.size() > kMostThresholds) return false;
+                   // As many as a search by halves looks at.
+                   own.resize(std::max(2 * std::bit_floor(own.size()) - 1, kPivots), kInfinity);
+                   add(feature, 1, std::move(own));
+                   return true;
+                 }) &&
+      by_feature(last_of_sets, [&](std::uint32_t feature, const std::vector<std::int32_t>& own) {
+        add(feature, static_cast<std::uint32_t>(own.back()) / 8 + 1, {});
+        return true;
+      });
+  if (!fits) return {};
+  return features;
+}
+
+// How many thresholds lie below each value: searches side by side, without branches, which would be
+// guessed wrong half of the time. Comparing with all of the first few takes less than looking one
+// up for each row.
+CERTREE_WIDE void count_below(const double* threshold, std::size_t n, const double* x,
+                              std::uint8_t* code) noexcept {
+  std::array<std::uint64_t, kLanes> below;
+  std::array<double, kPivots> pivot;
+  const std::uint64_t stride = (n + 1) / (kPivots + 1);
+  for (std::size_t j = 0; j < kPivots; ++j) pivot[j] = threshold[(j + 1) * stride - 1];
+  for (std::size_t r = 0; r < kLanes; ++r) {
+    std::uint64_t passed = 0;
+    for (std::size_t j = 0; j < kPivots; ++j) passed += static_cast<std::uint64_t>(pivot[j] < x[r]);
+    below[r] = passed * stride;
+  }
+  for (std::uint64_t step = stride / 2; step > 0; step /= 2)
+    for (std::size_t r = 0; r < kLanes; ++r)
+      below[r] += step & -static_cast<std::uint64_t>(threshold[below[r] + step - 1] < x[r]);
+  for (std::size_t r = 0; r < kLanes; ++r)
+    code[r] = x[r] == x[r] ? static_cast<std::uint8_t>(below[r]) : kMissing;
+}
+
+void mark_categories(const double* x, std::uint32_t n_planes, std::uint8_t* code) {
+  std::fill_n(code, n_planes * kLanes, std::uint8_t{0});
+  for (std::int64_t r = 0; r < kLanes; ++r) {
+    if (!(x[r] >= 0.0 && x[r] < 8.0 * n_planes)) continue;
+    const auto category = static_cast<std::int64_t>(x[r]);
+    if (static_cast<double>(category) == x[r])
+      code[category / 8 * kLanes + r] = static_cast<std::uint8_t>(1 << category % 8);
+  }
+}
+
+// leaf: (kLanes,) numbered from left to right. Splits and parts have ends that are read: compilers
+// unroll loops whose turns they know, instead of making lanes of the loops over rows in them.
+CERTREE_WIDE void send(const CodedSplit* split, const SetPart* part, const std::uint8_t* codes,
+                       std::uint8_t* leaf) noexcept {
+  std::array<std::uint8_t, kLanes> at{}, held;
+  for (; split->n_left != 0; ++split) {
+    const std::uint8_t* code = codes + split->plane * kLanes;
+    if (split->has_set) {
+      held.fill(0);
+      for (; part->bits != 0; ++part) {
+        const std::uint8_t* const plane = codes + part->plane * kLanes;
+        const std::uint8_t bits = part->bits;
+        for (std::size_t r = 0; r < kLanes; ++r)
+          held[r] = static_cast<std::uint8_t>(held[r] | (plane[r] & bits));
+      }
+      ++part;
+      code = held.data();
+    }
+    const auto [low, more, first, n_left] =
+        std::array{split->low, split->more, split->first, split->n_left};
+    for (std::size_t r = 0; r < kLanes; ++r) {
+      const auto above = static_cast<std::uint8_t>(code[r] - low);
+      const auto right = static_cast<std::uint8_t>(-(above > more));
+      const auto here = static_cast<std::uint8_t>(-(at[r] == first));
+      at[r] = static_cast<std::uint8_t>(at[r] + (right & here & n_left));
+    }
+  }
+  std::ranges::copy(at, leaf);
+}
+
+}  // namespace
+
+bool CodedTrees::is_small(const TreesView& trees, std::size_t t) {
+  const auto begin = static_cast<std::size_t>(trees.root[t]);
+  const std::size_t end = end_of(trees, t);
+  if (end - begin >= 2 * kMostLeaves) return false;
+  spend(end - begin);
+  for (std::size_t v = begin; v < end; ++v)
+    if (has_set(trees, v) ? set_of(trees, v).back() >= kMostCategories
+                          : std::isnan(threshold_of(trees, v)))
+      return false;
+  return true;
+}
+
+std::optional<CodedTrees> CodedTrees::of(const TreesView& trees, std::size_t first,
+                                         std::size_t last) {
+  const auto begin = static_cast<std::size_t>(trees.root[first]);
+  auto features = coded_features(trees, begin, end_of(trees, last - 1));
+  if (!features) return {};
+  CodedTrees made;
+  made.first_ = first;
+  made.features_ = std::move(*features);
+  if (!made.features_.empty())
+    made.n_planes_ = made.features_.back().plane + made.features_.back().n_planes;
+  for (std::size_t t = first; t < last; ++t)
+    made.add_tree(trees, static_cast<std::size_t>(trees.root[t]), end_of(trees, t));
+  return made;
+}
+
+void CodedTrees::add_tree(const TreesView& trees, std::size_t begin, std::size_t end) {
+  trees_.push_back({splits_.size(), parts_.size(), leaves_.size()});
+  std::array<std::uint8_t, 2 * kMostLeaves> n_leaves, first;
+  for (std::size_t v = end; v-- > begin;) {
+    const std::size_t left = left_of(trees, v) - begin;
+    n_leaves[v - begin] = is_leaf(trees, v)
+                              ? std::uint8_t{1}
+                              : static_cast<std::uint8_t>(n_leaves[left] + n_leaves[left + 1]);
+  }
+  spend(end - begin);
+  n_levels_ += std::bit_width(n_leaves[0]);
+  leaves_.resize(leaves_.size() + n_leaves[0]);
+  first[0] = 0;
+  for (std::size_t v = begin; v < end; ++v) {
+    const std::uint8_t own = first[v - begin];
+    if (is_leaf(trees, v)) {
+      leaves_[trees_.back().leaf + own] = static_cast<std::int32_t>(v);
+      continue;
+    }
+    const std::size_t left = left_of(trees, v) - begin;
+    first[left] = own;
+    first[left + 1] = static_cast<std::uint8_t>(own + n_leaves[left]);
+    add_split(trees, v, own, n_leaves[left]);
+  }
+  splits_.push_back({});
+}
+
+void CodedTrees::add_split(const TreesView& trees, std::size_t v, std::uint8_t first,
+                           std::uint8_t n_left) {
+  const CodedFeature& own = feature(feature_of(trees, v), has_set(trees, v));
+  const bool missing = missing_left(trees, v);
+  if (!has_set(trees, v)) {
+    const auto below = static_cast<std::uint8_t>(
+        std::ranges::lower_bound(own.thresholds, threshold_of(trees, v)) - own.thresholds.begin());
+    // Before the smallest code stands that of missing values.
+    splits_.push_back({own.plane, 0, missing ? kMissing : std::uint8_t{0},
+                       static_cast<std::uint8_t>(below + missing), first, n_left});
+    return;
+  }
+  const std::size_t before = parts_.size();
+  for (const std::int32_t category : set_of(trees, v)) {
+    const auto plane = own.plane + static_cast<std::uint32_t>(category) / 8;
+    if (parts_.size() == before || parts_.back().plane != plane) parts_.push_back({plane, 0});
+    parts_.back().bits |= static_cast<std::uint8_t>(1 << category % 8);
+  }
+  parts_.push_back({});
+  spend(parts_.size() - before);
+  if (missing)
+    splits_.push_back({0, 1, 0, 0, first, n_left});
+  else
+    splits_.push_back({0, 1, 1, 254, first, n_left});
+}
+
+const CodedFeature& CodedTrees::feature(std::uint32_t number, bool has_sets) const {
+  const auto key = [](const CodedFeature& one) {
+    return std::pair(one.thresholds.empty(), one.feature);
+  };
+  return *std::ranges::lower_bound(features_, std::pair(has_sets, number), {}, key);
+}
+
+bool CodedTrees::pay() const { return n_levels_ > kStepsOfCode * std::ssize(features_); }
+
+template <class Real>
+void CodedTrees::code(const Table<const Real>& X, std::int64_t begin, std::int64_t width,
+                      std::uint8_t* codes, Tally& tally) const {
+  std::array<double, kLanes> x{};
+  for (const CodedFeature& one : features_) {
+    for (std::int64_t r = 0; r < width; ++r)
+      x[static_cast<std::size_t>(r)] = static_cast<double>(X.row(begin + r)[one.feature]);
+    std::uint8_t* const own = codes + one.plane * kLanes;
+    if (one.thresholds.empty())
+      mark_categories(x.data(), one.n_planes, own);
+    else
+      count_below(one.thresholds.data(), one.thresholds.size(), x.data(), own);
+    tally.add(one.n_planes * kLanes);
+  }
+}
+
+void CodedTrees::find(std::size_t t, const std::uint8_t* codes, std::int32_t* node,
+                      Tally& tally) const {
+  const Begin& begin = trees_[t - first_];
+  std::array<std::uint8_t, kLanes> leaf;
+  send(splits_.data() + begin.split, parts_.data() + begin.part, codes, leaf.data());
+  for (std::size_t r = 0; r < kLanes; ++r) node[r] = leaves_[begin.leaf + leaf[r]];
+  tally.add(kLanes);
+}
+
+template void CodedTrees::code(const Table<const float>&, std::int64_t, std::int64_t, std::uint8_t*,
+                               Tally&) const;
+template void CodedTrees::code(const Table<const double>&, std::int64_t, std::int64_t,
+                               std::uint8_t*, Tally&) const;
+
+}  // namespace certree
