@@ -82,7 +82,7 @@ def judged(data: Data, size: int, seed: int) -> dict[str, float]:
     rows, others = order[:size], order[size : size + MOST_JUDGING]
     X, y = data.X[rows], data.y[rows]
     options: dict[str, Any] = {"categorical_features": data.categorical, "random_state": seed}
-    model = CertifiedTreeClassifier(delta=DELTA, **options).fit(X, y)
+    model = CertifiedTreeClassifier(delta=DELTA, duplicates="genuine", **options).fit(X, y)
     found = {
         "certree": model.certificate_.bound,
         "error": float(np.mean(model.predict(data.X[others]) != data.y[others])),
@@ -97,7 +97,9 @@ def judged(data: Data, size: int, seed: int) -> dict[str, float]:
         errors = int(np.sum(pruned.predict(X[sides.weigh]) != y[sides.weigh]))
         found[f"hold-out {share}"] = hold_out(errors, len(sides.weigh), DELTA).bound
         if share == advised:
-            fixed = CertifiedTreeClassifier(delta=DELTA, train_size=share, **options)
+            fixed = CertifiedTreeClassifier(
+                delta=DELTA, train_size=share, duplicates="genuine", **options
+            )
             found["halves"] = halves(fixed.fit(X, y), pruned)
     return found
 
@@ -108,7 +110,7 @@ def time_ratios(found: dict[str, Data]) -> list[Row]:
     for name in set(ASKED) & set(found):
         data = found[name]
         options: dict[str, Any] = {"categorical_features": data.categorical, "random_state": 0}
-        ours = partial(CertifiedTreeClassifier(**options).fit, data.X, data.y)
+        ours = partial(CertifiedTreeClassifier(duplicates="genuine", **options).fit, data.X, data.y)
         plain = partial(PACBayesTreeClassifier(**options).fit, data.X, data.y)
         times = alternate(ours, plain, 3)
         rows.append(Row(f"{name}, fit", times[0], "no certificate", times[1], TIME_RATIO))

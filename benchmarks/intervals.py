@@ -56,7 +56,10 @@ def _bands(data: Data, fit: Any, new: Any, draw: int, mapie: Any) -> Iterator[tu
     calibrate = fit[train_calibration_split(ROWS, 0.5, np.random.RandomState(draw)).weigh]
     for widths in ("one", "scaled"):
         model = CertifiedTreeRegressor(
-            widths=widths, categorical_features=data.categorical, random_state=draw
+            duplicates="genuine",
+            widths=widths,
+            categorical_features=data.categorical,
+            random_state=draw,
         ).fit(data.X[fit], y[fit])
         low, high = model.predict_interval(data.X[new]).T
         yield f"ours, {widths}", (low <= y[new]) & (y[new] <= high), high - low
@@ -74,7 +77,9 @@ def _bands(data: Data, fit: Any, new: Any, draw: int, mapie: Any) -> Iterator[tu
 
 def _sets(data: Data, fit: Any, new: Any, draw: int, mapie: Any) -> Iterator[tuple[str, Any, Any]]:
     switches = {"categorical_features": data.categorical, "random_state": draw}
-    model = CertifiedTreeClassifier(train_size=0.5, **switches).fit(data.X[fit], data.y[fit])
+    model = CertifiedTreeClassifier(train_size=0.5, duplicates="genuine", **switches).fit(
+        data.X[fit], data.y[fit]
+    )
     place = np.searchsorted(model.classes_, data.y[new])
     rows = np.arange(len(new))
     found = model.predict_set(data.X[new], COVERAGE, DELTA)

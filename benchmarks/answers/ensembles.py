@@ -14,6 +14,8 @@ from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     BoostedTreesRegressor,
+    CertifiedBoostedTreesClassifier,
+    CertifiedBoostedTreesRegressor,
     CertifiedForestClassifier,
     CertifiedTreeClassifier,
     CertifiedTreeRegressor,
@@ -281,6 +283,13 @@ CERTIFIED_FOREST = {
     "coded": ("coded", {"n_estimators": 10, **CODED}),
     "two threads": ("normal", {"n_estimators": 10, "n_jobs": 2}),
 }
+CERTIFIED_BOOSTED = {
+    **{name: (name, FEW) for name in ("normal", "three", "missing", "frame", "one class")},
+    **{f"weights, {kind}": ("normal", {**FEW, "weight": kind}) for kind in ("any", "zero")},
+    "half trains": ("normal", {**FEW, "train_size": 0.5}),
+    "groups": ("normal", {**FEW, "groups": True}),
+    "fast": ("cancer", {"quality": "fast"}),
+}
 
 
 # -- intervals and sets ----------------------------------------------------------------------------
@@ -298,19 +307,30 @@ CERTIFIED_NUMBERS = {
     "monotonic": ("wave", {"monotonic_cst": [0, 1, 0]}),
 }
 
+CERTIFIED_BOOSTED_NUMBERS = {
+    **{name: (name, FEW) for name in ("wave", "diabetes", "rough wave")},
+    "one width": ("diabetes", {**FEW, "widths": "one"}),
+    "median": ("diabetes", {**FEW, "loss": "absolute_error", "coverage": 0.8}),
+    "weights": ("wave", {**FEW, "weight": "any"}),
+    "groups": ("wave", {**FEW, "groups": True}),
+}
 
-def intervals(name: str, params: Mapping[str, Any]) -> Case:
+
+def intervals(
+    name: str, params: Mapping[str, Any], kind: Callable[..., Any] = CertifiedTreeRegressor
+) -> Case:
     """A certified regressor with its intervals."""
 
     def run() -> Parts:
-        data, model = table(name), fitted(name, CertifiedTreeRegressor, **params)
+        data, model = table(name), fitted(name, kind, **params)
         parts = ensemble_parts(model, data)
         if not params.get("groups"):
             parts["intervals"] = model.predict_interval(data.new)
             parts["narrower"] = model.predict_interval(data.new, 0.6, 0.2)
             promised = [one for one in model.certify_interval() if one is not None]
             parts["promised"] = [numbers(one) for one in promised]
-        parts["by new rows"] = numbers(model.certify_pruning(whole_tree(model)))
+        if kind is CertifiedTreeRegressor:
+            parts["by new rows"] = numbers(model.certify_pruning(whole_tree(model)))
         return parts
 
     return run
@@ -391,9 +411,14 @@ ENSEMBLES: Mapping[str, dict[str, Case]] = {
         "shuffled": bag_importances(TreeForestRegressor, "rough wave"),
     },
     "adaboost": fits(AdaBoostTreeClassifier, ADABOOST),
+    "certified boosted": fits(CertifiedBoostedTreesClassifier, CERTIFIED_BOOSTED),
     "certified forest": fits(CertifiedForestClassifier, CERTIFIED_FOREST),
     "certified regressor": {
         case: intervals(name, params) for case, (name, params) in CERTIFIED_NUMBERS.items()
+    },
+    "certified boosted regressor": {
+        case: intervals(name, params, CertifiedBoostedTreesRegressor)
+        for case, (name, params) in CERTIFIED_BOOSTED_NUMBERS.items()
     },
     "conformal": {
         "on average": conformal("wave"),

@@ -655,7 +655,7 @@ def test_every_threshold_is_certified_for_costs(tmp_path, iris):
     fit = ("fit", write(iris, tmp_path / "iris.csv"), "--target", "kind", "--quiet")
     succeeds(*fit, "-o", model_file)
     certify = ("certify", model_file, tmp_path / "iris.csv", "--target", "kind")
-    message = fails(*certify, "--repeats", "genuine", "--threshold-cost", "5:1")
+    message = fails(*certify, "--duplicates", "genuine", "--threshold-cost", "5:1")
     assert "two classes, and this classifier has 3" in message
 
 

@@ -228,7 +228,7 @@ def test_a_page_says_why_no_more_is_promised(tmp_path):
         page = read(report(one, rows, y, tmp_path / "page.html"))
         assert f"No more is promised: {why}" in page.text
         assert str(one.certificate_) in page.text
-        assert "at once" not in page.text
+        assert "for all classes at once" not in page.text
         assert "It is to plan by" not in page.text
     forest, rows, y = fitted("certified forest")
     page = read(report(forest, rows, y, tmp_path / "page.html"))

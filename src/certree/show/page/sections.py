@@ -146,7 +146,10 @@ def thresholds(judged: Judged) -> Section | None:
         return None
     if judged.n < FEWEST_ROWS or not np.isin(judged.y, judged.classes).all():
         return None
-    found = Guarantees.by_rows(judged.model, judged.X, judged.y).thresholds()
+    try:
+        found = Guarantees.by_rows(judged.model, judged.X, judged.y).thresholds()
+    except ValueError:  # rows repeat each other, and nobody has said why
+        return None
     point = found.lowest_cost(1, 1)
     words = (
         f"{found.title} Rows are taken for {judged.classes[1]} where its probability is at least the "
