@@ -142,7 +142,7 @@ def planted(n=400, p=7, seed=0):
 
 CLASSIFIERS = [
     (PACBayesTreeClassifier(), "predict_proba"),
-    (CertifiedTreeClassifier(random_state=0), "predict_proba"),
+    (CertifiedTreeClassifier(duplicates="genuine", random_state=0), "predict_proba"),
     (TreeForestClassifier(10, leaves="plain", random_state=0), "predict_proba"),
     (BoostedTreesClassifier(max_iter=8), "decision_function"),
     (AdaBoostTreeClassifier(n_estimators=5, max_depth=2), "decision_function"),

@@ -608,8 +608,9 @@ def test_labels_of_one_kind_are_compared_whatever_their_type():
             assert certree.certify(*judged, duplicates="genuine").risk == 0
     # A class that nobody has seen comes with new rows, and is an error; so may all rows be.
     known = Foreign([0, 1], [0, 1])
-    assert certree.certify(known, X, np.tile([0, 2], 20)).risk == 0.5
-    assert certree.certify(Foreign([0, 1]), X, np.full(40, 2)).risk == 1
+    assert certree.certify(known, X, np.tile([0, 2], 20), duplicates="genuine").risk == 0.5
+    judged = Foreign([0, 1]), X, np.full(40, 2)
+    assert certree.certify(*judged, duplicates="genuine").risk == 1
     scaled = make_pipeline(StandardScaler(), DummyClassifier()).fit(X, np.tile([0, 1], 20))
     with pytest.raises(ValueError, match=r"y must hold classes among \[0, 1\], got \[7, 7"):
         certree.certify(scaled, X, np.full(40, 7))

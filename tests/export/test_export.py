@@ -56,22 +56,24 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "docs/model.schema.json").read_
 
 CLASSIFIERS = {
     "tree": PACBayesTreeClassifier(random_state=0),
-    "certified": CertifiedTreeClassifier(random_state=0),
+    "certified": CertifiedTreeClassifier(duplicates="genuine", random_state=0),
     "forest": TreeForestClassifier(4, max_depth=6, random_state=0),
-    "certified forest": CertifiedForestClassifier(4, max_depth=6, random_state=0),
+    "certified forest": CertifiedForestClassifier(
+        4, max_depth=6, duplicates="genuine", random_state=0
+    ),
     "certified boosted": CertifiedBoostedTreesClassifier(
-        max_iter=6, max_leaf_nodes=8, random_state=0
+        max_iter=6, max_leaf_nodes=8, duplicates="genuine", random_state=0
     ),
     "boosted": BoostedTreesClassifier(max_iter=6, max_leaf_nodes=8, random_state=0),
     "adaboost": AdaBoostTreeClassifier(n_estimators=6, max_depth=2),
 }
 REGRESSORS = {
     "tree": PACBayesTreeRegressor(random_state=0),
-    "certified": CertifiedTreeRegressor(random_state=0),
+    "certified": CertifiedTreeRegressor(duplicates="genuine", random_state=0),
     "pruned": PrunedTreeRegressor(random_state=0),
     "forest": TreeForestRegressor(4, max_depth=6, random_state=0),
     "certified boosted": CertifiedBoostedTreesRegressor(
-        max_iter=6, max_leaf_nodes=8, random_state=0
+        max_iter=6, max_leaf_nodes=8, duplicates="genuine", random_state=0
     ),
     "boosted": BoostedTreesRegressor(max_iter=6, max_leaf_nodes=8, random_state=0),
     "gamma": BoostedTreesRegressor("gamma", max_iter=6, max_leaf_nodes=8, random_state=0),

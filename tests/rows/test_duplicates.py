@@ -11,6 +11,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -142,6 +143,7 @@ def test_repeats_are_rows_that_judge_and_have_been_met_before(rows, grouped):
 @every_copy
 @every_classifier
 def test_copies_certify_nothing_without_a_word(copied, model):
+    model = clone(model)
     X, y = COPIED[copied](*coins())
     message = "rows that certify repeat other rows, target included.*genuine.*copies"
     with pytest.raises(ValueError, match=message):
@@ -154,6 +156,7 @@ def test_copies_certify_nothing_without_a_word(copied, model):
 @every_classifier
 def test_certificates_hold_where_rows_are_said_to_be_copies(copied, model):
     """New rows come as the originals did, in which the rarer class stays rare."""
+    model = clone(model)
     n, missed = 120, 0
     model.set_params(duplicates="copies")
     for seed in range(DRAWS):
@@ -170,6 +173,7 @@ def test_certificates_hold_where_rows_are_said_to_be_copies(copied, model):
 
 @every_classifier
 def test_copies_taken_for_draws_break_the_promise(model):
+    model = clone(model)
     model.set_params(duplicates="genuine")
     missed = 0
     for seed in range(DRAWS):
@@ -181,6 +185,7 @@ def test_copies_taken_for_draws_break_the_promise(model):
 
 @every_classifier
 def test_copies_are_weights(model):
+    model = clone(model)
     X, y = coins()
     model.set_params(duplicates="copies", random_state=0)
     times = np.random.default_rng(0).integers(1, 4, len(y))
@@ -263,6 +268,7 @@ def test_no_row_of_a_full_design_repeats_another():
 @every_classifier
 def test_genuine_draws_of_few_values_keep_the_promise(model):
     """A source of 12 points: nearly all rows are alike, and bounds are as if they were not."""
+    model = clone(model)
     chance = np.linspace(0.05, 0.6, 12)
     missed = 0
     for seed in range(DRAWS):
@@ -360,7 +366,10 @@ def test_rows_of_members_are_known(name, as_frame):
     y = rng.integers(0, 2, 90)
     if as_frame:
         X, X_new = (pd.DataFrame(rows, columns=list("abc")) for rows in (X, X_new))
-    model = WRAPPED[name].fit(X, y)
+    model = clone(WRAPPED[name])
+    if name == "bagging":  # a member to copy that has seen other rows
+        model.set_params(estimator=clone(INNER).fit(rng.normal(size=(40, 2)), y[:40]))
+    model.fit(X, y)
     # Rows that no member of the bag has drawn are as good as new.
     known = r"8\d" if name == "bagging" else "90"
     with pytest.raises(ValueError, match=f"{known} of 90 rows also occur among those of the fit"):
@@ -372,7 +381,7 @@ def test_where_some_rows_of_the_fit_cannot_be_told_nothing_was_compared():
     rng = np.random.default_rng(0)
     X, X_new = rng.normal(size=(2, 90, 3))
     y = rng.integers(0, 2, 90)
-    before = FrozenEstimator(INNER.fit(X, y))
+    before = FrozenEstimator(clone(INNER).fit(X, y))
     for model in (
         CalibratedClassifierCV(before, cv=3),
         StackingClassifier([("a", before)], cv="prefit"),
@@ -388,22 +397,22 @@ def test_where_some_rows_of_the_fit_cannot_be_told_nothing_was_compared():
 
 def test_rows_that_went_through_float32_are_known():
     X, y = coins()
-    model = INNER.fit(X, y)
+    model = clone(INNER).fit(X, y)
     rounded = X.astype(np.float32)
     message = r"240 of 240 rows also occur .* \(240 of them as float32 holds them\)"
     with pytest.raises(ValueError, match=message):
         certree.certify(model, rounded, y)
     with pytest.raises(ValueError, match=message):
-        certree.certify(INNER.fit(rounded, y), X, y)
+        certree.certify(clone(INNER).fit(rounded, y), X, y)
     with pytest.raises(ValueError, match=r"occur among those of the fit, by"):
-        certree.certify(INNER.fit(rounded, y), rounded.astype(float), y)
+        certree.certify(clone(INNER).fit(rounded, y), rounded.astype(float), y)
 
 
 def test_frames_are_read_by_the_names_of_their_columns():
     X, y = coins()
     frame = pd.DataFrame(X, columns=["a", "b"])
     with pytest.raises(ValueError, match="same order"):
-        certree.certify(INNER.fit(frame, y), frame[["b", "a"]], y)
+        certree.certify(clone(INNER).fit(frame, y), frame[["b", "a"]], y)
 
 
 def test_copies_judge_once():

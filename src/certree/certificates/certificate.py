@@ -295,7 +295,9 @@ class Certificate:
         if self.repeats is None:
             units = f"{given} which were not compared with those of the fit"
         elif self.repeats:
-            units = f"{given} of which {self.repeats:,} repeat other rows, as draws of their own"
+            # Each voter of an ensemble is judged by some of the rows, of which all are meant.
+            of_which = f"{rows}, where" if " or more " in rows else f"{given} of which"
+            units = f"{of_which} {self.repeats:,} repeat other rows, as draws of their own"
         source = "the same source"
         if self.shift is not None:
             source, units = self.shift.source, units + self.shift.kept

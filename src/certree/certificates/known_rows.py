@@ -132,7 +132,8 @@ def _members(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
         yield classifier.estimator, X
     for one in getattr(classifier, "calibrated_classifiers_", ()):
         yield one.estimator, X
-    if hasattr(classifier, "estimator_"):
+    # Beside its members a bag has the one that it was given, which may be fitted to anything.
+    if hasattr(classifier, "estimator_") and not hasattr(classifier, "estimators_"):
         yield classifier.estimator_, X
     features = getattr(classifier, "estimators_features_", None)
     for place, one in enumerate(np.ravel(getattr(classifier, "estimators_", ()))):
