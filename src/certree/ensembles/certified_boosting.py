@@ -1,5 +1,6 @@
 """Boosted trees whose fit certifies: some rows train them, the others bound what they get wrong."""
 
+from collections.abc import Callable
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -20,7 +21,7 @@ from certree.certificates.certificate import (
 from certree.certificates.certified_numbers import CertifiedNumbers, error_of_rows
 from certree.certificates.guarantees import Certified, FitGuarantees, Guarantees, asks
 from certree.certificates.hold_out import hold_out, hold_out_mean
-from certree.certificates.model_selection import CurvePoint
+from certree.certificates.model_selection import PILOT, CurvePoint, fraction_to_train
 from certree.certificates.parts.coverage import Scores
 from certree.certificates.weighing import shares_of_groups
 from certree.ensembles.boosting import (
@@ -31,7 +32,6 @@ from certree.ensembles.boosting import (
 )
 from certree.ensembles.reweighing import best_classes
 from certree.ensembles.staged import constant_scores
-from certree.estimators.train_size import rows_to_train
 from certree.grow.growing import MonotonicCst
 from certree.interface.arrays import Float64, Int32, Int64, OfColumns, codes, column, frozen
 from certree.interface.fitted import reads_state, replaces_state
@@ -303,14 +303,20 @@ categories_, feature_names_in_
                 classes=classes,
             )
 
-        training, self.train_size_ = rows_to_train(
-            *(self.train_size, self.delta, dealt, self._learning_curve),
-            complexity=0.0,
-            exponent=_EXPONENT,
-        )
+        training = self._stopped(dealt)
         self._fit_rounds(training.growing or training)
         self._certify(training)
         return self
+
+    def _stopped(self, dealt: Callable[[float], Training]) -> Training:
+        """Reveal rows to the trees until it is time to stop; see `certificates.model_selection`."""
+        if not isinstance(self.train_size, str):
+            self.train_size_ = float(self.train_size)
+            return dealt(self.train_size_)
+        pilot = dealt(PILOT)
+        about = self._learning_curve(pilot), pilot.sides.n_units, self.delta, pilot.sides.grouped
+        self.train_size_ = fraction_to_train(*about, complexity=0.0, exponent=_EXPONENT)
+        return pilot if self.train_size_ == PILOT else dealt(self.train_size_)
 
     def _learning_curve(self, pilot: Training) -> list[CurvePoint]:
         """Errors of quick fits to one and two thirds of the training samples of the pilot."""

@@ -26,11 +26,13 @@ from certree.certificates.guarantees import (
     asks,
 )
 from certree.certificates.model_selection import (
+    PILOT,
     CurvePoint,
     Deploy,
     LabelledSelection,
     ModelSelection,
     SelectedModel,
+    fraction_to_train,
     select_labelled,
     select_model,
 )
@@ -38,7 +40,6 @@ from certree.certificates.occam import margins
 from certree.certificates.parts.families import CertificateFamily
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
 from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote, voting_of
-from certree.estimators.train_size import rows_to_train
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.estimators.tune import Candidate, Mixture, Objective, best_loss
 from certree.grow.grower import grow_trees
@@ -271,17 +272,24 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
             )
 
         if sees_rows:
-            training, self.train_size_ = rows_to_train(
-                self.train_size,
-                self.delta,
-                dealt,
-                lambda pilot: self._learning_curve(pilot, random_state),
-            )
-            self._elect(training, random_state)
+            self._elect(self._stopped(dealt, random_state), random_state)
         else:
             self.train_size_ = 0.0
             self._elect_labelled(dealt(0.0), random_state)
         return self
+
+    def _stopped(
+        self, dealt: Callable[[float], Training], random_state: np.random.RandomState
+    ) -> Training:
+        """Reveal rows to the tree until it is time to stop; see `certificates.model_selection`."""
+        if not isinstance(self.train_size, str):
+            self.train_size_ = float(self.train_size)
+            return dealt(self.train_size_)
+        pilot = dealt(PILOT)
+        curve = self._learning_curve(pilot, random_state)
+        units = pilot.sides.n_units
+        self.train_size_ = fraction_to_train(curve, units, self.delta, pilot.sides.grouped)
+        return pilot if self.train_size_ == PILOT else dealt(self.train_size_)
 
     def _learning_curve(
         self, training: Training, random_state: np.random.RandomState

@@ -40,6 +40,18 @@ class TrainCalibrationSplit:
     repeats: int = 0
     distinct: bool = False
 
+    @property
+    def grouped(self) -> bool:
+        """Whether rows come in groups."""
+        return self.groups is not None
+
+    @property
+    def n_units(self) -> int:
+        """How many rows, or groups of them, there are."""
+        if self.groups is None:
+            return len(self.grow) + len(self.weigh)
+        return len(np.unique(self.groups))
+
     @classmethod
     def all_grow(cls, n: int) -> "TrainCalibrationSplit":
         """All of n rows grow, and none are kept apart."""
