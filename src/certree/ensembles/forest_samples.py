@@ -51,8 +51,7 @@ class ForestSamples:
         if copied is not None:
             X, y, weight, place = X[copied], y[copied], None, place[copied]
         whole = None if weight is None else whole_weights(weight)
-        columns = [X, y[:, None]] if whole is None else [X, y[:, None], whole[:, None]]
-        keys = content_keys(np.column_stack(columns))
+        keys = content_keys(X, y, *(() if whole is None else (whole,)))
         order = np.argsort(keys, kind="stable")
         content = int.from_bytes(blake2b(keys[order].tobytes(), digest_size=7).digest(), "little")
         weighed = None if whole is None else whole[order]

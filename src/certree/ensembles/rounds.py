@@ -186,7 +186,6 @@ def started(
         weight = _normalised(weight)
     start = settings.loss.start(y, weight)
     scores = constant_scores(start, len(y))
-    columns = [X, y[:, None]] if weight is None else [X, y[:, None], weight[:, None]]
-    keys = content_keys(np.column_stack(columns))
+    keys = content_keys(X, y, *(() if weight is None else (weight,)))
     targets = y.astype(np.float64)
     return Rounds(settings, grower, targets, weight, keys, thresholds, scores, seed), start

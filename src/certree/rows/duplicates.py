@@ -41,8 +41,7 @@ def first_alike(X: Any, y: ArrayLike) -> Indices:
     y : array-like of shape (n,)
         Target of each row.
     """
-    columns = np.column_stack([*_columns(X), _numbers(np.asarray(y))])
-    keys = sample_hashes(columns, rounded=True)
+    keys = sample_hashes(*_columns(X), _numbers(np.asarray(y)), rounded=True)
     order = np.argsort(keys, kind="stable")
     starts = np.ones(len(keys), dtype=bool)
     starts[1:] = keys[order[1:]] != keys[order[:-1]]

@@ -15,19 +15,22 @@ _STEP, _FIRST, _SECOND = (
 _BLOCK = 8192
 
 
-def sample_hashes(X: NDArray[Any], *, rounded: bool = False) -> UInt64:
-    """Hash each row of a matrix of numbers, as float64; classes and weights have no part, (n,).
+def sample_hashes(*tables: NDArray[Any], rounded: bool = False) -> UInt64:
+    """Hash each row of numbers, as float64, that one or more tables have side by side, (n,).
 
     Equal numbers have equal hashes: -0.0 is 0.0, and all NaN are alike. The same in every process.
     Numbers that are `rounded` to float32 have others than those that are not.
     """
-    hashes = np.empty(len(X), dtype=np.uint64)
-    for start in range(0, len(X), _BLOCK):
-        block = X[start : start + _BLOCK].T
+    n = len(tables[0])
+    hashes = np.empty(n, dtype=np.uint64)
+    for start in range(0, n, _BLOCK):
+        blocks = [np.atleast_2d(table[start : start + _BLOCK].T) for table in tables]
+        columns = np.empty((sum(map(len, blocks)), blocks[0].shape[1]))
+        np.concatenate(blocks, out=columns, casting="unsafe")
         if rounded:
             with np.errstate(over="ignore"):  # what float32 does not hold is infinite
-                block = np.asarray(block, dtype=np.float32)
-        columns = np.asarray(block, dtype=np.float64, order="C") + 0.0
+                columns = columns.astype(np.float32).astype(np.float64)
+        columns += 0.0
         columns[np.isnan(columns)] = np.nan
         mixed = np.full(columns.shape[1], _STEP if rounded else 0, dtype=np.uint64)
         shifted = np.empty_like(mixed)
@@ -57,9 +60,9 @@ def copy_numbers(starts: NDArray[np.bool_]) -> UInt64:
     return (place - first).astype(np.uint64)
 
 
-def content_keys(table: NDArray[Any]) -> UInt64:
-    """A number for each row by what it holds; of equal rows, by which of them it is."""
-    hashes = sample_hashes(table)
+def content_keys(*tables: NDArray[Any]) -> UInt64:
+    """A number for each row by what tables hold of it; of equal rows, by which of them it is."""
+    hashes = sample_hashes(*tables)
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     copies = copy_numbers(np.append(True, ordered[1:] != ordered[:-1]))
