@@ -224,9 +224,8 @@ categories_, feature_names_in_
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "duplicates": [StrOptions(set(DUPLICATES))],
     }
+    # Further rounds would be added to trees whose calibration samples have been looked at.
     del _parameter_constraints["warm_start"]
-    # A further fit would add rounds to trees whose calibration samples have been looked at.
-    warm_start: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -558,7 +557,6 @@ categories_, feature_names_in_
         "duplicates": [StrOptions(set(DUPLICATES))],
     }
     del _parameter_constraints["warm_start"]
-    warm_start: ClassVar[bool] = False
 
     def __init__(
         self,
