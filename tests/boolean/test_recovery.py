@@ -82,6 +82,12 @@ def test_the_coherence_is_the_largest_cosine():
     assert found.smallest_norm == pytest.approx(np.linalg.norm(A, axis=0).min())
 
 
+def test_columns_of_tiny_numbers_are_columns():
+    A, x, y = problem(0, m=200, p=30, n_terms=2)
+    found = sparse_recovery(A * 1e-200, y)
+    np.testing.assert_allclose(found.coefficients * 1e-200, x, atol=1e-8)
+
+
 def test_nothing_measured_and_columns_of_nothing():
     A = np.array([[1.0, 0.0], [1.0, 0.0]])
     assert sparse_recovery(A, [0.0, 0.0]).coefficients.tolist() == [0, 0]
@@ -100,6 +106,8 @@ def test_nothing_measured_and_columns_of_nothing():
         ([1.0, 2.0], [1.0], 0, "measurement"),
         ([[np.nan]], [1.0], 0, "finite"),
         ([[1.0]], [1.0], -1, "noise"),
+        ([[1e200]], [1.0], 0, "size 1e"),
+        ([[1.0]], [-1e200], 0, "size 1e"),
     ],
 )
 def test_what_does_not_go_together_is_refused(A, y, noise, message):

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+import sklearn
+
 import certree
 from fuzz.exports import export
 from fuzz.files import load_broken
@@ -56,6 +58,8 @@ INTERNAL = re.compile(
 
 def run(case: int, kinds: Sequence[str]) -> str | None:
     """Run a case; the trace of what went wrong, None if nothing did."""
+    # An interrupt within a fit leaves scikit-learn's switch as the fit had set it.
+    sklearn.set_config(skip_parameter_validation=False)
     random = Random(case)
     kind = random.choices([*kinds], [KINDS[name][1] for name in kinds])[0]
     with warnings.catch_warnings():

@@ -124,7 +124,7 @@ def another_layout(random: Random, subject: Subject) -> None:
     X = [np.asfortranarray(wide), np.repeat(wide, 2, axis=0)[::2], wide.copy(), wide][way]
     if way == 2:
         X.flags.writeable = False
-    elif way == 3 and narrow is not None and not hasattr(expected, "leaf_models_"):
+    elif way == 3 and narrow is not None and not hasattr(expected, "leaf_estimators_"):
         X = narrow
     other = clone(subject.model).fit(X, subject.y)
     _compare(other, X, expected, wide)

@@ -303,7 +303,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "max_weight": lambda w: w.random.choice([None, 1.0]),
     "conditional_guarantees.random_state": lambda w: w.random.randrange(9),
     "jointly": lambda w: w.random.random() < 0.5,
-    "duplicates": lambda w: w.random.choice(["auto", "genuine", "copies", "refuse"]),
+    "duplicates": lambda w: w.random.choice(["genuine", "copies", "refuse"]),
     "conditional_guarantees.duplicates": lambda w: "genuine",
     "order": lambda w: w.random.choice([0.5, 2.0, 7.0]),
     "dimension": lambda w: float(w.p),

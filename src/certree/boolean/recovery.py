@@ -13,6 +13,8 @@ from certree.interface.signatures import checked, expect_settings
 
 # Share of the measurements that rounding leaves of nothing.
 _NOTHING = 1e-10
+# Squares of larger numbers, and their sums, need not be numbers of float64.
+_LARGEST = 1e140
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +114,7 @@ def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) ->
     Raises
     ------
     ValueError
-        If shapes do not go together, a number is not finite, or the noise is negative.
+        If shapes do not go together, a number is not finite or above 1e140, or the noise is negative.
 
     References
     ----------
@@ -132,8 +134,12 @@ def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) ->
     if not (np.isfinite(given).all() and np.isfinite(values).all()):
         raise ValueError("measurement and y must hold finite numbers")
     most = nonnegative("noise", noise)
-    norms = np.sqrt((given**2).sum(axis=0))
-    there = np.flatnonzero(norms > 0)
+    if max(np.abs(given).max(initial=0.0), np.abs(values).max(initial=0.0)) > _LARGEST:
+        raise ValueError(f"measurement and y must hold numbers of size {_LARGEST:g} at most")
+    largest = np.abs(given).max(axis=0, initial=0.0)
+    there = np.flatnonzero(largest > 0)
+    norms = np.zeros(given.shape[1])  # squares of small numbers would be nothing
+    norms[there] = largest[there] * np.linalg.norm(given[:, there] / largest[there], axis=0)
     unit = given[:, there] / norms[there]
     least = max(most, _NOTHING * float(np.linalg.norm(values)))
     coefficients = np.zeros(given.shape[1])
