@@ -195,7 +195,9 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
         return rules
     if name == "explain":
         return _explained(model, X)
-    if name in ("score", "certify", "margins", "staged_loss"):
+    if name == "certify":
+        return method(X, y, duplicates="genuine")
+    if name in ("score", "margins", "staged_loss"):
         return method(X, y)
     return method(X[:1] if name == "path" and isinstance(X, np.ndarray) and X.ndim else X)
 

@@ -142,16 +142,18 @@ def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) ->
     norms[there] = largest[there] * np.linalg.norm(given[:, there] / largest[there], axis=0)
     unit = given[:, there] / norms[there]
     least = max(most, _NOTHING * float(np.linalg.norm(values)))
-    coefficients = np.zeros(given.shape[1])
+    taken, coefficients = np.zeros(len(there)), np.zeros(given.shape[1])
     if len(there) and np.linalg.norm(values) > least:
         with warnings.catch_warnings():  # columns that depend on each other end the search early
             warnings.simplefilter("ignore", RuntimeWarning)
-            coefficients[there] = orthogonal_mp(unit, values, tol=least**2) / norms[there]
+            taken = np.atleast_1d(orthogonal_mp(unit, values, tol=least**2))
+    with np.errstate(over="ignore"):
+        coefficients[there] = taken / norms[there]
     alike = np.abs(unit.T @ unit)
     np.fill_diagonal(alike, 0.0)
     return SparseRecovery(
         coefficients,
-        float(np.linalg.norm(values - given @ coefficients)),
+        float(np.linalg.norm(values - unit @ taken)),
         most,
         min(float(alike.max(initial=0.0)), 1.0),
         float(norms.min(initial=math.inf)) if given.shape[1] else 0.0,
