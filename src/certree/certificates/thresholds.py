@@ -229,11 +229,7 @@ class ThresholdGuarantees:
     @cached_property
     def predicted_positive_rate(self) -> Limits:
         """Share of all rows that is taken for the second class."""
-        alarmed, found, share = self.false_positive_rate, self.recall, self.prevalence
-        ends = share.lowest, share.highest
-        observed = share.observed * found.observed + (1 - share.observed) * alarmed.observed
-        lowest = -highest_cost(-found.lowest, -alarmed.lowest, ends)
-        return Limits(observed, lowest, highest_cost(found.highest, alarmed.highest, ends))
+        return self._over_classes(self.recall, self.false_positive_rate)
 
     @checked
     def cost(self, false_negative: float, false_positive: float) -> Limits:
@@ -257,11 +253,15 @@ class ThresholdGuarantees:
         of_miss, of_alarm = _costs((false_negative, false_positive))
         missed = self.false_negative_rate.map(lambda rate: of_miss * rate)
         alarmed = self.false_positive_rate.map(lambda rate: of_alarm * rate)
+        return self._over_classes(missed, alarmed)
+
+    def _over_classes(self, second: Limits, first: Limits) -> Limits:
+        """The mean over all rows of what the rows of either class have on average."""
         share = self.prevalence
         ends = share.lowest, share.highest
-        observed = share.observed * missed.observed + (1 - share.observed) * alarmed.observed
-        lowest = -highest_cost(-missed.lowest, -alarmed.lowest, ends)
-        return Limits(observed, lowest, highest_cost(missed.highest, alarmed.highest, ends))
+        observed = share.observed * second.observed + (1 - share.observed) * first.observed
+        lowest = -highest_cost(-second.lowest, -first.lowest, ends)
+        return Limits(observed, lowest, highest_cost(second.highest, first.highest, ends))
 
     # -- choices -----------------------------------------------------------------------------------
 

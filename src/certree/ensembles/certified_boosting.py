@@ -651,7 +651,7 @@ categories_, feature_names_in_
             scale._fit_rounds(replace(training, y=off / limit))
         else:
             scale.start_, scale.trees_ = np.ones(1), Trees.joined([], self.n_features_in_, 1)
-        self.scale_start_, self.scale_trees_ = limit * scale.start_, scale.trees_
+        self.scale_start_ = limit * scale.start_
         self.scale_trees_ = scale.trees_.saying(limit * scale.trees_.value)
         self.least_scale_ = limit * (_LEAST_SCALE * mean or 1.0)
         return limit

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Hashable
 from contextlib import suppress
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from certree.rows.hashes import sample_hashes
 
 # What is assumed of rows that are alike; "auto" and "refuse" say what to do where nothing is.
 Duplicates = Literal["auto", "genuine", "copies", "refuse"]
-DUPLICATES = ("auto", "genuine", "copies", "refuse")
+DUPLICATES: tuple[str, ...] = get_args(Duplicates)
 
 # Without a word so many rows may be repeated as move the observed error by at most this part of its
 # standard deviation, and one may be in any case.
@@ -50,7 +50,7 @@ def first_alike(X: Any, y: ArrayLike) -> Indices:
     return first
 
 
-def _columns(X: Any) -> list[Float64]:
+def _columns(X: Any) -> list[NDArray[Any]]:
     """Numbers that are alike where rows are."""
     if issparse(X):
         # Rows that differ have the same two sums with random weights hardly ever.
@@ -63,11 +63,11 @@ def _columns(X: Any) -> list[Float64]:
     return [*map(_numbers, TableColumns.of(X).columns)]
 
 
-def _numbers(column: Column) -> Float64:
+def _numbers(column: Column) -> NDArray[Any]:
     """The numbers of a column; of other values, which of those that it has."""
     given = as_given(column)
     if given.dtype.kind in "biuf":
-        return given.astype(np.float64)
+        return given
     places: dict[Any, float] = {}
     values = (_place(one, places) for one in given.tolist())
     return np.fromiter(values, np.float64, len(given))
