@@ -4,12 +4,13 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.certificate import Certificate, certificate_of, how_drawn
 from certree.certificates.known_rows import rows_that_judge
 from certree.certificates.parts.coverage import Scores
+from certree.certificates.weighing import cut_errors
 from certree.interface.arrays import Float64, column
 from certree.interface.fitted import reads_state
 from certree.rows.duplicates import Duplicates
@@ -17,6 +18,10 @@ from certree.rows.duplicates import Duplicates
 # Of the few operations from a target to its score and back: one in a place where many are must not fall
 # out of its band by that.
 _ROUNDING = 4 * np.finfo(np.float64).eps
+# What share of the mean error the scale of errors is at least: few rows may happen to have small ones.
+LEAST_SCALE = 0.3
+# Share of the largest target below which errors are those of sums.
+_NOTHING = 1e-12
 
 
 class CertifiedNumbers:
@@ -169,6 +174,15 @@ class CertifiedNumbers:
         return self.conformity_scores_
 
 
+def largest_error(off: Float64, y: Float64) -> float:
+    """The largest of some absolute errors of targets, which larger ones are to count as."""
+    limit = float(off.max(initial=0.0))
+    if limit > _NOTHING * float(np.abs(y).max()):
+        return limit
+    # Where nothing was judged or missed, the target's own range is as good, or any number.
+    return float(np.ptp(y)) or 1.0
+
+
 def error_of_rows(
     said: Float64,
     y: Float64,
@@ -199,8 +213,7 @@ def error_of_rows(
     ----------
     Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 1963.
     """
-    with np.errstate(over="ignore"):
-        loss: NDArray[np.float64] = np.minimum(np.abs(y - said) / limit, 1.0)
+    loss = cut_errors(said, y, limit)
     risk = float(loss.mean()) if weight is None else float(weight @ loss) / (n or len(y))
     entries = (risk,), n or len(y), 0.0, delta, 1.0
     return certificate_of("absolute_error", *entries, unit=limit, **drawn)

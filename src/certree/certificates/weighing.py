@@ -298,6 +298,11 @@ class HeldOutNumbers(OfColumns):
 
     def loss_of(self, value: Float64) -> float:
         """Mean absolute error, each cut at the limit and in units of it, where nodes predict so."""
-        with np.errstate(over="ignore"):
-            loss = np.minimum(np.abs(self.y - value[self.leaf]) / self.limit, 1.0)
-        return float(self.weight @ loss) / self.n
+        return float(self.weight @ cut_errors(value[self.leaf], self.y, self.limit)) / self.n
+
+
+def cut_errors(said: Float64, y: Float64, limit: float) -> Float64:
+    """Absolute errors of predictions, each cut at a limit and in units of it, (n,)."""
+    with np.errstate(over="ignore"):
+        errors: Float64 = np.minimum(np.abs(y - said) / limit, 1.0)
+    return errors

@@ -15,10 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.certificate import (
     Certificate,
+    how_drawn,
     restored_certificates,
     stored_certificates,
 )
-from certree.certificates.certified_numbers import CertifiedNumbers, error_of_rows
+from certree.certificates.certified_numbers import (
+    LEAST_SCALE,
+    CertifiedNumbers,
+    error_of_rows,
+    largest_error,
+)
 from certree.certificates.guarantees import Certified, FitGuarantees, Guarantees, asks
 from certree.certificates.hold_out import hold_out, hold_out_mean
 from certree.certificates.model_selection import PILOT, CurvePoint, fraction_to_train
@@ -47,10 +53,6 @@ from certree.tree import Trees, all_threads
 _PILOT_FOLDS, _EXPONENT = 3, 0.25
 # Of the cross-validation that says how far predictions lie off.
 _FOLDS = 5
-# What share of the mean error the scale of a row is at least: few rows may happen to have small errors.
-_LEAST_SCALE = 0.3
-# Share of the largest target below which errors are those of sums.
-_NOTHING = 1e-12
 # Less than all rows.
 _MOST_TRAIN = 1 - 2.0**-53
 
@@ -640,10 +642,7 @@ categories_, feature_names_in_
             quick._fit_rounds(training.at(fold.grow))
             said = quick._answers_of(training.X[fold.judge])
             off[fold.judge] = np.abs(training.y[fold.judge] - said)
-        limit = float(off.max(initial=0.0))
-        if limit <= _NOTHING * float(np.abs(training.y).max()):
-            # Where nothing was judged or missed, the target's own range is as good, or any number.
-            limit = float(np.ptp(training.y)) or 1.0
+        limit = largest_error(off, training.y)
         mean = float(np.average(off, weights=training.weight)) / limit
         scale = _quick(self)
         scale.loss, scale.quantile, scale.monotonic_cst = "squared_error", None, None
@@ -653,7 +652,7 @@ categories_, feature_names_in_
             scale.start_, scale.trees_ = np.ones(1), Trees.joined([], self.n_features_in_, 1)
         self.scale_start_ = limit * scale.start_
         self.scale_trees_ = scale.trees_.saying(limit * scale.trees_.value)
-        self.least_scale_ = limit * (_LEAST_SCALE * mean or 1.0)
+        self.least_scale_ = limit * (LEAST_SCALE * mean or 1.0)
         return limit
 
     def _answers_of(self, rows: NDArray[Any]) -> Float64:
@@ -674,11 +673,7 @@ categories_, feature_names_in_
             weight, n = shares_of_groups(sides.groups, sides.grow, weigh)
         rows, y = np.ascontiguousarray(training.X[weigh]), training.y[weigh]
         said = self._answers_of(rows)
-        drawn = {
-            "grouped": n is not None,
-            "repeats": sides.repeats,
-            "distinct": sides.distinct,
-        }
+        drawn = how_drawn(sides)
         self.certificate_ = error_of_rows(said, y, limit, self.delta, weight, n, **drawn)
         with np.errstate(over="ignore"):
             off = np.abs(y - said) / self._scale_of(rows)

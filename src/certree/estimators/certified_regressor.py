@@ -16,7 +16,11 @@ from certree.certificates.certificate import (
     restored_certificates,
     stored_certificates,
 )
-from certree.certificates.certified_numbers import CertifiedNumbers
+from certree.certificates.certified_numbers import (
+    LEAST_SCALE,
+    CertifiedNumbers,
+    largest_error,
+)
 from certree.certificates.occam import absolute_error, absolute_error_pruning
 from certree.certificates.parts.coverage import PredictionIntervals, Scores, leaf_regions
 from certree.certificates.priors import pruning_prior
@@ -42,11 +46,8 @@ Widths = Literal["scaled", "one", "leaf"]
 
 # The law is chosen by cross-validation.
 _LAWS = PACBayesPosteriors(search="mixture")
-# Rows with the errors of its parent that every cell is given, and what share of the mean error the
-# scale of a leaf is at least: few rows may happen to have small errors.
-_SMOOTHING, _LEAST_SCALE = 20.0, 0.3
-# Share of the largest target below which errors are those of sums.
-_NOTHING = 1e-12
+# Rows with the errors of its parent that every cell is given.
+_SMOOTHING = 20.0
 
 
 class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
@@ -275,14 +276,11 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             weight = np.ones(len(off)) if fold.judge_weight is None else fold.judge_weight
             parts.append((leaf[fold.judge], off, weight))
         cells, off, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
-        limit = float(off.max(initial=0.0))
-        if limit <= _NOTHING * float(np.abs(y).max()):
-            # Where nothing was judged or missed, the target's own range is as good, or any number.
-            limit = float(np.ptp(y)) or 1.0
+        limit = largest_error(off, y)
         stats = measured(self.tree_, cells, off / limit, weight, unit=1.0)
         ballots = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
         about = ballots.cast(self.tree_, self.weights_).score[:, 0]
-        return limit, limit * np.maximum(about, _LEAST_SCALE * float(stats.mean[0]) or 1.0)
+        return limit, limit * np.maximum(about, LEAST_SCALE * float(stats.mean[0]) or 1.0)
 
     def _certify(
         self, sides: TrainCalibrationSplit, y: Float64, leaf: Int32, limit: float, scale: Float64
