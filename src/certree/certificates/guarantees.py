@@ -1144,60 +1144,50 @@ def conditional_guarantees(
     )
 
 
-class Certified:
-    """A classifier with a certificate of its fit."""
+@reads_state
+def certify_fitted(
+    self: Any,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    delta: float | None = None,
+    *,
+    look: int | None = None,
+    duplicates: Duplicates | None = None,
+) -> Certificate:
+    """Certify the fitted model by rows that were never used.
 
-    delta: float
-    certificate_: Certificate
-    certificates_: tuple[Certificate, ...]
+    Parameters
+    ----------
+    X : array-like of shape (n, p), or None
+        Rows that no step of the fit or of a search has seen; None: the certificate of the fit.
+    y : array-like of shape (n,), or None
+        Their classes.
+    delta : float or None
+        Probability with which the promise may fail; None: `delta` of the fit.
+    look : int or None
+        Which look at rows that come in this is; see `certree.certify`.
+    duplicates : {"auto", "genuine", "copies", "refuse"} or None
+        What rows are that are alike, or like rows of the fit; see `certree.certify`. None: "auto".
 
-    @reads_state
-    def certify(
-        self,
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        delta: float | None = None,
-        *,
-        look: int | None = None,
-        duplicates: Duplicates | None = None,
-    ) -> Certificate:
-        """Certify the fitted model by rows that were never used.
+    Returns
+    -------
+    Certificate
+        The exact binomial bound; without rows `certificate_`, at the given delta. What predicts
+        was chosen at that of the fit, and all that it was chosen from is covered at any.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p), or None
-            Rows that no step of the fit or of a search has seen; None: the certificate of the fit.
-        y : array-like of shape (n,), or None
-            Their classes.
-        delta : float or None
-            Probability with which the promise may fail; None: `delta` of the fit.
-        look : int or None
-            Which look at rows that come in this is; see `certree.certify`.
-        duplicates : {"auto", "genuine", "copies", "refuse"} or None
-            What rows are that are alike, or like rows of the fit; see `certree.certify`. None: "auto".
-
-        Returns
-        -------
-        Certificate
-            The exact binomial bound; without rows `certificate_`, at the given delta. What predicts
-            was chosen at that of the fit, and all that it was chosen from is covered at any.
-
-        Raises
-        ------
-        ValueError
-            If there are rows without classes, or the other way round, or rows of the fit.
-        """
-        check_is_fitted(self)
-        if X is not None and y is not None:
-            word = "auto" if duplicates is None else duplicates
-            return certify(self, X, y, self._delta(delta), look=look, duplicates=word)
-        if (X is None) != (y is None):
-            raise ValueError("certify takes both X and y, or neither")
-        if look is not None or duplicates is not None:
-            raise ValueError(
-                "look and duplicates speak of new rows: certify takes them with X and y"
-            )
-        return self.certificate_ if delta is None else self.certificate_.at(delta)
-
-    def _delta(self, given: float | None) -> float:
-        return self.delta if given is None else given
+    Raises
+    ------
+    ValueError
+        If there are rows without classes, or the other way round, or rows of the fit.
+    """
+    check_is_fitted(self)
+    if X is not None and y is not None:
+        word = "auto" if duplicates is None else duplicates
+        level = self.delta if delta is None else delta
+        return certify(self, X, y, level, look=look, duplicates=word)
+    if (X is None) != (y is None):
+        raise ValueError("certify takes both X and y, or neither")
+    if look is not None or duplicates is not None:
+        raise ValueError("look and duplicates speak of new rows: certify takes them with X and y")
+    one: Certificate = self.certificate_
+    return one if delta is None else one.at(delta)

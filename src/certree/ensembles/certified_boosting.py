@@ -25,7 +25,7 @@ from certree.certificates.certified_numbers import (
     error_of_rows,
     largest_error,
 )
-from certree.certificates.guarantees import Certified, FitGuarantees, Guarantees, asks
+from certree.certificates.guarantees import FitGuarantees, Guarantees, asks, certify_fitted
 from certree.certificates.hold_out import hold_out, hold_out_mean
 from certree.certificates.model_selection import PILOT, CurvePoint, fraction_to_train
 from certree.certificates.parts.coverage import Scores
@@ -417,7 +417,7 @@ categories_, feature_names_in_
             n_given=rows.n_given,
         )
 
-    certify, _delta = Certified.certify, Certified._delta
+    certify = certify_fitted
     conditional_guarantees = asks(Guarantees.conditional_guarantees)
     predict_set = asks(Guarantees.predict_set)
     certify_set = asks(Guarantees.certify_set)

@@ -18,7 +18,7 @@ from certree.certificates.certificate import (
     restored_certificates,
     stored_certificates,
 )
-from certree.certificates.guarantees import Certified
+from certree.certificates.guarantees import certify_fitted
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.majority import OF_ENSEMBLES, OF_PAIRS, Overlaps, blocks, shared_rows
 from certree.certificates.posteriors import gibbs_family
@@ -175,7 +175,7 @@ class _Candidate:
         return min(one.bound for one in self.certificates(delta, share))
 
 
-class CertifiedForestClassifier(Certified, ForestClassifier):
+class CertifiedForestClassifier(ForestClassifier):
     """A forest with a certificate on its error on new rows, which needs no rows of its own.
 
     Each tree grows on a sample of the rows, and the rows out of its sample judge it. So all rows do
@@ -273,6 +273,8 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
     }
 
     sample_hashes_: Any
+    certificate_: Certificate
+    certificates_: tuple[Certificate, ...]
 
     def __init__(
         self,
@@ -389,6 +391,8 @@ class CertifiedForestClassifier(Certified, ForestClassifier):
         self.trees_ = trees.saying(said)
         self.certificates_ = best.certificates(self.delta, share, best.sampled.risk(shares))
         self.certificate_ = min(self.certificates_, key=lambda one: one.bound)
+
+    certify = certify_fitted
 
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit."""

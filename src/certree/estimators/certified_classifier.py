@@ -15,15 +15,16 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.certificate import (
+    Certificate,
     restored_certificates,
     stored_certificates,
 )
 from certree.certificates.guarantees import (
     CalibrationSamples,
-    Certified,
     Guarantees,
     TreeGuarantees,
     asks,
+    certify_fitted,
 )
 from certree.certificates.model_selection import (
     PILOT,
@@ -66,7 +67,7 @@ _MOST_GROW = 1 - 2.0**-53
 _LAWS = PACBayesPosteriors()
 
 
-class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
+class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     """A tree with a certificate on its error on new rows.
 
     Some of the rows grow the tree and let its prunings vote, as in `PACBayesTreeClassifier`; the others
@@ -182,6 +183,8 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
 
     stats_: NodeStats
     vote_: Vote
+    certificate_: Certificate
+    certificates_: tuple[Certificate, ...]
     calibration_: CalibrationSamples | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
@@ -442,6 +445,7 @@ class CertifiedTreeClassifier(Certified, PACBayesVote, TreeVoteClassifier):
             fixed=rows.splits is not None and self.certificate_ is self.certificates_[0],
         )
 
+    certify = certify_fitted
     conditional_guarantees = asks(TreeGuarantees.conditional_guarantees)
     predict_set = asks(TreeGuarantees.predict_set)
     certify_set = asks(TreeGuarantees.certify_set)

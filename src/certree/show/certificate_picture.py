@@ -8,8 +8,8 @@ from sklearn.base import clone
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 
 from certree.certificates.certificate import Certificate
-from certree.certificates.guarantees import Certified
-from certree.ensembles import CertifiedBoostedTreesClassifier
+from certree.ensembles import CertifiedBoostedTreesClassifier, CertifiedForestClassifier
+from certree.estimators import CertifiedTreeClassifier
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.interface.words import percent, rounded_up
@@ -27,7 +27,7 @@ _FROM, _TO, _POINTS = 1 / 8, 64, 46
 @styled
 @checked
 def plot_certificate(
-    model: Certified | CertifiedBoostedTreesClassifier,
+    model: CertifiedTreeClassifier | CertifiedBoostedTreesClassifier | CertifiedForestClassifier,
     X: ArrayLike,
     y: ArrayLike,
     sizes: ArrayLike | None = None,
