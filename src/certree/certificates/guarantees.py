@@ -62,7 +62,7 @@ from certree.certificates.parts.families import (
 from certree.certificates.priors import Prior, branching_prior
 from certree.certificates.shift import Monitor, Shift, kept_by_weights
 from certree.certificates.thresholds import ThresholdGuarantees, named_costs, number
-from certree.certificates.weighing import HeldOut, shares_of_groups, weighed
+from certree.certificates.weighing import HeldOut, checked_places, shares_of_groups, weighed
 from certree.interface.arrays import (
     Float64,
     Int32,
@@ -696,26 +696,14 @@ class CalibrationSamples(OfColumns):
     def __post_init__(self) -> None:
         expect_settings(self)
         self.grown.of(self.tree)
-        given: Int64 = column("given", self.given, "int64", (None,))
-        if len(given) and not (given.min() >= 0 and given.max() < self.n_given):
-            raise ValueError(f"given must lie in 0 .. {self.n_given - 1}")
-        n, nodes = len(given), self.tree.n_nodes
-        columns: dict[str, Any] = {
-            "given": given,
-            "leaf": codes("leaf", self.leaf, n, nodes),
-            "y": codes("y", self.y, n, self.grown.n_classes + 1),
-        }
+        columns, n = checked_places(self.given, self.n_given, self.weight)
+        nodes = self.tree.n_nodes
+        columns["leaf"] = codes("leaf", self.leaf, n, nodes)
+        columns["y"] = codes("y", self.y, n, self.grown.n_classes + 1)
         if self.splits is not None:
             columns["splits"] = column("splits", self.splits, "bool", (nodes,))
-        if self.weight is not None:
-            columns["weight"] = column("weight", self.weight, "float64", (n,))
         if not self.tree.is_leaf[columns["leaf"]].all():
             raise ValueError("leaf must hold leaves of the tree")
-        if (
-            self.weight is not None
-            and not ((columns["weight"] > 0) & (columns["weight"] <= 1)).all()
-        ):
-            raise ValueError("weight must lie in 0 .. 1, and be positive")
         for name, values in columns.items():
             object.__setattr__(self, name, values)
 
@@ -738,12 +726,13 @@ class CalibrationSamples(OfColumns):
         weigh, weight = sides.weigh, None
         if sides.groups is not None:
             weight = shares_of_groups(sides.groups, sides.grow, weigh)[0]
+        places, n_given = sides.calibration_places
         rows = cls.made(
             held.tree,
             held.grown,
             None if likeliest is None else frozen(likeliest.log_odds > 0),
-            frozen(weigh if sides.indices is None else sides.indices[weigh]),
-            len(y) if sides.n_given is None else sides.n_given,
+            frozen(places),
+            n_given,
             frozen(leaf[weigh]),
             frozen(y[weigh]),
             None if weight is None else frozen(weight),

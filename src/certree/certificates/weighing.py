@@ -1,6 +1,7 @@
 """Which rows touched what: statistics of rows that neither grew the tree nor labelled it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -228,6 +229,19 @@ def _indices(name: str, values: ArrayLike, n: int) -> Indices:
     numbers = numbers.astype(np.intp) if numbers.size else np.zeros(0, dtype=np.intp)
     numbers.flags.writeable = False
     return numbers
+
+
+def checked_places(given: Any, n_given: int, weight: Any) -> tuple[dict[str, NDArray[Any]], int]:
+    """Check which of the rows given to a fit certify it, and their weights; columns by name, and n."""
+    columns: dict[str, NDArray[Any]] = {"given": column("given", given, "int64", (None,))}
+    places = columns["given"]
+    if len(places) and not (places.min() >= 0 and places.max() < n_given):
+        raise ValueError(f"given must lie in 0 .. {n_given - 1}")
+    if weight is not None:
+        columns["weight"] = weights = column("weight", weight, "float64", (len(places),))
+        if not ((weights > 0) & (weights <= 1)).all():
+            raise ValueError("weight must lie in 0 .. 1, and be positive")
+    return columns, len(places)
 
 
 def shares_of_groups(

@@ -29,7 +29,7 @@ from certree.certificates.guarantees import FitGuarantees, Guarantees, asks, cer
 from certree.certificates.hold_out import hold_out, hold_out_mean
 from certree.certificates.model_selection import PILOT, CurvePoint, fraction_to_train
 from certree.certificates.parts.coverage import Scores
-from certree.certificates.weighing import shares_of_groups
+from certree.certificates.weighing import checked_places, shares_of_groups
 from certree.ensembles.boosting import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
@@ -92,21 +92,11 @@ class CalibrationScores(OfColumns):
 
     def __post_init__(self) -> None:
         expect_settings(self)
-        given: Int64 = column("given", self.given, "int64", (None,))
-        n = len(given)
-        if n and not (given.min() >= 0 and given.max() < self.n_given):
-            raise ValueError(f"given must lie in 0 .. {self.n_given - 1}")
-        columns: dict[str, Any] = {
-            "given": given,
-            "score": column("score", self.score, "float64", (None, n)),
-            "y": codes("y", self.y, n, np.iinfo(np.int32).max),
-        }
+        columns, n = checked_places(self.given, self.n_given, self.weight)
+        columns["score"] = column("score", self.score, "float64", (None, n))
+        columns["y"] = codes("y", self.y, n, np.iinfo(np.int32).max)
         if not np.isfinite(columns["score"]).all():
             raise ValueError("score must hold finite numbers")
-        if self.weight is not None:
-            columns["weight"] = weight = column("weight", self.weight, "float64", (n,))
-            if not ((weight > 0) & (weight <= 1)).all():
-                raise ValueError("weight must lie in 0 .. 1, and be positive")
         for name, values in columns.items():
             object.__setattr__(self, name, values)
 
@@ -354,8 +344,7 @@ categories_, feature_names_in_
         if sides.groups is not None:
             weight = shares_of_groups(sides.groups, sides.grow, weigh)[0]
         self.calibration_ = CalibrationScores(
-            weigh if sides.indices is None else sides.indices[weigh],
-            len(training.y) if sides.n_given is None else sides.n_given,
+            *sides.calibration_places,
             self._scores_of(np.ascontiguousarray(training.X[weigh])),
             frozen(training.y[weigh]),
             weight,

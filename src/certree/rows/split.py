@@ -52,6 +52,12 @@ class TrainCalibrationSplit:
             return len(self.grow) + len(self.weigh)
         return len(np.unique(self.groups))
 
+    @property
+    def calibration_places(self) -> tuple[Indices, int]:
+        """Places of the rows that weigh among those that were given, and how many these were."""
+        n = len(self.grow) + len(self.weigh) if self.n_given is None else self.n_given
+        return self.weigh if self.indices is None else self.indices[self.weigh], n
+
     @classmethod
     def all_grow(cls, n: int) -> "TrainCalibrationSplit":
         """All of n rows grow, and none are kept apart."""
