@@ -212,12 +212,23 @@ def test_examples_are_checked():
     ]:
         with pytest.raises(ValueError, match=message):
             low_degree(*wrong)
+    with pytest.raises(ValueError, match=r"largest must be a finite number >= 0, at most 1e\+150"):
+        low_degree(X, 1e200 * y, 1, largest=1e200)
 
 
 # -- estimators ------------------------------------------------------------------------------------
 
 METHODS = ["trees", "lasso", "omp", "low_degree", "low_degree_threshold"]
 SPARSE = METHODS[:3]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_numbers_whose_squares_are_infinite_are_refused(method):
+    X = np.random.default_rng(0).integers(0, 2, (64, 3))
+    with pytest.raises(ValueError, match=r"y must be of size 1e\+150 at most"):
+        FourierRegressor(method).fit(X, 1e200 * X[:, 0])
+    fitted = FourierRegressor(method, random_state=0).fit(X, 1e150 * X[:, 0])
+    assert np.isfinite(fitted.predict(X)).all()
 
 
 @pytest.mark.parametrize("method", SPARSE)

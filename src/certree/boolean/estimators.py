@@ -15,7 +15,7 @@ from certree.boolean.bits import Bits, coding_of
 from certree.boolean.low_degree import low_degree
 from certree.boolean.selection import Examples, Selected, all_small, proposed_by_trees, select
 from certree.boolean.spectrum import Spectrum
-from certree.interface.arrays import Float64, UInt64
+from certree.interface.arrays import LARGEST, Float64, UInt64
 from certree.interface.fitted import reads_state, replaces_state
 from certree.interface.signatures import COUNT
 from certree.rows.training import TakesRows
@@ -184,6 +184,10 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
     """
 
     def _targets(self, y: NDArray[Any]) -> list[Float64]:
+        if not np.abs(y).max() <= LARGEST:
+            raise ValueError(
+                f"y must be of size {LARGEST:g} at most: the squares of more are infinite"
+            )
         return [y]
 
     @reads_state

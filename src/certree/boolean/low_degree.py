@@ -11,7 +11,7 @@ from certree.boolean.bits import Bits, TwoValued, coding_of
 from certree.boolean.queries import expect_probability
 from certree.boolean.sets import low_degree_sets, members_of, number_of_sets
 from certree.boolean.spectrum import Spectrum, characters
-from certree.interface.arrays import Float64, UInt64, array_of, column
+from certree.interface.arrays import Float64, UInt64, array_of, column, nonnegative
 from certree.interface.signatures import checked
 from certree.tree import threads
 
@@ -105,7 +105,7 @@ def low_degree(
     coding : {"auto", "0/1", "-1/+1"}
         The two values of features.
     largest : float
-        No y is larger in size.
+        No y is larger in size; at most 1e150, whose square is a number.
     delta : float
         Probability that the bound fails.
     n_jobs : int or None
@@ -120,7 +120,8 @@ def low_degree(
     TypeError
         If X or y is not numeric.
     ValueError
-        If features have other values, y is larger, or there are too many sets.
+        If features have other values, y is larger, or there are too many sets; if `largest` is negative
+        or larger than it may be.
 
     References
     ----------
@@ -128,6 +129,7 @@ def low_degree(
     bound for terms above a threshold is ours.
     """
     expect_probability(delta)
+    largest = nonnegative("largest", largest)
     rows, target = array_of("X", X), column("y", y, "float64", (None,))
     bits = Bits.two_valued(
         rows.shape[1] if rows.ndim == 2 else 0, coding_of(rows) if coding == "auto" else coding
