@@ -115,3 +115,12 @@ def test_what_does_not_go_together_is_refused(A, y, noise, message):
         sparse_recovery(A, y, noise)
     with pytest.raises(ValueError, match="n_terms"):
         SparseRecovery(np.zeros(2), 0.0, 0.0, 0.0, 1.0).error_bound(-1)
+
+
+def test_what_is_left_over_counts_as_noise_does():
+    # What is left and the noise may point the same way.
+    A, noise = np.eye(4), 1.0
+    x, e = np.array([1.5, 0, 0, 0]), np.array([-noise, 0, 0, 0])
+    found = sparse_recovery(A, A @ x + e, noise)
+    assert found.n_terms == 0
+    assert found.error_bound(1) == pytest.approx(np.linalg.norm(x - found.coefficients))

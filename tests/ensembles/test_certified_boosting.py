@@ -17,6 +17,7 @@ from certree import (
     certify,
 )
 from certree.certificates import Guarantees, hold_out
+from certree.certificates.certified_numbers import LEAST_SCALE
 from certree.certificates.inequalities import bounds
 from certree.certificates.model_selection import SHARES
 from certree.ensembles.certified_boosting import CalibrationScores
@@ -76,6 +77,14 @@ def test_the_learning_curve_chooses_how_many_rows_train():
         rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
     )
     assert coins.train_size_ <= SHARES[2]
+
+
+def test_the_size_that_was_chosen_deals_the_rows_as_if_it_had_been_given():
+    X, y = noisy(1000)
+    chosen = CertifiedBoostedTreesClassifier(**SHORT).fit(X, y)
+    given = CertifiedBoostedTreesClassifier(train_size=chosen.train_size_, **SHORT).fit(X, y)
+    assert chosen.certificate_ == given.certificate_
+    np.testing.assert_array_equal(chosen.calibration_.given, given.calibration_.given)
 
 
 def test_guarantees_are_those_of_the_calibration_samples():
@@ -259,6 +268,16 @@ def test_bands_hold_and_follow_the_noise():
         assert band == model.certificates_[1]
         assert band.bound <= 0.1 * (1 + 1e-9)
     assert widths["scaled"] < 0.5 * widths["one"]
+
+
+def test_the_least_width_is_a_part_of_the_mean_error():
+    X, y = uneven()
+    y[X[:, 0] <= 1] = 0.0
+    model = CertifiedBoostedTreesRegressor(**SHORT).fit(X, y)
+    limit, mean = model.certificate_.unit, np.abs(y - model.predict(X)).mean()
+    assert 0.5 < model.least_scale_ / (LEAST_SCALE * mean) < 2
+    assert model.least_scale_ < limit
+    assert (model._scale_of(X) == model.least_scale_).any()
 
 
 def test_bands_keep_their_promise():

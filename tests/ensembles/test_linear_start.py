@@ -49,6 +49,16 @@ def test_the_line_is_that_of_the_reference(n, p, missing, weighted, seed):
     np.testing.assert_allclose(ridge_terms(run), reference.ridge_terms(run), rtol=1e-6, atol=1e-6)
 
 
+def test_the_line_does_not_depend_on_the_order_of_rows():
+    X, y = mixed(200, 0)
+    order = np.random.default_rng(1).permutation(200)
+    weight = np.random.default_rng(2).uniform(0.1, 3.0, 200)
+    terms = ridge_terms(a_run(X, y, weight))
+    np.testing.assert_array_equal(
+        ridge_terms(a_run(X[order], y[order], weight[order])), terms[:, order]
+    )
+
+
 def test_the_penalty_grows_with_noise():
     random = np.random.default_rng(0)
     design = random.normal(size=(100, 5))

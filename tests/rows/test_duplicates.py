@@ -16,7 +16,11 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    ShuffleSplit,
+    TunedThresholdClassifierCV,
+)
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -393,6 +397,17 @@ def test_where_some_rows_of_the_fit_cannot_be_told_nothing_was_compared():
         certificate = certree.certify(model, rng.normal(size=(90, 3)), y)
         assert certificate.repeats is None
         assert "were not compared with those of the fit" in str(certificate)
+
+
+def test_rows_that_a_splitter_keeps_from_all_members_may_have_served():
+    rng = np.random.default_rng(0)
+    X, X_new = rng.normal(size=(2, 90, 3))
+    y = rng.integers(0, 2, 90)
+    split = ShuffleSplit(1, test_size=0.3, random_state=0)
+    model = CalibratedClassifierCV(clone(INNER), cv=split, ensemble=True).fit(X, y)
+    with pytest.raises(ValueError, match="63 of 90 rows also occur"):
+        certree.certify(model, X, y)
+    assert certree.certify(model, X_new, y).repeats is None
 
 
 def test_rows_that_went_through_float32_are_known():
