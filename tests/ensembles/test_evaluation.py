@@ -345,6 +345,33 @@ def test_the_best_fit_is_judged_as_a_whole(kind):
     np.testing.assert_array_equal(model.predict(X), whole.predict(X))
 
 
+@pytest.mark.parametrize(
+    ("options", "judged", "calls"),
+    [
+        ({}, False, 1),
+        ({"quality": "best"}, False, 1),
+        ({}, True, 1),
+        ({"early_stopping": True, "n_iter_no_change": 100}, False, 1),
+        ({"early_stopping": True, "n_iter_no_change": 100, "quality": "best"}, False, 9),
+        ({"scoring": "accuracy"}, False, 1),
+        ({"scoring": "accuracy"}, True, 9),
+    ],
+)
+def test_the_loss_costs_no_further_calls_of_the_core(options, judged, calls, monkeypatch):
+    X, y = noisy()
+    made = []
+
+    def counted(runs, first, last, watch):
+        made.append((first, last))
+        return advance(runs, first, last, watch)
+
+    monkeypatch.setattr(evaluation, "advance", counted)
+    judges = {"X_val": X[:50], "y_val": y[:50]} if judged else {}
+    BoostedTreesClassifier(**{"max_iter": 9, "random_state": 0, **options}).fit(X, y, **judges)
+    assert len(made) == calls
+    assert made[-1][1] == 9
+
+
 # -- scorers ---------------------------------------------------------------------------------------
 
 
@@ -550,13 +577,12 @@ def test_certified_fits_stop_by_training_rows_only(kind, options):
 def test_quick_fits_of_a_certified_one_have_rounds_enough_and_no_more(monkeypatch):
     X, y = noisy()
     lasts = []
-    kind = "certree.ensembles.evaluation.advance"
 
     def counted(runs, first, last, watch):
         lasts.append(last)
         return advance(runs, first, last, watch)
 
-    monkeypatch.setattr(kind, counted)
+    monkeypatch.setattr(evaluation, "advance", counted)
     for most, expected in (("auto", {200, 1600}), (300, {200, 300}), (20, {20})):
         lasts.clear()
         CertifiedBoostedTreesClassifier(

@@ -112,7 +112,7 @@ class Evaluation:
     @property
     def one_by_one(self) -> bool:
         """Whether each round has to be looked at before the next one is made."""
-        return bool(self.callbacks) or not self.by_core
+        return bool(self.callbacks) or (bool(self.scored) and not self.by_core)
 
     @property
     def by_core(self) -> bool:
