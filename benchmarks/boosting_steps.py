@@ -70,7 +70,7 @@ def rounds_beyond(data: Data, parts: tuple[np.ndarray, ...], numbers: bool) -> f
     """The loss after the last of many rounds over the least one."""
     X, y, X_test, y_test = parts
     model = model_of(data, numbers, max_iter=MOST_ROUNDS).fit(X, y, X_val=X_test, y_val=y_test)
-    losses = -model.validation_score_[99:]
+    losses = -model.validation_score_[100:]
     return float((losses[-1] / losses.min()) ** (0.5 if numbers else 1.0))
 
 

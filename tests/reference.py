@@ -1668,6 +1668,23 @@ def boosting_rounds(run, first, last, round_steps):
     return scores, made, after
 
 
+def early_stopping(score, most, n_iter_no_change, tol):
+    """Scores before the first round and after each one that is made, and how many rounds are kept.
+
+    ``score(t)`` says how good t rounds are.
+    """
+    scores = [score(0)]
+    best, since = scores[0], 0
+    while len(scores) <= most and since < n_iter_no_change:
+        scores.append(score(len(scores)))
+        if scores[-1] > best + tol:
+            best, since = scores[-1], 0
+        else:
+            since += 1
+    kept = max(range(1, len(scores)), key=lambda t: (scores[t], -t))
+    return scores, kept
+
+
 def newton_steps(tree, leaf, gradient, hessian, shrinkage):
     """Step of each node by its rows, drawn to that of its parent."""
     steps = []

@@ -101,6 +101,7 @@ STEPS: Mapping[str, Mapping[str, Any]] = {
     "whole trees, all grow": {"prunings": "none", "subsample": 1.0},
     "interactions": {"interaction_cst": [[0, 1], [2]]},
     "two threads": {"n_jobs": 2},
+    "stopped early": {"early_stopping": True, "max_iter": 40, "n_iter_no_change": 3},
 }
 WEIGHTS = ("any", "eighths", "whole", "zero")
 CODED = {"categorical_features": [0, 1]}

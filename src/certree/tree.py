@@ -277,6 +277,19 @@ class Trees(OfColumns):
             **{name: getattr(self, name)[first:last] for name in names},
         )
 
+    def first(self, n: int) -> Self:
+        """The first n of the trees."""
+        if n == len(self):
+            return self
+        m = int(self.root[n])
+        end = self.category_start[m]
+        ends = {"root": n, "category_start": m + 1, "categories": end}
+        names = [name for name in _DEFAULTS if name not in ends] + ["feature", "threshold", "left"]
+        return self._with(
+            **{name: getattr(self, name)[:m] for name in names},
+            **{name: getattr(self, name)[:length] for name, length in ends.items()},
+        )
+
     def _with(self, **columns: Any) -> Self:
         """The same trees with some columns that are known to be right."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}

@@ -82,6 +82,21 @@ auto losses(const std::string& name, double quantile, const Doubles& y, const Do
              Column<double>(y.size()));
 }
 
+double mean_loss(const std::string& name, double quantile, const Doubles& y, const Doubles2& scores,
+                 const std::optional<Doubles>& weight) {
+  const Loss loss = loss_of(name, quantile);
+  const auto before = scores_of(loss, scores, y.size());
+  const auto weights = sized("weight", weight, y.size());
+  if (y.size() == 0) throw std::invalid_argument("no rows have no mean loss");
+  const auto room = make_buffer<double>(y.size());
+  return run(
+      [&] { return certree::mean_loss(loss, view(y), before, weights, {room.get(), y.size()}); });
+}
+
+std::int64_t rounds_without_gain(const Doubles& scores, double tol) {
+  return certree::rounds_without_gain(view(scores), tol);
+}
+
 double dispersion(const std::string& name, double quantile, const Doubles& y,
                   const Doubles2& scores, const std::optional<Doubles>& weight) {
   const Loss loss = loss_of(name, quantile);
@@ -90,22 +105,27 @@ double dispersion(const std::string& name, double quantile, const Doubles& y,
   return run([&] { return dispersion_of(loss, view(y), before, weights); });
 }
 
-// Codes, what is kept of the bins, y, weight, keys, numbers of thresholds, seed, scores.
+// Codes, what is kept of the bins, y, weight, keys, numbers of thresholds, seed, scores, and values
+// of the last rows.
 using RunArguments = std::tuple<Codes, Kept, Doubles, std::optional<Doubles>, In<std::uint64_t, 1>,
-                                Ints, std::uint64_t, Doubles2>;
+                                Ints, std::uint64_t, Doubles2, Doubles2>;
 // Name of the loss, its quantile, learning rate, l2, curvature, share of the rows that grow, stops,
 // numbers of features.
 using RoundArguments =
     std::tuple<std::string, double, double, double, double, double, Doubles, Ints>;
 
+// Whether scores are taken, rounds without a gain that are the last ones, tol, and scores so far.
+using Watched = std::tuple<bool, std::int64_t, double, Doubles>;
+
 RunRows rows_of(const RunArguments& given) {
-  const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores] = given;
-  const std::size_t p = codes.shape(0), n = codes.shape(1);
+  const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores, values] = given;
+  const std::size_t p = codes.shape(0), n = codes.shape(1) + values.shape(0);
   if (n > 2147483647u) throw std::invalid_argument("codes have more than 2147483647 rows");
-  if (keys.size() == 0 || keys.size() > n)
+  if (keys.size() == 0 || keys.size() > codes.shape(1))
     throw std::invalid_argument("keys must be those of rows, at least one");
   if (n_thresholds.size() == 0) throw std::invalid_argument("no number of thresholds is given");
   return {{kept_bins(kept, p), view(codes)},
+          sized("values", values, values.shape(0), p),
           sized("y", y, n),
           sized("weight", weight, n),
           view(keys),
@@ -115,9 +135,11 @@ RunRows rows_of(const RunArguments& given) {
 
 // Runs go on side by side, and share the threads.
 auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& given,
-                 const Limits& limits, const Slopes& monotonic, const Groups& groups,
-                 std::int64_t first, std::int64_t last, int n_threads) {
+                 const Watched& watched, const Limits& limits, const Slopes& monotonic,
+                 const Groups& groups, std::int64_t first, std::int64_t last, int n_threads) {
   const auto& [name, quantile, learning_rate, l2, curvature, subsample, stop, n_features] = given;
+  const auto& [is_on, n_iter_no_change, tol, before_them] = watched;
+  const Watch watch{is_on, n_iter_no_change, tol, view(before_them)};
   if (runs.empty() || first < 0 || first > last)
     throw std::invalid_argument("rounds are numbered from 0, and runs are some");
   const std::size_t p = std::get<0>(runs[0]).shape(0), n_runs = runs.size();
@@ -149,16 +171,17 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   run([&] {
     parallel_for(static_cast<std::int64_t>(n_runs), n_threads, [&](std::int64_t i) {
       const auto j = static_cast<std::size_t>(i);
-      made[j] = certree::make_rounds(rows[j], settings, first, last, scores[j].view());
+      made[j] = certree::make_rounds(rows[j], settings, watch, first, last, scores[j].view());
     });
   });
   const auto hand_over = [&](std::size_t j) {
     RunTrees& trees = made[j];
     const std::size_t m = trees.rows.size(), n_outputs = std::get<7>(runs[j]).shape(0);
+    const std::size_t n_scores = trees.scores.size() / 2;
     return std::tuple(scores[j].hand_over(),
                       handed_over(std::move(trees.nodes), std::move(trees.root)),
                       owned(std::move(trees.value), m, n_outputs), owned(std::move(trees.rows)),
-                      owned(std::move(trees.losses)));
+                      owned(std::move(trees.losses)), owned(std::move(trees.scores), n_scores, 2));
   };
   std::vector<decltype(hand_over(0))> results;
   for (std::size_t j = 0; j < n_runs; ++j) results.push_back(hand_over(j));
@@ -252,12 +275,17 @@ void bind_ensembles(nb::module_& core) {
            "(gradient, hessian) of the loss of each row by its scores.");
   core.def("losses", &losses, "name"_a, "quantile"_a, "y"_array, "scores"_array,
            "Loss of each row.");
+  core.def("mean_loss", &mean_loss, "name"_a, "quantile"_a, "y"_array, "scores"_array,
+           "weight"_array_or_none, "Mean loss of rows by their weights.");
+  core.def("rounds_without_gain", &rounds_without_gain, "scores"_array, "tol"_a,
+           "How many scores at the end have not beaten the best one before by more than tol.");
   core.def("dispersion", &dispersion, "name"_a, "quantile"_a, "y"_array, "scores"_array,
            "weight"_array_or_none,
            "What slopes are divided by to be those of a likelihood's negative log.");
-  core.def("make_rounds", &make_rounds, "runs"_a, "settings"_a, "limits"_a,
+  core.def("make_rounds", &make_rounds, "runs"_a, "settings"_a, "watch"_a, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "first"_a, "last"_a, "n_threads"_a,
-           "Of each run: scores, columns of the trees, steps, growing rows of nodes, and losses.");
+           "Of each run: scores, columns of the trees, steps, growing rows of nodes, losses, and "
+           "scores of rounds that are watched.");
   core.def("round_steps", &round_steps, "left"_array, "leaf"_array, "growing"_array, "others"_array,
            "gradient"_array, "hessian"_array, "shrinkage"_a, "temperature"_a, "curvature"_a,
            "stop"_array, "feature"_array, "slope"_array_or_none,

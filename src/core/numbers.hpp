@@ -72,9 +72,8 @@ inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 
 // log(1 + e) for 0 <= e <= 1, in relative precision.
 CERTREE_INLINE double log_one_plus(double e) {
-  const bool large = e > 0.41421356;
-  const double s = (large ? e - 1.0 : e) / (large ? e + 3.0 : e + 2.0);
-  return log_ratio(s) + (large ? kLn2 : 0.0);
+  const double one = e > 0.41421356 ? 1.0 : 0.0;  // chosen once: a branch would keep lanes apart
+  return log_ratio((e - one) / (e + (2.0 + one))) + one * kLn2;
 }
 
 // log x for normal numbers x > 0.

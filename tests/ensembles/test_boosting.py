@@ -30,7 +30,7 @@ from certree.ensembles.losses import (
     SquaredLoss,
     weighted_quantile,
 )
-from certree.ensembles.rounds import Settings, advance, started
+from certree.ensembles.rounds import UNWATCHED, Settings, advance, started
 from certree.ensembles.stopping import best_rounds
 from certree.grow import BinnedGrower, Bins
 from certree.rows.folds import Fold
@@ -454,6 +454,8 @@ OTHERS = {
     "interaction_cst": [[0, 1], [2]],
     "random_state": 1,
     "class_weight": "balanced",
+    "early_stopping": True,
+    "validation_fraction": 0.2,
     "loss": "poisson",
     "quantile": 0.5,
 }
@@ -475,6 +477,7 @@ def test_a_warm_start_refuses_parameters_that_the_fit_was_not_made_with(kind):
         assert all(model.__dict__[key] is one for key, one in state.items())
         np.testing.assert_array_equal(model.predict(X), said)
     # What means the same, and what has no part in the model.
+    model.set_params(n_iter_no_change=3, tol=0.0, scoring=None)
     model.set_params(max_iter=9, n_jobs=2, monotonic_cst=slopes.tolist()).fit(X, y)
     whole = kind(max_iter=9, random_state=0, monotonic_cst=slopes).fit(X, y)
     np.testing.assert_array_equal(model.predict(X), whole.predict(X))
@@ -682,7 +685,8 @@ def test_the_door_of_many_rounds_checks():
             given[0][one[0]] = one[1]
         if other is not None:
             setting[other[0]] = other[1]
-        return _core.make_rounds([tuple(given[0])], tuple(setting), *rest[:3], first, last, rest[3])
+        rounds = *rest[:3], first, last, rest[3]
+        return _core.make_rounds([tuple(given[0])], tuple(setting), UNWATCHED, *rounds)
 
     assert len(call()) == 1
     none, keys = np.zeros(0, np.int32), runs[0][4]
@@ -694,6 +698,8 @@ def test_the_door_of_many_rounds_checks():
         ({"one": (5, none)}, "no number of thresholds"),
         ({"one": (7, run.scores[:, 1:])}, "scores"),
         ({"one": (7, run.scores[:0])}, "scores of one output"),
+        ({"one": (8, np.zeros((2, 3)))}, "y"),
+        ({"one": (8, np.zeros((0, 2)))}, "values"),
         ({"other": (0, "none")}, "no loss is none"),
         ({"other": (5, 0.0)}, "subsample must be above 0"),
         ({"other": (5, np.nan)}, "subsample must be above 0"),
@@ -839,7 +845,7 @@ def test_stages_end_in_the_prediction():
     np.testing.assert_array_equal(stages[-1], model.predict_proba(X))
     np.testing.assert_array_equal([*model.staged_predict(X)][-1], model.predict(X))
     losses = [-log_loss(y[::3], shares[::3]) for shares in stages]
-    np.testing.assert_allclose(model.validation_score_, losses)
+    np.testing.assert_allclose(model.validation_score_[1:], losses)
     np.testing.assert_allclose(stages[-1].sum(axis=1), 1)
 
 

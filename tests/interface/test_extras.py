@@ -1,5 +1,6 @@
 """Without any extra certree learns, predicts and keeps models; what needs one says which."""
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -102,11 +103,6 @@ def test_models_are_fitted_explained_and_kept_without_extras(tmp_path):
             "skl2onnx",
             "onnx",
         ),
-        (
-            "certree.PACBayesTreeClassifier(verbose=1).fit([[0], [1]] * 9, [0, 1] * 9)",
-            "rich",
-            "cli",
-        ),
     ],
 )
 def test_what_needs_an_extra_says_which(code, package, extra, tmp_path, monkeypatch):
@@ -115,6 +111,19 @@ def test_what_needs_an_extra_says_which(code, package, extra, tmp_path, monkeypa
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last == f'ImportError: {package} is not installed: pip install "certree[{extra}]"'
+
+
+@pytest.mark.parametrize(
+    "model", ["PACBayesTreeClassifier(", "BoostedTreesClassifier(max_iter=3, "]
+)
+def test_progress_without_rich_is_told_by_lines(model):
+    done = alone(f"certree.{model}verbose=1).fit([[0], [1]] * 9, [0, 1] * 9)")
+    assert (done.returncode, done.stdout) == (0, "")
+    lines = done.stderr.strip().splitlines()
+    assert 0 < len(lines) <= 11
+    assert all(line.startswith(model.partition("(")[0] + ": ") for line in lines)
+    if model.startswith("Boosted"):
+        assert re.fullmatch(r"BoostedTreesClassifier: 3 of 3 loss 0\.\d+", lines[-1])
 
 
 def test_the_command_without_its_extra_says_so_in_one_line():

@@ -742,10 +742,20 @@ def test_the_loss_is_drawn_by_round():
     figure = plot_loss(model)
     assert isinstance(figure, Figure)
     (axes,) = figure.axes
-    best = int(model.validation_score_.argmax()) + 1
+    best = int(model.validation_score_[1:].argmax()) + 1
     assert f"smallest after {best} of 15 rounds" in axes.get_title(loc="left")
-    np.testing.assert_allclose(axes.lines[0].get_ydata(), -model.validation_score_)
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), -model.validation_score_[1:])
     assert plot_loss(model, ax=Figure().add_subplot()).axes
+
+
+def test_rounds_that_were_dropped_are_drawn_and_other_scores_are_not():
+    model = BoostedTreesClassifier(early_stopping=True, n_iter_no_change=3, random_state=0)
+    (axes,) = plot_loss(model.fit(X, Y)).axes
+    made = len(model.validation_score_) - 1
+    assert len(axes.lines[0].get_ydata()) == made > model.n_iter_
+    model.set_params(scoring="accuracy").fit(X, Y)
+    with pytest.raises(ValueError, match="are no losses"):
+        plot_loss(model)
 
 
 def test_the_loss_of_other_rows_is_drawn_by_round():

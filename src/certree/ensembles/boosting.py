@@ -1,7 +1,7 @@
 """Boosted trees whose prunings vote, behind scikit-learn's interface."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, Literal, Self
@@ -14,6 +14,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from certree.ensembles.evaluation import PARAMETERS as EVALUATION
+from certree.ensembles.evaluation import (
+    Callback,
+    Evaluation,
+    Score,
+    checked_callbacks,
+    scorer_of,
+    scores_by_loss,
+    scores_by_scorer,
+    scores_together,
+    stops_early,
+)
 from certree.ensembles.linear_start import linear_start
 from certree.ensembles.losses import (
     GammaLoss,
@@ -24,14 +36,14 @@ from certree.ensembles.losses import (
     QuantileLoss,
     SquaredLoss,
 )
-from certree.ensembles.rounds import Rounds, Settings, advance, importances, started
+from certree.ensembles.rounds import Rounds, Settings, importances, started
 from certree.ensembles.staged import StagedClassifier, StagedTrees, constant_scores
 from certree.ensembles.stopping import best_rounds, longer_steps
 from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.grow.growing import MonotonicCst, Slopes, slopes_of
-from certree.interface.arrays import Float64, by_row
+from certree.interface.arrays import Float64, UInt64, by_row
 from certree.interface.fitted import (
     expect_parameters_of_fit,
     reads_state,
@@ -41,9 +53,7 @@ from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
 from certree.interface.stored import Stored
 from certree.rows.copies import copies
-from certree.rows.training import (
-    Training,
-)
+from certree.rows.training import Training, training_rows
 from certree.tree import Trees, all_threads
 
 # Below so many rows four folds choose the number of rounds, below so many one of them does: it is
@@ -104,6 +114,7 @@ class BoostedTrees(StagedTrees):
         "monotonic_cst": ["array-like", dict, None],
         "interaction_cst": [list, tuple, None],
         "warm_start": ["boolean"],
+        **EVALUATION,
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -130,6 +141,10 @@ class BoostedTrees(StagedTrees):
     def _targets(self, y: Any) -> NDArray[Any]:
         """Targets of rows that judge, as the loss takes them."""
 
+    @abstractmethod
+    def _given_targets(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Targets of a fit as they were given."""
+
     def _feature_shares(self) -> tuple[float, ...]:
         """Shares of the features that rounds look at in turn."""
         return (1.0,)
@@ -150,6 +165,8 @@ class BoostedTrees(StagedTrees):
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
+        callbacks: Sequence[Callback] | None = None,
     ) -> Self:
         """Grow trees, each of which lowers the loss of what those before it say.
 
@@ -163,7 +180,14 @@ class BoostedTrees(StagedTrees):
             How many rows each row counts as. A row of weight zero is as if absent, rows of whole
             weights are like copies, up to ten for each row on average.
         X_val, y_val : array-like of shape (n_val, p) and (n_val,), or None
-            Rows on which the loss is taken after each round; they have no part in the fit.
+            Rows that are scored after each round. They grow no tree; with `early_stopping` they say how
+            many rounds there are, and without it nothing.
+        sample_weight_val : array-like of shape (n_val,), or None
+            How many rows each of those counts as.
+        callbacks : list of callables, or None
+            Each is called after each round with an `Iteration`: `n_iter`, the number of rounds so far,
+            and `train_score` and `validation_score`, the scores so far. The fit stops where one returns
+            True. If one raises an exception, this goes through, and the estimator is as before the fit.
 
         Returns
         -------
@@ -173,26 +197,55 @@ class BoostedTrees(StagedTrees):
         Raises
         ------
         ValueError
-            With ``warm_start=True``, if a parameter has changed that made the rounds before.
+            With ``warm_start=True``, if a parameter has changed that made the rounds before; if rows
+            are too few to hold some out.
         """
+        callbacks = checked_callbacks(callbacks)
         before = getattr(self, "trees_", None) if self.warm_start else None
         if self.warm_start and self.quality == "best":
             raise ValueError('warm_start=True takes quality="fast" or "default", got "best"')
         if before is not None:
-            expect_parameters_of_fit(self, "max_iter", "warm_start")
-        self._fit_rounds(self._take(X, y, sample_weight, again=before is not None), before)
-        self._judge(X_val, y_val)
+            expect_parameters_of_fit(
+                self, "max_iter", "warm_start", "scoring", "n_iter_no_change", "tol"
+            )
+        training = self._take(X, y, sample_weight, again=before is not None)
+        judges, hashes = self._judges(X_val, y_val, sample_weight_val)
+        evaluation = self._fit_rounds(training, before, judges, callbacks)
+        if evaluation.decides and hashes is not None:
+            self.sample_hashes_ = hashes
         return self
 
-    def _fit_rounds(self, given: Training, before: Trees | None = None) -> None:
+    def _judges(
+        self, X_val: Any, y_val: Any, sample_weight_val: Any
+    ) -> tuple[Training | None, UInt64 | None]:
+        """The evaluation set, and the hashes of a fit in which it has a part."""
+        given = X_val is not None, y_val is not None
+        if given[0] != given[1]:
+            missing = "y_val" if given[0] else "X_val"
+            raise ValueError(f"X_val and y_val must be given together, but {missing} is None")
+        if sample_weight_val is not None and X_val is None:
+            raise ValueError("sample_weight_val takes X_val and y_val, which were not provided")
+        if X_val is None:
+            return None, None
+        self._targets(y_val)
+        judges, learned = training_rows(self, X_val, y_val, sample_weight_val, again=True)
+        self._loss().expect_domain(judges.y)
+        return judges, learned.get("sample_hashes_")
+
+    def _fit_rounds(
+        self,
+        given: Training,
+        before: Trees | None = None,
+        judges: Training | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> Evaluation:
         """Grow the trees of some rows, after those of the fit before."""
-        training, loss = _copied(given), self._loss()
-        loss.expect_domain(training.y)
-        if before is None:
-            self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        loss, goes_on = self._loss(), before is not None
+        training, judges, stops = self._parted(given, judges, goes_on)
+        if not goes_on:
             self._choose_parameters(len(training.y))
         run, start = self._started(training, loss)
-        n_rounds, first = self._n_rounds(training, run, before is None), 0
+        n_rounds, first = self._n_rounds(training, run, not goes_on, stops), 0
         run = run.anew(thresholds=self.thresholds_)
         if before is not None:
             first, start = self.n_iter_, self.start_
@@ -205,14 +258,43 @@ class BoostedTrees(StagedTrees):
             self._n_first_trees = len(before)
             worth = importances(before, rows, np.zeros(self.n_features_in_))
             self._importances = np.square(self._factors()).sum() * worth
-        members = self._members(run, training.X, start, before)
-        self._boost(members, first, n_rounds)
-        self.start_, self.n_iter_ = start, n_rounds
-        grown = [one.trees() for one in members]
+        X = training.X
+        if judges is not None:
+            run, X = run.judged_by(judges), np.concatenate([X, judges.X])
+        members = self._members(run, X, start, before)
+        evaluation = self._evaluation(run, training, judges, stops, callbacks)
+        evaluation.begin(self._stages_before(members, X, first))
+        made = self._boost(members, first, n_rounds, evaluation)
+        self.start_, self.n_iter_ = start, evaluation.best(first, made)
+        self._keep(before, members, self.n_iter_ - first)
+        for name in ("train_score_", "validation_score_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(evaluation.recorded())
+        return evaluation
+
+    def _parted(
+        self, given: Training, judges: Training | None, goes_on: bool
+    ) -> tuple[Training, Training | None, bool]:
+        """Rows that train, those that judge, and whether these stop the fit."""
+        training, loss = _copied(given), self._loss()
+        loss.expect_domain(training.y)
+        if not goes_on:
+            self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        stops = stops_early(self.early_stopping, len(training.y))
+        if stops and judges is None and self.validation_fraction is not None:
+            random_state = np.random.RandomState(self._seed)
+            training, judges = training.held_out(self.validation_fraction, random_state)
+            loss.expect_domain(training.y)
+        return training, judges, stops
+
+    def _keep(self, before: Trees, members: list[Rounds], n_rounds: int) -> None:
+        """Set the trees of the first new rounds behind those before, and what their cuts are worth."""
+        grown = [one.trees().first(n_rounds) for one in members]
         for one, trees in zip(members, grown, strict=True):
-            self._importances = importances(trees, one.rows_of_nodes(), self._importances)
+            rows = one.rows_of_nodes()[: trees.n_nodes]
+            self._importances = importances(trees, rows, self._importances)
         parts = [before, _together(grown)]
-        self.trees_ = Trees.joined(parts, self.n_features_in_, len(start))
+        self.trees_ = Trees.joined(parts, self.n_features_in_, len(self.start_))
 
     def _choose_parameters(self, n: int) -> None:
         """Set what quality and the number of rows decide."""
@@ -242,16 +324,55 @@ class BoostedTrees(StagedTrees):
         ]
         return [run.anew(seed=self._seed + k, scores=one) for k, one in enumerate(scores)]
 
-    def _boost(self, members: list[Rounds], first: int, last: int) -> None:
-        """Make rounds, as many at a time as take about so long as a progress bar may stand still."""
-        at_once = 1 if self.verbose > 0 else last - first
+    def _evaluation(
+        self,
+        run: Rounds,
+        training: Training,
+        judges: Training | None,
+        stops: bool,
+        callbacks: Sequence[Callback],
+    ) -> Evaluation:
+        """What rounds are judged by, if somebody wants to know."""
+        scorer = scorer_of(self)
+        is_wanted = stops or judges is not None or bool(callbacks)
+        scored: Sequence[Score] = ()
+        if is_wanted and scorer is not None:
+            scored = scores_by_scorer(self, scorer, training, judges)
+        elif is_wanted or self.verbose > 0:
+            scored, scorer = scores_by_loss(run), None
+        return Evaluation(
+            scored,
+            is_wanted=is_wanted,
+            of_loss=scorer is None,
+            n_runs=self._n_members(),
+            n_iter_no_change=self.n_iter_no_change if stops else 0,
+            tol=float(self.tol),
+            callbacks=callbacks,
+        )
+
+    def _stages_before(self, members: list[Rounds], X: Any, first: int) -> Iterator[Float64]:
+        """What trees say of rows before the first new round, and after each of those before."""
+        if first == 0:
+            yield scores_together(members)
+            return
+        trees, n_threads = self.trees_, all_threads(self.n_jobs)
+        yield trees.add(constant_scores(self.start_, len(X)), X, n_threads, 0, self._n_first_trees)
+        yield from self._staged(X)
+
+    def _boost(self, members: list[Rounds], first: int, last: int, evaluation: Evaluation) -> int:
+        """Make rounds, as many at a time as take about so long as a progress bar may stand still.
+
+        Returns where they ended.
+        """
+        at_once = 1 if self.verbose > 0 or evaluation.one_by_one else last - first
         with progress(self.verbose > 0, last - first, type(self).__name__) as show:
-            while first < last:
-                begin, stop = perf_counter(), min(first + at_once, last)
-                advance(members, first, stop)
-                show(stop - first)
-                first = stop
-                at_once = at_once * 2 if perf_counter() - begin < _REFRESHES / 4 else at_once
+            while first < last and not evaluation.is_over:
+                begin, before = perf_counter(), first
+                first = evaluation.advance(members, first, min(first + at_once, last))
+                show(first - before, evaluation.note)
+                if perf_counter() - begin < _REFRESHES / 4 and not evaluation.one_by_one:
+                    at_once *= 2
+        return first
 
     def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
         n_threads = all_threads(self.n_jobs)
@@ -289,15 +410,24 @@ class BoostedTrees(StagedTrees):
         few = max(_FEW_THRESHOLDS, n // _ROWS_OF_THRESHOLD)
         return [(few,), (None,), (few, None)]
 
-    def _n_rounds(self, training: Training, run: Rounds, choose: bool) -> int:
+    def _slower(self) -> int:
+        """How many times as many rounds steps take that are shorter."""
+        return round(min(max(_RATE / self.learning_rate, 1), _SLOWEST))
+
+    def _fast_rounds(self) -> int:
+        return _FAST_ROUNDS * self._slower()
+
+    def _n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
         """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
         n, rate = len(training.y), self.learning_rate
         if self.max_iter != "auto":
             return int(self.max_iter)
-        slower = round(min(max(_RATE / rate, 1), _SLOWEST))
         if self.quality == "fast":
-            return _FAST_ROUNDS * slower
+            return self._fast_rounds()
+        slower = self._slower()
         longer = _MORE_ROUNDS if self.quality == "best" else 1
+        if stops:
+            return _MOST_ROUNDS * longer * slower
         if n >= _SOME_ROWS:
             return _ROUNDS * longer * slower
         if n < 2:
@@ -313,15 +443,6 @@ class BoostedTrees(StagedTrees):
         best, n_rounds = best_rounds(of_kinds, _MOST_ROUNDS * longer * slower // factor)
         self.thresholds_ = kinds[best]
         return n_rounds * factor
-
-    def _judge(self, X_val: Any, y_val: Any) -> None:
-        """Take the loss of an evaluation set after each round."""
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val must be given together")
-        if X_val is None:
-            self.__dict__.pop("validation_score_", None)
-            return
-        self.validation_score_ = -self.staged_loss(X_val, y_val)
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -429,21 +550,21 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
     Each round draws rows, grows a tree on the gradients of their log loss, and lets the other rows
     weigh all prunings of the tree: its step is the average of what the prunings say. So a tree that
-    tells noise apart hardly moves, and there is no validation set, no early stopping and nothing to
-    tune.
+    tells noise apart hardly moves: there is nothing to tune, and early stopping is there for who wants
+    it.
 
     Parameters
     ----------
     quality : {"fast", "default", "best"}, default="default"
         "fast": 200 rounds without cross-validation. "best": up to three times as many rounds as else,
         and the average of two fits of different seeds, stored as one model; not with `warm_start`.
-        Parameters that are given win.
+        Early stopping judges what they say together. Parameters that are given win.
     learning_rate : float, default=0.1
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
         Number of rounds, of a tree each. "auto": by four-fold cross-validation below 3000 rows, by one
-        of the folds below 30,000, else 400; more at a smaller `learning_rate` than .1, up to twenty
-        times as many.
+        of the folds below 30,000, else 400; with early stopping 1600 at most; more at a smaller
+        `learning_rate` than .1, up to twenty times as many.
     max_leaf_nodes : int, "auto" or None, default="auto"
         So many leaves a tree at most; those whose cut gains most are divided first. "auto": 31
         below 3000 rows, else 63.
@@ -475,7 +596,23 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Weights of the classes, as in scikit-learn.
     warm_start : bool, default=False
         Whether a fit adds rounds, up to `max_iter`, to those of the fit before. Of the parameters only
-        `max_iter`, `n_jobs`, `verbose` and `warm_start` may change between them.
+        `max_iter`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and `warm_start` may
+        change between them.
+    early_stopping : bool or "auto", default=False
+        Whether a fit stops once new rounds gain nothing on rows that have no part in them, and keeps
+        those up to the best one. It takes the place of the cross-validation that chooses `max_iter`;
+        "auto": from 10,001 rows on.
+    scoring : str, callable or None, default="loss"
+        What rounds are judged by, the higher the better: "loss", the loss negated; a name or a scorer
+        as scikit-learn has them; None: `score`. A scorer takes rows as numbers, categories as codes, of
+        those that train at most 10,000.
+    validation_fraction : float, int or None, default=0.1
+        Share or number of the rows that early stopping holds out if `fit` is given no `X_val`. None:
+        the rows that train judge, too.
+    n_iter_no_change : int, default=10
+        So many rounds without a gain on the best score before are the last ones.
+    tol : float, default=1e-7
+        What a gain must exceed, in units of the score.
     random_state : int, RandomState or None, default=None
         Decides rows and features of the rounds. The model depends neither on the order of the rows
         nor on the number of threads.
@@ -489,7 +626,8 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     classes_ : ndarray of shape (K,)
         The classes.
     n_iter_ : int
-        Number of rounds, of each of the fits that are averaged.
+        Number of rounds, of each of the fits that are averaged; with early stopping of those that are
+        kept, which end with the best one and are at least one.
     max_leaf_nodes_ : int or None
         Most leaves of a tree.
     thresholds_ : tuple of int or None
@@ -501,8 +639,11 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         The scores before the first tree.
     feature_importances_ : ndarray of shape (p,)
         Share of each feature in how far the steps move rows.
-    validation_score_ : ndarray of shape (n_iter_,)
-        Negative log loss of the evaluation set after each round, if there was one.
+    train_score_, validation_score_ : ndarray of shape (n_rounds + 1,)
+        Scores by `scoring` of the rows that train, and of those that judge, if there were some: before
+        the first round and after each that was made, those behind the best one included. They are
+        there after a fit with early stopping, with an evaluation set or with callbacks, but not in
+        files.
     sample_hashes_ : ndarray of uint64
         Hashes of the rows of the fit.
     n_features_in_ : int
@@ -552,6 +693,11 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         interaction_cst: Any = None,
         class_weight: Any = None,
         warm_start: bool = False,
+        early_stopping: bool | Literal["auto"] = False,
+        scoring: Any = "loss",
+        validation_fraction: float | None = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-7,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -578,6 +724,9 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
     def _targets(self, y: Any) -> NDArray[Any]:
         return self._class_codes("y_val", y)
+
+    def _given_targets(self, y: NDArray[Any]) -> NDArray[Any]:
+        return self.classes_[y]
 
     def _shares_of_many(self, scores: Float64) -> Float64:
         if self.n_classes_ == 2:
@@ -625,7 +774,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     quality : {"fast", "default", "best"}, default="default"
         "fast": 200 rounds without cross-validation. "best": up to three times as many rounds as else,
         and the average of four fits of different seeds, stored as one model; not with `warm_start`.
-        Parameters that are given win.
+        Early stopping judges what they say together. Parameters that are given win.
     learning_rate : float, default=0.1
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
@@ -658,7 +807,23 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Groups of features that may act together in a tree.
     warm_start : bool, default=False
         Whether a fit adds rounds, up to `max_iter`, to those of the fit before. Of the parameters only
-        `max_iter`, `n_jobs`, `verbose` and `warm_start` may change between them.
+        `max_iter`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and `warm_start` may
+        change between them.
+    early_stopping : bool or "auto", default=False
+        Whether a fit stops once new rounds gain nothing on rows that have no part in them, and keeps
+        those up to the best one. It takes the place of the cross-validation that chooses `max_iter`;
+        "auto": from 10,001 rows on.
+    scoring : str, callable or None, default="loss"
+        What rounds are judged by, the higher the better: "loss", the loss negated; a name or a scorer
+        as scikit-learn has them; None: `score`. A scorer takes rows as numbers, categories as codes, of
+        those that train at most 10,000.
+    validation_fraction : float, int or None, default=0.1
+        Share or number of the rows that early stopping holds out if `fit` is given no `X_val`. None:
+        the rows that train judge, too.
+    n_iter_no_change : int, default=10
+        So many rounds without a gain on the best score before are the last ones.
+    tol : float, default=1e-7
+        What a gain must exceed, in units of the score.
     random_state : int, RandomState or None, default=None
         Decides rows and features of the rounds.
     n_jobs : int or None, default=None
@@ -704,6 +869,11 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         monotonic_cst: MonotonicCst = None,
         interaction_cst: Any = None,
         warm_start: bool = False,
+        early_stopping: bool | Literal["auto"] = False,
+        scoring: Any = "loss",
+        validation_fraction: float | None = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-7,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -736,6 +906,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     def _targets(self, y: Any) -> NDArray[Any]:
         return np.asarray(column_or_1d(y), dtype=np.float64)
+
+    def _given_targets(self, y: NDArray[Any]) -> NDArray[Any]:
+        return y
 
     def _link(self) -> Link:
         return "exp" if self._loss().is_log else "identity"

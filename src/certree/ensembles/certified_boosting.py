@@ -104,6 +104,10 @@ class CalibrationScores(OfColumns):
 def _quick(model: Any) -> Any:
     """The same estimator, for quick fits to parts of its rows."""
     quick = copy(model)
+    if model.early_stopping is not False:
+        # Parts of the rows may be too few to hold some out, and the most rounds would be too many.
+        quick.early_stopping, most = False, model.max_iter
+        quick.max_iter = most if most == "auto" else min(most, model._fast_rounds())
     quick.quality, quick.verbose = "fast", 0
     return quick
 
@@ -158,6 +162,16 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         Groups of features that may act together in a tree.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; "balanced" by the training samples. A certificate does not read them.
+    early_stopping : bool or "auto", default=False
+        Whether the fit stops by held-out training samples; calibration samples have no part in it.
+    scoring : str, callable or None, default="loss"
+        What rounds are judged by.
+    validation_fraction : float, int or None, default=0.1
+        Share or number of the training samples, or of their groups, that early stopping holds out.
+    n_iter_no_change : int, default=10
+        So many rounds without a gain are the last ones.
+    tol : float, default=1e-7
+        What a gain must exceed.
     random_state : int, RandomState or None, default=None
         Decides which rows train, and rows and features of the rounds.
     n_jobs : int or None, default=None
@@ -182,8 +196,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         The classes: those given, or those of the training samples.
     sample_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them.
-    n_iter_, max_leaf_nodes_, thresholds_, trees_, start_, feature_importances_, n_features_in_, \
-categories_, feature_names_in_
+    n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_, \
+feature_importances_, n_features_in_, categories_, feature_names_in_
         See `BoostedTreesClassifier`.
 
     See Also
@@ -240,6 +254,11 @@ categories_, feature_names_in_
         monotonic_cst: MonotonicCst = None,
         interaction_cst: Any = None,
         class_weight: Any = None,
+        early_stopping: bool | Literal["auto"] = False,
+        scoring: Any = "loss",
+        validation_fraction: float | None = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-7,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -489,6 +508,16 @@ class CertifiedBoostedTreesRegressor(CertifiedNumbers, BoostedTreesRegressor):
         Constraints on features; bands follow them, their widths do not.
     interaction_cst : list of collections of int, or None, default=None
         Groups of features that may act together in a tree.
+    early_stopping : bool or "auto", default=False
+        Whether the fit stops by held-out training samples; calibration samples have no part in it.
+    scoring : str, callable or None, default="loss"
+        What rounds are judged by.
+    validation_fraction : float, int or None, default=0.1
+        Share or number of the training samples, or of their groups, that early stopping holds out.
+    n_iter_no_change : int, default=10
+        So many rounds without a gain are the last ones.
+    tol : float, default=1e-7
+        What a gain must exceed.
     random_state : int, RandomState or None, default=None
         Decides which rows train, the folds, and rows and features of the rounds.
     n_jobs : int or None, default=None
@@ -512,8 +541,8 @@ class CertifiedBoostedTreesRegressor(CertifiedNumbers, BoostedTreesRegressor):
         What they start from.
     least_scale_ : float
         The least scale of a row, in units of the target.
-    n_iter_, max_leaf_nodes_, thresholds_, trees_, start_, feature_importances_, n_features_in_, \
-categories_, feature_names_in_
+    n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_, \
+feature_importances_, n_features_in_, categories_, feature_names_in_
         See `BoostedTreesRegressor`.
 
     See Also
@@ -573,6 +602,11 @@ categories_, feature_names_in_
         categorical_features: Any = "from_dtype",
         monotonic_cst: MonotonicCst = None,
         interaction_cst: Any = None,
+        early_stopping: bool | Literal["auto"] = False,
+        scoring: Any = "loss",
+        validation_fraction: float | None = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-7,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,

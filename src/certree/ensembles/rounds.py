@@ -16,12 +16,18 @@ from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, UInt64
 from certree.rows.folds import Fold
 from certree.rows.hashes import content_keys
+from certree.rows.training import Training
 from certree.tree import LEAF, Trees
 
 # Stop probabilities of the branching priors that a round mixes.
 _STOPS, _NO_STOPS = np.array([0.02, 0.1, 0.5]), np.zeros(0)
 # Rows that weigh have shaped the scores that they weigh, so their Hessians count half.
 _CURVATURE = 0.5
+
+# Whether scores are taken after each round, so many rounds without a gain are the last ones (0: any
+# number), what a gain must exceed, and the scores so far.
+Watch = tuple[bool, int, float, Float64]
+UNWATCHED: Watch = (False, 0, 0.0, np.zeros(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,8 @@ class Rounds:
         What the trees so far say.
     seed : int
         Decides with the number of a round what it draws.
+    values : ndarray of shape (any, p), or None
+        The last rows, where these judge and are not among those of the grower.
     """
 
     settings: Settings
@@ -68,6 +76,7 @@ class Rounds:
     thresholds: Sequence[int | None]
     scores: Float64
     seed: int
+    values: Float64 | None = None
     parts: list[Trees] = field(default_factory=list)
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node
     losses: list[Float64] = field(default_factory=list)  # of the rows that judge
@@ -107,6 +116,19 @@ class Rounds:
             scores=constant_scores(start, len(y)),
         )
 
+    def judged_by(self, rows: Training) -> "Rounds":
+        """The same beside other rows that judge it, which may have values that are in no bin."""
+        weight = None
+        if self.weight is not None or rows.weight is not None:
+            own = np.ones(len(self.y)) if self.weight is None else self.weight
+            others = np.ones(len(rows.y)) if rows.weight is None else _normalised(rows.weight)
+            weight = np.concatenate([own, others])
+        return self.anew(
+            y=np.concatenate([self.y, rows.y]),
+            weight=weight,
+            values=np.ascontiguousarray(rows.X, dtype=np.float64),
+        )
+
     def anew(self, **others: Any) -> "Rounds":
         """The same run before its first round, with other parameters."""
         return replace(self, **others, parts=[], rows=[], losses=[])
@@ -115,7 +137,8 @@ class Rounds:
         """The run as the core takes it."""
         n_thresholds = np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32)
         rows = self.bins.codes, self.bins.kept, self.y, self.weight, self.keys
-        return *rows, n_thresholds, self.seed, self.scores
+        values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
+        return *rows, n_thresholds, self.seed, self.scores, values
 
 
 def importances(trees: Trees, rows: Float64, before: Float64) -> Float64:
@@ -129,10 +152,16 @@ def importances(trees: Trees, rows: Float64, before: Float64) -> Float64:
     return total
 
 
-def advance(runs: Sequence[Rounds], first: int, last: int) -> None:
+def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATCHED) -> Float64:
     """Make rounds first, ..., last - 1 of some runs, which differ in rows, thresholds and seeds alone.
 
     They go on side by side; where it is interrupted none has changed.
+
+    Returns
+    -------
+    ndarray of shape (n_rounds, 2)
+        Where the rounds of one run are watched, its scores of the rows that train and of those that
+        judge, after each round; there may be less than were asked for.
     """
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, slopes, groups, n_threads = runs[0].grower.options_of_gradients
@@ -149,6 +178,7 @@ def advance(runs: Sequence[Rounds], first: int, last: int) -> None:
             _STOPS if settings.votes else _NO_STOPS,
             np.array(shares, dtype=np.int32),
         ),
+        watch,
         limits,
         slopes,
         groups,
@@ -156,11 +186,13 @@ def advance(runs: Sequence[Rounds], first: int, last: int) -> None:
         last,
         n_threads,
     )
-    for run, (scores, columns, value, rows, losses) in zip(runs, made, strict=True):
+    for run, (scores, columns, value, rows, losses, _) in zip(runs, made, strict=True):
         run.scores = scores
         run.parts.append(Trees.grown(columns, p, value))
         run.rows.append(rows)
         run.losses.append(losses)
+    watched: Float64 = made[0][-1]
+    return watched
 
 
 def _normalised(weight: Float64) -> Float64:

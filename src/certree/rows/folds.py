@@ -106,46 +106,92 @@ def content_folds(
     most = max(len(y), _MOST_FOLDS)
     if n_folds > most:
         raise ValueError(f"cv must be at most {most} for {len(y)} rows, got {n_folds}")
+    row, place = _dealt(X, y, rng, sample_weight)
+    for k in range(n_folds):
+        fold = _fold(row, place % n_folds == k, len(y), sample_weight)
+        if len(fold.grow) and len(fold.judge):
+            yield fold
+
+
+def content_share(
+    X: NDArray[Any],
+    y: Int32 | Float64,
+    n_judging: int,
+    rng: np.random.RandomState,
+    sample_weight: Float64 | None = None,
+) -> Fold:
+    """Let some rows judge, dealt as `content_folds` deals, so that each class has its share of them.
+
+    Parameters
+    ----------
+    X, y, rng, sample_weight
+        As there.
+    n_judging : int
+        How many rows judge, each as many as its whole weight says.
+
+    Returns
+    -------
+    Fold
+    """
+    row, place = _dealt(X, y, rng, sample_weight)
+    n = len(row)
+    before = (place * n_judging + n // 2) // n
+    judges = ((place + 1) * n_judging + n // 2) // n > before
+    return _fold(row, judges, len(y), sample_weight)
+
+
+def group_share(
+    groups: NDArray[Any], n_judging: int, rng: np.random.RandomState
+) -> tuple[Indices, Indices]:
+    """Rows that grow and rows that judge: those of so many groups, drawn at random."""
+    group = np.unique(groups, return_inverse=True)[1]
+    judges = (rng.permutation(int(group.max()) + 1) < n_judging)[group]
+    return np.flatnonzero(~judges), np.flatnonzero(judges)
+
+
+def n_copies(n: int, sample_weight: Float64 | None) -> int:
+    """How many rows are dealt where n are given: those of whole weights copy by copy."""
+    if sample_weight is None or not _whole(sample_weight):
+        return n
+    return int(sample_weight.sum())
+
+
+def _fold(row: Indices, judges: NDArray[np.bool_], n: int, sample_weight: Float64 | None) -> Fold:
+    """Both sides of n rows by row number and side of every copy."""
+    if len(row) == n:
+        grow, judge = np.sort(row[~judges]), np.sort(row[judges])
+        if sample_weight is None:
+            return Fold(grow, judge)
+        return Fold(grow, judge, sample_weight[grow], sample_weight[judge])
+    copies = [np.bincount(row[side], minlength=n) for side in (~judges, judges)]
+    grow, judge = map(np.flatnonzero, copies)
+    return Fold(grow, judge, copies[0][grow].astype(float), copies[1][judge].astype(float))
+
+
+def _dealt(
+    X: NDArray[Any],
+    y: Int32 | Float64,
+    rng: np.random.RandomState,
+    sample_weight: Float64 | None,
+) -> tuple[Indices, Indices]:
+    """Row number of every copy, and its place in a random order of the copies, by class."""
     numeric = np.issubdtype(y.dtype, np.floating)
     hashes = _hashes(X, rng)
     if numeric:
         hashes = mix(hashes + _hashes(y[:, None], rng))
-    classes = np.zeros(len(y), dtype=np.int32) if numeric else y
-    row, dealt = _deal(hashes, classes, n_folds, sample_weight)
-    for k in range(n_folds):
-        if len(row) == len(y):
-            sides = row[dealt != k], row[dealt == k]
-            grow, judge = map(np.sort, sides)
-            weights = (
-                (None,) * 2
-                if sample_weight is None
-                else (sample_weight[grow], sample_weight[judge])
-            )
-        else:
-            copies = [np.bincount(row[side], minlength=len(y)) for side in (dealt != k, dealt == k)]
-            grow, judge = map(np.flatnonzero, copies)
-            weights = copies[0][grow].astype(float), copies[1][judge].astype(float)
-        if len(grow) and len(judge):
-            yield Fold(grow, judge, *weights)
-
-
-def _deal(
-    hashes: NDArray[np.uint64], y: NDArray[Any], n_folds: int, sample_weight: Float64 | None
-) -> tuple[Indices, Indices]:
-    """Row number and fold of every copy."""
+    y = np.zeros(len(y), dtype=np.int32) if numeric else y
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
     order = np.lexsort((weight, hashes, y))
     row = order
     if sample_weight is not None and _whole(sample_weight):
         row = np.repeat(order, sample_weight[order].astype(np.intp))
     content = hashes[row]
-    position = np.arange(len(row))
     starts = np.ones(len(row), dtype=bool)
     starts[1:] = (content[1:] != content[:-1]) | (y[row][1:] != y[row][:-1])
     mixed = mix(content + copy_numbers(starts) * np.uint64(0x9E3779B97F4A7C15))
-    fold = np.empty(len(row), dtype=np.intp)
-    fold[np.lexsort((mixed, y[row]))] = position % n_folds
-    return row, fold
+    place = np.empty(len(row), dtype=np.intp)
+    place[np.lexsort((mixed, y[row]))] = np.arange(len(row))
+    return row, place
 
 
 def _whole(weight: Float64) -> bool:

@@ -6,6 +6,7 @@ which rows may grow, preprocessing, categories, the matrix of features, codes of
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from math import ceil
 from numbers import Integral, Real
 from reprlib import repr as shortened
 from typing import Any, ClassVar
@@ -44,7 +45,15 @@ from certree.interface.stored import Stored
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.columns import expect_exact_numbers, expect_no_times, given_values, rows_at
 from certree.rows.duplicates import distinct_rows, expect_few_repeats, first_alike, n_repeats
-from certree.rows.folds import Fold, Indices, content_folds, group_folds
+from certree.rows.folds import (
+    Fold,
+    Indices,
+    content_folds,
+    content_share,
+    group_folds,
+    group_share,
+    n_copies,
+)
 from certree.rows.hashes import distinct, fit_hashes
 from certree.rows.learned import (
     restored_classes,
@@ -130,10 +139,79 @@ class Training:
             raise ValueError("cv must have at least one fold, got none")
         return folds
 
+    def held_out(
+        self, size: float, random_state: np.random.RandomState
+    ) -> tuple["Training", "Training"]:
+        """Rows that train, and rows that are held out: whole groups, else by class and content.
+
+        Parameters
+        ----------
+        size : int or float
+            How many rows, or groups, are held out; a float is their share.
+        random_state : numpy RandomState
+            Source of the order.
+
+        Returns
+        -------
+        trained, held_out : Training
+
+        Raises
+        ------
+        ValueError
+            If a side would be empty, or lack room for the classes.
+        """
+        groups, is_of_classes = self.sides.groups, self.y.dtype == np.int32
+        n = n_copies(len(self.y), self.weight) if groups is None else len(np.unique(groups))
+        n_held = ceil(size * n) if isinstance(size, float | np.floating) else int(size)
+        _expect_room(size, n, n_held, "rows" if groups is None else "groups")
+        if groups is not None:
+            fold = self._fold(*group_share(groups, n_held, random_state))
+        else:
+            if is_of_classes:
+                _expect_classes(self.y, self.weight, size, n, n_held)
+            fold = content_share(self.X, self.y, n_held, random_state, self.weight)
+        if is_of_classes and len(lost := np.setdiff1d(self.y[fold.judge], self.y[fold.grow])):
+            raise ValueError(
+                f"validation_fraction={size} holds out all rows of {len(lost)} of the classes: make "
+                "it smaller, or give X_val and y_val"
+            )
+        return self.weighing(fold.grow, fold.grow_weight), self.weighing(
+            fold.judge, fold.judge_weight
+        )
+
+    def weighing(self, indices: Indices, weight: Float64 | None) -> "Training":
+        """Some of these rows, by themselves, with other weights."""
+        return replace(self.at(indices, weighted=False), weight=weight)
+
     def _fold(self, grow: Indices, judge: Indices) -> Fold:
         if self.weight is None:
             return Fold(grow, judge)
         return Fold(grow, judge, self.weight[grow], self.weight[judge])
+
+
+def _expect_room(size: float, n: int, n_held: int, units: str) -> None:
+    if not 0 < n_held < n:
+        raise ValueError(
+            f"With n_samples={n} {units} and validation_fraction={size}, the resulting "
+            f"{'train' if n_held else 'validation'} set will be empty. Adjust validation_fraction, or "
+            "give X_val and y_val."
+        )
+
+
+def _expect_classes(y: Int32, weight: Float64 | None, size: float, n: int, n_held: int) -> None:
+    """Refuse to hold out rows by class where a class has one, or sides have less than one of each."""
+    n_of_class = np.bincount(y, None if weight is None or n == len(y) else weight)
+    n_of_class = n_of_class[n_of_class > 0]
+    if n_of_class.min() < 2:
+        raise ValueError(
+            "The least populated class in y has only 1 member, which is too few to hold out rows of "
+            "each class: give X_val and y_val, or validation_fraction=None"
+        )
+    if min(n_held, n - n_held) < len(n_of_class):
+        raise ValueError(
+            f"The validation_fraction = {size} of {n} rows leaves {n_held} to judge and {n - n_held} "
+            f"to train, which should be greater or equal to the number of classes = {len(n_of_class)}"
+        )
 
 
 def _sides(place: Indices, split: Any) -> tuple[Indices, Indices]:

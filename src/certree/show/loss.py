@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.ensembles.boosting import BoostedTrees
+from certree.interface.fitted import state_of
 from certree.interface.signatures import checked
 from certree.show.style import BLUE, VERMILLION, Figure, axes_of, styled
 
@@ -17,12 +18,14 @@ def plot_loss(
 ) -> Figure:
     """Draw the loss after each round of boosting, that of some rows or of the evaluation set.
 
+    Of a fit that stopped early, rounds behind the best one are drawn, too, though it dropped them.
+
     Parameters
     ----------
     model : BoostedTreesClassifier or BoostedTreesRegressor
         Fitted.
     X : array-like of shape (n, p), or None
-        Rows; None: the evaluation set of the fit, ``X_val`` and ``y_val``.
+        Rows; None: the evaluation set of the fit, ``X_val`` and ``y_val`` or rows that were held out.
     y : array-like of shape (n,), or None
         Their classes or numbers.
     ax : matplotlib Axes or None
@@ -35,14 +38,20 @@ def plot_loss(
     Raises
     ------
     ValueError
-        If there are no rows, and the model was fitted without an evaluation set.
+        If there are no rows, and the model was fitted without an evaluation set, or with another
+        `scoring` than the loss.
     """
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together")
     if X is not None and y is not None:
         losses, of = model.staged_loss(X, y), f"{len(np.asarray(y)):,} rows"
     elif hasattr(model, "validation_score_"):
-        losses, of = -np.asarray(model.validation_score_), "the evaluation set"
+        if state_of(model).scoring != "loss":
+            raise ValueError(
+                "scores of the evaluation set are no losses by scoring=...: give X and y"
+            )
+        # Entry 0 is of no round.
+        losses, of = -np.asarray(model.validation_score_)[1:], "the evaluation set"
     else:
         raise ValueError(
             "the model was fitted without X_val and y_val, so there is no loss to draw: give X and y"

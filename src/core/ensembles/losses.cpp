@@ -253,13 +253,18 @@ double dispersion_of(const Loss& loss, std::span<const double> y, Table<const do
     return 1.0;
   // The mean loss is that of the most likely scale, of squares half of it.
   const auto losses = make_buffer<double>(y.size());
-  const std::span<double> column(losses.get(), y.size());
-  losses_of(loss, y, scores, column);
-  const double n = weight.empty() ? static_cast<double>(y.size()) : sum_of(weight, {});
-  const double mean = sum_of(column, weight) / n, scale = mean > 0.0 ? mean : 1.0;
+  const double mean = mean_loss(loss, y, scores, weight, {losses.get(), y.size()});
+  const double scale = mean > 0.0 ? mean : 1.0;
   if (loss.kind != LossKind::quantile) return 2.0 * scale;
   const double unit = mean_distance(y, scores.data);  // what the slopes are multiplied by
   return unit > 0.0 ? scale * 2.0 * unit : 1.0;
+}
+
+double mean_loss(const Loss& loss, std::span<const double> y, Table<const double> scores,
+                 std::span<const double> weight, std::span<double> losses) {
+  losses_of(loss, y, scores, losses);
+  const double n = weight.empty() ? static_cast<double>(y.size()) : sum_of(weight, {});
+  return sum_of(losses, weight) / n;
 }
 
 double sum_of(std::span<const double> losses, std::span<const double> weight) {

@@ -30,6 +30,11 @@ void losses_of(const Loss& loss, std::span<const double> y, Table<const double> 
 double dispersion_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
                      std::span<const double> weight);
 
+// Mean loss of rows by their weights, if there are some; in whatever order they come. losses: room
+// for that of each row.
+double mean_loss(const Loss& loss, std::span<const double> y, Table<const double> scores,
+                 std::span<const double> weight, std::span<double> losses);
+
 // Sum of losses by the weights of their rows, if there are some; in whatever order they come.
 double sum_of(std::span<const double> losses, std::span<const double> weight);
 

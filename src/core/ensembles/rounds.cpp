@@ -33,12 +33,13 @@ class Run {
         settings_(settings),
         scores_(scores),
         n_(rows.keys.size()),
+        n_binned_(static_cast<std::size_t>(rows.table.codes.width)),
         n_all_(rows.y.size()),
         y_(rows.y.first(n_)),
         weight_(rows.weight.empty() ? rows.weight : rows.weight.first(n_)),
         slopes_(make_buffer<double>(2 * scores.n_rows, n_)),
         mixed_(make_buffer<double>(2, n_)),
-        losses_(make_buffer<double>(n_all_ - n_)),
+        losses_(make_buffer<double>(std::max(n_, n_all_ - n_))),
         leaf_(n_all_, kLeaf),
         all_features_(rows.table.n_bins.size()) {
     std::iota(all_features_.begin(), all_features_.end(), 0);
@@ -51,6 +52,7 @@ class Run {
     take_slopes();
     mix(random, other_odd);
     BinnedTree tree = grow(random, number);
+    send_values(tree.columns);
     const std::size_t m = tree.columns.left.size();
     set_steps(tree, trees);
     add_steps({trees.value.data() + trees.value.size() - m * n_outputs(),
@@ -60,6 +62,20 @@ class Run {
     for (const std::size_t v : turns(m)) trees.rows.push_back(tree.sums[3 * v + 2]);
     trees.losses.push_back(loss_of_judges());
   }
+
+  // Negated mean losses of the rows that train and of those that judge.
+  std::pair<double, double> watch() {
+    const auto weight = [&](std::size_t first, std::size_t n) {
+      return rows_.weight.empty() ? rows_.weight : rows_.weight.subspan(first, n);
+    };
+    const auto score = [&](std::size_t first, std::size_t n) {
+      if (n == 0) return 0.0;
+      return -mean_loss(settings_.loss, rows_.y.subspan(first, n), scores_from(first),
+                        weight(first, n), {losses_.get(), n});
+    };
+    return {score(0, n_), score(n_, n_all_ - n_)};
+  }
+  bool has_judges() const { return n_all_ > n_; }
 
  private:
   std::size_t n_outputs() const { return static_cast<std::size_t>(scores_.n_rows); }
@@ -72,7 +88,7 @@ class Run {
   // Keys are mixed already: a product with an odd number deals them anew.
   void part_rows(std::uint64_t odd) {
     growing_.resize(n_);
-    sent_.resize(n_all_);
+    sent_.resize(n_binned_);
     const bool all_grow = settings_.subsample >= 1.0;
     const auto limit = all_grow ? 0 : static_cast<std::uint64_t>(settings_.subsample * 0x1p64);
     std::size_t n_growing = 0, n_sent = 0;
@@ -93,8 +109,8 @@ class Run {
     }
     growing_.resize(n_growing);
     n_others_ = n_sent;
-    sent_.resize(n_sent + n_all_ - n_);
-    for (const std::size_t i : turns(n_all_ - n_))
+    sent_.resize(n_sent + n_binned_ - n_);
+    for (const std::size_t i : turns(n_binned_ - n_))
       sent_[n_sent + i] = static_cast<std::int32_t>(n_ + i);
   }
 
@@ -147,7 +163,7 @@ class Run {
     BinnedTable table = rows_.table;
     if (n_edges > 0 && n_edges < kMostBins) {
       const auto p = static_cast<std::int64_t>(all_features_.size());
-      coarse_.resize(all_features_.size() * n_all_);
+      coarse_.resize(all_features_.size() * n_binned_);
       const Table<std::uint8_t> coarse{coarse_.data(), p, table.codes.width};
       coarsen(rows_.table, features, n_edges, random.bits(), coarser_, coarse);
       table.n_bins = coarser_.n_bins;
@@ -156,7 +172,16 @@ class Run {
       table.codes = {coarse.data, p, coarse.width};
     }
     const Derivatives response{{mixed_.get(), n_}, {mixed_.get() + n_, n_}, 0.0, 0.0};
-    return grow_gradients(table, {growing_, sent_}, features, settings_.growth, response, leaf_);
+    return grow_gradients(table, {growing_, sent_}, features, settings_.growth, response,
+                          std::span(leaf_).first(n_binned_));
+  }
+
+  // A threshold may lie anywhere between values of bins, so bins would not tell all rows apart.
+  void send_values(const TreeColumns& tree) {
+    if (n_binned_ == n_all_) return;
+    const TreeView view{tree.feature,      tree.threshold,      tree.left,
+                        tree.missing_left, tree.category_start, tree.categories};
+    apply(view, rows_.values, settings_.growth.n_threads, std::span(leaf_).subspan(n_binned_));
   }
 
   // Appends the steps of the nodes.
@@ -183,19 +208,22 @@ class Run {
     }
   }
 
+  Table<const double> scores_from(std::size_t first) const {
+    return {scores_.data + first, scores_.n_rows, scores_.width};
+  }
+
   double loss_of_judges() {
     const std::size_t n_judging = n_all_ - n_;
     if (n_judging == 0) return 0.0;
-    const Table<const double> scores{scores_.data + n_, scores_.n_rows, scores_.width};
     const std::span<double> losses(losses_.get(), n_judging);
-    losses_of(settings_.loss, rows_.y.subspan(n_), scores, losses);
+    losses_of(settings_.loss, rows_.y.subspan(n_), scores_from(n_), losses);
     return sum_of(losses, rows_.weight.empty() ? rows_.weight : rows_.weight.subspan(n_));
   }
 
   const RunRows& rows_;
   const RoundSettings& settings_;
   Table<double> scores_;
-  std::size_t n_, n_all_;
+  std::size_t n_, n_binned_, n_all_;
   std::span<const double> y_, weight_;
   Buffer<double> slopes_;  // gradients, then Hessians, (n_outputs, n) each
   Buffer<double> mixed_;
@@ -208,13 +236,45 @@ class Run {
   std::vector<double> weights_;
 };
 
+// Counts the scores that have not beaten the best one.
+class Gains {
+ public:
+  Gains(std::span<const double> before, double tol) : tol_(tol) {
+    for (const double score : before) take(score);
+  }
+  void take(double score) {
+    const bool gains = is_first_ || score > best_ + tol_;
+    best_ = gains ? score : best_;
+    n_without_ = gains ? 0 : n_without_ + 1;
+    is_first_ = false;
+  }
+  std::int64_t n_without() const { return n_without_; }
+
+ private:
+  double tol_, best_ = 0.0;
+  bool is_first_ = true;
+  std::int64_t n_without_ = 0;
+};
+
 }  // namespace
 
-RunTrees make_rounds(const RunRows& rows, const RoundSettings& settings, std::int64_t first,
-                     std::int64_t last, Table<double> scores) {
+std::int64_t rounds_without_gain(std::span<const double> scores, double tol) {
+  return Gains(scores, tol).n_without();
+}
+
+RunTrees make_rounds(const RunRows& rows, const RoundSettings& settings, const Watch& watch,
+                     std::int64_t first, std::int64_t last, Table<double> scores) {
   RunTrees trees;
   Run run(rows, settings, scores);
-  for (std::int64_t number = first; number < last; ++number) run.make(number, trees);
+  Gains gains(watch.before, watch.tol);
+  for (std::int64_t number = first; number < last; ++number) {
+    run.make(number, trees);
+    if (!watch.is_on) continue;
+    const auto [training, judging] = run.watch();
+    trees.scores.insert(trees.scores.end(), {training, judging});
+    gains.take(run.has_judges() ? judging : training);
+    if (watch.n_iter_no_change > 0 && gains.n_without() >= watch.n_iter_no_change) break;
+  }
   end_columns(trees.nodes);
   return trees;
 }

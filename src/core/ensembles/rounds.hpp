@@ -7,6 +7,18 @@
 
 namespace certree {
 
+// What is looked at after each round. A score is the mean loss, negated: the higher the better.
+struct Watch {
+  bool is_on;                      // whether scores are taken
+  std::int64_t n_iter_no_change;   // so many rounds without a gain are the last ones; 0: any number
+  double tol;                      // what a gain must exceed
+  std::span<const double> before;  // scores so far
+};
+
+// How many scores at the end have not beaten the best one before by more than tol. The first one is
+// that which others have to beat.
+std::int64_t rounds_without_gain(std::span<const double> scores, double tol);
+
 // What rounds are made with.
 struct RoundSettings {
   Loss loss;
@@ -19,9 +31,11 @@ struct RoundSettings {
   BinnedGrowth growth;
 };
 
-// The rows of a run: first those that train, then those that judge.
+// The rows of a run: first those that train, then those that judge. Of these some may be in the
+// bins of those that train, and others have values that no bin has to hold.
 struct RunRows {
-  BinnedTable table;                           // (p, n)
+  BinnedTable table;                           // (p, n less those of which values are given)
+  Table<const double> values;                  // (any, p) of the last rows
   std::span<const double> y;                   // (n,)
   std::span<const double> weight;              // (n,) or empty
   std::span<const std::uint64_t> keys;         // (n_training,) by which rows are drawn
@@ -36,10 +50,13 @@ struct RunTrees {
   std::vector<double> value;       // (m, n_outputs) steps
   std::vector<double> rows;        // (m,) that have grown the trees
   std::vector<double> losses;      // (n_rounds,) of the rows that judge, summed after each round
+  // (2 * n_rounds,) where rounds are watched: of the rows that train, and of those that judge
+  std::vector<double> scores;
 };
 
-// Makes rounds first, ..., last - 1. scores: (n_outputs, n) of all rows, before and after.
-RunTrees make_rounds(const RunRows& rows, const RoundSettings& settings, std::int64_t first,
-                     std::int64_t last, Table<double> scores);
+// Makes rounds first, ..., last - 1, or less where scores gain nothing any more: those of the rows
+// that judge, if there are some. scores: (n_outputs, n) of all rows, before and after.
+RunTrees make_rounds(const RunRows& rows, const RoundSettings& settings, const Watch& watch,
+                     std::int64_t first, std::int64_t last, Table<double> scores);
 
 }  // namespace certree
