@@ -4,6 +4,8 @@ Any fitted classifier has one by rows that it has never seen, a certified fit by
 samples.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -159,7 +161,7 @@ class Guarantees:
         delta: float = 0.05,
         *,
         duplicates: Duplicates = "auto",
-    ) -> "Guarantees":
+    ) -> Guarantees:
         """Let rows judge any fitted classifier; the parameters are those of `certify`.
 
         Returns

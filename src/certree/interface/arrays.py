@@ -1,5 +1,7 @@
 """Arrays at the door: what a stage is given becomes a checked, read-only column, or an error."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import fields
 from decimal import Decimal
