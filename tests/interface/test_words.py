@@ -1,7 +1,9 @@
 """Times and sizes in the units that people use."""
 
 import pytest
+from sklearn.datasets import load_breast_cancer
 
+from certree import CertifiedTreeClassifier
 from certree.interface.words import duration, file_size
 
 
@@ -31,3 +33,22 @@ def test_durations(seconds, words):
 )
 def test_sizes_of_files(n_bytes, words):
     assert file_size(n_bytes) == words
+
+
+def test_columns_and_certificates_are_short_at_a_prompt():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = CertifiedTreeClassifier(train_size=0.5, random_state=0).fit(X, y)
+    n = model.tree_.n_nodes
+    assert f"feature=<int32 of shape ({n},)>" in repr(model.tree_)
+    assert "n_features=30" in repr(model.tree_)
+    assert "root=[0]" in repr(model.tree_)
+    for held in (model.tree_, model.weights_, model.guarantees_, model.calibration_):
+        assert len(repr(held)) < 1000
+        assert "array(" not in repr(held)
+    certificate = model.certificate_
+    assert repr(certificate) == (
+        f"Certificate(method='{certificate.method}', bound={certificate.bound!r}, "
+        f"risk={certificate.risk!r}, n={certificate.n}, delta=0.05, ...)"
+    )
+    part = model.conditional_guarantees()["classes"].certificates[0]
+    assert f"part='{part.part}'" in repr(part)

@@ -95,7 +95,7 @@ OF_SINGLE_ROWS = (
 _MARGINS = [i / 20 for i in range(20)]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Guarantees:
     """What rows that it has never seen guarantee of a classifier.
 
@@ -143,6 +143,10 @@ class Guarantees:
     shares: Float64 | None = None
     given: Indices | None = None
     n_given: int | None = None
+
+    def __repr__(self) -> str:
+        of = f"{type(self.classifier).__name__} by {len(self.y):,} calibration samples"
+        return f"<{type(self).__name__} of {of}: {self.certificate!r}>"
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -781,7 +785,7 @@ class CalibrationSamples(OfColumns):
         return class_scores(self.by_growing_rows())
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FitGuarantees(Guarantees):
     """What the calibration samples of a fit guarantee of what the training samples have fitted.
 
@@ -810,7 +814,7 @@ class FitGuarantees(Guarantees):
         return None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TreeGuarantees(FitGuarantees):
     """What the calibration samples of a fit guarantee of the tree whose prunings they have weighed.
 

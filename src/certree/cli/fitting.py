@@ -226,7 +226,7 @@ def _summary(
 ) -> Iterator[str]:
     """The table, the model, and how good it is, in words."""
     features = counted(table.X.shape[1], "feature")
-    yield f"{len(table.X):,} rows, {features}{_classes(model, table.y)}; {_size(model)}"
+    yield f"{len(table.X):,} rows, {features}{_classes(model, np.asarray(table.y))}; {_size(model)}"
     yield from held_out
     if verbose:
         yield f"chosen: {_chosen(model)}"
