@@ -36,6 +36,7 @@ check: $(VENV)/developer.done
 	$(BIN)/ruff format --check
 	$(BIN)/clang-format --dry-run --Werror $(CORE)
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typed.py
 	$(MAKE) stub STUB=$(VENV)/_core.pyi
 	diff $(VENV)/_core.pyi src/certree/_core.pyi
 

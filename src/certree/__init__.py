@@ -22,6 +22,9 @@ The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapi
 `NaiveBayesClassifier` grows no tree: a yardstick for tables of numbers and categories.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from certree.certificates import certify
 from certree.ensembles import (
     AdaBoostTreeClassifier,
@@ -54,7 +57,21 @@ from certree.tree import Tree
 from certree.votes import Vote, Voting, vote
 from certree.weights import NodeWeights, pac_bayes
 
+if TYPE_CHECKING:
+    from certree import boolean as boolean
+    from certree import show as show
+
 __version__ = "0.1.0"
+
+# Parts that most programs do without, and that take time to import.
+_IMPORTED_WHEN_USED = ("boolean", "show")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _IMPORTED_WHEN_USED:
+        return import_module(f"certree.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 # fmt: off
 __all__ = [

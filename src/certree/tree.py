@@ -1,5 +1,7 @@
 """T0 as columns: which cell a row lies in."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -172,7 +174,7 @@ class Trees(OfColumns):
         )
 
     @staticmethod
-    def joined(parts: Sequence["Trees"], n_features: int, n_outputs: int) -> "Trees":
+    def joined(parts: Sequence[Trees], n_features: int, n_outputs: int) -> Trees:
         """Put trees one after the other; those of each part add `n_outputs` numbers."""
 
         def of_all(name: str, dtype: str, shape: tuple[int, ...] = (0,)) -> NDArray[Any]:
@@ -258,10 +260,10 @@ class Trees(OfColumns):
     def __len__(self) -> int:
         return len(self.root)
 
-    def __iter__(self) -> Iterator["Tree"]:
+    def __iter__(self) -> Iterator[Tree]:
         return map(self.tree, range(len(self)))
 
-    def tree(self, number: int) -> "Tree":
+    def tree(self, number: int) -> Tree:
         """One of the trees, counted from 0, or from the last one by negative numbers."""
         number = range(len(self))[number]
         first = int(self.root[number])
@@ -451,7 +453,7 @@ optimal_splits, missing_both, root, value
         return super(Trees, cls).restored(stored, root=None, value=None, **known)
 
     @classmethod
-    def of(cls, columns: Columns, p: int) -> "Tree":
+    def of(cls, columns: Columns, p: int) -> Tree:
         """Make a tree of the columns that a grower of the core returns, which are not checked again."""
         feature, threshold, left, chain, missing_left, category_start, categories, optimal = columns
         sets = {"category_start": category_start} if len(category_start) else {}
@@ -537,7 +539,7 @@ optimal_splits, missing_both, root, value
         """Do what `apply` does, for rows that have been checked."""
         return apply(*self.splits, X, n_threads)
 
-    def knowing_missing(self, X: NDArray[np.floating]) -> "Tree":
+    def knowing_missing(self, X: NDArray[np.floating]) -> Tree:
         """Send rows both ways where they lack a value that none of these rows lacks there."""
         lacks = mark_lacking(*self.splits, X[lacking_rows(X)]).view(np.bool_)
         return self._with(missing_both=~lacks & ~self.is_leaf)

@@ -1,5 +1,7 @@
 """The vote: path sums of the weights, pushed down once to every node."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from reprlib import repr as shortened
@@ -127,7 +129,7 @@ class SparseBallots(OfColumns):
         """The counts and what smooths them otherwise, as the core takes them."""
         return None if self.kind == "majority" else (self.stats.table, self.smoothing)
 
-    def cast(self, tree: Trees, weights: NodeWeights) -> "DeferredVote":
+    def cast(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
         """Let all prunings vote with these ballots, each with its weight."""
         return DeferredVote(tree, weights.of(tree).weight, self)
 

@@ -1,3 +1,4 @@
+import collections
 import inspect
 import io
 import json
@@ -512,9 +513,13 @@ def test_a_model_saved_without_names_of_features_predicts_or_says_why_not(tmp_pa
 
 def test_fit_reports_what_it_chose_and_the_size_of_the_tree(tmp_path, iris):
     table = write(iris, tmp_path / "table.csv")
-    text = succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
+    arguments = ("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
+    text = succeeds(*arguments)
     model = certree.load(tmp_path / "model")
     assert f"tree of {model.get_n_leaves()} leaves" in text
+    assert "3 classes (setosa 33.3 %, versicolor 33.3 %, virginica 33.3 %)" in text
+    assert "lambda_error" not in text
+    text = succeeds(*arguments, "--verbose")
     posteriors = [
         *zip(
             model.mixture_weights_,
@@ -620,7 +625,8 @@ def test_fits_with_a_split_and_new_rows_are_certified(tmp_path, iris):
     )
     model_file = tmp_path / "model"
     arguments = ("fit", old, "--target", "kind", "-o", model_file, "--quiet")
-    text = succeeds(*arguments, "--model", "certified", "--train-size", 0.4, "--delta", 0.1)
+    certified = ("--model", "certified", "--train-size", 0.4, "--delta", 0.1)
+    text = succeeds(*arguments, *certified, "--verbose")
     model = certree.load(model_file)
     assert str(model.certificate_) in text
     assert "With probability at least 90 %" in text
@@ -701,10 +707,12 @@ def test_naive_bayes_is_fitted_and_predicts(tmp_path, iris):
     words = iris.assign(size=np.where(iris["petal width"] > 1.7, "large", "small"))
     words.loc[::7, "size"] = None
     table, model_file = write(words, tmp_path / "table.csv"), tmp_path / "model"
-    text = succeeds("fit", table, "--target", "kind", "-o", model_file, "--model", "naive-bayes")
+    arguments = ("fit", table, "--target", "kind", "-o", model_file, "--model", "naive-bayes")
+    text = succeeds(*arguments, "--verbose")
     features = words.drop(columns="kind")
     model = NaiveBayesClassifier().fit(features, words["kind"])
-    assert "150 rows, 5 features, 3 classes; densities: 4 normal, 1 categorical" in text
+    assert "150 rows, 5 features, 3 classes" in text
+    assert "chosen: densities: 4 normal, 1 categorical; " in text
     assert f"power {model.power_:.3g}\n" in text
     assert f"written to {model_file}" in text
     rows = write(features[["size", *iris.columns[:4]]], tmp_path / "rows.csv")
@@ -1333,12 +1341,40 @@ def test_fit_says_how_well_a_first_fit_does_on_rows_held_out(tmp_path, iris, mon
     features, kinds = iris.drop(columns="kind").to_numpy(), iris["kind"].to_numpy()
     first = PACBayesTreeClassifier(random_state=0).fit(features[growing], kinds[growing])
     error = np.mean(first.predict(features[judging]) != kinds[judging])
-    assert f"held out 60 rows from a first fit: Error {100 * error:.1f} %" in text
+    assert f"on 60 rows held out from a first fit:\n  Error {100 * error:.1f} %" in text
+    most = collections.Counter(kinds[growing]).most_common()[0][0]
+    assert f"always {most}: Error {100 * np.mean(kinds[judging] != most):.1f} %" in text
+    numbers = ("fit", "table.csv", "--target", "petal width", "--quiet", "--regression")
+    width = iris["petal width"].to_numpy()
+    judging, growing = np.split(np.random.default_rng(0).permutation(150), [30])
+    off = np.sqrt(np.mean((width[judging] - width[growing].mean()) ** 2))
+    assert f"always the mean: Root mean squared error {off:.4g}" in succeeds(*numbers)
     assert "next: certree predict table.certree NEW.csv" in text
     assert names(tmp_path) == ["table.certree", "table.csv"]
     assert "held out" not in succeeds(*arguments, "--test-size", 0)
     assert "--test-size must lie in" in fails(*arguments, "--test-size", 1)
     assert "got both" in fails(*arguments, "--regression", "--classification")
+
+
+def test_a_table_of_one_class_is_said_to_have_one(tmp_path, iris):
+    table = write(iris[iris["kind"] == "setosa"], tmp_path / "table.csv")
+    text = succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
+    assert "a single class, setosa 100.0 %: nothing else can be predicted; tree of 1 leaf" in text
+
+
+@pytest.mark.parametrize("model", ["boosted", "forest", "naive-bayes", "certified-boosted"])
+def test_settings_that_were_chosen_are_said_on_request(tmp_path, iris, model):
+    table = write(iris.drop_duplicates(), tmp_path / "table.csv")
+    arguments = ("fit", table, "--target", "kind", "-o", tmp_path / "model", "--model", model)
+    assert "chosen:" not in succeeds(*arguments, "--quiet")
+    (line,) = re.findall("chosen: (.*)", succeeds(*arguments, "--quiet", "--verbose"))
+    fitted = certree.load(tmp_path / "model")
+    if model in ("boosted", "certified-boosted"):
+        assert f"n_iter {fitted.n_iter_}, max_leaf_nodes {fitted.max_leaf_nodes_}" in line
+    elif model == "forest":
+        assert line == "nothing, all settings were given"
+    else:
+        assert line.endswith(f"power {fitted.power_:.3g}")
 
 
 @pytest.mark.parametrize("suffix", [".csv.gz", ".tsv", ".tsv.gz"])

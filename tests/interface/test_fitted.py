@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Iterator, ValuesView
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -191,7 +192,17 @@ def as_text(answer):
         if hasattr(answer, "pruning"):  # a draw: its weights are arrays
             return repr((answer.certificate, answer.pruning.weight))
         # NumPy has two types of int64, and writes only one of them out.
-        return re.sub(r",\s+dtype=int64", "", repr(answer))
+        return re.sub(r",\s+dtype=int64", "", repr(in_full(answer)))
+
+
+def in_full(answer):
+    """What columns say in short, field by field."""
+    if is_dataclass(answer):
+        parts = {one.name: in_full(getattr(answer, one.name)) for one in fields(answer)}
+        return type(answer).__name__, parts
+    if isinstance(answer, list | tuple):
+        return [*map(in_full, answer)]
+    return answer
 
 
 def asked(ask):

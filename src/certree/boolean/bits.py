@@ -1,5 +1,7 @@
 """What the bits of a row are."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from reprlib import repr as shortened
 from typing import Any, Literal
@@ -67,7 +69,7 @@ class Bits(OfColumns):
 
     @classmethod
     @checked
-    def two_valued(cls, n_features: int, coding: TwoValued = "0/1") -> "Bits":
+    def two_valued(cls, n_features: int, coding: TwoValued = "0/1") -> Bits:
         """Bits of features that have two values.
 
         Parameters
@@ -95,7 +97,7 @@ class Bits(OfColumns):
         """The bit of rows that are at most the threshold."""
         return self.coding != "0/1"
 
-    def equals(self, other: "Bits") -> bool:
+    def equals(self, other: Bits) -> bool:
         """Whether two have the same meaning."""
         return (
             (self.coding, self.n_features) == (other.coding, other.n_features)

@@ -1,5 +1,7 @@
 """Sparse polynomials over two-valued features, behind scikit-learn's interface."""
 
+from __future__ import annotations
+
 import warnings
 from abc import ABCMeta, abstractmethod
 from numbers import Integral
@@ -7,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -16,7 +18,7 @@ from certree.boolean.low_degree import low_degree
 from certree.boolean.selection import Examples, Selected, all_small, proposed_by_trees, select
 from certree.boolean.spectrum import Spectrum
 from certree.interface.arrays import LARGEST, Float64, UInt64
-from certree.interface.fitted import reads_state, replaces_state
+from certree.interface.fitted import fits, reads_state
 from certree.interface.signatures import COUNT
 from certree.rows.training import TakesRows
 
@@ -52,8 +54,7 @@ class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
     ) -> None:
         self._store(locals())
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @replaces_state
+    @fits
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose characters and fit their coefficients.
 

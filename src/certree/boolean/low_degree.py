@@ -1,5 +1,7 @@
 """Coefficients of small sets from random examples, by Linial, Mansour and Nisan."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Literal

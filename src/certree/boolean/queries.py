@@ -1,5 +1,7 @@
 """Functions that can be asked: how often they were, and what was learned from their answers."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """Few coefficients from few measurements: y = A x + e, where most of x is 0."""
 
+from __future__ import annotations
+
 import math
 import warnings
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Which characters explain a target: proposals, a path of choices, and the one that is judged best."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -81,7 +83,7 @@ class Examples:
     bits: Bits
     n_jobs: int | None
 
-    def at(self, rows: NDArray[np.intp]) -> "Examples":
+    def at(self, rows: NDArray[np.intp]) -> Examples:
         """Keep some of the rows."""
         return Examples(self.X[rows], self.y[rows], self.bits, self.n_jobs)
 

@@ -1,5 +1,7 @@
 """Sets of bits as rows of 64-bit words: bit j is bit j % 64 of word j // 64."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from itertools import combinations
 from math import comb

@@ -1,5 +1,7 @@
 """Fewer terms, and how far off they are: what theorems promise, what is computed, what rows say."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import ceil, log, log2
 from typing import Any

@@ -1,5 +1,7 @@
 """The exact spectrum of what trees compute."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from reprlib import repr as shortened
 from typing import Any, Literal

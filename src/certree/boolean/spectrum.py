@@ -1,5 +1,7 @@
 """Polynomials over bits: sets, their coefficients, and what can be read off them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -81,7 +83,7 @@ class Spectrum(OfColumns):
     @classmethod
     def of(
         cls, masks: UInt64, coefficients: Float64, bits: Bits, mean: Float64 | None = None
-    ) -> "Spectrum":
+    ) -> Spectrum:
         """Put sets in order; the coefficients of those that are equal are added."""
         order = ascending(masks)
         masks, coefficients = masks[order], coefficients[order]
@@ -164,7 +166,7 @@ class Spectrum(OfColumns):
 
     # -- arithmetic --------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> "Spectrum":
+    def __add__(self, other: Any) -> Spectrum:
         if not isinstance(other, Spectrum):
             return NotImplemented
         same_means = np.array_equal(self._means, other._means)
@@ -176,24 +178,24 @@ class Spectrum(OfColumns):
         coefficients = np.concatenate([self.coefficients, other.coefficients])
         return Spectrum.of(masks, coefficients, self.bits, self.mean)
 
-    def __mul__(self, factor: Any) -> "Spectrum":
+    def __mul__(self, factor: Any) -> Spectrum:
         if not isinstance(factor, Real):
             return NotImplemented
         return replace(self, coefficients=self.coefficients * float(factor))
 
     __rmul__ = __mul__
 
-    def __sub__(self, other: Any) -> "Spectrum":
+    def __sub__(self, other: Any) -> Spectrum:
         if not isinstance(other, Spectrum):
             return NotImplemented
         return self + -1.0 * other
 
-    def only(self, kept: NDArray[Any]) -> "Spectrum":
+    def only(self, kept: NDArray[Any]) -> Spectrum:
         """Keep some of the terms: a mask, or ascending places."""
         return replace(self, masks=self.masks[kept], coefficients=self.coefficients[kept])
 
     @checked
-    def truncate(self, degree: int) -> "Spectrum":
+    def truncate(self, degree: int) -> Spectrum:
         """Keep the terms of at most `degree` bits: the nearest function of that degree."""
         return self.only(self.sizes <= degree)
 

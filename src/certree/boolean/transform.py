@@ -1,5 +1,7 @@
 """The fast Walsh-Hadamard transform: from all values of a function to its spectrum, and back."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

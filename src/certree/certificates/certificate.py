@@ -104,6 +104,12 @@ class Certificate:
         if not 0 <= self.bound <= self._most:
             raise ValueError(f"bound must lie in 0 .. {self._most:g}, got {self.bound!r}")
 
+    def __repr__(self) -> str:
+        # One of several in a row of them; the sentence says it all.
+        names = ("method", "bound", "risk", "n", "delta", *(["part"] if self.part else []))
+        said = (f"{name}={getattr(self, name)!r}" for name in names)
+        return f"Certificate({', '.join(said)}, ...)"
+
     @property
     def _most(self) -> float:
         """The largest bound."""

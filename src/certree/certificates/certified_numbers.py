@@ -1,5 +1,7 @@
 """Regressors that certify themselves: bands around what they predict, and a bound on the error."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Certificates without a split: in a box that is known before, all rows label, prune and certify."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
 

@@ -4,6 +4,8 @@ Any fitted classifier has one by rows that it has never seen, a certified fit by
 samples.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -93,7 +95,7 @@ OF_SINGLE_ROWS = (
 _MARGINS = [i / 20 for i in range(20)]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Guarantees:
     """What rows that it has never seen guarantee of a classifier.
 
@@ -142,6 +144,10 @@ class Guarantees:
     given: Indices | None = None
     n_given: int | None = None
 
+    def __repr__(self) -> str:
+        of = f"{type(self.classifier).__name__} by {len(self.y):,} calibration samples"
+        return f"<{type(self).__name__} of {of}: {self.certificate!r}>"
+
     def __post_init__(self) -> None:
         expect_settings(self)
         y, predicted = array_of("y", self.y), array_of("predicted", self.predicted)
@@ -159,7 +165,7 @@ class Guarantees:
         delta: float = 0.05,
         *,
         duplicates: Duplicates = "auto",
-    ) -> "Guarantees":
+    ) -> Guarantees:
         """Let rows judge any fitted classifier; the parameters are those of `certify`.
 
         Returns
@@ -779,7 +785,7 @@ class CalibrationSamples(OfColumns):
         return class_scores(self.by_growing_rows())
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FitGuarantees(Guarantees):
     """What the calibration samples of a fit guarantee of what the training samples have fitted.
 
@@ -808,7 +814,7 @@ class FitGuarantees(Guarantees):
         return None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TreeGuarantees(FitGuarantees):
     """What the calibration samples of a fit guarantee of the tree whose prunings they have weighed.
 

@@ -1,5 +1,7 @@
 """Certificates of classifiers that were fixed before the rows were seen."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real

@@ -1,5 +1,7 @@
 """Which rows a classifier has seen: those of its fit, or of the fits of its members."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 

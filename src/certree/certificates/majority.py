@@ -1,5 +1,7 @@
 """Certificates of majority votes, whatever chose them: of a posterior, and of an ensemble."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -238,7 +240,7 @@ class Overlaps(OfColumns):
     both_wrong: Float64
 
     @classmethod
-    def over(cls, rows: Float64, parts: Iterable[tuple[Float64, Float64]]) -> "Overlaps":
+    def over(cls, rows: Float64, parts: Iterable[tuple[Float64, Float64]]) -> Overlaps:
         """Sum over parts of the rows, each by tables (T, n) of who is wrong and who is judged.
 
         Nobody may be wrong where he is not judged; `rows` are those of `shared_rows`.

@@ -5,6 +5,8 @@ numbers. The mean of errors that have no limit cannot be bounded by any number o
 million may be off by anything. So errors are cut at a limit that the training samples alone have set.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

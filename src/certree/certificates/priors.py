@@ -1,5 +1,7 @@
 """Priors over labelled prunings: what may be said of them before the calibration samples are seen."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -103,7 +105,7 @@ class Prior(OfColumns):
         for distribution in self.distributions:
             distribution.of(self.tree)
 
-    def of(self, tree: Tree, grown: NodeStats) -> "Prior":
+    def of(self, tree: Tree, grown: NodeStats) -> Prior:
         """Check that the prior is one of this tree and has seen training samples alone; return it."""
         if self.tree is not tree:
             raise ValueError("prior is one over the prunings of another tree")
@@ -119,7 +121,7 @@ class Prior(OfColumns):
         return int(self.log_label.shape[2])
 
     @property
-    def parts(self) -> tuple["Prior", ...]:
+    def parts(self) -> tuple[Prior, ...]:
         """The parts of the mixture as priors of their own, without proposals."""
         return tuple(
             Prior(self.tree, (distribution,), labels[None], np.zeros(1), self.seen)

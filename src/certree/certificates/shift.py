@@ -3,6 +3,8 @@
 The other source is one near that of the rows at hand, or one that weights describe.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self

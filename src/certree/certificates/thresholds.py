@@ -6,6 +6,8 @@ what else is asked of a threshold follows from these three, so that all of it ho
 threshold: one may look at the curves first, and then choose.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,12 +44,12 @@ class Limits(NamedTuple):
     lowest: Any
     highest: Any
 
-    def map(self, function: Callable[[Any], Any]) -> "Limits":
+    def map(self, function: Callable[[Any], Any]) -> Limits:
         """The same function of all three."""
         return Limits(*map(function, self))
 
     @property
-    def complement(self) -> "Limits":
+    def complement(self) -> Limits:
         """Of the other rows."""
         return Limits(1 - self.observed, 1 - self.highest, 1 - self.lowest)
 
@@ -129,12 +131,12 @@ class ThresholdGuarantees:
     terms: Terms
     costs: tuple[tuple[float, float], ...] = ()
     complexity: float = 0.0
-    groups: Mapping[Any, "ThresholdGuarantees"] = field(default_factory=dict)
+    groups: Mapping[Any, ThresholdGuarantees] = field(default_factory=dict)
 
     @classmethod
     def of_groups(
-        cls, whole: "ThresholdGuarantees", names: Sequence[Any], group: NDArray[np.integer]
-    ) -> "ThresholdGuarantees":
+        cls, whole: ThresholdGuarantees, names: Sequence[Any], group: NDArray[np.integer]
+    ) -> ThresholdGuarantees:
         """Share delta among all rows and each group of them."""
         terms = replace(whole.terms, share=whole.terms.share / (len(names) + 1))
         shared, found = replace(whole, terms=terms), {}

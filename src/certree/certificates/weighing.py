@@ -1,5 +1,7 @@
 """Which rows touched what: statistics of rows that neither grew the tree nor labelled it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import models, tables
 from certree.files.places import expect_writable
+from certree.interface.words import counted, cut, duration, file_size, to_four_digits
 from certree.show.page.judged import Judged
 from certree.show.page.scores import scores_of
 
@@ -46,6 +47,8 @@ from certree.show.page.scores import scores_of
 _MOST_NUMBERED_CLASSES = 20
 # Of a mixture, those with the largest shares.
 _LAWS_SHOWN = 3
+# Of so many classes it is said how frequent they are.
+_CLASSES_SHOWN = 4
 # Of fewer rows none are held out.
 _FEW_ROWS = 20
 
@@ -169,6 +172,9 @@ def fit(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Random state.")] = 0,
     jobs: Jobs = -1,
     quiet: Quiet = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Say also which settings the fit has chosen.")
+    ] = False,
 ) -> None:
     """Fit a model to a table, say how well it does, and write it to a file.
 
@@ -196,7 +202,7 @@ def fit(
     if not classification:
         _expect_target(table.y, f"column {target!r} of {file}", regression)
     model.set_params(categorical_features=table.categorical)
-    held_out = _held_out(model, table, test_size, seed)
+    held_out = [*_held_out(model, table, test_size, seed)]
     begun = time.perf_counter()
     model.fit(table.X, table.y)
     seconds = time.perf_counter() - begun
@@ -206,14 +212,24 @@ def fit(
         "calibration_samples": not no_calibration_samples,
     }
     models.save(model, place, **kept)
-    say(f"{len(table.X):,} rows, {table.X.shape[1]} features{_classes(model)}; {_learned(model)}")
-    if held_out:
-        say(held_out)
-    megabytes = place.stat().st_size / 1e6
-    say(f"fitted in {seconds:.2g} s, written to {place} ({megabytes:.2g} MB)")
+    for line in _summary(model, table, verbose, held_out):
+        say(line)
+    size = file_size(place.stat().st_size)
+    say(f"fitted to all rows in {duration(seconds)}, written to {place} ({size})")
     if hasattr(model, "certificate_"):
         say(str(model.certificate_))
     say(f"next: certree predict {place} NEW.csv")
+
+
+def _summary(
+    model: Any, table: tables.Table, verbose: bool, held_out: Iterable[str]
+) -> Iterator[str]:
+    """The table, the model, and how good it is, in words."""
+    features = counted(table.X.shape[1], "feature")
+    yield f"{len(table.X):,} rows, {features}{_classes(model, np.asarray(table.y))}; {_size(model)}"
+    yield from held_out
+    if verbose:
+        yield f"chosen: {_chosen(model)}"
 
 
 def _place(file: Path) -> Path:
@@ -231,18 +247,31 @@ def _dates_as_text(target: str | None, seen: pa.Schema) -> dict[str, pa.DataType
     return {target: pa.string()}
 
 
-def _held_out(model: Any, table: tables.Table, share: float, seed: int) -> str:
-    """How well a fit to a part of the rows does on the others."""
+def _held_out(model: Any, table: tables.Table, share: float, seed: int) -> Iterator[str]:
+    """How well a fit to a part of the rows does on the others, beside one that knows no features."""
     n = len(table.X)
     if share == 0 or n < _FEW_ROWS:
-        return ""
+        return
     order = np.random.default_rng(seed).permutation(n)
     judging, growing = np.split(order, [round(share * n)])
     y: NDArray[Any] = np.asarray(table.y)
     with catch_warnings(action="ignore", category=UserWarning):  # the fit to all rows warns, too
         first = clone(model).fit(table.X[growing], y[growing])
-    scores = scores_of(Judged.of(first, table.X[judging], y[judging]))
-    return f"held out {len(judging):,} rows from a first fit: {', '.join(map(str, scores))}"
+    judged = Judged.of(first, table.X[judging], y[judging])
+    yield f"on {len(judging):,} rows held out from a first fit:"
+    for score in scores_of(judged):
+        yield f"  {score}"
+    yield f"  {_baseline(y[growing], judged)}"
+
+
+def _baseline(y: NDArray[Any], judged: Judged) -> str:
+    """How well the most frequent class, or the mean, does."""
+    if judged.shares is None:
+        error = float(np.sqrt(np.mean((judged.y - y.mean()) ** 2)))
+        return f"always the mean: Root mean squared error {to_four_digits(error)}"
+    values, counts = np.unique(y, return_counts=True)
+    most = values[counts.argmax()]
+    return f"always {most}: Error {100 * np.mean(judged.y != most):.1f} %"
 
 
 def _expect_target(y: Any, name: str, regression: bool) -> None:
@@ -275,20 +304,42 @@ def _unfitted(name: ModelName, regression: bool, options: dict[str, Any]) -> Any
     return estimator(**{key: getattr(value, "value", value) for key, value in given.items()})
 
 
-def _classes(model: Any) -> str:
-    return f", {len(model.classes_)} classes" if is_classifier(model) else ""
+def _classes(model: Any, y: NDArray[Any]) -> str:
+    """How many classes there are, and how frequent the first ones are."""
+    if not is_classifier(model):
+        return ""
+    values, counts = np.unique(y, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    said = [
+        f"{cut(str(values[k]))} {100 * counts[k] / len(y):.1f} %" for k in order[:_CLASSES_SHOWN]
+    ]
+    if len(values) == 1:
+        return f", and a single class, {said[0]}: nothing else can be predicted"
+    more = ["..."] if len(values) > len(said) else []
+    return f", {len(values)} classes ({', '.join(said + more)})"
 
 
-def _learned(model: Any) -> str:
-    """What the fit has made, in a few words."""
+def _size(model: Any) -> str:
+    """How large the fitted model is."""
+    if isinstance(model, NaiveBayesClassifier):
+        return counted(len(model.densities_), "density", "densities")
+    if isinstance(model, TreeVoteEstimator):
+        return f"tree of {counted(model.get_n_leaves(), 'leaf', 'leaves')}"
+    trees = model.trees_
+    return f"{counted(len(trees), 'tree')} of {int(np.sum(trees.left < 0)):,} leaves"
+
+
+def _chosen(model: Any) -> str:
+    """The settings that the fit has chosen."""
     if isinstance(model, NaiveBayesClassifier):
         kinds = Counter(density.kind for density in model.densities_)
         densities = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
         return f"densities: {densities}; power {model.power_:.3g}"
     if isinstance(model, TreeVoteEstimator):
-        return f"tree of {model.get_n_leaves()} leaves; {'; '.join(_laws(model))}"
-    trees = model.trees_
-    return f"{len(trees):,} trees of {int(np.sum(trees.left < 0)):,} leaves"
+        return "; ".join(_laws(model))
+    names = ("n_iter_", "max_leaf_nodes_", "thresholds_", "train_size_")
+    chosen = [f"{name[:-1]} {getattr(model, name)}" for name in names if hasattr(model, name)]
+    return ", ".join(chosen) or "nothing, all settings were given"
 
 
 def _laws(model: TreeVoteEstimator) -> Iterator[str]:

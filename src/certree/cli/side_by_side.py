@@ -1,5 +1,7 @@
 """Ours and scikit-learn's, as they come, side by side on one table."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

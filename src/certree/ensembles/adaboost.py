@@ -1,5 +1,7 @@
 """AdaBoost as its theorem states it, behind scikit-learn's interface."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -7,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import MetaEstimatorMixin, _fit_context
+from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
@@ -20,7 +22,7 @@ from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import adds_up
 from certree.export.formula import Formula
 from certree.interface.arrays import Float64, by_row, column
-from certree.interface.fitted import reads_state, replaces_state
+from certree.interface.fitted import fits_members, reads_state
 from certree.interface.signatures import COUNT, ROUNDS
 from certree.interface.stored import Stored
 from certree.rows.training import (
@@ -171,8 +173,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
 
     # -- fit ---------------------------------------------------------------------------------------
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    @replaces_state
+    @fits_members
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit learners, each to weights that have grown where those before it were wrong.
 

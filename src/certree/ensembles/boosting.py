@@ -1,5 +1,7 @@
 """Boosted trees whose prunings vote, behind scikit-learn's interface."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
@@ -9,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
@@ -44,11 +46,7 @@ from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.grow.growing import MonotonicCst, Slopes, slopes_of
 from certree.interface.arrays import Float64, UInt64, by_row
-from certree.interface.fitted import (
-    expect_parameters_of_fit,
-    reads_state,
-    replaces_state,
-)
+from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
 from certree.interface.stored import Stored
@@ -155,8 +153,7 @@ class BoostedTrees(StagedTrees):
 
     # -- fit ---------------------------------------------------------------------------------------
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @replaces_state
+    @fits
     def fit(
         self,
         X: ArrayLike,

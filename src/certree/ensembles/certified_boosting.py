@@ -1,5 +1,7 @@
 """Boosted trees whose fit certifies: some rows train them, the others bound what they get wrong."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
@@ -8,7 +10,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -40,7 +41,7 @@ from certree.ensembles.reweighing import best_classes
 from certree.ensembles.staged import constant_scores
 from certree.grow.growing import MonotonicCst
 from certree.interface.arrays import Float64, Int32, Int64, OfColumns, codes, column, frozen
-from certree.interface.fitted import reads_state, replaces_state
+from certree.interface.fitted import fits, reads_state
 from certree.interface.signatures import expect_settings
 from certree.interface.stored import Stored
 from certree.rows.duplicates import DUPLICATES, Duplicates
@@ -265,9 +266,8 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     ) -> None:
         self._store(locals())
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @replaces_state
-    def fit(
+    @fits
+    def fit(  # type: ignore[override]  # what certifies must not also choose the rounds
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -613,9 +613,8 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     ) -> None:
         self._store(locals())
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @replaces_state
-    def fit(
+    @fits
+    def fit(  # type: ignore[override]  # what certifies must not also choose the rounds
         self,
         X: ArrayLike,
         y: ArrayLike,

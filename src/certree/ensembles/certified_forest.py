@@ -1,5 +1,7 @@
 """The forest whose fit certifies: trees grow on samples of the rows, and the others weigh and judge."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,7 +11,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -28,7 +29,7 @@ from certree.ensembles.forest_samples import whole_weights
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32
-from certree.interface.fitted import replaces_state
+from certree.interface.fitted import fits
 from certree.interface.progress import progress
 from certree.interface.signatures import ROUNDS
 from certree.interface.stored import Stored
@@ -298,8 +299,7 @@ class CertifiedForestClassifier(ForestClassifier):
     ) -> None:
         self._store(locals())
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @replaces_state
+    @fits
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow trees on samples of the rows, let the others weigh and judge them, and certify.
 

@@ -1,5 +1,7 @@
 """Bands that hold new numbers, by conformal prediction on rows that are kept apart."""
 
+from __future__ import annotations
+
 import warnings
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -11,7 +13,6 @@ from sklearn.base import (
     BaseEstimator,
     MetaEstimatorMixin,
     RegressorMixin,
-    _fit_context,
     clone,
 )
 from sklearn.utils import Tags, check_random_state, get_tags
@@ -29,14 +30,14 @@ from certree.certificates.parts.coverage import place_to_cover
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.explain.explanation import Explanation
 from certree.interface.arrays import Float64, array_of
-from certree.interface.fitted import reads_state, replaces_state, state_of
+from certree.interface.fitted import fits_members, reads_state, state_of
 from certree.rows.columns import rows_at
 from certree.rows.split import train_calibration_split
 
 _INSIDE = Interval(Real, 0, 1, closed="neither")
 
 
-def _explains(model: "ConformalBandRegressor") -> bool:
+def _explains(model: ConformalBandRegressor) -> bool:
     """Whether the quantiles can be explained."""
     estimator = state_of(model).estimator
     return estimator is None or hasattr(estimator, "explain")
@@ -133,8 +134,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self.calibration_size = calibration_size
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    @replaces_state
+    @fits_members
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit three quantiles on some rows, and widen the band by the others.
 

@@ -1,5 +1,7 @@
 """Random forests and extra trees, behind scikit-learn's interface."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable
 from math import ceil, log2, sqrt
@@ -9,7 +11,7 @@ from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -39,11 +41,7 @@ from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, GrownForest
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int64, by_row, column
-from certree.interface.fitted import (
-    expect_parameters_of_fit,
-    reads_state,
-    replaces_state,
-)
+from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE
 from certree.interface.stored import Stored
@@ -261,8 +259,7 @@ class TreeForest(Forest):
 
     # -- fit ---------------------------------------------------------------------------------------
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @replaces_state
+    @fits
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow trees, each on rows and by features of its own.
 

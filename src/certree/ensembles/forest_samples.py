@@ -1,5 +1,7 @@
 """The rows of a forest, in an order that does not depend on that in which they came."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -42,7 +44,7 @@ class ForestSamples:
     content: int
 
     @classmethod
-    def of(cls, training: Training) -> "ForestSamples":
+    def of(cls, training: Training) -> ForestSamples:
         """Copy rows of whole weights, or make weights whole, and sort all by their content."""
         X, y, weight = training.X, training.y, training.weight
         indices = training.sides.indices

@@ -1,5 +1,7 @@
 """Losses that boosting lowers: where it starts, which targets it takes, and what scores mean."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import fsum
 from typing import Any, ClassVar

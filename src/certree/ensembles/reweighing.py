@@ -1,5 +1,7 @@
 """AdaBoost's loop: what a learner misses weighs more for the next one."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """Boosting round by round: some rows grow a tree, the others weigh its prunings, all set its steps."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
@@ -94,7 +96,7 @@ class Rounds:
         """How many rows grew each node of all trees so far, (m,)."""
         return np.concatenate([np.zeros(0), *self.rows])
 
-    def fold(self, fold: Fold, longer: int = 1) -> "Rounds":
+    def fold(self, fold: Fold, longer: int = 1) -> Rounds:
         """A run on some of its rows that others judge, in the same bins, before its first round.
 
         Its steps are so many times as long.
@@ -116,7 +118,7 @@ class Rounds:
             scores=constant_scores(start, len(y)),
         )
 
-    def judged_by(self, rows: Training) -> "Rounds":
+    def judged_by(self, rows: Training) -> Rounds:
         """The same beside other rows that judge it, which may have values that are in no bin."""
         weight = None
         if self.weight is not None or rows.weight is not None:
@@ -129,7 +131,7 @@ class Rounds:
             values=np.ascontiguousarray(rows.X, dtype=np.float64),
         )
 
-    def anew(self, **others: Any) -> "Rounds":
+    def anew(self, **others: Any) -> Rounds:
         """The same run before its first round, with other parameters."""
         return replace(self, **others, parts=[], rows=[], losses=[])
 

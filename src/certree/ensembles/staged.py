@@ -1,5 +1,7 @@
 """Models that add up scores tree by tree: what they predict, at the end and after each round."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any

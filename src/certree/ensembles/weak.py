@@ -1,5 +1,7 @@
 """Weak learners: what AdaBoost fits to weighted rows in each round."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +76,7 @@ class TreeTeacher:
         max_depth: int | None,
         categorical: NDArray[np.bool_] | None = None,
         n_jobs: int | None = None,
-    ) -> "TreeTeacher":
+    ) -> TreeTeacher:
         """Grow trees of so many levels on these rows."""
         X = np.ascontiguousarray(X)
         bins = Bins.of(X, categorical, n_jobs=n_jobs)

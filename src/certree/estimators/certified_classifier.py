@@ -1,5 +1,7 @@
 """The classifier whose fit certifies: some rows grow the tree, the others weigh and bound the error."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from copy import deepcopy
@@ -9,7 +11,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -46,7 +47,7 @@ from certree.estimators.tune import Candidate, Mixture, Objective, best_loss
 from certree.grow.grower import grow_trees
 from certree.grow.growing import MaxDepth
 from certree.interface.arrays import Float64, Int32, nonnegative
-from certree.interface.fitted import reads_state, replaces_state
+from certree.interface.fitted import fits, reads_state
 from certree.interface.stored import Stored
 from certree.prunings.penalties import CostComplexity
 from certree.rows.duplicates import DUPLICATES, Duplicates
@@ -220,8 +221,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     ) -> None:
         self._store(locals())
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @replaces_state
+    @fits
     def fit(
         self,
         X: ArrayLike,

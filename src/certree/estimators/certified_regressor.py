@@ -1,11 +1,12 @@
 """The regressor whose fit certifies: some rows grow the tree, the others say how far it is off."""
 
+from __future__ import annotations
+
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -31,7 +32,7 @@ from certree.estimators.tune import GrownFold, Mixture
 from certree.grow.grower import grow_trees
 from certree.grow.growing import MaxDepth
 from certree.interface.arrays import Float64, Int32
-from certree.interface.fitted import reads_state, replaces_state
+from certree.interface.fitted import fits, reads_state
 from certree.interface.signatures import NONNEGATIVE
 from certree.interface.stored import Stored
 from certree.rows.duplicates import DUPLICATES, Duplicates
@@ -200,8 +201,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
     def _voting(self) -> Voting:
         return Voting("mean", self.smoothing, self._slopes())
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @replaces_state
+    @fits
     def fit(
         self,
         X: ArrayLike,

@@ -1,5 +1,7 @@
 """Smaller trees that predict alike: cells below which little changes become leaves."""
 
+from __future__ import annotations
+
 from copy import copy
 from typing import Self
 

@@ -1,5 +1,7 @@
 """Trees whose leaves hold a model: pruned by what the models would lose on rows they have not seen."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

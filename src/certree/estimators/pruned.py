@@ -1,5 +1,7 @@
 """Estimators that keep one pruning."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, ClassVar
 

@@ -1,5 +1,7 @@
 """What all estimators share: a tree grows, temperatures are chosen, its prunings vote."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -9,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -34,7 +36,7 @@ from certree.export.formula import Formula, Link, shares_with_labels
 from certree.grow.grower import GROWERS, Grower, grow_trees, grower_of
 from certree.grow.growing import Slopes, TrainingSamples, slopes_of
 from certree.interface.arrays import Float64, Int32, codes
-from certree.interface.fitted import reads_state, replaces_state
+from certree.interface.fitted import fits, reads_state
 from certree.interface.progress import progress
 from certree.interface.stored import Stored
 from certree.rows.folds import Fold, Indices
@@ -130,8 +132,7 @@ class TreeVoteEstimator(TreeModel):
     def _grower_of(self, value: Any) -> Grower:
         return grower_of(value)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @replaces_state
+    @fits
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree, choose the temperatures and let the prunings vote.
 

@@ -6,6 +6,8 @@ says, and for every cut its change times the probability that a pruning goes as 
 of changes by feature are exact (by Abel summation of the path sums of the vote), and cost one walk.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Explanations: what each feature of a row adds to its prediction."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -122,7 +124,7 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.contributions)
 
-    def __getitem__(self, rows: Any) -> "Explanation":
+    def __getitem__(self, rows: Any) -> Explanation:
         """The explanations of one row or of several."""
         if isinstance(rows, int | np.integer):
             row = range(len(self))[rows]

@@ -6,6 +6,8 @@ variance of Efron and Stein. Leaves are boxes, so that the functions of single f
 sums of products, exactly.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

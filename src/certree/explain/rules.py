@@ -1,5 +1,7 @@
 """Rules: if a row satisfies these conditions, this is what the vote predicts of it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -132,8 +134,8 @@ class Rules(Sequence[Rule]):
     @overload
     def __getitem__(self, place: int) -> Rule: ...
     @overload
-    def __getitem__(self, place: slice) -> "Rules": ...
-    def __getitem__(self, place: int | slice) -> "Rule | Rules":
+    def __getitem__(self, place: slice) -> Rules: ...
+    def __getitem__(self, place: int | slice) -> Rule | Rules:
         if isinstance(place, slice):
             return replace(self, rules=self.rules[place])
         return self.rules[place]

@@ -1,5 +1,7 @@
 """Trees in the form that shap's `TreeExplainer` takes."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

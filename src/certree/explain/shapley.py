@@ -8,6 +8,8 @@ exactly. Where features that are not known come from a background, its rows are 
 of a path that hold for them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from math import ceil
 from typing import Any, Literal

@@ -1,5 +1,7 @@
 """A model as trees whose leaves say numbers that are added up."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -45,7 +47,7 @@ class SummedTrees:
         """How many numbers a leaf says."""
         return self.trees.value.shape[1]
 
-    def with_rows(self, rows: Float64) -> "SummedTrees":
+    def with_rows(self, rows: Float64) -> SummedTrees:
         """The same with other rows of nodes, (M,)."""
         return replace(self, rows=rows)
 

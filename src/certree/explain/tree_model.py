@@ -1,5 +1,7 @@
 """Models that add up trees: what all can be asked once they say what they add up."""
 
+from __future__ import annotations
+
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar
@@ -25,7 +27,7 @@ from certree.tree import Trees, threads
 AnyTrees = TypeVar("AnyTrees", bound=Trees)
 
 
-def adds_up(model: "TreeModel") -> bool:
+def adds_up(model: TreeModel) -> bool:
     """Whether leaves say shares or numbers, and not models of their own."""
     return state_of(model)._leaves_say_values()
 

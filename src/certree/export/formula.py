@@ -1,5 +1,7 @@
 """What a fitted model computes, in the form that all exports start from."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -4,6 +4,8 @@ An archive is what `numpy.savez` writes: a zip file of .npy files. One may not a
 it pays for with its size, and no stream is read beyond what it has declared.
 """
 
+from __future__ import annotations
+
 import io
 import os
 import stat
@@ -56,7 +58,7 @@ def _most_text(size: int) -> int:
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator["Archive"]:
+def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """Open an archive.
 
     Parameters

@@ -1,5 +1,7 @@
 """Growth from sums over bins: the grower of ensembles, which grow many trees over the same rows."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property

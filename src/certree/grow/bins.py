@@ -1,5 +1,7 @@
 """Bins: the values of a feature as codes of one byte."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,7 +74,7 @@ class Bins:
         *,
         fine_ends: bool = False,
         n_jobs: int | None = None,
-    ) -> "Bins":
+    ) -> Bins:
         """Put the values of a table into bins.
 
         Parameters
@@ -113,7 +115,7 @@ class Bins:
         return cls(codes, n_bins, low, high, category, *levels)
 
     @checked
-    def coarser(self, n_edges: int, key: int) -> "Bins":
+    def coarser(self, n_edges: int, key: int) -> Bins:
         """Join neighbouring bins of numbers but at some edges.
 
         A tree that is grown on them cuts features at these edges only. What is drawn by another key

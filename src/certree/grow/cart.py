@@ -1,5 +1,7 @@
 """Greedy cells (CART): a cell is cut where the response becomes purest."""
 
+from __future__ import annotations
+
 from numbers import Integral
 from typing import Any, Literal
 

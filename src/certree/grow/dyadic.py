@@ -1,5 +1,7 @@
 """Dyadic cells: depth d halves feature d mod p of the box that the rows span."""
 
+from __future__ import annotations
+
 from math import floor, log
 from typing import Any, Literal
 

@@ -1,5 +1,7 @@
 """The cells of a fixed box: a tree in which no row has a part."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np

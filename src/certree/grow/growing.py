@@ -1,5 +1,7 @@
 """Rows that grow a tree, and what is said of them whatever the grower."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -58,7 +60,7 @@ class TrainingSamples:
     slopes: Slopes = None
     random_state: int | RandomState | None = None
     n_jobs: int | None = None
-    whole: "TrainingSamples | None" = None
+    whole: TrainingSamples | None = None
     indices: Indices | None = None
 
     @classmethod
@@ -71,7 +73,7 @@ class TrainingSamples:
         categorical_features: ArrayLike | None = None,
         monotonic_cst: MonotonicCst = None,
         **others: Any,
-    ) -> "TrainingSamples":
+    ) -> TrainingSamples:
         """Check rows as the functions that grow a tree take them."""
         names = [*X.columns] if hasattr(X, "columns") else None
         rows = matrix(X)
@@ -92,7 +94,7 @@ class TrainingSamples:
                 target = None if target is None else target[present]
         return cls(rows, target, weight, categorical=mask, slopes=slopes, **others)
 
-    def part(self, indices: Indices, weight: Float64 | None) -> "TrainingSamples":
+    def part(self, indices: Indices, weight: Float64 | None) -> TrainingSamples:
         """Some of these rows, with weights of their own."""
         y = None if self.y is None else self.y[indices]
         return replace(self, X=self.X[indices], y=y, weight=weight, whole=self, indices=indices)

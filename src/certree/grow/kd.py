@@ -1,5 +1,7 @@
 """KD cells: a cell is cut at the median of one feature of its rows."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike

@@ -1,5 +1,7 @@
 """Arrays at the door: what a stage is given becomes a checked, read-only column, or an error."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import fields
 from decimal import Decimal
@@ -22,6 +24,8 @@ LARGEST = 1e150
 # logarithms and temperatures of a grid stays finite.
 MOST_ROWS = 1e280
 
+# Columns of so few numbers are written out.
+_SHORT = 4
 # So far from 0, and no farther, float64 holds all whole numbers.
 FARTHEST = 2**53
 
@@ -53,6 +57,16 @@ class OfColumns:
     """
 
     __slots__ = ()
+
+    def __init_subclass__(cls, **how: Any) -> None:
+        super().__init_subclass__(**how)
+        # A dataclass writes one of its own, which spells columns out, unless its class has one.
+        cls.__repr__ = OfColumns.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        one: Any = self
+        said = (f"{field.name}={_in_short(getattr(one, field.name))}" for field in fields(one))
+        return f"{type(self).__name__}({', '.join(said)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         one: Any = self
@@ -86,6 +100,15 @@ class OfColumns:
         """Make read-only columns of some fields; see `column`."""
         for name in names:
             object.__setattr__(self, name, column(name, getattr(self, name), dtype, shape))
+
+
+def _in_short(value: Any) -> str:
+    """A number or word as it is; of columns their type and shape, unless they are short."""
+    if isinstance(value, np.ndarray) and value.size > _SHORT:
+        return f"<{value.dtype} of shape {value.shape}>"
+    if isinstance(value, OfColumns):
+        return f"<{type(value).__name__}>"
+    return shortened(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
 def array_of(name: str, values: Any) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import _fit_context, clone
 
 Model = TypeVar("Model")
 Given = ParamSpec("Given")
@@ -94,6 +94,29 @@ def replaces_state(
         return self
 
     return fitted_at_once
+
+
+def fits(
+    fit: Callable[Concatenate[Model, Given], Model],
+) -> Callable[Concatenate[Model, Given], Model]:
+    """Let a method check the parameters first, and set all attributes at its end, in one step."""
+    return _checks_parameters(fit, True)
+
+
+def fits_members(
+    fit: Callable[Concatenate[Model, Given], Model],
+) -> Callable[Concatenate[Model, Given], Model]:
+    """Let a method do so whose members are estimators, which check parameters of their own."""
+    return _checks_parameters(fit, False)
+
+
+def _checks_parameters(
+    fit: Callable[Concatenate[Model, Given], Model], checks_once: bool
+) -> Callable[Concatenate[Model, Given], Model]:
+    # scikit-learn's decorator has no types, and would take them from what it is put upon.
+    decorate: Any = _fit_context(prefer_skip_nested_validation=checks_once)
+    decorated: Callable[Concatenate[Model, Given], Model] = decorate(replaces_state(fit))
+    return decorated
 
 
 def reads_state(

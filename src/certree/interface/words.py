@@ -47,6 +47,24 @@ def to_four_digits(number: float) -> str:
     return f"{number:,.0f}" if 1e4 <= abs(number) < 1e9 else f"{number:.4g}"
 
 
+def duration(seconds: float) -> str:
+    """A time to two or three digits, in the units that people use."""
+    if seconds < 99.5:
+        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.3g} s".replace(".0 s", " s")
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def file_size(n_bytes: int) -> str:
+    """The size of a file, in units of a thousand."""
+    size, unit = n_bytes / 1000, "kB"
+    if size >= 999.5:
+        size, unit = size / 1000, "MB"
+    return f"{size:.2g} {unit}" if size < 99.5 else f"{size:,.0f} {unit}"
+
+
 def counted(number: float, one: str, many: str | None = None) -> str:
     """So many of something, whose plural ends on "s" unless it is given."""
     return f"{number_in_words(number)} {one if number == 1 else many or one + 's'}"

@@ -5,6 +5,8 @@ true risks, which are known on simulated problems only. What they say of the pap
 penalties is in `theory`.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,5 +1,7 @@
 """Table 2 of the paper: each method's error over that of the optimal pruning, ours beside theirs."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """Optimal prunings by penalties that add over leaves."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, gammaln

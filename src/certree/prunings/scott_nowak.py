@@ -1,5 +1,7 @@
 """Prunings after Scott and Nowak: penalties in the square root of the size, whole or piece by piece."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
@@ -322,7 +324,7 @@ class ScottNowakRule(PruningRule):
 
     def family(
         self, tree: Tree, stats: Stats, exponent: float | None = None
-    ) -> "SquareRootPrunings | FragmentPrunings":
+    ) -> SquareRootPrunings | FragmentPrunings:
         """The prunings of a tree, by their price; the exponent is that of the theorem's tree."""
         raise NotImplementedError
 

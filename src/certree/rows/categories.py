@@ -1,5 +1,7 @@
 """Categories at the door: names become codes 0, 1, ..., the rest of a table stays numbers."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,7 +53,7 @@ class Categories:
         X: Any,
         categorical_features: CategoricalFeatures = "from_dtype",
         feature_names: Sequence[str] | None = None,
-    ) -> "Categories":
+    ) -> Categories:
         """Learn the categories of training rows, sorted.
 
         Parameters
@@ -92,7 +94,7 @@ class Categories:
             )
         )
 
-    def with_those_of(self, X: Any) -> "Categories":
+    def with_those_of(self, X: Any) -> Categories:
         """Add the categories of more rows.
 
         Parameters

@@ -1,5 +1,7 @@
 """Columns at the door: tables of every library are read one feature at a time, and become numbers."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -47,7 +49,7 @@ class TableColumns:
     names: list[str] | None
 
     @classmethod
-    def of(cls, X: Any) -> "TableColumns":
+    def of(cls, X: Any) -> TableColumns:
         """Take a data frame of any library that narwhals knows, or an array-like of shape (n, p)."""
         frame = frame_of(X)
         if frame is not None:

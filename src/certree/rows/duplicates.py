@@ -1,5 +1,7 @@
 """Rows that a table holds more than once: draws that happen to be alike, or copies of one."""
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections.abc import Hashable

@@ -1,5 +1,7 @@
 """Which rows grow a tree and which judge it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """Which rows a model was fitted on, told by 64-bit hashes of their features."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

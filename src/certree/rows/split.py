@@ -1,5 +1,7 @@
 """Which rows grow a tree, and which weigh its prunings."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +61,7 @@ class TrainCalibrationSplit:
         return self.weigh if self.indices is None else self.indices[self.weigh], n
 
     @classmethod
-    def all_grow(cls, n: int) -> "TrainCalibrationSplit":
+    def all_grow(cls, n: int) -> TrainCalibrationSplit:
         """All of n rows grow, and none are kept apart."""
         every = np.arange(n)
         return cls(every, every[:0])

@@ -4,12 +4,14 @@ Everything comes in here, in this order: target, weights (rows of weight zero ar
 which rows may grow, preprocessing, categories, the matrix of features, codes of the target.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import ceil
 from numbers import Integral, Real
 from reprlib import repr as shortened
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +43,7 @@ from certree.interface.arrays import (
     places_among,
     plain,
 )
+from certree.interface.other_names import expect_our_names, knows_other_names
 from certree.interface.stored import Stored
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.columns import expect_exact_numbers, expect_no_times, given_values, rows_at
@@ -97,9 +100,9 @@ class Training:
     y: NDArray[Any]
     weight: Float64 | None
     sides: TrainCalibrationSplit
-    growing: "Training | None" = None
+    growing: Training | None = None
 
-    def at(self, indices: Indices, weighted: bool = True) -> "Training":
+    def at(self, indices: Indices, weighted: bool = True) -> Training:
         """Some of these rows, by themselves, with their weights or without."""
         weight = self.weight[indices] if weighted and self.weight is not None else None
         X, y = np.ascontiguousarray(self.X[indices]), self.y[indices]
@@ -141,7 +144,7 @@ class Training:
 
     def held_out(
         self, size: float, random_state: np.random.RandomState
-    ) -> tuple["Training", "Training"]:
+    ) -> tuple[Training, Training]:
         """Rows that train, and rows that are held out: whole groups, else by class and content.
 
         Parameters
@@ -179,7 +182,7 @@ class Training:
             fold.judge, fold.judge_weight
         )
 
-    def weighing(self, indices: Indices, weight: Float64 | None) -> "Training":
+    def weighing(self, indices: Indices, weight: Float64 | None) -> Training:
         """Some of these rows, by themselves, with other weights."""
         return replace(self.at(indices, weighted=False), weight=weight)
 
@@ -265,6 +268,37 @@ class TakesRows:
     n_classes_: int
     # Whether categories make cells, which those of an identifier would spoil.
     _splits_categories: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **how: Any) -> None:
+        super().__init_subclass__(**how)
+        if "__init__" in vars(cls):
+            model: Any = cls
+            model.__init__ = knows_other_names(model.__init__)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of parts as ``part__parameter``.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by names; they are those of the next fit.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+
+        Raises
+        ------
+        TypeError
+            If a parameter has the name of another library; the error says what it is called here.
+        ValueError
+            If there is no such parameter.
+        """
+        model: Any = super()
+        if params:
+            expect_our_names(self, params, model.get_params(deep=False))
+        return model.set_params(**params)
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Keep ``locals()`` of a constructor, each parameter under its own name."""

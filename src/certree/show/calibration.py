@@ -1,5 +1,7 @@
 """How often a classifier is right where it says how sure it is."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """A tree of any model, as pictures and pages show it: what is in its cells, and what is said there."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from reprlib import repr as shortened

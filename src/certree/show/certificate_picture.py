@@ -1,5 +1,7 @@
 """What is promised with more and more rows, and what is found."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Which features decide."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The loss of boosted trees, round by round."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

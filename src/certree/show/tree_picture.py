@@ -1,5 +1,7 @@
 """A picture of a tree, from left to right: rules, rows, and what is predicted in its cells."""
 
+from __future__ import annotations
+
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """What the calibration samples say about every node: class counts and labels."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
@@ -157,7 +159,7 @@ class NodeStats(OfColumns):
         """Shares of the classes in each node, (m, K), smoothed as `vote` says."""
         return frequencies(tree.left, self.counts, smoothing)
 
-    def at(self, nodes: NDArray[np.intp]) -> "NodeStats":
+    def at(self, nodes: NDArray[np.intp]) -> NodeStats:
         """The statistics of some nodes."""
         return NodeStats(self.counts[nodes], self.label[nodes])
 

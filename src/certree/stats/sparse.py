@@ -1,5 +1,7 @@
 """What calibration samples say about each node where there are many classes: counts without zeros."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Self
 
@@ -83,7 +85,7 @@ class SparseNodeStats(OfColumns):
     @classmethod
     def count(
         cls, tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, n_classes: int
-    ) -> "SparseNodeStats":
+    ) -> SparseNodeStats:
         """Count rows that have been checked and routed to their leaves."""
         entries = count_entries(tree.left, leaf, y, weight)
         return cls(*entries, majority(tree.left, (*entries, n_classes)), n_classes)
@@ -159,7 +161,7 @@ class SparseNodeStats(OfColumns):
         """Shares of the classes in each node as a table, (m, K); see `counts`."""
         return self.dense().averages(tree, smoothing)
 
-    def at(self, nodes: NDArray[np.intp]) -> "SparseNodeStats":
+    def at(self, nodes: NDArray[np.intp]) -> SparseNodeStats:
         """The statistics of some nodes."""
         part = self._csr(self.weight)[nodes]
         begin = part.indptr.astype(np.int64)

@@ -1,5 +1,7 @@
 """What the calibration samples say about every node if the target is a number: its moments."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Self
 
@@ -110,7 +112,7 @@ class TargetStats(OfColumns):
         means = smoothed_means(tree.left, self.rows, np.ldexp(self.mean, -excess), smoothing)
         return np.ldexp(means, excess)[:, None]
 
-    def at(self, nodes: NDArray[np.intp]) -> "TargetStats":
+    def at(self, nodes: NDArray[np.intp]) -> TargetStats:
         """The statistics of some nodes."""
         return TargetStats(self.rows[nodes], self.mean[nodes], self.sse[nodes], self.unit)
 

@@ -6,6 +6,8 @@ probability of being a leaf. A node that stands for a chain of k cells with the 
 to stop, one of which a pruning picks.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -96,7 +98,7 @@ class Family(OfColumns):
     gains: Float64
     root: Float64
     fixed: Float64
-    stops: "ChainStops"
+    stops: ChainStops
     prune: bool = False
 
     def __post_init__(self) -> None:

@@ -1,5 +1,7 @@
 """A law over the prunings of a tree, and what can be asked of it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,7 +65,7 @@ class NodeWeights(OfColumns):
             if not (np.abs(getattr(self, name)) <= LARGEST).all():
                 raise ValueError(f"{name} must be finite, and at most {LARGEST:g} in size")
 
-    def of(self, tree: Trees) -> "NodeWeights":
+    def of(self, tree: Trees) -> NodeWeights:
         """Check that the weights belong to a tree of this size, and return them."""
         if len(self.weight) != len(tree.left):
             raise ValueError(

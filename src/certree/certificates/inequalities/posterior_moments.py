@@ -7,6 +7,8 @@ Prunings that stop in different cells of one chain label every row alike and cou
 nodes, not cells, are where a pruning stops.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -193,7 +195,7 @@ class LeafVotes:
     right: Float64
 
     @classmethod
-    def of(cls, tree: Tree, stats: NodeStats, ballot: Vote) -> "LeafVotes":
+    def of(cls, tree: Tree, stats: NodeStats, ballot: Vote) -> LeafVotes:
         """Judge the counted rows by the majority vote of a law."""
         held = np.where(tree.is_leaf[:, None], stats.of(tree).counts, 0) > 0
         if not held.any():

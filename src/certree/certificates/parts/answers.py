@@ -1,5 +1,7 @@
 """Right and wrong answers by class, by prediction, by group, and by leaves and cells of a tree."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +42,7 @@ class Kinds:
     names: Sequence[Any]
     place: NDArray[np.integer]
 
-    def at(self, kept: NDArray[np.integer]) -> "Kinds":
+    def at(self, kept: NDArray[np.integer]) -> Kinds:
         """Those of some of the rows."""
         return replace(self, place=self.place[kept])
 

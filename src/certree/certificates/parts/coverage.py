@@ -9,6 +9,8 @@ Bands around a number score a row by how far its target lies off the prediction,
 scale of its leaf; sets of classes by one less the share of its class.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -121,7 +123,7 @@ class Scores(OfColumns):
             raise ValueError("value must ascend in every region")
 
     @classmethod
-    def of(cls, value: Float64, region: NDArray[np.integer[Any]], mass: Float64) -> "Scores":
+    def of(cls, value: Float64, region: NDArray[np.integer[Any]], mass: Float64) -> Scores:
         """Put scores of rows of several regions in order."""
         order = np.lexsort((value, region))
         start = np.searchsorted(region[order], np.arange(len(mass) + 1))

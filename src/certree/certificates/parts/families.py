@@ -1,5 +1,7 @@
 """Families of promises: one for each part of the rows, all of which hold at once."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -212,7 +214,7 @@ class ConditionalGuarantees(Mapping[str, CertificateFamily]):
 
     def nearby(
         self, *, kl: float | None = None, total_variation: float | None = None
-    ) -> "ConditionalGuarantees":
+    ) -> ConditionalGuarantees:
         """All promises for sources near this one; see `Certificate.nearby`, which says how near.
 
         Returns

@@ -1,5 +1,7 @@
 """Naive Bayes for numbers and categories: within a class, features are taken as independent."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import sqrt
 from numbers import Integral, Real
@@ -7,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -29,7 +31,7 @@ from certree.estimators.naive_bayes.densities import (
 from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers, losses_of, relative
 from certree.explain.explanation import Explanation, parts_of
 from certree.interface.arrays import MOST_ROWS, Float64, Int32, can_be_added, column
-from certree.interface.fitted import reads_state, replaces_state
+from certree.interface.fitted import fits, reads_state
 from certree.interface.signatures import NONNEGATIVE, POSITIVE
 from certree.interface.stored import Stored
 from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
@@ -190,8 +192,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
 
     # -- training ----------------------------------------------------------------------------------
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @replaces_state
+    @fits
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Choose and learn the density of each feature in each class.
 
@@ -211,8 +212,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         """
         return self._learn(X, y, sample_weight, first=True, classes=None)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @replaces_state
+    @fits
     def partial_fit(
         self,
         X: ArrayLike,

@@ -1,5 +1,7 @@
 """The section that holds trees to walk through: columns of numbers, and the words that go with them."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

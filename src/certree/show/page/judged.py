@@ -1,5 +1,7 @@
 """A model with the rows that judge it, asked once for all parts of a page."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from reprlib import repr as shortened
@@ -55,7 +57,7 @@ class Judged:
     shares: Float64 | None
 
     @classmethod
-    def of(cls, model: Any, X: ArrayLike, y: ArrayLike) -> "Judged":
+    def of(cls, model: Any, X: ArrayLike, y: ArrayLike) -> Judged:
         """Ask a model about rows.
 
         Raises

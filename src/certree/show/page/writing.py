@@ -1,5 +1,7 @@
 """Writing a page that holds all it needs: no network, no other file."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from importlib.resources import files
 from os import PathLike

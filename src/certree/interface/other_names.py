@@ -1,0 +1,84 @@
+"""Names that other libraries give to parameters, and what these are called here.
+
+Those of LightGBM, XGBoost, CatBoost and scikit-learn, for errors that say what to write instead.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any
+
+# By our name, the names elsewhere; a name may stand for several of ours, of which an estimator has one.
+_ELSEWHERE = {
+    "max_iter": "n_estimators num_iterations num_iteration n_iter num_trees num_tree num_round "
+    "num_rounds num_boost_round nrounds iterations",
+    "n_estimators": "max_iter num_iterations num_trees num_boost_round iterations n_trees",
+    "learning_rate": "eta shrinkage_rate",
+    "max_leaf_nodes": "num_leaves num_leaf max_leaves max_leaf",
+    "max_depth": "depth",
+    "min_samples_leaf": "min_child_samples min_data_in_leaf min_data",
+    "min_impurity_decrease": "min_split_gain min_gain_to_split",
+    "splitter": "extra_trees",
+    "l2_regularization": "reg_lambda lambda_l2 l2_leaf_reg lambda",
+    "max_features": "colsample_bytree feature_fraction colsample_bynode rsm sub_feature",
+    "subsample": "bagging_fraction sub_row",
+    "max_samples": "subsample bagging_fraction",
+    "loss": "objective loss_function application",
+    "quantile": "alpha quantile_alpha",
+    "categorical_features": "categorical_feature cat_features cat_feature enable_categorical",
+    "monotonic_cst": "monotone_constraints monotonic_constraints mc",
+    "interaction_cst": "interaction_constraints",
+    "class_weight": "scale_pos_weight is_unbalance auto_class_weights class_weights",
+    "random_state": "seed random_seed",
+    "n_jobs": "n_threads num_threads num_thread nthread nthreads thread_count",
+    "verbose": "verbosity silent verbose_eval",
+    "n_iter_no_change": "early_stopping_rounds early_stopping_round od_wait",
+    "scoring": "eval_metric metric",
+    "estimator": "base_estimator",
+    "alpha": "ccp_alpha",
+    "priors": "prior",
+    "coverage": "confidence_level",
+}
+# What single trees leave to the grower of the tree.
+_OF_CART = {
+    *("criterion", "max_features", "max_leaf_nodes"),
+    *("min_impurity_decrease", "min_samples_split", "splitter"),
+}
+
+
+def suggestion(name: str, parameters: Iterable[str]) -> str | None:
+    """What to write among these parameters for the name of another library; None: nobody knows."""
+    known = set(parameters)
+    if name in known:
+        return None
+    for ours, theirs in _ELSEWHERE.items():
+        if ours in known and name in theirs.split():
+            return ours
+    return f"grower=Cart({name}=...)" if name in _OF_CART and "grower" in known else None
+
+
+def expect_our_names(model: Any, given: Iterable[str], parameters: Iterable[str]) -> None:
+    """Say what a parameter is called here that has the name of another library.
+
+    Raises
+    ------
+    TypeError
+        If there is such a parameter.
+    """
+    for name in given:
+        ours = suggestion(name, parameters)
+        if ours is not None:
+            raise TypeError(f"{type(model).__name__} has no parameter {name!r}: use {ours}")
+
+
+def knows_other_names(init: Callable[..., None]) -> Callable[..., None]:
+    """Let a constructor say so."""
+    parameters = inspect.signature(init).parameters
+
+    @wraps(init)
+    def init_by_our_names(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        if not kwargs.keys() <= parameters.keys():
+            expect_our_names(self, kwargs, parameters)
+        init(self, *args, **kwargs)
+
+    return init_by_our_names

@@ -1,0 +1,88 @@
+"""Parameters by the names of other libraries."""
+
+import inspect
+
+import pytest
+from sklearn.base import BaseEstimator, clone
+
+import certree
+from certree.boolean import FourierRegressor
+from certree.interface.other_names import _ELSEWHERE, _OF_CART, suggestion
+
+ESTIMATORS = [
+    kind
+    for kind in (*(getattr(certree, name) for name in certree.__all__), FourierRegressor)
+    if inspect.isclass(kind) and issubclass(kind, BaseEstimator)
+]
+BOOSTED, FOREST = certree.BoostedTreesClassifier, certree.TreeForestRegressor
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "ours"),
+    [
+        (BOOSTED, "n_estimators", "max_iter"),
+        (BOOSTED, "num_leaves", "max_leaf_nodes"),
+        (BOOSTED, "reg_lambda", "l2_regularization"),
+        (BOOSTED, "cat_features", "categorical_features"),
+        (BOOSTED, "depth", "max_depth"),
+        (certree.BoostedTreesRegressor, "objective", "loss"),
+        (certree.BoostedTreesRegressor, "alpha", "quantile"),
+        (certree.CertifiedBoostedTreesClassifier, "seed", "random_state"),
+        (FOREST, "max_iter", "n_estimators"),
+        (FOREST, "subsample", "max_samples"),
+        (certree.AdaBoostTreeClassifier, "base_estimator", "estimator"),
+        (certree.PrunedTreeClassifier, "ccp_alpha", "alpha"),
+        (certree.PrunedTreeClassifier, "criterion", r"grower=Cart\(criterion=...\)"),
+        (FourierRegressor, "n_threads", "n_jobs"),
+    ],
+)
+def test_the_error_says_what_a_parameter_is_called_here(kind, name, ours):
+    message = f"{kind.__name__} has no parameter '{name}': use {ours}$"
+    with pytest.raises(TypeError, match=message):
+        kind(**{name: 3})
+    model = kind()
+    before = model.get_params()
+    with pytest.raises(TypeError, match=message):
+        model.set_params(**{name: 3})
+    assert model.get_params() == before
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_what_is_suggested_exists_and_own_names_are_never_foreign(kind):
+    parameters = kind._get_param_names()
+    assert all(suggestion(name, parameters) is None for name in parameters)
+    foreign = {name for names in _ELSEWHERE.values() for name in names.split()}
+    for name in foreign | _OF_CART:
+        ours = suggestion(name, parameters)
+        if ours is not None and ours.startswith("grower"):
+            assert name in inspect.signature(certree.Cart).parameters
+        else:
+            assert ours is None or ours in parameters
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_constructors_show_their_own_signature(kind):
+    assert [*inspect.signature(kind).parameters] == [*inspect.signature(kind.__init__).parameters][
+        1:
+    ]
+    assert sorted(inspect.signature(kind).parameters) == kind._get_param_names()
+    assert kind.__init__.__doc__ != suggestion.__doc__
+
+
+def test_names_that_nobody_has_are_refused_as_ever():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        BOOSTED(colour=1)
+    with pytest.raises(ValueError, match="Invalid parameter 'colour' for estimator"):
+        BOOSTED().set_params(colour=1)
+    with pytest.raises(TypeError, match="positional argument"):
+        BOOSTED(1, 2, 3)
+
+
+def test_a_class_of_a_user_may_have_such_a_parameter():
+    class Slow(BOOSTED):
+        def __init__(self, num_leaves=7, *, max_iter=3):
+            self.num_leaves = num_leaves
+            super().__init__(max_leaf_nodes=num_leaves, max_iter=max_iter)
+
+    assert clone(Slow(num_leaves=5)).num_leaves == 5
+    assert Slow().set_params(num_leaves=9).get_params() == {"max_iter": 3, "num_leaves": 9}
