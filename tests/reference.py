@@ -1048,6 +1048,47 @@ def scaled(value, exponent):
         return math.inf
 
 
+def fine_size(n_below, n, most):
+    """How many values a bin behind n_below of n holds where ends are fine."""
+    return max(1, min(most, int(min(0.2 * n_below, 0.2 / 1.2 * (n - n_below)))))
+
+
+def fine_bound(n_below, n, n_bins):
+    """The smallest bound of sizes by which so many bins suffice, bin by bin."""
+    for most in range(1, n + 1):
+        at = n_below
+        for _ in range(n_bins):
+            at += fine_size(at, n, most) if at < n else 0
+        if at >= n:
+            return most
+    return 1
+
+
+def bins_of(values, fine_ends):
+    """Which of 255 bins each value lies in; each is closed where it is nearest to its size."""
+    n, distinct = len(values), sorted(set(values))
+    if len(distinct) <= 255:
+        return [distinct.index(x) for x in values]
+    bin_of, bins, inside, below = {}, 0, 0, 0
+    most, wanted = fine_bound(0, n, 255), 1
+    share = wanted if fine_ends else Fraction(n, 255)
+    for x, following in zip(distinct, [*distinct[1:], None], strict=True):
+        bin_of[x] = bins
+        inside += values.count(x)
+        if following is None or bins == 254:
+            continue
+        if 2 * inside + values.count(following) < 2 * share:
+            continue
+        bins, below = bins + 1, below + inside
+        share = Fraction(n - below, 255 - bins)
+        if fine_ends:
+            if inside != wanted:
+                most = fine_bound(below, n, 255 - bins)
+            share = wanted = fine_size(below, n, most)
+        inside = 0
+    return [bin_of[x] for x in values]
+
+
 def coarser_bins(n_bins, n_edges, key, feature):
     """For each of the bins of a feature of numbers, the one that it becomes a part of."""
     if n_bins <= max(32, n_edges + 1):
@@ -1400,6 +1441,29 @@ def grow_forest_tree(X, target, seed, tree, **given):
             nodes.append({"rows": part, "depth": node["depth"] + 1, "key": key_of(key, side)})
         waiting += [len(nodes) - 1, len(nodes) - 2]
     return nodes
+
+
+def whole_weights(weight):
+    """Times the power of two by which the largest lies in 2^15 .. 2^16, rounded, 1 at least.
+
+    Smaller ones that are whole stay.
+    """
+    exact, unit = [Fraction(float(one)) for one in weight], Fraction(1)
+    if max(exact) < 2**16 and all(one.denominator == 1 for one in exact):
+        return [int(one) for one in exact]
+    while max(exact) * unit < 2**15:
+        unit *= 2
+    while max(exact) * unit >= 2**16:
+        unit /= 2
+    return [max(round(one * unit), 1) for one in exact]
+
+
+def grow_on_samples(X, y, n_classes, samples, seeds, weight, **given):
+    """Sums and nodes of trees that see nothing but the rows of their samples, one after the other."""
+    for sample, seed in zip(samples, seeds, strict=True):
+        own = [1] * len(sample) if weight is None else whole_weights(weight[sample])
+        target = ForestSums(y[sample], own, n_classes)
+        yield target, grow_forest_tree(X[sample], target, int(seed), 0, **given)
 
 
 def filled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_outputs):

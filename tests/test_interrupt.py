@@ -30,6 +30,7 @@ from certree.ensembles.losses import LogLoss
 from certree.ensembles.rounds import Settings, advance, started
 from certree.explain import interaction_fractions, shapley_values
 from certree.grow import BinnedGrower, Bins
+from certree.grow.binned import grow_on_samples
 from certree.grow.growing import TrainingSamples
 from certree.tree import Trees
 
@@ -124,6 +125,16 @@ LOOPS = {
     "binned classes": lambda s: s.binned.grow_classes(s.y, 2, 1),
     "forest": lambda s: s.forest.grow_classes(s.y, 2, 1),
     "forest of numbers": lambda s: s.forest.grow_numbers(s.target, 1),
+    "forest on samples": lambda s: grow_on_samples(
+        *(s.X, s.y, 2),
+        np.arange(len(s.X), dtype=np.int32).reshape(2, -1),
+        np.arange(2, dtype=np.uint64),
+        sample_weight=s.steps + 0.5 * s.y,
+        order="depth",
+        max_features=2,
+        n_jobs=s.n_jobs,
+    ),
+    "whole weights": lambda s: _core.whole_weights(s.steps),
     "draws": lambda s: s.forest.draws(0),
     "kd": lambda s: grow_kd(s.X, max_depth=4, n_jobs=s.n_jobs),
     "kd, spread": lambda s: grow_kd(s.X, axis="spread", max_depth=4, n_jobs=s.n_jobs),
@@ -357,8 +368,14 @@ def grow_forest(X, y, n_jobs):
     grower.grow_classes(y, 2, 50)
 
 
+def grow_certified_forest(X, y, n_jobs):
+    samples = np.random.default_rng(0).integers(0, len(y), size=(50, len(y)), dtype=np.int32)
+    grow_on_samples(X, y, 2, samples, np.zeros(50, dtype=np.uint64), order="depth", n_jobs=n_jobs)
+
+
 LONG = {
     "cart": grow_cart,
+    "certified forest": grow_certified_forest,
     "forest": grow_forest,
     "binned": grow_binned,
     "kd": lambda X, _, n_jobs: [grow_kd(X, axis="spread", n_jobs=n_jobs) for _ in range(99)],

@@ -383,11 +383,7 @@ def test_rows_come_from_the_door_to_growth_and_end_in_leaves(name, rooms):
         (certree.PrunedTreeClassifier(random_state=0), 2),
         (certree.CertifiedTreeClassifier(random_state=0), 4),
         (certree.CertifiedTreeRegressor(random_state=0), 2),
-        pytest.param(
-            certree.CertifiedForestClassifier(20, random_state=0, n_jobs=1),
-            4,
-            marks=pytest.mark.xfail(strict=True, reason="its trees grow one by one"),
-        ),
+        (certree.CertifiedForestClassifier(20, random_state=0, n_jobs=1), 4),
     ],
 )
 def test_rows_hardly_ever_climb(model, most):

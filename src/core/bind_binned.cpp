@@ -1,6 +1,7 @@
 // The doors of bins, and of growth from sums over them.
 #include "bind_bins.hpp"
 #include "grow/coarser.hpp"
+#include "grow/samples.hpp"
 
 namespace certree::door {
 namespace {
@@ -88,16 +89,29 @@ DrawnRows rows_of(const Codes& codes, const Kept& kept, const std::optional<Doub
 }
 
 // The columns of the nodes of all trees, where each starts, and what their rows sum up to.
-template <class Response>
-auto grow_bags(const DrawnRows& rows, const Response& response, const Bagged& bagged,
-               const BinnedGrowth& growth) {
-  const Bags bags = bags_of(bagged, static_cast<std::size_t>(rows.codes.n_rows));
+template <class Grow>
+auto grown(const Grow& grow) {
   BinnedTrees trees;
-  run([&] { trees = certree::grow_bags(rows, bags, growth, response); });
+  run([&] { trees = grow(); });
   NodeSums& sums = trees.sums;
   return std::tuple(handed_over(std::move(trees.nodes), std::move(trees.root)),
                     owned(std::move(sums.begin)), owned(std::move(sums.lane)),
                     owned(std::move(sums.sum)));
+}
+
+template <class Response>
+auto grow_bags(const DrawnRows& rows, const Response& response, const Bagged& bagged,
+               const BinnedGrowth& growth) {
+  const Bags bags = bags_of(bagged, static_cast<std::size_t>(rows.codes.n_rows));
+  return grown([&] { return certree::grow_bags(rows, bags, growth, response); });
+}
+
+Classes classes_of(const Ints& y, std::size_t n_rows, std::int32_t n_classes,
+                   const std::string& criterion) {
+  if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
+  const Classes response{sized("y", y, n_rows), n_classes, criterion_of(criterion)};
+  expect_codes("y", response.y, n_classes);
+  return response;
 }
 
 auto grow_classes(const Codes& codes, const Kept& kept, const std::optional<Doubles>& weight,
@@ -105,9 +119,7 @@ auto grow_classes(const Codes& codes, const Kept& kept, const std::optional<Doub
                   const Bagged& bagged, const Limits& limits, const Slopes& monotonic,
                   const Groups& groups, int n_threads) {
   const DrawnRows rows = rows_of(codes, kept, weight);
-  if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
-  const Classes response{sized("y", y, codes.shape(0)), n_classes, criterion_of(criterion)};
-  expect_codes("y", response.y, n_classes);
+  const Classes response = classes_of(y, codes.shape(0), n_classes, criterion);
   return grow_bags(rows, response, bagged,
                    growth_of(limits, monotonic, groups, codes.shape(1), n_threads));
 }
@@ -119,6 +131,35 @@ auto grow_numbers(const Codes& codes, const Kept& kept, const std::optional<Doub
   const std::span<const double> numbers = sized("target", target, codes.shape(0));
   return grow_bags(rows, numbers, bagged,
                    growth_of(limits, monotonic, groups, codes.shape(1), n_threads));
+}
+
+// samples, number of their first rows that edges are told from, seeds, max_features_of_tree.
+using Sampled = std::tuple<In<std::int32_t, 2>, std::int64_t, In<std::uint64_t, 1>, std::int64_t>;
+
+auto grow_samples(const Doubles2& X, const Bytes& category, const std::optional<Doubles>& weight,
+                  const Ints& y, std::int32_t n_classes, const std::string& criterion,
+                  const Sampled& sampled, const Limits& limits, const Slopes& monotonic,
+                  const Groups& groups, int n_threads) {
+  const auto& [samples, n_deciding, seeds, max_features_of_tree] = sampled;
+  const auto table = rows(X);
+  const SampledRows all{table,
+                        sized("category", category, X.shape(1)),
+                        sized("weight", weight, X.shape(0)),
+                        view(samples),
+                        n_deciding,
+                        sized("seeds", seeds, samples.shape(0))};
+  if (n_deciding < 1 || samples.shape(1) < 1)
+    throw std::invalid_argument("samples must have at least one row each that decides");
+  expect_codes("samples", std::span(samples.data(), samples.size()), table.n_rows);
+  const Classes response = classes_of(y, X.shape(0), n_classes, criterion);
+  const BinnedGrowth growth = growth_of(limits, monotonic, groups, X.shape(1), n_threads);
+  const std::int64_t most_of_tree = std::max<std::int64_t>(max_features_of_tree, 1);
+  return grown([&] { return certree::grow_samples(all, most_of_tree, growth, response); });
+}
+
+auto whole_weights(const Doubles& weight) {
+  const auto loop = [&](std::span<double> whole) { certree::whole_weights(view(weight), whole); };
+  return run(loop, Column<double>(weight.size()));
 }
 
 auto draw_rows(std::int64_t n_rows, const Draws& draws, std::int64_t tree) {
@@ -150,6 +191,12 @@ void bind_binned(nb::module_& core) {
   core.def("grow_numbers", &grow_numbers, "codes"_array, "kept"_a, "weight"_array_or_none,
            "target"_array, "bags"_a, "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none,
            "n_threads"_a, "Columns of trees on numbers, and the weight and the sum of every node.");
+  core.def("grow_samples", &grow_samples, "X"_array, "category"_array, "weight"_array_or_none,
+           "y"_array, "n_classes"_a, "criterion"_a, "samples"_a, "limits"_a,
+           "monotonic"_array_or_none, "groups"_array_or_none, "n_threads"_a,
+           "The same of trees that grow on samples of rows, each in bins of its own.");
+  core.def("whole_weights", &whole_weights, "weight"_array,
+           "Weights times a power of two, rounded to whole numbers.");
   core.def("draw_rows", &draw_rows, "n_rows"_a, "draws"_a, "tree"_a,
            "How often each row was drawn for a tree.");
 }

@@ -91,6 +91,17 @@ def test_bins_ascend_and_hold_what_they_span(n_values):
             assert np.bincount(bins.codes[j])[:k].max() < 3 * len(X) / 255
 
 
+@pytest.mark.parametrize("fine_ends", [False, True])
+@pytest.mark.parametrize(
+    ("n", "n_values"), [(200, 90), (300, 280), (341, 10**6), (900, 400), (900, 10**6)]
+)
+def test_bins_are_those_of_the_twin(n, n_values, fine_ends):
+    for seed in range(3):
+        x = np.random.default_rng(seed).integers(0, n_values, n) ** 2.0
+        codes = Bins.of(x[:, None], fine_ends=fine_ends).codes[0]
+        assert codes.tolist() == reference.bins_of(x.tolist(), fine_ends)
+
+
 def test_a_frequent_value_has_a_bin_of_its_own():
     x = np.append(np.zeros(5000), np.random.default_rng(0).normal(size=5000))[:, None]
     bins = Bins.of(x)

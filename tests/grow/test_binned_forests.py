@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
+from certree import _core
 from certree.grow import BinnedGrower, Bins
+from certree.grow.binned import grow_on_samples
 from certree.rows.hashes import content_keys
 from certree.tree import Trees
 
@@ -173,6 +175,78 @@ def test_a_bootstrap_misses_the_share_of_rows_that_it_must(n, n_draws):
     if n == n_draws:
         assert share <= np.exp(-1)
         assert n < 100 or share > 0.99 * np.exp(-1)
+
+
+# -- on samples, each in bins of its own
+
+
+def samples_of(n, n_drawn, n_trees, seed=0):
+    """Rows that grow each tree, and seeds."""
+    rng = np.random.default_rng(seed)
+    samples = [np.sort(rng.permutation(n)[:n_drawn]) for _ in range(n_trees)]
+    return np.array(samples, dtype=np.int32), rng.integers(2**64, size=n_trees, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_trees_on_samples_are_those_of_the_twin(seed):
+    n_classes = [2, 3, 1][seed % 7 % 3]
+    X, y = drawn(seed, n_values=[4, 9][seed % 2], missing=0.2 * (seed % 3 > 0))
+    y = np.clip(y.astype(int), 0, n_classes - 1).astype(np.int32)
+    given, _, categorical = switches_of(seed)
+    weight = [None, np.arange(1, 41) / 7.0, np.arange(1.0, 41.0)][seed % 3]
+    samples, seeds = samples_of(len(X), 25, 3, seed)
+    options = {"categorical": categorical, "order": "depth", **given}
+    forest = grow_on_samples(X, y, n_classes, samples, seeds, sample_weight=weight, **options)
+    given = {SWITCHES.get(name, name): value for name, value in given.items()}
+    given |= {"categorical": categorical}
+    twins = reference.grow_on_samples(X, y, n_classes, samples, seeds, weight, **given)
+    for number, (target, nodes) in enumerate(twins):
+        expect_twin(forest, number, nodes, target.numbers)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+@pytest.mark.parametrize("n_edge_rows", [2**17, 300])
+def test_trees_on_samples_are_those_of_growers_on_their_bins(monkeypatch, n_edge_rows, criterion):
+    monkeypatch.setattr("certree.grow.bins.EDGE_ROWS", n_edge_rows)
+    monkeypatch.setattr("certree.grow.binned.EDGE_ROWS", n_edge_rows)
+    rng = np.random.default_rng(n_edge_rows)
+    X = rng.normal(size=(2000, 4)).astype(np.float32)
+    X[:, 3] = rng.integers(0, 400, size=2000)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    y = ((X[:, 0] > 0) + (X[:, 1] * X[:, 2] > 0) + (rng.random(2000) < 0.1)).astype(np.int32)
+    weight = rng.random(2000) + 0.1
+    samples, seeds = samples_of(2000, 1200, 3)
+    options = {"order": "depth", "max_features": 2}
+    given = {"criterion": criterion, "sample_weight": weight}
+    one, two = (
+        grow_on_samples(X, y, 4, samples, seeds, categorical=[3], n_jobs=n, **given, **options)
+        for n in (1, 2)
+    )
+    expect_same(one, two)
+    assert np.array_equal(one.trees.root[1:] - one.trees.root[:-1] > 100, [True] * 2)
+    for number, (sample, seed) in enumerate(zip(samples, seeds, strict=True)):
+        bins = Bins.of(X[sample], [3], fine_ends=True)
+        whole = reference.whole_weights(weight[sample])
+        alone = BinnedGrower(bins, seed=int(seed), **options).grow_classes(
+            y[sample], 4, 1, criterion=criterion, sample_weight=whole
+        )
+        for column in fields(Trees):
+            own = getattr(one.trees.tree(number), column.name)
+            assert np.array_equal(own, getattr(alone.trees.tree(0), column.name)), column.name
+        first, last = one.trees.root[number], one.trees.root[number] + alone.trees.n_nodes
+        said = one.class_weights(4)[first:last]
+        assert np.array_equal(said, alone.class_weights(4))
+
+
+@given(st.lists(st.floats(1e-300, 1e300) | st.integers(1, 2**18).map(float), min_size=1))
+def test_weights_are_made_whole_as_by_the_twin(weight):
+    assert _core.whole_weights(np.array(weight)).tolist() == reference.whole_weights(weight)
+
+
+def test_ties_of_weights_are_rounded_to_even():
+    weight = np.array([2.0**16, 1.0, 3.0, 5.0])
+    assert _core.whole_weights(weight).tolist() == [2.0**15, 1, 2, 2]
+    assert reference.whole_weights(weight) == [2**15, 1, 2, 2]
 
 
 # -- what a forest depends on
@@ -452,3 +526,32 @@ def test_bad_rows_are_refused():
         grower.grow_numbers([0.0, 1.0], -1)
     with pytest.raises(TypeError, match="keys must be uint64"):
         forest_grower(grower.bins, keys=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"max_features": 3}, "max_features must be at most 2, the number of features, got 3"),
+        ({"categorical": [5]}, "categorical"),
+        ({"criterion": "squared"}, "criterion must be"),
+        ({"sample_weight": [1.0, np.nan, 1.0]}, "sample_weight must be finite"),
+        ({"y": np.array([0, 1, 2], dtype=np.int32)}, r"y must lie in 0 \.\. 1"),
+        ({"samples": np.array([[0, 3]], dtype=np.int32)}, r"samples must lie in 0 \.\. 2"),
+        ({"samples": np.array([[0, -1]], dtype=np.int32)}, r"samples must lie in 0 \.\. 2"),
+        ({"samples": np.zeros((1, 0), dtype=np.int32)}, "at least one row"),
+        ({"samples": np.zeros((2, 1), dtype=np.int32)}, "seeds has length 1, expected 2"),
+        ({"X": np.array([[0.0, 0.5]] * 3), "categorical": [1]}, "categories must be whole"),
+    ],
+    ids=str,
+)
+def test_samples_that_are_none_are_refused(given, what):
+    good = {
+        "X": np.arange(6.0).reshape(3, 2),
+        "y": np.array([0, 1, 1], dtype=np.int32),
+        "n_classes": 2,
+        "samples": np.array([[0, 2]], dtype=np.int32),
+        "seeds": np.zeros(1, dtype=np.uint64),
+    }
+    assert grow_on_samples(**good).trees.n_nodes == 3
+    with pytest.raises(ValueError, match=what):
+        grow_on_samples(**{**good, **given})

@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -25,16 +24,13 @@ from certree.certificates.majority import OF_ENSEMBLES, OF_PAIRS, Overlaps, bloc
 from certree.certificates.posteriors import gibbs_family
 from certree.certificates.priors import decisions_by_rows
 from certree.ensembles.forest import ForestClassifier, MaxFeatures
-from certree.ensembles.forest_samples import whole_weights
-from certree.grow.binned import BinnedGrower
-from certree.grow.bins import Bins
+from certree.grow.binned import grow_on_samples
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import fits
 from certree.interface.progress import progress
 from certree.interface.signatures import ROUNDS
 from certree.interface.stored import Stored
 from certree.rows.duplicates import DUPLICATES, Duplicates
-from certree.rows.folds import Indices
 from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
@@ -65,7 +61,7 @@ class SampledTrees:
         The trees.
     training : Training
         All rows.
-    samples : tuple of ndarray of intp
+    samples : ndarray of int32, shape (T, n_drawn)
         Rows that grew each of them.
     n_classes : int
         Number of classes, two at least.
@@ -75,7 +71,7 @@ class SampledTrees:
 
     trees: Trees
     training: Training
-    samples: tuple[Indices, ...]
+    samples: Int32
     n_classes: int
     n_threads: int
 
@@ -351,38 +347,24 @@ class CertifiedForestClassifier(ForestClassifier):
         n_drawn = min(max(round(size * n), 1), n - 1)
         if n_drawn < 1:
             raise ValueError(f"expected two rows at least, of which one judges, got n_samples={n}")
-        growth = self._growth(n_drawn, p)
-        drawn = [
-            (np.sort(random_state.permutation(n)[:n_drawn]), int(random_state.randint(2**31 - 1)))
-            for _ in range(self.n_estimators)
-        ]
-        n_threads = all_threads(self.n_jobs)
-        trees: Any = Parallel(n_jobs=n_threads, prefer="threads")(
-            delayed(self._tree)(training, sample, seed, growth) for sample, seed in drawn
+        samples, seeds = np.empty((self.n_estimators, n_drawn), np.int32), []
+        for sample in samples:
+            sample[:] = np.sort(random_state.permutation(n)[:n_drawn])
+            seeds.append(random_state.randint(2**31 - 1))
+        n_classes, n_threads = other_class(self.n_classes_), all_threads(self.n_jobs)
+        grown = grow_on_samples(
+            training.X,
+            training.y,
+            n_classes,
+            samples,
+            np.array(seeds, dtype=np.uint64),
+            categorical=self._category_mask(),
+            criterion="gini" if self.criterion == "gini" else "entropy",
+            sample_weight=training.weight,
+            n_jobs=n_threads,
+            **self._growth(n_drawn, p),
         )
-        samples = tuple(sample for sample, _ in drawn)
-        joined, n_classes = Trees.joined(trees, p, 0), other_class(self.n_classes_)
-        return SampledTrees(joined, training, samples, n_classes, n_threads)
-
-    def _tree(
-        self, training: Training, sample: Indices, seed: int, growth: dict[str, Any]
-    ) -> Trees:
-        """Grow one tree, of which no other row may decide anything, the edges of bins included."""
-        mask = self._category_mask()
-        bins = Bins.of(training.X[sample], mask, fine_ends=True)
-        weight = None if training.weight is None else training.weight[sample]
-        criterion: Any = "gini" if self.criterion == "gini" else "entropy"
-        return (
-            BinnedGrower(bins, seed=seed, **growth)
-            .grow_classes(
-                training.y[sample],
-                other_class(self.n_classes_),
-                1,
-                criterion=criterion,
-                sample_weight=None if weight is None else whole_weights(weight),
-            )
-            .trees
-        )
+        return SampledTrees(grown.trees, training, samples, n_classes, n_threads)
 
     def _deploy(self, best: _Candidate, share: float) -> None:
         """Set the fitted attributes."""

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certree._core import whole_weights
 from certree.interface.arrays import Float64
 from certree.rows.copies import copies
 from certree.rows.folds import Indices
 from certree.rows.hashes import content_keys
 from certree.rows.training import Training
-
-# The largest weight that is not whole becomes a whole number below 2^16.
-_BITS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,15 +71,3 @@ class ForestSamples:
         np.add.at(count, self.place, times)
         with np.errstate(invalid="ignore"):
             return total / np.where(count > 0, count, np.nan)[:, None]
-
-
-def whole_weights(weight: Float64) -> Float64:
-    """Weights times a power of two, rounded to whole numbers: the largest lies in 2^15 .. 2^16.
-
-    Weights that are whole without it are taken as they are while they are below 2^16.
-    """
-    largest = weight.max()
-    if largest < 2.0**_BITS and (weight % 1 == 0).all():
-        return weight
-    scaled = np.ldexp(weight, _BITS - int(np.frexp(largest)[1]))
-    return np.maximum(np.rint(scaled), 1.0)

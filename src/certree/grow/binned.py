@@ -11,13 +11,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import draw_rows, grow_classes, grow_gradients, grow_numbers
-from certree.grow.bins import Bins, UInt8
+from certree._core import draw_rows, grow_classes, grow_gradients, grow_numbers, grow_samples
+from certree.grow.bins import EDGE_ROWS, Bins, UInt8, edges_first, no_rows
 from certree.grow.growing import DEEPEST, Slopes, slopes_of
 from certree.interface.arrays import (
     Float64,
     Int32,
     Int64,
+    UInt64,
     array_of,
     class_number,
     codes,
@@ -297,13 +298,9 @@ class BinnedGrower:
             If an array has a wrong dtype, shape or range, or slopes are given for more than two
             classes.
         """
-        n_classes = class_number(n_classes)
-        if criterion not in ("gini", "entropy"):
-            raise ValueError(f'criterion must be "gini" or "entropy", got {criterion!r}')
-        if n_classes > 2 and self._constraints[0] is not None:
-            raise ValueError(f"monotonic_cst takes at most two classes, got {n_classes}")
-        target = self._ordered(codes("y", y, self.bins.n_rows, n_classes)), n_classes, criterion
+        given, *of_all = self._classes(y, self.bins.n_rows, n_classes, criterion)
         weight = self._weight(sample_weight, self.bootstrap)
+        target = self._ordered(given), *of_all
         return self._grow_trees(grow_classes, target, weight, first, n_trees)
 
     def grow_numbers(
@@ -363,17 +360,13 @@ class BinnedGrower:
         n_trees: int,
     ) -> GrownForest:
         trees = _whole("first", first, 0), _whole("n_trees", n_trees, 0), self._features_of_tree
-        columns, begin, lane, total = grow(
-            self._codes,
-            self.bins.kept,
-            weight,
-            *target,
-            (self.drawing, *trees),
-            self._limits,
-            *self._constraints,
+        return self._grown(
+            grow, self._codes, self.bins.kept, weight, *target, (self.drawing, *trees)
         )
-        grown = Trees.grown(columns, self.bins.n_features)
-        return GrownForest(grown, begin, lane, total)
+
+    def _grown(self, grow: Any, *rows: Any) -> GrownForest:
+        columns, begin, lane, total = grow(*rows, self._limits, *self._constraints)
+        return GrownForest(Trees.grown(columns, self.bins.n_features), begin, lane, total)
 
     # -- options, checked once, as the core takes them
 
@@ -464,6 +457,16 @@ class BinnedGrower:
 
     # -- what methods are given
 
+    def _classes(
+        self, y: ArrayLike, n: int, n_classes: int, criterion: str
+    ) -> tuple[Int32, int, str]:
+        n_classes = class_number(n_classes)
+        if criterion not in ("gini", "entropy"):
+            raise ValueError(f'criterion must be "gini" or "entropy", got {criterion!r}')
+        if n_classes > 2 and self._constraints[0] is not None:
+            raise ValueError(f"monotonic_cst takes at most two classes, got {n_classes}")
+        return codes("y", y, n, n_classes), n_classes, criterion
+
     def _ordered(self, column: NDArray[Any]) -> NDArray[Any]:
         return column if self._order is None else column[self._order]
 
@@ -513,6 +516,60 @@ class BinnedGrower:
         if features is None:
             return np.arange(self.bins.n_features, dtype=np.int32)
         return np.unique(_indices("features", features, self.bins.n_features))
+
+
+def grow_on_samples(
+    X: NDArray[Any],
+    y: Int32,
+    n_classes: int,
+    samples: Int32,
+    seeds: UInt64,
+    *,
+    criterion: Literal["gini", "entropy"] = "gini",
+    sample_weight: Float64 | None = None,
+    categorical: ArrayLike | None = None,
+    **options: Any,
+) -> GrownForest:
+    """Grow trees on classes, each on a sample of the rows, of which no other decides anything.
+
+    Each tree is that of a grower on the bins of its sample, whose ends are fine.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Checked rows.
+    y : ndarray of int32, shape (n,)
+        Class of each row.
+    n_classes : int
+        Number of classes.
+    samples : ndarray of int32, shape (T, n_drawn)
+        Rows that grow each tree.
+    seeds : ndarray of uint64, shape (T,)
+        What decides all else that is drawn for a tree.
+    criterion : {"gini", "entropy"}
+        As in `BinnedGrower.grow_classes`.
+    sample_weight : ndarray of shape (n,), or None
+        How many rows each row counts as; positive. In each sample weights are made whole numbers.
+    categorical : array-like of bool, int or str, or None
+        As in `Bins.of`.
+    **options
+        As in `BinnedGrower`, those left out that draw rows.
+
+    Returns
+    -------
+    GrownForest
+    """
+    rows = np.asarray(X, dtype=np.float64, order="C")
+    # Options speak of features, not of rows.
+    grower = BinnedGrower(no_rows(rows.shape[1], categorical), **options)
+    return grower._grown(
+        grow_samples,
+        rows,
+        grower.bins.category,
+        row_weights(sample_weight, len(rows)),
+        *grower._classes(y, len(rows), n_classes, criterion),
+        (edges_first(rows, samples), EDGE_ROWS, seeds, grower._features_of_tree),
+    )
 
 
 def _groups(interaction_cst: Any, p: int) -> UInt8 | None:

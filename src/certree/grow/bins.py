@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ UInt8 = NDArray[np.uint8]
 
 MISSING = 255
 # Edges of bins are told from so many rows.
-_SAMPLED = 2**17
+EDGE_ROWS = 2**17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,11 +107,10 @@ class Bins:
             raise ValueError(
                 f"X must have at least one row and one feature, got shape {rows.shape}"
             )
-        mask = categorical_mask(categorical, rows.shape[1], names)
-        category = np.zeros(rows.shape[1], dtype=np.uint8)
-        category[:] = False if mask is None else mask
-        category.setflags(write=False)
-        made: Any = bin_features(rows, _sample(rows), category, bool(fine_ends), threads(n_jobs))
+        category = _category(categorical, rows.shape[1], names)
+        every = np.arange(len(rows), dtype=np.int32)
+        telling = edges_first(rows, every[None])[0, :EDGE_ROWS]
+        made: Any = bin_features(rows, telling, category, bool(fine_ends), threads(n_jobs))
         codes, n_bins, low, high, *levels = made
         return cls(codes, n_bins, low, high, category, *levels)
 
@@ -163,9 +163,31 @@ class Bins:
         return (*numbers, self.category, self.level_start, self.levels, self.level_bin)
 
 
-def _sample(rows: Float64) -> Int32:
-    """Numbers of the rows with the smallest hashes; rows that are equal can stand for each other."""
-    if len(rows) <= _SAMPLED:
-        return np.arange(len(rows), dtype=np.int32)
-    smallest = np.argpartition(sample_hashes(rows), _SAMPLED)[:_SAMPLED]
-    return smallest.astype(np.int32)
+def no_rows(p: int, categorical: ArrayLike | None = None) -> Bins:
+    """What is known of p features before there is any row: which of them hold categories."""
+    ends, starts = np.zeros((p, MISSING)), np.zeros(p + 1, dtype=np.int64)
+    codes, levels = np.zeros((p, 0), dtype=np.uint8), np.zeros(0, dtype=np.int32)
+    category, n_bins = _category(categorical, p, None), np.zeros(p, dtype=np.int32)
+    return Bins(codes, n_bins, ends, ends, category, starts, levels, levels.astype(np.uint8))
+
+
+def _category(
+    categorical: ArrayLike | None, p: int, names: Sequence[str] | None
+) -> NDArray[np.uint8]:
+    """Whether each feature holds categories, (p,)."""
+    mask = categorical_mask(categorical, p, names)
+    category = np.zeros(p, dtype=np.uint8)
+    category[:] = False if mask is None else mask
+    category.setflags(write=False)
+    return category
+
+
+def edges_first(rows: Float64, samples: Int32) -> Int32:
+    """Samples of rows (T, n), of each those first that edges are told from: with the smallest hashes.
+
+    Rows that are equal can stand for each other.
+    """
+    if samples.shape[1] <= EDGE_ROWS:
+        return samples
+    hashes = sample_hashes(rows)
+    return np.stack([one[np.argpartition(hashes[one], EDGE_ROWS)] for one in samples])

@@ -4,7 +4,7 @@ Arrays have a door of their own (`arrays`); ranges of numbers stand where their 
 """
 
 import inspect
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache, wraps
 from itertools import chain, cycle
 from numbers import Integral, Real
@@ -77,13 +77,8 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def door(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        expected = _expected(function)
-        for name, value in zip(chain(names, cycle(rest)), args, strict=False):
-            if name in expected:
-                _expect(name, expected[name], value)
-        for name, value in kwargs.items():
-            if name in expected:
-                _expect(name, expected[name], value)
+        by_place = zip(chain(names, cycle(rest)), args, strict=False)
+        _expect(_expected(function), chain(by_place, kwargs.items()))
         return function(*args, **kwargs)
 
     return door
@@ -91,17 +86,21 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def expect_settings(owner: Any) -> None:
     """Check attributes that a constructor has stored, by its annotations as `checked` does."""
-    for name, expected in _expected(type(owner).__init__).items():
-        _expect(name, expected, getattr(owner, name))
+    expected = _expected(type(owner).__init__)
+    _expect(expected, [(name, getattr(owner, name)) for name in expected])
 
 
 # What a value may be: of some classes, or else what functions accept; and how error messages say it.
 Expected = tuple[tuple[type, ...], tuple[Callable[[Any], bool], ...], str]
 
 
-def _expect(name: str, expected: Expected, value: Any) -> None:
-    if not (isinstance(value, expected[0]) or _is_one_of(expected, value)):
-        raise InvalidParameterError(f"{name} must be {expected[2]}, got {shortened(value)}")
+def _expect(expected: dict[str, Expected], given: Iterable[tuple[str, Any]]) -> None:
+    for name, value in given:
+        if name not in expected:
+            continue
+        one = expected[name]
+        if not (isinstance(value, one[0]) or _is_one_of(one, value)):
+            raise InvalidParameterError(f"{name} must be {one[2]}, got {shortened(value)}")
 
 
 def _is_one_of(expected: Any, value: Any) -> bool:

@@ -281,30 +281,11 @@ namespace {
 
 // -- many trees on rows that are drawn
 
-struct OneTree {
-  TreeColumns columns;
-  NodeSums sums;
-};
+struct WeightsSeen {
+  double largest = 0.0;
+  bool are_whole = true;
 
-void append_tree(OneTree&& tree, BinnedTrees& trees) {
-  trees.root.push_back(std::ssize(trees.nodes.left));
-  append(tree.columns, trees.nodes);
-  append_moved(tree.sums.begin, static_cast<std::int64_t>(std::ssize(trees.sums.sum)),
-               trees.sums.begin);
-  append(tree.sums.lane, trees.sums.lane);
-  append(tree.sums.sum, trees.sums.sum);
-  tree = {};
-}
-
-// Weights as whole numbers: as they are, or in units of a power of two.
-struct WholeWeights {
-  std::vector<std::int64_t> whole;  // (n,) or empty: each row counts once
-  std::int64_t heaviest = 1;
-  int unit = 0;
-
-  WholeWeights(std::span<const double> weight, std::int64_t n_draws) {
-    double largest = 0.0;
-    bool are_whole = true;
+  explicit WeightsSeen(std::span<const double> weight) {
     for (const auto part : stretches(weight))
       for (const double one : part) {
         if (!(one >= 0.0 && one < kInfinity))
@@ -313,21 +294,32 @@ struct WholeWeights {
         largest = std::max(largest, one);
         are_whole &= one == std::floor(one);
       }
-    const FixedPoint fixed(largest, n_draws);
-    if (!are_whole) unit = fixed.unit();
+  }
+};
+
+// Weights as whole numbers: as they are, or in units of a power of two.
+struct WholeWeights {
+  std::vector<std::int64_t> whole;  // (n,) or empty: each row counts once
+  std::int64_t heaviest = 1;
+  int unit = 0;
+
+  WholeWeights(std::span<const double> weight, std::int64_t n_draws) {
+    const WeightsSeen seen(weight);
+    const FixedPoint fixed(seen.largest, n_draws);
+    if (!seen.are_whole) unit = fixed.unit();
     whole.reserve(weight.size());
     for (const auto part : stretches(weight))
       for (const double one : part) {
-        whole.push_back(are_whole ? static_cast<std::int64_t>(one) : fixed.whole(one));
+        whole.push_back(seen.are_whole ? static_cast<std::int64_t>(one) : fixed.whole(one));
         heaviest = std::max(heaviest, whole.back());
       }
   }
 };
 
 template <class Target>
-OneTree grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const Bags& bags,
-                   std::int64_t number, const BinnedGrowth& growth, const Target& target,
-                   std::span<const std::int32_t> count) {
+BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const Bags& bags,
+                       std::int64_t number, const BinnedGrowth& growth, const Target& target,
+                       std::span<const std::int32_t> count) {
   using Item = typename Target::Item;
   const auto key = [&](Draw draw) { return key_of_tree(bags.drawing.seed, number, draw); };
   const auto items = make_buffer<Item>(count.size() + 1),
@@ -348,7 +340,7 @@ OneTree grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const Bags
       target);
   TreeGrowth tree(rows.bins, MovedRows<Item>{growing, {}, room.get(), nullptr}, growth, totals,
                   sums);
-  OneTree grown{tree.grow(key(Draw::cells)), {}};
+  BinnedTrees grown{tree.grow(key(Draw::cells)), {0}, {}};
   for (const std::size_t v : turns(totals.size())) {
     grown.sums.begin.push_back(std::ssize(grown.sums.sum));
     target.write(totals.of(v), grown.sums);
@@ -366,7 +358,7 @@ BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const 
   const Small small(response, weighing);
   const Wide wide(response, weighing);
   may_be_small &= weight.whole.empty() && bags.drawing.n_draws <= kMostDraws;
-  std::vector<OneTree> grown(static_cast<std::size_t>(bags.n_trees));
+  std::vector<BinnedTrees> grown(static_cast<std::size_t>(bags.n_trees));
   parallel_for(bags.n_trees, growth.n_threads, [&](std::int64_t i) {
     const std::int64_t number = bags.first + i;
     std::vector<std::int32_t> count(static_cast<std::size_t>(rows.codes.n_rows));
@@ -379,11 +371,7 @@ BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const 
         may_be_small && all_of(std::span<const std::int32_t>(count), is_small) ? grow_on(small)
                                                                                : grow_on(wide);
   });
-  BinnedTrees trees;
-  for (OneTree& tree : grown) append_tree(std::move(tree), trees);
-  end_columns(trees.nodes);
-  trees.sums.begin.push_back(std::ssize(trees.sums.sum));
-  return trees;
+  return joined(std::move(grown));
 }
 
 // The numbers in units of a power of two, so that no sum over a tree's rows overflows.
@@ -407,6 +395,34 @@ std::vector<std::int64_t> whole_numbers(std::span<const double> target, std::int
 }
 
 }  // namespace
+
+void whole_weights(std::span<const double> weight, std::span<double> whole) {
+  constexpr int kBits = 16;
+  const WeightsSeen seen(weight);
+  const bool stay = seen.are_whole && seen.largest < std::ldexp(1.0, kBits);
+  int exponent = 0;
+  std::frexp(seen.largest, &exponent);
+  for (const std::size_t i : turns(weight.size()))
+    whole[i] =
+        stay ? weight[i] : std::max(std::nearbyint(std::ldexp(weight[i], kBits - exponent)), 1.0);
+}
+
+BinnedTrees joined(std::vector<BinnedTrees>&& parts) {
+  BinnedTrees all;
+  for (BinnedTrees& part : parts) {
+    append_moved(part.root, static_cast<std::int64_t>(std::ssize(all.nodes.left)), all.root);
+    part.sums.begin.resize(part.nodes.left.size());  // without its end
+    append_moved(part.sums.begin, static_cast<std::int64_t>(std::ssize(all.sums.sum)),
+                 all.sums.begin);
+    append(part.nodes, all.nodes);
+    append(part.sums.lane, all.sums.lane);
+    append(part.sums.sum, all.sums.sum);
+    part = {};
+  }
+  end_columns(all.nodes);
+  all.sums.begin.push_back(std::ssize(all.sums.sum));
+  return all;
+}
 
 void draw_rows(const Drawing& drawing, std::int64_t tree, std::span<std::int32_t> count) {
   Random random(key_of_tree(drawing.seed, tree, Draw::rows));

@@ -107,6 +107,13 @@ struct BinnedTrees {
   NodeSums sums;
 };
 
+// Positive weights times a power of two, rounded to whole numbers, at least 1: the largest lies in
+// 2^15 .. 2^16. Weights that are whole without it are taken as they are while they are below 2^16.
+void whole_weights(std::span<const double> weight, std::span<double> whole);
+
+// Puts trees one behind the other, and writes the ends of their columns.
+BinnedTrees joined(std::vector<BinnedTrees>&& parts);
+
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
                       const Classes& response);
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,

@@ -60,18 +60,26 @@ std::size_t fine_size(std::size_t n_below, std::size_t n, std::size_t most) {
   return std::clamp(static_cast<std::size_t>(nearer), std::size_t{1}, most);
 }
 
-// The smallest bound of sizes by which bins suffice for the values behind n_below of n.
-std::size_t fine_bound(std::size_t n_below, std::size_t n, std::size_t n_bins) {
+// The smallest bound of sizes by which bins suffice for the values behind n_below of n. It is
+// sought around the one before.
+std::size_t fine_bound(std::size_t n_below, std::size_t n, std::size_t n_bins, std::size_t before) {
   const auto suffices = [&](std::size_t most) {
-    std::size_t at = n_below;
-    for (std::size_t i = 0; i < n_bins && at < n; ++i) at += fine_size(at, n, most);
+    // So far from both ends, 6 = 1 / kEnds + 1, all bins hold as many as they may: passed at once.
+    const std::size_t far = 6 * (most + 1);
+    std::size_t at = n_below, left = n_bins;
+    while (left > 0 && at < n) {
+      const bool is_far = at >= far && at + far <= n;
+      const std::size_t now = is_far ? std::min(left, (n - at - far) / most + 1) : 1;
+      at += now * fine_size(at, n, most);
+      left -= now;
+    }
     return at >= n;
   };
   std::size_t low = 1, high = std::max<std::size_t>(n - n_below, 1);
-  while (low < high) {
-    const std::size_t middle = low + (high - low) / 2;
-    suffices(middle) ? high = middle : low = middle + 1;
-  }
+  const auto narrow = [&](std::size_t most) { suffices(most) ? high = most : low = most + 1; };
+  for (std::size_t most = before - 1; most <= before + 1; ++most)
+    if (low <= most && most < high) narrow(most);
+  while (low < high) narrow(low + (high - low) / 2);
   return low;
 }
 
@@ -86,7 +94,7 @@ class BinSizes {
     parts_ = n_bins;
     if (!fine_ends_) return;
     // As long as bins hold what they should, the same bound serves.
-    if (n_before != wanted_) most_ = fine_bound(n_ - n_left, n_, n_bins);
+    if (n_before != wanted_) most_ = fine_bound(n_ - n_left, n_, n_bins, most_);
     values_ = wanted_ = fine_size(n_ - n_left, n_, most_);
     parts_ = 1;
   }
