@@ -194,18 +194,19 @@ class BoostedTrees(StagedTrees):
         run, start = self._started(training, loss)
         n_rounds, first = self._n_rounds(training, run, before is None), 0
         run = run.anew(thresholds=self.thresholds_)
-        if before is not None:
+        if before is not None and n_rounds < self.n_iter_:
+            raise ValueError(
+                f"max_iter={n_rounds} must be at least n_iter_={self.n_iter_} with warm_start=True"
+            )
+        # Trees do not say what rows saw of the means of their levels, so rounds on these are made again.
+        if before is not None and run.many is None:
             first, start = self.n_iter_, self.start_
-            if n_rounds < first:
-                raise ValueError(
-                    f"max_iter={n_rounds} must be at least n_iter_={first} with warm_start=True"
-                )
         else:
             before, rows = self._first_trees(run)
             self._n_first_trees = len(before)
             worth = importances(before, rows, np.zeros(self.n_features_in_))
             self._importances = np.square(self._factors()).sum() * worth
-        members = self._members(run, training.X, start, before)
+        members = self._members(run.with_means(), training.X, start, before)
         self._boost(members, first, n_rounds)
         self.start_, self.n_iter_ = start, n_rounds
         grown = [one.trees() for one in members]

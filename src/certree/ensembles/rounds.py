@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import make_rounds
+from certree.ensembles.level_means import LevelMeans, ManyLevels, targets_of
 from certree.ensembles.losses import Loss
 from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
@@ -58,6 +59,10 @@ class Rounds:
         What the trees so far say.
     seed : int
         Decides with the number of a round what it draws.
+    many : ManyLevels or None
+        Levels of the rows, if some features have many.
+    means : LevelMeans or None
+        Mean targets of these levels, which the rows of the grower have as more features.
     """
 
     settings: Settings
@@ -68,6 +73,8 @@ class Rounds:
     thresholds: Sequence[int | None]
     scores: Float64
     seed: int
+    many: ManyLevels | None = None
+    means: LevelMeans | None = None
     parts: list[Trees] = field(default_factory=list)
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node
     losses: list[Float64] = field(default_factory=list)  # of the rows that judge
@@ -78,8 +85,9 @@ class Rounds:
         return self.grower.bins
 
     def trees(self) -> Trees:
-        """All trees so far."""
-        return Trees.joined(self.parts, self.bins.n_features, len(self.scores))
+        """All trees so far, on the features of the table."""
+        trees, p = Trees.joined(self.parts, self.bins.n_features, len(self.scores)), self.bins.n_features
+        return trees if self.means is None else self.means.as_sets(trees, p - len(self.means.seen))
 
     def rows_of_nodes(self) -> Float64:
         """How many rows grew each node of all trees so far, (m,)."""
@@ -105,7 +113,18 @@ class Rounds:
             weight=weight,
             keys=self.keys[fold.grow],
             scores=constant_scores(start, len(y)),
-        )
+            many=None if self.many is None else self.many.at(rows),
+        ).with_means()
+
+    def with_means(self) -> "Rounds":
+        """The run before its first round, on the mean targets of levels too where there are many."""
+        n = len(self.keys)
+        targets = targets_of(self.y[:n], len(self.scores))
+        if self.many is None or not len(targets):
+            return self
+        weight = np.ones(n) if self.weight is None else self.weight[:n]
+        means = LevelMeans.of(self.many, targets, weight, self.keys)
+        return self.anew(grower=means.beside(self.grower), means=means)
 
     def anew(self, **others: Any) -> "Rounds":
         """The same run before its first round, with other parameters."""
@@ -188,4 +207,5 @@ def started(
     scores = constant_scores(start, len(y))
     keys = content_keys(X, y, *(() if weight is None else (weight,)))
     targets = y.astype(np.float64)
-    return Rounds(settings, grower, targets, weight, keys, thresholds, scores, seed), start
+    many = ManyLevels.of(X, grower.bins)
+    return Rounds(settings, grower, targets, weight, keys, thresholds, scores, seed, many), start
