@@ -198,7 +198,7 @@ class BoostedTrees(StagedTrees):
             raise ValueError(
                 f"max_iter={n_rounds} must be at least n_iter_={self.n_iter_} with warm_start=True"
             )
-        # Trees do not say what rows saw of the means of their levels, so rounds on these are made again.
+        # Trees do not say what rows saw of means of levels: rounds on these are made again.
         if before is not None and run.many is None:
             first, start = self.n_iter_, self.start_
         else:

@@ -1,15 +1,16 @@
-"""Mean targets of the levels of categorical features that have many, as further columns while trees grow.
+"""Mean targets of the levels of features that have many, by which trees cut while they grow.
 
-A cell holds few rows of each of hundreds of levels, so their order by the cell's own gradients is mostly
-noise, and few cells divide them. Their mean targets order them by all rows. A row must not find its own
-target there, so those that train see the means of other rows, drawn to the mean of all (Micci-Barreca, "A
-preprocessing scheme for high-cardinality categorical attributes", 2001; Prokhorenkova et al., "CatBoost",
-NeurIPS 2018). New rows see those of all: which side of a threshold they lie on is told by their level
-alone, so such a cut is one by a set of levels, and the trees hold nothing else.
+A cell holds few rows of each of hundreds of levels, so their order by the cell's own gradients is
+mostly noise, and few cells divide them. Their mean targets order them by all rows. A row must not find
+its own target there, so those that train see the means of rows in other folds, drawn to the mean of all
+(Micci-Barreca, "A preprocessing scheme for high-cardinality categorical attributes", 2001;
+Prokhorenkova et al., "CatBoost", NeurIPS 2018). New rows see the means of all rows: their level alone
+tells on which side of a threshold they lie. So such a cut is one by a set of levels, and trees that are
+grown hold nothing else.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ from certree.tree import Trees
 _FEW_LEVELS = 30
 # A mean is drawn to that of all rows as if by so many rows that have it.
 _DRAWN = 10.0
+# By so many standard deviations means differ more than by chance: those of noise would cost.
+_DEVIATIONS = 2.0
 # Rows see the means of the rows in other folds.
 _FOLDS = 5
 # With more classes means of each are more columns than they are worth.
@@ -32,10 +35,12 @@ _MOST_CLASSES = 5
 # Folds have nothing to do with how rounds draw rows by the same keys.
 _SALT = np.uint64(0x6C6576656C730000)
 
+Rows = NDArray[np.floating]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ManyLevels:
-    """The levels that rows have of the categorical features with many.
+    """The levels that rows have of features with many, if these tell something of the target.
 
     Parameters
     ----------
@@ -52,16 +57,26 @@ class ManyLevels:
     place: Int32
 
     @classmethod
-    def of(cls, X: NDArray[np.floating], bins: Bins) -> "ManyLevels | None":
-        """The levels of rows X (n, p) that are in bins; None if no feature has many."""
-        many = np.flatnonzero(np.diff(bins.level_start) > _FEW_LEVELS)
-        if not len(many):
+    def of(
+        cls, X: Rows, bins: Bins, targets: Float64, weight: Float64, keys: UInt64
+    ) -> Self | None:
+        """The levels of rows X (n, p) whose mean targets differ; None if those of no feature do.
+
+        The rows are in bins, and have targets (n_targets, n), weights and keys.
+        """
+        order = np.argsort(keys, kind="stable")
+        weight = weight[order]
+        above = _above_mean(targets[:, order], weight)
+        found = []
+        for j in np.flatnonzero(np.diff(bins.level_start) > _FEW_LEVELS):
+            levels = bins.levels[slice(*bins.level_start[j : j + 2])]
+            place = np.searchsorted(levels, X[:, j])  # NaN is behind all
+            if _beyond_chance(place[order], above, weight):
+                found.append((int(j), levels, place))
+        if not found:
             return None
-        levels = [bins.levels[slice(*bins.level_start[j : j + 2])] for j in many]
-        place = np.empty((len(many), len(X)), dtype=np.int32)
-        for to, j, known in zip(place, many, levels, strict=True):
-            to[:] = np.searchsorted(known, X[:, j])  # NaN is behind all
-        return cls(tuple(many.tolist()), tuple(levels), place)
+        feature, known, places = zip(*found, strict=True)
+        return cls(feature, known, np.array(places, dtype=np.int32))
 
     def at(self, rows: Indices) -> "ManyLevels":
         """Those of some rows."""
@@ -76,11 +91,11 @@ class LevelMeans:
     ----------
     many : ManyLevels
         The levels of rows, of which the first ones train.
-    means : tuple of ndarray of shape (n_levels, n_targets)
-        How far the mean of each level, by all rows that train, is above that of all levels; 0 of those
-        that none of them has.
+    means : tuple of ndarray of shape (n_levels,)
+        Of each target of each feature how far the mean of each level is above that of all rows that
+        train; 0 of levels that none of them has.
     seen : ndarray of shape (q * n_targets, n)
-        What rows see, feature by feature; NaN where the level is missing.
+        What rows see of each of these; NaN where the level is missing.
     """
 
     many: ManyLevels
@@ -93,32 +108,28 @@ class LevelMeans:
         n = len(keys)
         # By keys, as the last bits of sums depend on the order.
         order = np.argsort(mix(keys ^ _SALT), kind="stable")
-        fold = np.empty(n, dtype=np.int32)
-        fold[order] = np.arange(n) % _FOLDS
-        above = _above_mean(targets[:, order], weight[order])
+        fold = np.arange(n, dtype=np.int32) % _FOLDS
+        weight = weight[order]
+        above = _above_mean(targets[:, order], weight)
         means, seen = [], []
         for levels, place in zip(many.levels, many.place, strict=True):
-            k = len(levels) + 1
-            cell = place[:n] * _FOLDS + fold
-
-            def sums(of_rows: Float64, cell: Indices = cell[order], k: int = k) -> Float64:
-                total = np.bincount(cell, weights=of_rows, minlength=k * _FOLDS)
-                table: Float64 = total.reshape(k, _FOLDS)
-                return table
-
-            rows, totals = sums(weight[order]), [sums(one) for one in above * weight[order]]
-            all_folds = np.stack([_drawn(one, rows, slice(None)) for one in totals], axis=1)
-            others = [np.arange(_FOLDS) != one for one in range(_FOLDS)]
-            for one, of_all in zip(totals, all_folds.T, strict=True):
-                out_of_fold = np.stack([_drawn(one, rows, other) for other in others], axis=1)
-                column = of_all[place]
-                column[:n] = out_of_fold.ravel()[cell]
-                seen.append(np.where(place == k - 1, np.nan, column))
-            means.append(all_folds[:-1])
+            shape = len(levels) + 1, _FOLDS
+            cell = place[order] * _FOLDS + fold
+            rows = _sums(cell, weight, shape)
+            for one in above:
+                total = _sums(cell, one * weight, shape)
+                mean = total.sum(axis=1) / (rows.sum(axis=1) + _DRAWN)
+                column = mean[place]
+                column[order] = (_without(total) / (_without(rows) + _DRAWN)).ravel()[cell]
+                seen.append(np.where(place == len(levels), np.nan, column))
+                means.append(mean[:-1])
         return cls(many, tuple(means), np.stack(seen))
 
     def beside(self, grower: BinnedGrower) -> BinnedGrower:
-        """A grower on the same rows with what they see as more features, which act as their levels do."""
+        """A grower on the same rows, of which what they see are more features.
+
+        These may act together with those that their levels may.
+        """
         bins, more = grower.bins, Bins.of(self.seen.T)
         joined = {
             name: np.concatenate([getattr(bins, name), getattr(more, name)])
@@ -129,8 +140,9 @@ class LevelMeans:
         if slopes is not None:
             slopes = np.append(slopes, np.zeros(more.n_features, dtype=np.int8))
         if groups is not None:
-            columns = [*enumerate(self._features, bins.n_features)]
-            groups = [[*group, *(c for c, j in columns if j in group)] for group in groups]
+            columns = [*enumerate(self._made_of, bins.n_features)]
+            feature = self.many.feature
+            groups = [[*group, *(c for c, q in columns if feature[q] in group)] for group in groups]
         return replace(
             grower,
             bins=replace(bins, **joined, level_start=starts),
@@ -143,23 +155,22 @@ class LevelMeans:
 
         A level that no row had goes where a mean of 0 does, if the feature is never missing.
         """
-        columns = [of_target for one in self.means for of_target in one.T]
-        missing = np.isnan(self.seen).any(axis=1)
+        missing = np.isnan(self.seen.min(axis=1))
         sets = np.split(trees.categories, trees.category_start[1:-1])
         feature, threshold = trees.feature.copy(), trees.threshold.copy()
         missing_left = trees.missing_left.copy()
-        for c, (j, means) in enumerate(zip(self._features, columns, strict=True)):
-            levels = self.many.levels[self.many.feature.index(j)]
+        for c, (q, means) in enumerate(zip(self._made_of, self.means, strict=True)):
+            levels = self.many.levels[q]
             order = np.argsort(means, kind="stable")
             nodes = np.flatnonzero(trees.feature == n_features + c)
             # All rows may lie on one side by the means of all, if not by those that they saw.
             n_left = np.searchsorted(means[order], threshold[nodes], side="right")
             n_left = np.clip(n_left, 1, len(order) - 1)
             if not missing[c]:
-                missing_left[nodes] = threshold[nodes] >= 0
+                missing_left[nodes] = threshold[nodes] >= 0.0
             for v, n in zip(nodes, n_left, strict=True):
                 sets[v] = np.sort(levels[order[n:] if missing_left[v] else order[:n]])
-            feature[nodes], threshold[nodes] = j, 0
+            feature[nodes], threshold[nodes] = self.many.feature[q], 0
         return Trees.known(
             trees.left,
             n_features,
@@ -175,10 +186,10 @@ class LevelMeans:
         )
 
     @property
-    def _features(self) -> tuple[int, ...]:
-        """Which feature each column is made of."""
-        of_all = zip(self.many.feature, self.means, strict=True)
-        return tuple(j for j, means in of_all for _ in range(means.shape[1]))
+    def _made_of(self) -> Indices:
+        """Which of the features with many levels each column is made of."""
+        n_features = len(self.many.feature)
+        return np.repeat(np.arange(n_features), len(self.means) // n_features)
 
 
 def targets_of(y: Float64, n_outputs: int) -> Float64:
@@ -198,7 +209,30 @@ def _above_mean(targets: Float64, weight: Float64) -> Float64:
     return above
 
 
-def _drawn(totals: Float64, rows: Float64, folds: Any) -> Float64:
-    """Means of levels by the rows in some folds, drawn to 0."""
-    mean: Float64 = totals[:, folds].sum(axis=1) / (rows[:, folds].sum(axis=1) + _DRAWN)
-    return mean
+def _sums(cell: Int32, of_rows: Float64, shape: tuple[int, int]) -> Float64:
+    """Sums over the rows of each level in each fold."""
+    total: Any = np.bincount(cell, of_rows, shape[0] * shape[1])
+    return np.asarray(total.reshape(shape), dtype=np.float64)
+
+
+def _without(sums: Float64) -> Float64:
+    """Sums over all folds but each of them."""
+    others = [np.delete(sums, fold, axis=1).sum(axis=1) for fold in range(_FOLDS)]
+    return np.stack(others, axis=1)
+
+
+def _beyond_chance(place: Indices, above: Float64, weight: Float64) -> bool:
+    """Whether means of levels differ by more than if targets were dealt to rows at random.
+
+    As the core tells it of the categories of a cell, in grow/chance.hpp.
+    """
+    rows = np.bincount(place, weights=weight)
+    known = rows > 0
+    between = 0.0
+    for one in above:
+        totals = np.bincount(place, weights=one * weight)[known]
+        between += float((totals**2 / rows[known]).sum())
+    row = float((weight**2).sum() / weight.sum())
+    degrees = int(known.sum()) - 1
+    chance = (degrees + _DEVIATIONS * (2 * degrees) ** 0.5) * row * float((weight * above**2).sum())
+    return between * (float(weight.sum()) - row) > chance

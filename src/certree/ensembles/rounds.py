@@ -86,7 +86,10 @@ class Rounds:
 
     def trees(self) -> Trees:
         """All trees so far, on the features of the table."""
-        trees, p = Trees.joined(self.parts, self.bins.n_features, len(self.scores)), self.bins.n_features
+        trees, p = (
+            Trees.joined(self.parts, self.bins.n_features, len(self.scores)),
+            self.bins.n_features,
+        )
         return trees if self.means is None else self.means.as_sets(trees, p - len(self.means.seen))
 
     def rows_of_nodes(self) -> Float64:
@@ -118,11 +121,11 @@ class Rounds:
 
     def with_means(self) -> "Rounds":
         """The run before its first round, on the mean targets of levels too where there are many."""
-        n = len(self.keys)
-        targets = targets_of(self.y[:n], len(self.scores))
-        if self.many is None or not len(targets):
+        if self.many is None:
             return self
+        n = len(self.keys)
         weight = np.ones(n) if self.weight is None else self.weight[:n]
+        targets = targets_of(self.y[:n], len(self.scores))
         means = LevelMeans.of(self.many, targets, weight, self.keys)
         return self.anew(grower=means.beside(self.grower), means=means)
 
@@ -206,6 +209,7 @@ def started(
     start = settings.loss.start(y, weight)
     scores = constant_scores(start, len(y))
     keys = content_keys(X, y, *(() if weight is None else (weight,)))
-    targets = y.astype(np.float64)
-    many = ManyLevels.of(X, grower.bins)
-    return Rounds(settings, grower, targets, weight, keys, thresholds, scores, seed, many), start
+    numbers = y.astype(np.float64)
+    weights = np.ones(len(y)) if weight is None else weight
+    many = ManyLevels.of(X, grower.bins, targets_of(numbers, len(start)), weights, keys)
+    return Rounds(settings, grower, numbers, weight, keys, thresholds, scores, seed, many), start
