@@ -198,7 +198,7 @@ class BoostedTrees(StagedTrees):
             raise ValueError(
                 f"max_iter={n_rounds} must be at least n_iter_={self.n_iter_} with warm_start=True"
             )
-        # Trees do not say what rows saw of means of levels: rounds on these are made again.
+        # Trees do not say what rows saw of their levels: rounds on statistics are made again.
         if before is not None and run.many is None:
             first, start = self.n_iter_, self.start_
         else:
@@ -206,7 +206,7 @@ class BoostedTrees(StagedTrees):
             self._n_first_trees = len(before)
             worth = importances(before, rows, np.zeros(self.n_features_in_))
             self._importances = np.square(self._factors()).sum() * worth
-        members = self._members(run.with_means(), training.X, start, before)
+        members = self._members(run.with_statistics(), training.X, start, before)
         self._boost(members, first, n_rounds)
         self.start_, self.n_iter_ = start, n_rounds
         grown = [one.trees() for one in members]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import make_rounds
-from certree.ensembles.level_means import LevelMeans, ManyLevels, targets_of
 from certree.ensembles.losses import Loss
+from certree.ensembles.many_levels import LevelStatistics, ManyLevels, targets_of
 from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
@@ -61,8 +61,8 @@ class Rounds:
         Decides with the number of a round what it draws.
     many : ManyLevels or None
         Levels of the rows, if some features have many.
-    means : LevelMeans or None
-        Mean targets of these levels, which the rows of the grower have as more features.
+    statistics : LevelStatistics or None
+        What is known of these levels, which the rows of the grower have as more features.
     """
 
     settings: Settings
@@ -74,7 +74,7 @@ class Rounds:
     scores: Float64
     seed: int
     many: ManyLevels | None = None
-    means: LevelMeans | None = None
+    statistics: LevelStatistics | None = None
     parts: list[Trees] = field(default_factory=list)
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node
     losses: list[Float64] = field(default_factory=list)  # of the rows that judge
@@ -86,11 +86,9 @@ class Rounds:
 
     def trees(self) -> Trees:
         """All trees so far, on the features of the table."""
-        trees, p = (
-            Trees.joined(self.parts, self.bins.n_features, len(self.scores)),
-            self.bins.n_features,
-        )
-        return trees if self.means is None else self.means.as_sets(trees, p - len(self.means.seen))
+        p, statistics = self.bins.n_features, self.statistics
+        trees = Trees.joined(self.parts, p, len(self.scores))
+        return trees if statistics is None else statistics.as_sets(trees, p - len(statistics.seen))
 
     def rows_of_nodes(self) -> Float64:
         """How many rows grew each node of all trees so far, (m,)."""
@@ -117,17 +115,17 @@ class Rounds:
             keys=self.keys[fold.grow],
             scores=constant_scores(start, len(y)),
             many=None if self.many is None else self.many.at(rows),
-        ).with_means()
+        ).with_statistics()
 
-    def with_means(self) -> "Rounds":
-        """The run before its first round, on the mean targets of levels too where there are many."""
+    def with_statistics(self) -> "Rounds":
+        """The run before its first round, cutting by statistics of levels where there are many."""
         if self.many is None:
             return self
         n = len(self.keys)
         weight = np.ones(n) if self.weight is None else self.weight[:n]
         targets = targets_of(self.y[:n], len(self.scores))
-        means = LevelMeans.of(self.many, targets, weight, self.keys)
-        return self.anew(grower=means.beside(self.grower), means=means)
+        statistics = LevelStatistics.of(self.many, targets, weight, self.keys)
+        return self.anew(grower=statistics.beside(self.grower), statistics=statistics)
 
     def anew(self, **others: Any) -> "Rounds":
         """The same run before its first round, with other parameters."""

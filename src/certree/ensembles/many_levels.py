@@ -1,12 +1,12 @@
-"""Mean targets of the levels of features that have many, by which trees cut while they grow.
+"""Mean targets and frequencies of levels, by which trees cut features of many while they grow.
 
 A cell holds few rows of each of hundreds of levels, so their order by the cell's own gradients is
-mostly noise, and few cells divide them. Their mean targets order them by all rows. A row must not find
-its own target there, so those that train see the means of rows in other folds, drawn to the mean of all
-(Micci-Barreca, "A preprocessing scheme for high-cardinality categorical attributes", 2001;
-Prokhorenkova et al., "CatBoost", NeurIPS 2018). New rows see the means of all rows: their level alone
-tells on which side of a threshold they lie. So such a cut is one by a set of levels, and trees that are
-grown hold nothing else.
+mostly noise, and few cells divide them. Their mean targets order them by all rows, and so does how many
+rows they have. A row must not find its own target there, so those that train see the means of rows in
+other folds, drawn to the mean of all (Micci-Barreca, "A preprocessing scheme for high-cardinality
+categorical attributes", 2001; Prokhorenkova et al., "CatBoost", NeurIPS 2018). New rows see the means
+of all rows: their level alone tells on which side of a threshold they lie. So such a cut is one by a
+set of levels, and trees that are grown hold nothing else.
 """
 
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ _DRAWN = 10.0
 _DEVIATIONS = 2.0
 # Rows see the means of the rows in other folds.
 _FOLDS = 5
-# With more classes means of each are more columns than they are worth.
+# Of more classes means are more columns than they are worth.
 _MOST_CLASSES = 5
 # Folds have nothing to do with how rounds draw rows by the same keys.
 _SALT = np.uint64(0x6C6576656C730000)
@@ -78,52 +78,56 @@ class ManyLevels:
         feature, known, places = zip(*found, strict=True)
         return cls(feature, known, np.array(places, dtype=np.int32))
 
-    def at(self, rows: Indices) -> "ManyLevels":
+    def at(self, rows: Indices) -> Self:
         """Those of some rows."""
         return replace(self, place=self.place[:, rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LevelMeans:
-    """Mean targets of levels, and what rows see of them while trees grow.
+class LevelStatistics:
+    """What is known of levels by rows that train, and what rows see of it while trees grow.
 
     Parameters
     ----------
     many : ManyLevels
         The levels of rows, of which the first ones train.
-    means : tuple of ndarray of shape (n_levels,)
-        Of each target of each feature how far the mean of each level is above that of all rows that
-        train; 0 of levels that none of them has.
-    seen : ndarray of shape (q * n_targets, n)
+    of_level : tuple of ndarray of shape (n_levels,)
+        Of each feature, the weight of the rows of each level; then, for each target, how far its mean
+        is above that of all rows. All are 0 for levels that no row has.
+    seen : ndarray of shape (q * (n_targets + 1), n)
         What rows see of each of these; NaN where the level is missing.
     """
 
     many: ManyLevels
-    means: tuple[Float64, ...]
+    of_level: tuple[Float64, ...]
     seen: Float64
 
     @classmethod
-    def of(cls, many: ManyLevels, targets: Float64, weight: Float64, keys: UInt64) -> "LevelMeans":
-        """Take the means of targets (n_targets, n_training), by rows of some weights and keys."""
+    def of(cls, many: ManyLevels, targets: Float64, weight: Float64, keys: UInt64) -> Self:
+        """Take them by targets (n_targets, n_training), weights and keys of rows that train."""
         n = len(keys)
         # By keys, as the last bits of sums depend on the order.
         order = np.argsort(mix(keys ^ _SALT), kind="stable")
         fold = np.arange(n, dtype=np.int32) % _FOLDS
         weight = weight[order]
         above = _above_mean(targets[:, order], weight)
-        means, seen = [], []
+        of_level, seen = [], []
         for levels, place in zip(many.levels, many.place, strict=True):
             shape = len(levels) + 1, _FOLDS
             cell = place[order] * _FOLDS + fold
-            rows = _sums(cell, weight, shape)
+            in_fold = _sums(cell, weight, shape)
+            rows = in_fold.sum(axis=1)
+            statistics, columns = [rows], [rows[place]]
             for one in above:
                 total = _sums(cell, one * weight, shape)
-                mean = total.sum(axis=1) / (rows.sum(axis=1) + _DRAWN)
+                mean = total.sum(axis=1) / (rows + _DRAWN)
                 column = mean[place]
-                column[order] = (_without(total) / (_without(rows) + _DRAWN)).ravel()[cell]
-                seen.append(np.where(place == len(levels), np.nan, column))
-                means.append(mean[:-1])
-        return cls(many, tuple(means), np.stack(seen))
+                column[order] = (_without(total) / (_without(in_fold) + _DRAWN)).ravel()[cell]
+                statistics.append(mean)
+                columns.append(column)
+            of_level += [one[:-1] for one in statistics]
+            seen += [np.where(place == len(levels), np.nan, column) for column in columns]
+        return cls(many, tuple(of_level), np.stack(seen))
 
     def beside(self, grower: BinnedGrower) -> BinnedGrower:
         """A grower on the same rows, of which what they see are more features.
@@ -151,20 +155,20 @@ class LevelMeans:
         )
 
     def as_sets(self, trees: Trees, n_features: int) -> Trees:
-        """The same trees on n_features features, in which sets of levels stand for cuts by means.
+        """The same trees on n_features features, in which sets of levels stand for cuts by statistics.
 
-        A level that no row had goes where a mean of 0 does, if the feature is never missing.
+        A level that no row had goes where 0 does, if the feature is never missing.
         """
         missing = np.isnan(self.seen.min(axis=1))
         sets = np.split(trees.categories, trees.category_start[1:-1])
         feature, threshold = trees.feature.copy(), trees.threshold.copy()
         missing_left = trees.missing_left.copy()
-        for c, (q, means) in enumerate(zip(self._made_of, self.means, strict=True)):
+        for c, (q, known) in enumerate(zip(self._made_of, self.of_level, strict=True)):
             levels = self.many.levels[q]
-            order = np.argsort(means, kind="stable")
+            order = np.argsort(known, kind="stable")
             nodes = np.flatnonzero(trees.feature == n_features + c)
-            # All rows may lie on one side by the means of all, if not by those that they saw.
-            n_left = np.searchsorted(means[order], threshold[nodes], side="right")
+            # By what is known of all rows they may all be on one side, if not by what they saw.
+            n_left = np.searchsorted(known[order], threshold[nodes], side="right")
             n_left = np.clip(n_left, 1, len(order) - 1)
             if not missing[c]:
                 missing_left[nodes] = threshold[nodes] >= 0.0
@@ -189,7 +193,7 @@ class LevelMeans:
     def _made_of(self) -> Indices:
         """Which of the features with many levels each column is made of."""
         n_features = len(self.many.feature)
-        return np.repeat(np.arange(n_features), len(self.means) // n_features)
+        return np.repeat(np.arange(n_features), len(self.of_level) // n_features)
 
 
 def targets_of(y: Float64, n_outputs: int) -> Float64:

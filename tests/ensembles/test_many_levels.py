@@ -1,4 +1,6 @@
-"""Mean targets of levels by which trees cut while they grow."""
+"""Mean targets and frequencies of levels by which trees cut while they grow."""
+
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from sklearn.metrics import log_loss
 
 import reference
 from certree import BoostedTreesClassifier, BoostedTreesRegressor, load, save
-from certree.ensembles import level_means
+from certree.ensembles import many_levels
 from certree.ensembles.losses import LogLoss, SquaredLoss
 from certree.ensembles.rounds import Settings, advance, started
 from certree.grow import BinnedGrower, Bins
@@ -51,8 +53,8 @@ def a_run(X, y, target="two", weight=None, **options):
 
 
 def without(monkeypatch):
-    """Grow trees without means of levels."""
-    monkeypatch.setattr(level_means, "_FEW_LEVELS", 10**9)
+    """Grow trees without statistics of levels."""
+    monkeypatch.setattr(many_levels, "_FEW_LEVELS", 10**9)
 
 
 # -- what rows see ---------------------------------------------------------------------------------
@@ -60,7 +62,7 @@ def without(monkeypatch):
 
 @pytest.mark.parametrize("target", TARGETS)
 @given(st.integers(60, 120), st.sampled_from([0, 20]), st.booleans(), st.integers(0, 2**32 - 1))
-def test_means_are_those_of_the_reference(target, n, n_judging, weighted, seed):
+def test_statistics_are_those_of_the_reference(target, n, n_judging, weighted, seed):
     X, y = effects(n, 80, target=target, missing=0.1, seed=seed)
     weight = np.random.default_rng(seed).uniform(0.1, 3.0, n) if weighted else None
     run = a_run(X, y, target, weight)
@@ -69,12 +71,15 @@ def test_means_are_those_of_the_reference(target, n, n_judging, weighted, seed):
     rows = np.arange(n)
     weights = () if weight is None else (weight[n_judging:], weight[:n_judging])
     of = run.fold(Fold(rows[n_judging:], rows[:n_judging], *weights)) if n_judging else run
-    of, n_training = of.with_means(), n - n_judging
+    of, n_training = of.with_statistics(), n - n_judging
     weight = np.ones(n) if of.weight is None else of.weight
     targets = [of.y] if target != "three" else [1.0 * (of.y == k) for k in range(3)]
-    assert len(of.means.means) == len(targets)
-    for one, means, seen in zip(targets, of.means.means, of.means.seen, strict=True):
-        place, n_levels = of.many.place[0], len(of.many.levels[0])
+    place, n_levels = of.many.place[0], len(of.many.levels[0])
+    (rows, *of_targets), (n_seen, *means_seen) = of.statistics.of_level, of.statistics.seen
+    known = [weight[:n_training][place[:n_training] == k].sum() for k in range(n_levels)]
+    np.testing.assert_allclose(rows, known, rtol=1e-12)
+    np.testing.assert_allclose(n_seen, np.append(known, np.nan)[place], rtol=1e-12)
+    for one, means, seen in zip(targets, of_targets, means_seen, strict=True):
         known = reference.level_means(
             place.tolist(), n_levels, one[:n_training], weight[:n_training], of.keys
         )
@@ -87,18 +92,20 @@ def test_those_that_judge_have_no_part_in_what_rows_see():
     fold = Fold(np.arange(200), np.arange(200, 300))
     run = a_run(X, y)
     turned = run.anew(y=np.where(np.arange(300) < 200, run.y, 1 - run.y))
-    one, other = (each.fold(fold).means for each in (run, turned))
+    one, other = (each.fold(fold).statistics for each in (run, turned))
     np.testing.assert_array_equal(one.seen, other.seen)
-    np.testing.assert_array_equal(one.means, other.means)
+    np.testing.assert_array_equal(one.of_level, other.of_level)
 
 
 def test_a_row_does_not_see_its_own_target():
     X, y = effects(300)
-    run = a_run(X, y).with_means()
+    run = a_run(X, y).with_statistics()
     for i in range(10):
         changed = run.y.copy()
         changed[i] = 1 - changed[i]
-        before, after = (one.means.seen[0] for one in (run, run.anew(y=changed).with_means()))
+        before, after = (
+            one.statistics.seen[1] for one in (run, run.anew(y=changed).with_statistics())
+        )
         # The mean of all rows moves by as much for all.
         alone = X[:, 0] == X[i, 0]
         moved = np.abs(after - before)
@@ -106,7 +113,7 @@ def test_a_row_does_not_see_its_own_target():
         assert moved[alone].max() > 2.0 / 300 or alone.sum() == 1
 
 
-def test_few_levels_many_classes_and_chance_have_no_means():
+def test_few_levels_many_classes_and_chance_have_no_statistics():
     X, y = effects(400)
     assert a_run(X, y).many is not None
     few = X.copy()
@@ -115,14 +122,14 @@ def test_few_levels_many_classes_and_chance_have_no_means():
     noise = np.random.default_rng(0).integers(0, 2, 400)
     assert a_run(X, noise).many is None
     assert a_run(X, np.zeros(400)).many is None
-    assert len(level_means.targets_of(np.arange(6.0), 6)) == 0
+    assert len(many_levels.targets_of(np.arange(6.0), 6)) == 0
 
 
-# -- sets instead of means -------------------------------------------------------------------------
+# -- sets instead of statistics --------------------------------------------------------------------
 
 
 def leaf_of(tree, row, many, means, p):
-    """Leaf of a row in a tree of p features that cuts by means as well."""
+    """Leaf of a row in a tree of p features that cuts by statistics as well."""
     levels = many.levels[0].tolist()
     level = levels.index(row[0]) if row[0] in levels else None
     lacking = (many.place == len(levels)).any()
@@ -140,9 +147,9 @@ def leaf_of(tree, row, many, means, p):
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("target", TARGETS)
-def test_sets_send_rows_where_means_of_all_rows_do(target, missing):
+def test_sets_send_rows_where_statistics_do(target, missing):
     X, y = effects(target=target, missing=missing)
-    run = a_run(X, y, target).with_means()
+    run = a_run(X, y, target).with_statistics()
     advance([run], 0, 12)
     grown, p = run.trees(), X.shape[1]
     trees = Trees.joined(run.parts, run.bins.n_features, len(run.scores))
@@ -152,18 +159,18 @@ def test_sets_send_rows_where_means_of_all_rows_do(target, missing):
     rows = np.vstack([X[:40], [[np.nan, 0, 0, 0], [1000, 0, 0, 0]]])
     leaves = grown.leaves(rows, 1)
     for found, tree, root in zip(leaves, trees, trees.root, strict=True):
-        known = [root + leaf_of(tree, row, run.many, run.means.means, p) for row in rows]
+        known = [root + leaf_of(tree, row, run.many, run.statistics.of_level, p) for row in rows]
         assert found.tolist() == known
 
 
-def test_every_cut_by_means_divides_the_levels():
+def test_every_cut_by_statistics_divides_the_levels():
     X, y = effects()
-    run = a_run(X, y).with_means()
-    feature = [X.shape[1], 0, 0]
-    for threshold in (-9.0, 9.0):
-        columns = feature, [threshold, 0, 0], [1, -1, -1], [1, 1, 1], X.shape[1] + 1
+    run = a_run(X, y).with_statistics()
+    p = X.shape[1]
+    for feature, threshold in product((p, p + 1), (-1e4, 1e4)):
+        columns = [feature, 0, 0], [threshold, 0, 0], [1, -1, -1], [1, 1, 1], p + 2
         stump = Trees(*columns, value=np.zeros((3, 1)))
-        leaves = run.means.as_sets(stump, X.shape[1]).leaves(X, 1)[0]
+        leaves = run.statistics.as_sets(stump, p).leaves(X, 1)[0]
         assert sorted(set(leaves.tolist())) == [1, 2]
 
 
@@ -230,6 +237,8 @@ def test_a_model_knows_its_own_features_alone(target):
 def test_groups_and_slopes_hold():
     X, y = effects(1500, target="numbers")
     groups, slopes = [[0, 2], [1], [3]], [0, 1, 0, 0]
+    run = a_run(X, y, "numbers", interaction_cst=groups).with_statistics()
+    assert run.grower.interaction_cst == [[0, 2, 4, 5], [1], [3]]
     model = estimator("numbers", interaction_cst=groups, monotonic_cst=slopes).fit(X, y)
     for number in range(12):
         tree = model.trees_.tree(number)
@@ -248,17 +257,17 @@ def fresh_loss(X, y, columns, seed=0):
     return log_loss(y[600:], model.predict_proba(X[600:, columns]))
 
 
-def test_means_serve_new_rows(monkeypatch):
+def test_statistics_serve_new_rows(monkeypatch):
     X, y = effects(4000, 300)
-    with_means = fresh_loss(X, y, [0, 1, 2, 3])
+    ours = fresh_loss(X, y, [0, 1, 2, 3])
     without(monkeypatch)
-    assert with_means < 0.95 * fresh_loss(X, y, [0, 1, 2, 3])
+    assert ours < 0.95 * fresh_loss(X, y, [0, 1, 2, 3])
 
 
 def test_levels_that_tell_nothing_cost_nothing(monkeypatch):
     """Even where their means are taken, as if they differed."""
     losses = []
-    monkeypatch.setattr(level_means, "_DEVIATIONS", -1e9)
+    monkeypatch.setattr(many_levels, "_DEVIATIONS", -1e9)
     for seed in range(4):
         random = np.random.default_rng(seed)
         X, _ = effects(4000, 300, seed=seed)
