@@ -476,7 +476,8 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Weights of the classes, as in scikit-learn.
     warm_start : bool, default=False
         Whether a fit adds rounds, up to `max_iter`, to those of the fit before. Of the parameters only
-        `max_iter`, `n_jobs`, `verbose` and `warm_start` may change between them.
+        `max_iter`, `n_jobs`, `verbose` and `warm_start` may change between them. Where rounds cut by
+        statistics of many levels, all of them are made again, on the rows that are given.
     random_state : int, RandomState or None, default=None
         Decides rows and features of the rounds. The model depends neither on the order of the rows
         nor on the number of threads.
@@ -659,7 +660,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Groups of features that may act together in a tree.
     warm_start : bool, default=False
         Whether a fit adds rounds, up to `max_iter`, to those of the fit before. Of the parameters only
-        `max_iter`, `n_jobs`, `verbose` and `warm_start` may change between them.
+        `max_iter`, `n_jobs`, `verbose` and `warm_start` may change between them. Where rounds cut by
+        statistics of many levels, all of them are made again, on the rows that are given.
     random_state : int, RandomState or None, default=None
         Decides rows and features of the rounds.
     n_jobs : int or None, default=None
