@@ -2263,3 +2263,40 @@ def _best_ridge(design, y, weight):
         found.append((errors / (n - np.trace(hat)) ** 2, solve @ (y - mean @ y)))
     least = min(loss for loss, _ in found)
     return [slopes for loss, slopes in found if loss <= least * (1 + 1e-6)][-1]
+
+
+def level_means(place, n_levels, target, weight, keys):
+    """Mean of each level above the mean of all, by all rows and as each row that trains sees it.
+
+    In units of the largest target; a level of n_levels is missing.
+    """
+    n = len(keys)
+    order = sorted(range(n), key=lambda i: mixed(int(keys[i]) ^ 0x6C6576656C730000))
+    fold = {i: position % 5 for position, i in enumerate(order)}
+    unit = max(abs(Fraction(one)) for one in target) or 1
+    weight, target = [Fraction(w) for w in weight], [Fraction(one) / unit for one in target]
+    mean = sum(w * t for w, t in zip(weight, target, strict=True)) / sum(weight)
+
+    def of(level, left_out):
+        rows = [i for i in range(n) if place[i] == level and fold[i] != left_out]
+        total = sum(weight[i] * (target[i] - mean) for i in rows)
+        return float(total / (sum(weight[i] for i in rows) + 10))
+
+    means = [of(level, None) for level in range(n_levels)]
+    seen = [
+        math.nan if level == n_levels else of(level, fold[i]) if i < n else means[level]
+        for i, level in enumerate(place)
+    ]
+    return means, seen
+
+
+def level_goes_left(level, means, threshold, missing_left):
+    """Side of a level at a cut by means; None: one that no row had, or that is missing.
+
+    Where the means of all rows lie on one side, the level nearest to the other goes there alone.
+    """
+    if level is None:
+        return missing_left
+    ranked = sorted(range(len(means)), key=lambda one: (means[one], one))
+    n_left = sum(mean <= threshold for mean in means)
+    return ranked.index(level) < min(max(n_left, 1), len(means) - 1)

@@ -244,12 +244,13 @@ class BoostedTrees(StagedTrees):
         run, start = self._started(training, loss)
         n_rounds, first = self._n_rounds(training, run, not goes_on, stops), 0
         run = run.anew(thresholds=self.thresholds_)
-        if before is not None:
+        if before is not None and n_rounds < self.n_iter_:
+            raise ValueError(
+                f"max_iter={n_rounds} must be at least n_iter_={self.n_iter_} with warm_start=True"
+            )
+        # Trees do not say what rows saw of their levels: rounds on statistics are made again.
+        if before is not None and run.many is None:
             first, start = self.n_iter_, self.start_
-            if n_rounds < first:
-                raise ValueError(
-                    f"max_iter={n_rounds} must be at least n_iter_={first} with warm_start=True"
-                )
         else:
             before, rows = self._first_trees(run)
             self._n_first_trees = len(before)
@@ -258,7 +259,7 @@ class BoostedTrees(StagedTrees):
         X = training.X
         if judges is not None:
             run, X = run.judged_by(judges), np.concatenate([X, judges.X])
-        members = self._members(run, X, start, before)
+        members = self._members(run.with_statistics(), X, start, before)
         evaluation = self._evaluation(run, training, judges, stops, callbacks)
         evaluation.begin(self._stages_before(members, X, first))
         made = self._boost(members, first, n_rounds, evaluation)

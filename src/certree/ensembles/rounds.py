@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from certree._core import make_rounds
 from certree.ensembles.losses import Loss
+from certree.ensembles.many_levels import LevelStatistics, ManyLevels, targets_of
 from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
@@ -68,6 +69,10 @@ class Rounds:
         Decides with the number of a round what it draws.
     values : ndarray of shape (any, p), or None
         The last rows, where these judge and are not among those of the grower.
+    many : ManyLevels or None
+        Levels of the rows, if some features have many.
+    statistics : LevelStatistics or None
+        What is known of these levels, which the rows of the grower have as more features.
     """
 
     settings: Settings
@@ -79,6 +84,8 @@ class Rounds:
     scores: Float64
     seed: int
     values: Float64 | None = None
+    many: ManyLevels | None = None
+    statistics: LevelStatistics | None = None
     parts: list[Trees] = field(default_factory=list)
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node
     losses: list[Float64] = field(default_factory=list)  # of the rows that judge
@@ -89,8 +96,10 @@ class Rounds:
         return self.grower.bins
 
     def trees(self) -> Trees:
-        """All trees so far."""
-        return Trees.joined(self.parts, self.bins.n_features, len(self.scores))
+        """All trees so far, on the features of the table."""
+        p, statistics = self.bins.n_features, self.statistics
+        trees = Trees.joined(self.parts, p, len(self.scores))
+        return trees if statistics is None else statistics.as_sets(trees, p - len(statistics.seen))
 
     def rows_of_nodes(self) -> Float64:
         """How many rows grew each node of all trees so far, (m,)."""
@@ -116,7 +125,21 @@ class Rounds:
             weight=weight,
             keys=self.keys[fold.grow],
             scores=constant_scores(start, len(y)),
-        )
+            many=None if self.many is None else self.many.at(rows),
+        ).with_statistics()
+
+    def with_statistics(self) -> Rounds:
+        """The run before its first round, cutting by statistics of levels where there are many."""
+        if self.many is None:
+            return self
+        n = len(self.keys)
+        weight = np.ones(n) if self.weight is None else self.weight[:n]
+        targets = targets_of(self.y[:n], len(self.scores))
+        statistics, values = LevelStatistics.of(self.many, targets, weight, self.keys), self.values
+        if values is not None:
+            values = np.concatenate([values, statistics.seen_by(values)], axis=1)
+        grower = statistics.beside(self.grower)
+        return self.anew(grower=grower, values=values, statistics=statistics)
 
     def judged_by(self, rows: Training) -> Rounds:
         """The same beside other rows that judge it, which may have values that are in no bin."""
@@ -221,5 +244,8 @@ def started(
     start = settings.loss.start(y, weight)
     scores = constant_scores(start, len(y))
     keys = content_keys(X, y, *(() if weight is None else (weight,)))
-    targets = y.astype(np.float64)
-    return Rounds(settings, grower, targets, weight, keys, thresholds, scores, seed), start
+    numbers = y.astype(np.float64)
+    weights = np.ones(len(y)) if weight is None else weight
+    many = ManyLevels.of(X, grower.bins, targets_of(numbers, len(start)), weights, keys)
+    run = Rounds(settings, grower, numbers, weight, keys, thresholds, scores, seed, many=many)
+    return run, start

@@ -1,0 +1,278 @@
+"""Mean targets and frequencies of levels by which trees cut while they grow."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import log_loss
+
+import reference
+from certree import BoostedTreesClassifier, BoostedTreesRegressor, load, save
+from certree.ensembles import many_levels
+from certree.ensembles.losses import LogLoss, SquaredLoss
+from certree.ensembles.rounds import Settings, advance, started
+from certree.grow import BinnedGrower, Bins
+from certree.rows.folds import Fold
+from certree.tree import Trees
+
+SHORT = {"categorical_features": [0], "max_iter": 12, "random_state": 0}
+TARGETS = ["two", "three", "numbers"]
+
+
+def effects(n=500, n_levels=60, *, target="two", missing=0.0, seed=0):
+    """Levels of effects of their own, of which some are rare, and numbers."""
+    random = np.random.default_rng(seed)
+    share = 1 / np.arange(1, n_levels + 1)
+    level = random.choice(n_levels, n, p=share / share.sum())
+    X = np.column_stack([level, random.normal(size=(n, 3))])
+    y = random.normal(size=n_levels)[level] * 2 + X[:, 1] + random.normal(size=n)
+    X[random.random(n) < missing, 0] = np.nan
+    if target == "numbers":
+        return X, y
+    return X, np.digitize(y, [0.0] if target == "two" else [-1.0, 1.0])
+
+
+def estimator(target, **options):
+    kind = BoostedTreesRegressor if target == "numbers" else BoostedTreesClassifier
+    return kind(**{**SHORT, **options})
+
+
+def said(model, X):
+    return model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)
+
+
+def a_run(X, y, target="two", weight=None, **options):
+    """A run before its first round; the first feature holds categories."""
+    loss = {"two": LogLoss(), "three": LogLoss(3), "numbers": SquaredLoss()}[target]
+    category = np.arange(X.shape[1]) == 0
+    grower = BinnedGrower(Bins.of(X, category), max_leaves=8, **options)
+    settings = Settings(loss, 0.1, 1.0, (1.0,), 0.7, votes=True)
+    return started(settings, grower, X, y, weight, (6,), 0)[0]
+
+
+def without(monkeypatch):
+    """Grow trees without statistics of levels."""
+    monkeypatch.setattr(many_levels, "_FEW_LEVELS", 10**9)
+
+
+# -- what rows see ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(st.integers(60, 120), st.sampled_from([0, 20]), st.booleans(), st.integers(0, 2**32 - 1))
+def test_statistics_are_those_of_the_reference(target, n, n_judging, weighted, seed):
+    X, y = effects(n, 80, target=target, missing=0.1, seed=seed)
+    weight = np.random.default_rng(seed).uniform(0.1, 3.0, n) if weighted else None
+    run = a_run(X, y, target, weight)
+    if run.many is None:
+        return
+    rows = np.arange(n)
+    weights = () if weight is None else (weight[n_judging:], weight[:n_judging])
+    of = run.fold(Fold(rows[n_judging:], rows[:n_judging], *weights)) if n_judging else run
+    of, n_training = of.with_statistics(), n - n_judging
+    weight = np.ones(n) if of.weight is None else of.weight
+    targets = [of.y] if target != "three" else [1.0 * (of.y == k) for k in range(3)]
+    place, n_levels = of.many.place[0], len(of.many.levels[0])
+    (rows, *of_targets), (n_seen, *means_seen) = of.statistics.of_level, of.statistics.seen
+    known = [weight[:n_training][place[:n_training] == k].sum() for k in range(n_levels)]
+    np.testing.assert_allclose(rows, known, rtol=1e-12)
+    np.testing.assert_allclose(n_seen, np.append(known, np.nan)[place], rtol=1e-12)
+    for one, means, seen in zip(targets, of_targets, means_seen, strict=True):
+        known = reference.level_means(
+            place.tolist(), n_levels, one[:n_training], weight[:n_training], of.keys
+        )
+        np.testing.assert_allclose(means, known[0], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(seen, known[1], rtol=0, atol=1e-12)
+
+
+def test_those_that_judge_have_no_part_in_what_rows_see():
+    X, y = effects(300)
+    fold = Fold(np.arange(200), np.arange(200, 300))
+    run = a_run(X, y)
+    turned = run.anew(y=np.where(np.arange(300) < 200, run.y, 1 - run.y))
+    one, other = (each.fold(fold).statistics for each in (run, turned))
+    np.testing.assert_array_equal(one.seen, other.seen)
+    np.testing.assert_array_equal(one.of_level, other.of_level)
+
+
+def test_a_row_does_not_see_its_own_target():
+    X, y = effects(300)
+    run = a_run(X, y).with_statistics()
+    for i in range(10):
+        changed = run.y.copy()
+        changed[i] = 1 - changed[i]
+        before, after = (
+            one.statistics.seen[1] for one in (run, run.anew(y=changed).with_statistics())
+        )
+        # The mean of all rows moves by as much for all.
+        alone = X[:, 0] == X[i, 0]
+        moved = np.abs(after - before)
+        assert moved[i] <= 1.0 / 300
+        assert moved[alone].max() > 2.0 / 300 or alone.sum() == 1
+
+
+def test_few_levels_many_classes_and_chance_have_no_statistics():
+    X, y = effects(400)
+    assert a_run(X, y).many is not None
+    few = X.copy()
+    few[:, 0] %= 30
+    assert a_run(few, y).many is None
+    noise = np.random.default_rng(0).integers(0, 2, 400)
+    assert a_run(X, noise).many is None
+    assert a_run(X, np.zeros(400)).many is None
+    assert len(many_levels.targets_of(np.arange(6.0), 6)) == 0
+
+
+# -- sets instead of statistics --------------------------------------------------------------------
+
+
+def leaf_of(tree, row, many, means, p):
+    """Leaf of a row in a tree of p features that cuts by statistics as well."""
+    levels = many.levels[0].tolist()
+    level = levels.index(row[0]) if row[0] in levels else None
+    lacking = (many.place == len(levels)).any()
+    v = 0
+    while tree.left[v] != -1:
+        mean, threshold = tree.feature[v] - p, tree.threshold[v]
+        if mean < 0:
+            left = reference.goes_left(tree, v, row)
+        else:
+            new = tree.missing_left[v] if lacking else threshold >= 0
+            left = reference.level_goes_left(level, means[mean].tolist(), threshold, new)
+        v = tree.left[v] + (not left)
+    return v
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("target", TARGETS)
+def test_sets_send_rows_where_statistics_do(target, missing):
+    X, y = effects(target=target, missing=missing)
+    run = a_run(X, y, target).with_statistics()
+    advance([run], 0, 12)
+    grown, p = run.trees(), X.shape[1]
+    trees = Trees.joined(run.parts, run.bins.n_features, len(run.scores))
+    assert (trees.feature >= p).sum() > 10
+    assert grown.n_features == p
+    assert grown.feature.max() < p
+    rows = np.vstack([X[:40], [[np.nan, 0, 0, 0], [1000, 0, 0, 0]]])
+    leaves = grown.leaves(rows, 1)
+    for found, tree, root in zip(leaves, trees, trees.root, strict=True):
+        known = [root + leaf_of(tree, row, run.many, run.statistics.of_level, p) for row in rows]
+        assert found.tolist() == known
+
+
+def test_every_cut_by_statistics_divides_the_levels():
+    X, y = effects()
+    run = a_run(X, y).with_statistics()
+    p = X.shape[1]
+    for feature, threshold in product((p, p + 1), (-1e4, 1e4)):
+        columns = [feature, 0, 0], [threshold, 0, 0], [1, -1, -1], [1, 1, 1], p + 2
+        stump = Trees(*columns, value=np.zeros((3, 1)))
+        leaves = run.statistics.as_sets(stump, p).leaves(X, 1)[0]
+        assert sorted(set(leaves.tolist())) == [1, 2]
+
+
+# -- models ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_order_of_rows_and_threads_do_not_matter(target):
+    X, y = effects(target=target, missing=0.1)
+    order = np.random.default_rng(1).permutation(len(y))
+    for weight in (None, np.random.default_rng(2).random(len(y)) ** 8 + 1e-6):
+        for options in ({}, {"max_iter": "auto"}):
+            model = estimator(target, **options).fit(X, y, weight)
+            turned = None if weight is None else weight[order]
+            shuffled = estimator(target, n_jobs=2, **options).fit(X[order], y[order], turned)
+            np.testing.assert_array_equal(said(model, X), said(shuffled, X))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_weights_are_copies_and_have_no_unit(target):
+    X, y = effects(300, target=target)
+    weight = np.random.default_rng(0).integers(0, 4, 300)
+    model = estimator(target).fit(X, y, weight)
+    copies = estimator(target).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_array_equal(said(model, X), said(copies, X))
+    parts = 0.3 + weight
+    one, other = (estimator(target).fit(X, y, unit * parts) for unit in (1.0, 1024.0))
+    np.testing.assert_array_equal(said(one, X), said(other, X))
+
+
+def test_levels_that_no_row_had_are_like_missing_ones():
+    X, y = effects()
+    names = np.array([f"level {int(one)}" for one in X[:, 0]], dtype=object)
+    rows = np.column_stack([names, X[:, 1:].astype(object)])
+    model = BoostedTreesClassifier(max_iter=12, random_state=0).fit(rows, y)
+    new, lacking = rows.copy(), rows.copy()
+    new[:, 0], lacking[:, 0] = "new", None
+    np.testing.assert_array_equal(said(model, new), said(model, lacking))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_warm_start_makes_the_rounds_of_one_fit(target, tmp_path):
+    X, y = effects(target=target)
+    whole = estimator(target).fit(X, y)
+    model = estimator(target, max_iter=5).fit(X, y)
+    save(model, tmp_path / "model.certree")
+    for one in (model, load(tmp_path / "model.certree")):
+        one.set_params(warm_start=True, max_iter=12).fit(X, y)
+        np.testing.assert_array_equal(said(one, X), said(whole, X))
+        np.testing.assert_array_equal(one.feature_importances_, whole.feature_importances_)
+        with pytest.raises(ValueError, match="max_iter=3 must be at least n_iter_=12"):
+            one.set_params(max_iter=3).fit(X, y)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_model_knows_its_own_features_alone(target):
+    X, y = effects(target=target)
+    model = estimator(target, quality="best").fit(X, y)
+    assert model.trees_.n_features == X.shape[1]
+    assert model.feature_importances_.argmax() == 0
+    assert X.shape[1] in model.explain(X[:5]).contributions.shape
+
+
+def test_groups_and_slopes_hold():
+    X, y = effects(1500, target="numbers")
+    groups, slopes = [[0, 2], [1], [3]], [0, 1, 0, 0]
+    run = a_run(X, y, "numbers", interaction_cst=groups).with_statistics()
+    assert run.grower.interaction_cst == [[0, 2, 4, 5], [1], [3]]
+    model = estimator("numbers", interaction_cst=groups, monotonic_cst=slopes).fit(X, y)
+    for number in range(12):
+        tree = model.trees_.tree(number)
+        for leaf in np.flatnonzero(tree.is_leaf):
+            above = {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
+            assert any(above <= set(group) for group in groups)
+    row = np.repeat(X[:1], 50, axis=0)
+    row[:, 1] = np.linspace(-3, 3, 50)
+    assert (np.diff(model.predict(row)) >= -1e-12).all()
+
+
+def fresh_loss(X, y, columns, seed=0):
+    """Log loss of rows that had no part in the fit."""
+    options = {"random_state": seed, "categorical_features": [0] if 0 in columns else None}
+    model = BoostedTreesClassifier(**options).fit(X[:600, columns], y[:600])
+    return log_loss(y[600:], model.predict_proba(X[600:, columns]))
+
+
+def test_statistics_serve_new_rows(monkeypatch):
+    X, y = effects(4000, 300)
+    ours = fresh_loss(X, y, [0, 1, 2, 3])
+    without(monkeypatch)
+    assert ours < 0.95 * fresh_loss(X, y, [0, 1, 2, 3])
+
+
+def test_levels_that_tell_nothing_cost_nothing(monkeypatch):
+    """Even where their means are taken, as if they differed."""
+    losses = []
+    monkeypatch.setattr(many_levels, "_DEVIATIONS", -1e9)
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        X, _ = effects(4000, 300, seed=seed)
+        y = (X[:, 1] + random.logistic(size=4000) > 0).astype(int)
+        X[:, 0] = random.integers(0, 300, 4000)
+        losses.append([fresh_loss(X, y, columns) for columns in ([0, 1, 2, 3], [1, 2, 3])])
+    ours, alone = np.mean(losses, axis=0)
+    assert ours < 1.02 * alone
