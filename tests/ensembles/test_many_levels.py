@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, r2_score
 
 import reference
 from certree import BoostedTreesClassifier, BoostedTreesRegressor, load, save
@@ -276,3 +276,43 @@ def test_levels_that_tell_nothing_cost_nothing(monkeypatch):
         losses.append([fresh_loss(X, y, columns) for columns in ([0, 1, 2, 3], [1, 2, 3])])
     ours, alone = np.mean(losses, axis=0)
     assert ours < 1.02 * alone
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_new_rows_see_what_is_known_of_their_level(missing):
+    X, y = effects(missing=missing)
+    run = a_run(X, y).with_statistics()
+    statistics = run.statistics
+    (levels,), frequency, mean = statistics.many.levels, *statistics.of_level
+    new = np.array(
+        [[levels[0], 0, 0, 0], [levels[-1], 0, 0, 0], [1000, 0, 0, 0], [np.nan, 0, 0, 0]]
+    )
+    expected = np.array([frequency[[0, -1]], mean[[0, -1]]]).T
+    unknown = np.nan if missing else 0.0
+    np.testing.assert_array_equal(
+        statistics.seen_by(new), [*expected, [unknown, unknown], [np.nan, np.nan]]
+    )
+
+
+@pytest.mark.parametrize("target", ["two", "numbers"])
+@pytest.mark.parametrize("scoring", ["loss", None])
+def test_rows_that_judge_are_scored_as_the_model_predicts_them(target, scoring):
+    X, y = effects(1200, target=target)
+    fit, judge = slice(900), slice(900, None)
+    model = estimator(target, early_stopping=True, n_iter_no_change=20, scoring=scoring)
+    model.fit(X[fit], y[fit], X_val=X[judge], y_val=y[judge])
+    if target == "two":
+        stages = model.staged_predict_proba(X[judge])
+        scores = [
+            -log_loss(y[judge], one) if scoring else np.mean(one.argmax(axis=1) == y[judge])
+            for one in stages
+        ]
+    else:
+        scores = [
+            -np.mean((one - y[judge]) ** 2) / 2 if scoring else r2_score(y[judge], one)
+            for one in model.staged_predict(X[judge])
+        ]
+    # Sets of levels part two of them where a threshold would part none: seldom, and of few rows.
+    np.testing.assert_allclose(
+        model.validation_score_[1 : len(scores) + 1], scores, rtol=0.02, atol=0.01
+    )
