@@ -31,6 +31,7 @@ from certree.ensembles.rounds import Settings, advance, started
 from certree.explain import interaction_fractions, shapley_values
 from certree.grow import BinnedGrower, Bins
 from certree.grow.growing import TrainingSamples
+from certree.rows.features import FeatureColumns
 from certree.tree import Trees
 
 LONG_RUN = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -85,7 +86,9 @@ class Laws:
             self.binned.bins, order="depth", max_features=2, bootstrap=True, n_jobs=n_jobs
         )
         settings = Settings(LogLoss(), 0.1, 1.0, (1.0,), 0.7, votes=True)
-        self.run, _ = started(settings, self.binned, self.X, self.y, None, (4,), 0)
+        self.run, _ = started(
+            settings, self.binned, FeatureColumns((self.X,)), self.y, None, (4,), 0
+        )
         self.steps = np.ones(n)
         self.trees = self.tree.saying(self.ones[:, None])
         self.small_trees = small_trees(40)

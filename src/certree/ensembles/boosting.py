@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, Literal, Self
@@ -41,6 +42,7 @@ from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
 from certree.interface.stored import Stored
 from certree.rows.copies import copies
+from certree.rows.features import FeatureColumns
 from certree.rows.training import (
     Training,
 )
@@ -117,6 +119,7 @@ class BoostedTrees(StagedTrees):
     _seed: int
     _n_first_trees: int
 
+    _takes_columns: ClassVar[bool] = True
     # Fits that are averaged for the best quality. Most leaves where rows are few, and beyond: smaller
     # trees are as good there, and cost less.
     _MEMBERS: ClassVar[int]
@@ -205,7 +208,8 @@ class BoostedTrees(StagedTrees):
             self._n_first_trees = len(before)
             worth = importances(before, rows, np.zeros(self.n_features_in_))
             self._importances = np.square(self._factors()).sum() * worth
-        members = self._members(run, training.X, start, before)
+        members = self._members(run, training.features, start, before)
+        del given, training, run  # what is coded now takes no more memory
         self._boost(members, first, n_rounds)
         self.start_, self.n_iter_ = start, n_rounds
         grown = [one.trees() for one in members]
@@ -233,11 +237,14 @@ class BoostedTrees(StagedTrees):
         """Trees that stand before the first round, and how many rows are in their nodes."""
         return Trees.joined([], self.n_features_in_, len(run.scores)), np.zeros(0)
 
-    def _members(self, run: Rounds, X: Any, start: Float64, before: Trees) -> list[Rounds]:
+    def _members(
+        self, run: Rounds, features: FeatureColumns, start: Float64, before: Trees
+    ) -> list[Rounds]:
         """The fits that are averaged, before their first round."""
-        constant, n_threads = constant_scores(start, len(X)), all_threads(self.n_jobs)
         scores = [
-            before.saying(factor * before.value).add(constant, X, n_threads)
+            features.said(partial(self._added, before.saying(factor * before.value), start))
+            if len(before)
+            else run.scores
             for factor in self._factors()
         ]
         return [run.anew(seed=self._seed + k, scores=one) for k, one in enumerate(scores)]
@@ -256,7 +263,7 @@ class BoostedTrees(StagedTrees):
     def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
         n_threads = all_threads(self.n_jobs)
         grower = BinnedGrower(
-            Bins.of(training.X, self._category_mask(), n_jobs=n_threads),
+            Bins.of(training.features, self._category_mask(), n_jobs=n_threads),
             max_leaves=self.max_leaf_nodes_,
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
@@ -264,7 +271,7 @@ class BoostedTrees(StagedTrees):
             interaction_cst=self.interaction_cst,
             n_jobs=n_threads,
         )
-        rows = training.X, training.y, training.weight
+        rows = training.features, training.y, training.weight
         return started(self._settings(loss), grower, *rows, self.thresholds_, self._seed)
 
     def _settings(self, loss: Loss) -> Settings:
@@ -365,11 +372,15 @@ class BoostedTrees(StagedTrees):
 
     def _scores(self, X: Any) -> Float64:
         """What all trees say, (n_outputs, n)."""
-        return self._scores_of(self._new_rows(X))
+        return self._by_blocks(X, self._scores_of)
 
     def _scores_of(self, rows: NDArray[Any]) -> Float64:
+        return self._added(self.trees_, self.start_, rows)
+
+    def _added(self, trees: Trees, start: Float64, rows: NDArray[Any]) -> Float64:
+        """What trees say beyond the scores (n_outputs,) that they start from."""
         n_threads = all_threads(self.n_jobs, len(rows))
-        return self.trees_.add(constant_scores(self.start_, len(rows)), rows, n_threads)
+        return trees.add(constant_scores(start, len(rows)), rows, n_threads)
 
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
         """The scores after each round."""

@@ -14,6 +14,7 @@ from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, UInt64
+from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold
 from certree.rows.hashes import content_keys
 from certree.tree import LEAF, Trees
@@ -175,7 +176,7 @@ def _normalised(weight: Float64) -> Float64:
 def started(
     settings: Settings,
     grower: BinnedGrower,
-    X: NDArray[np.floating],
+    features: FeatureColumns,
     y: NDArray[Any],
     weight: Float64 | None,
     thresholds: Sequence[int | None],
@@ -184,8 +185,9 @@ def started(
     """A run before its first round, and the scores (n_outputs,) that it starts from."""
     if weight is not None:
         weight = _normalised(weight)
+    # The keys first: they take the most memory while they are made.
+    keys = content_keys(*features.parts, y, *(() if weight is None else (weight,)))
     start = settings.loss.start(y, weight)
     scores = constant_scores(start, len(y))
-    keys = content_keys(X, y, *(() if weight is None else (weight,)))
     targets = y.astype(np.float64)
     return Rounds(settings, grower, targets, weight, keys, thresholds, scores, seed), start

@@ -10,6 +10,7 @@ from certree._core import bin_features, coarsen
 from certree.interface.arrays import Float64, Int32, Int64, matrix
 from certree.interface.signatures import checked
 from certree.rows.categories import categorical_mask
+from certree.rows.features import FeatureColumns
 from certree.rows.hashes import sample_hashes
 from certree.tree import threads
 
@@ -67,7 +68,7 @@ class Bins:
     @classmethod
     def of(
         cls,
-        X: ArrayLike,
+        X: ArrayLike | FeatureColumns,
         categorical: ArrayLike | None = None,
         *,
         fine_ends: bool = False,
@@ -77,7 +78,7 @@ class Bins:
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
+        X : array-like of shape (n, p), or FeatureColumns
             Rows. NaN is missing.
         categorical : array-like of bool, int or str, or None
             Features that hold categories 0, 1, ..., as a mask, indices, or names if X has some.
@@ -99,16 +100,17 @@ class Bins:
             If X is no table of numbers, or categories are not whole numbers >= 0.
         """
         names = [*X.columns] if hasattr(X, "columns") else None
-        rows = np.asarray(matrix(X), dtype=np.float64, order="C")
-        if 0 in rows.shape:
-            raise ValueError(
-                f"X must have at least one row and one feature, got shape {rows.shape}"
-            )
-        mask = categorical_mask(categorical, rows.shape[1], names)
-        category = np.zeros(rows.shape[1], dtype=np.uint8)
+        features = X if isinstance(X, FeatureColumns) else FeatureColumns((matrix(X),))
+        n, p = len(features), features.n_features
+        if 0 in (n, p):
+            raise ValueError(f"X must have at least one row and one feature, got shape {(n, p)}")
+        mask = categorical_mask(categorical, p, names)
+        category = np.zeros(p, dtype=np.uint8)
         category[:] = False if mask is None else mask
         category.setflags(write=False)
-        made: Any = bin_features(rows, _sample(rows), category, bool(fine_ends), threads(n_jobs))
+        made: Any = bin_features(
+            features.columns, _sample(features), category, bool(fine_ends), threads(n_jobs)
+        )
         codes, n_bins, low, high, *levels = made
         return cls(codes, n_bins, low, high, category, *levels)
 
@@ -161,9 +163,9 @@ class Bins:
         return (*numbers, self.category, self.level_start, self.levels, self.level_bin)
 
 
-def _sample(rows: Float64) -> Int32:
+def _sample(features: FeatureColumns) -> Int32:
     """Numbers of the rows with the smallest hashes; rows that are equal can stand for each other."""
-    if len(rows) <= _SAMPLED:
-        return np.arange(len(rows), dtype=np.int32)
-    smallest = np.argpartition(sample_hashes(rows), _SAMPLED)[:_SAMPLED]
+    if len(features) <= _SAMPLED:
+        return np.arange(len(features), dtype=np.int32)
+    smallest = np.argpartition(sample_hashes(*features.parts), _SAMPLED)[:_SAMPLED]
     return smallest.astype(np.int32)
