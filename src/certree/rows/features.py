@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from certree.interface.arrays import Float64
 
 # Numbers of a block of rows, and of a part of it, which fits into the processor's cache.
-_BLOCK, _CACHED = 2**21, 2**16
+_BLOCK, _CACHED = 2**20, 2**16
 
 
 @dataclass(frozen=True, eq=False)
