@@ -32,6 +32,7 @@ from certree.explain import interaction_fractions, shapley_values
 from certree.grow import BinnedGrower, Bins
 from certree.grow.binned import grow_on_samples
 from certree.grow.growing import TrainingSamples
+from certree.rows.features import FeatureColumns
 from certree.tree import Trees
 
 LONG_RUN = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -86,7 +87,9 @@ class Laws:
             self.binned.bins, order="depth", max_features=2, bootstrap=True, n_jobs=n_jobs
         )
         settings = Settings(LogLoss(), 0.1, 1.0, (1.0,), 0.7, votes=True)
-        self.run, _ = started(settings, self.binned, self.X, self.y, None, (4,), 0)
+        self.run, _ = started(
+            settings, self.binned, FeatureColumns((self.X,)), self.y, None, (4,), 0
+        )
         self.steps = np.ones(n)
         self.trees = self.tree.saying(self.ones[:, None])
         self.small_trees = small_trees(40)

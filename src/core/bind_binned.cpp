@@ -1,4 +1,6 @@
 // The doors of bins, and of growth from sums over them.
+#include <nanobind/stl/vector.h>
+
 #include "bind_bins.hpp"
 #include "grow/coarser.hpp"
 #include "grow/samples.hpp"
@@ -6,20 +8,36 @@
 namespace certree::door {
 namespace {
 
-auto bin_features(const Doubles2& X, const Ints& sample, const std::optional<Bytes>& category,
-                  bool fine_ends, int n_threads) {
-  const auto x = rows(X);
-  const auto flags = sized("category", category, X.shape(1));
-  expect_codes("sample", view(sample), x.n_rows);
+// A column of any order in memory.
+template <class Real>
+using Values = nb::ndarray<const Real, nb::ndim<1>, nb::device::cpu>;
+using Features = std::vector<std::variant<Values<double>, Values<float>>>;
+
+auto bin_features(const Features& features, const Ints& sample,
+                  const std::optional<Bytes>& category, bool fine_ends, int n_threads) {
+  const std::size_t p = features.size();
+  if (p == 0) throw std::invalid_argument("no feature is given");
+  const auto length = [](const auto& one) { return one.shape(0); };
+  const std::size_t n = std::visit(length, features[0]);
+  if (n > 2147483647u) throw std::invalid_argument("features have more than 2147483647 rows");
+  std::vector<FeatureValues> values;
+  for (const auto& feature : features)
+    values.push_back(std::visit(
+        [&](const auto& one) -> FeatureValues {
+          expect_length("a feature", one.shape(0), n);
+          return Strided{one.data(), one.stride(0)};
+        },
+        feature));
+  const auto flags = sized("category", category, p);
+  expect_codes("sample", view(sample), static_cast<std::int64_t>(n));
   BinColumns kept;
   const auto loop = [&](Table<std::uint8_t> codes) {
-    kept = certree::bin_features(x, view(sample), flags, fine_ends, n_threads, codes);
+    kept = certree::bin_features(values, view(sample), flags, fine_ends, n_threads, codes);
   };
-  auto codes = run(loop, Rows<std::uint8_t>(X.shape(1), X.shape(0)));
-  return std::tuple(
-      codes, owned(std::move(kept.n_bins)), owned(std::move(kept.low), X.shape(1), kMostBins),
-      owned(std::move(kept.high), X.shape(1), kMostBins), owned(std::move(kept.level_start)),
-      owned(std::move(kept.levels)), owned(std::move(kept.level_bin)));
+  auto codes = run(loop, Rows<std::uint8_t>(p, n));
+  return std::tuple(codes, owned(std::move(kept.n_bins)), owned(std::move(kept.low), p, kMostBins),
+                    owned(std::move(kept.high), p, kMostBins), owned(std::move(kept.level_start)),
+                    owned(std::move(kept.levels)), owned(std::move(kept.level_bin)));
 }
 
 BinnedTable binned(const Codes& codes, const Kept& kept) {
@@ -174,8 +192,8 @@ auto draw_rows(std::int64_t n_rows, const Draws& draws, std::int64_t tree) {
 }  // namespace
 
 void bind_binned(nb::module_& core) {
-  core.def("bin_features", &bin_features, "X"_array, "sample"_array, "category"_array_or_none,
-           "fine_ends"_a, "n_threads"_a,
+  core.def("bin_features", &bin_features, "features"_array, "sample"_array,
+           "category"_array_or_none, "fine_ends"_a, "n_threads"_a,
            "Codes of the values of each feature, and what is kept of the bins.");
   core.def("coarsen", &coarsen, "codes"_array, "kept"_a, "n_edges"_a, "key"_a,
            "Codes, numbers, and ends of bins that are joined but at some edges drawn by a key.");

@@ -33,6 +33,7 @@ from certree.ensembles.losses import (
 from certree.ensembles.rounds import UNWATCHED, Settings, advance, started
 from certree.ensembles.stopping import best_rounds
 from certree.grow import BinnedGrower, Bins
+from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold
 from certree.tree import Trees
 from strategies import trees
@@ -585,7 +586,7 @@ def a_run(loss, *, n=60, p=3, n_judging=0, weighted=False, seed=0, thresholds=(2
     grower = BinnedGrower(
         Bins.of(X, category), max_leaves=6, min_samples_leaf=2, monotonic_cst=slopes
     )
-    run, _ = started(settings, grower, X, y, weight, thresholds, seed)
+    run, _ = started(settings, grower, FeatureColumns((X,)), y, weight, thresholds, seed)
     if n_judging == 0:
         return run
     rows = random.permutation(n)
@@ -661,7 +662,9 @@ def test_a_fold_depends_neither_on_the_order_of_rows_nor_on_the_unit_of_weights(
 
     def losses(rows, unit):
         grower = BinnedGrower(Bins.of(X[rows]), max_leaves=6)
-        run, _ = started(settings, grower, X[rows], y[rows], weight[rows], (2, None), 0)
+        run, _ = started(
+            settings, grower, FeatureColumns((X[rows],)), y[rows], weight[rows], (2, None), 0
+        )
         sides = [np.flatnonzero(side) for side in (~judges[rows], judges[rows])]
         weights = [unit * weight[rows][side] for side in sides]
         fold = run.fold(Fold(*sides, *weights))

@@ -12,6 +12,7 @@ from certree.ensembles.linear_start import linear_start, ridge_slopes, ridge_ter
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.rounds import Settings, started
 from certree.grow import BinnedGrower, Bins
+from certree.rows.features import FeatureColumns
 from model_files import rewrite
 
 FEW = {"max_iter": 3, "random_state": 0}
@@ -32,7 +33,7 @@ def a_run(X, y, weight=None, **options):
     category = np.arange(X.shape[1]) == 0
     grower = BinnedGrower(Bins.of(X, category), max_leaves=4, **options)
     settings = Settings(SquaredLoss(), 0.1, 1.0, (1.0,), 0.7, votes=True)
-    return started(settings, grower, X, y, weight, (None,), 0)[0]
+    return started(settings, grower, FeatureColumns((X,)), y, weight, (None,), 0)[0]
 
 
 @given(

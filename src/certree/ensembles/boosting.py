@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import partial
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, Literal, Self
@@ -51,6 +52,7 @@ from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
 from certree.interface.stored import Stored
 from certree.rows.copies import copies
+from certree.rows.features import FeatureColumns
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees, all_threads
 
@@ -126,6 +128,7 @@ class BoostedTrees(StagedTrees):
     _seed: int
     _n_first_trees: int
 
+    _takes_columns: ClassVar[bool] = True
     # Fits that are averaged for the best quality. Most leaves where rows are few, and beyond: smaller
     # trees are as good there, and cost less.
     _MEMBERS: ClassVar[int]
@@ -256,12 +259,14 @@ class BoostedTrees(StagedTrees):
             self._n_first_trees = len(before)
             worth = importances(before, rows, np.zeros(self.n_features_in_))
             self._importances = np.square(self._factors()).sum() * worth
-        X = training.X
+        tables = [training.features]
         if judges is not None:
-            run, X = run.judged_by(judges), np.concatenate([X, judges.X])
-        members = self._members(run.with_statistics(), X, start, before)
+            run = run.judged_by(judges)
+            tables.append(judges.features)
+        members = self._members(run.with_statistics(), tables, start, before)
         evaluation = self._evaluation(run, training, judges, stops, callbacks)
-        evaluation.begin(self._stages_before(members, X, first))
+        evaluation.begin(self._stages_before(members, tables, first))
+        del given, training, judges, run, tables  # what is coded now takes no more memory
         made = self._boost(members, first, n_rounds, evaluation)
         self.start_, self.n_iter_ = start, evaluation.best(first, made)
         self._keep(before, members, self.n_iter_ - first)
@@ -313,13 +318,15 @@ class BoostedTrees(StagedTrees):
         """Trees that stand before the first round, and how many rows are in their nodes."""
         return Trees.joined([], self.n_features_in_, len(run.scores)), np.zeros(0)
 
-    def _members(self, run: Rounds, X: Any, start: Float64, before: Trees) -> list[Rounds]:
-        """The fits that are averaged, before their first round."""
-        constant, n_threads = constant_scores(start, len(X)), all_threads(self.n_jobs)
-        scores = [
-            before.saying(factor * before.value).add(constant, X, n_threads)
-            for factor in self._factors()
-        ]
+    def _members(
+        self, run: Rounds, tables: Sequence[FeatureColumns], start: Float64, before: Trees
+    ) -> list[Rounds]:
+        """The fits that are averaged, before their first round, on tables below each other."""
+        scores = []
+        for factor in self._factors():
+            added = partial(self._added, before.saying(factor * before.value), start)
+            said = [one.said(added) for one in tables] if len(before) else [run.scores]
+            scores.append(np.concatenate(said, axis=1))
         return [run.anew(seed=self._seed + k, scores=one) for k, one in enumerate(scores)]
 
     def _evaluation(
@@ -348,11 +355,14 @@ class BoostedTrees(StagedTrees):
             callbacks=callbacks,
         )
 
-    def _stages_before(self, members: list[Rounds], X: Any, first: int) -> Iterator[Float64]:
+    def _stages_before(
+        self, members: list[Rounds], tables: Sequence[FeatureColumns], first: int
+    ) -> Iterator[Float64]:
         """What trees say of rows before the first new round, and after each of those before."""
         if first == 0:
             yield scores_together(members)
             return
+        X = np.concatenate([one.matrix for one in tables])
         trees, n_threads = self.trees_, all_threads(self.n_jobs)
         yield trees.add(constant_scores(self.start_, len(X)), X, n_threads, 0, self._n_first_trees)
         yield from self._staged(X)
@@ -375,7 +385,7 @@ class BoostedTrees(StagedTrees):
     def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
         n_threads = all_threads(self.n_jobs)
         grower = BinnedGrower(
-            Bins.of(training.X, self._category_mask(), n_jobs=n_threads),
+            Bins.of(training.features, self._category_mask(), n_jobs=n_threads),
             max_leaves=self.max_leaf_nodes_,
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
@@ -383,7 +393,7 @@ class BoostedTrees(StagedTrees):
             interaction_cst=self.interaction_cst,
             n_jobs=n_threads,
         )
-        rows = training.X, training.y, training.weight
+        rows = training.features, training.y, training.weight
         return started(self._settings(loss), grower, *rows, self.thresholds_, self._seed)
 
     def _settings(self, loss: Loss) -> Settings:
@@ -484,11 +494,15 @@ class BoostedTrees(StagedTrees):
 
     def _scores(self, X: Any) -> Float64:
         """What all trees say, (n_outputs, n)."""
-        return self._scores_of(self._new_rows(X))
+        return self._by_blocks(X, self._scores_of)
 
     def _scores_of(self, rows: NDArray[Any]) -> Float64:
+        return self._added(self.trees_, self.start_, rows)
+
+    def _added(self, trees: Trees, start: Float64, rows: NDArray[Any]) -> Float64:
+        """What trees say beyond the scores (n_outputs,) that they start from."""
         n_threads = all_threads(self.n_jobs, len(rows))
-        return self.trees_.add(constant_scores(self.start_, len(rows)), rows, n_threads)
+        return trees.add(constant_scores(start, len(rows)), rows, n_threads)
 
     def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
         """The scores after each round."""

@@ -348,7 +348,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         """Which rows a quick fit to others gets wrong."""
         quick = _quick(self)
         quick._fit_rounds(training.at(trains))
-        said = self._codes_of(quick._scores_of(np.ascontiguousarray(training.X[judges])))
+        said = self._codes_of(quick._scores_of(training.features.taken(judges)))
         return np.asarray(said != training.y[judges])
 
     def _codes_of(self, scores: Float64) -> Int32:
@@ -364,7 +364,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             weight = shares_of_groups(sides.groups, sides.grow, weigh)[0]
         self.calibration_ = CalibrationScores(
             *sides.calibration_places,
-            self._scores_of(np.ascontiguousarray(training.X[weigh])),
+            self._scores_of(training.features.taken(weigh)),
             frozen(training.y[weigh]),
             weight,
             sides.repeats,
@@ -662,7 +662,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         for fold in training.folds(min(_FOLDS, n), random_state) if n > 1 else ():
             quick = _quick(self)
             quick._fit_rounds(training.at(fold.grow))
-            said = quick._answers_of(training.X[fold.judge])
+            said = quick._answers_of(training.features.taken(fold.judge))
             off[fold.judge] = np.abs(training.y[fold.judge] - said)
         limit = largest_error(off, training.y)
         mean = float(np.average(off, weights=training.weight)) / limit
@@ -678,7 +678,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         return limit
 
     def _answers_of(self, rows: NDArray[Any]) -> Float64:
-        return np.asarray(self._answers(self._scores_of(np.ascontiguousarray(rows))))
+        return np.asarray(self._answers(self._scores_of(rows)))
 
     def _scale_of(self, rows: NDArray[Any]) -> Float64:
         """What errors of rows are about, in units of the target."""
@@ -693,7 +693,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         sides, weigh, weight, n = training.sides, training.sides.weigh, None, None
         if sides.groups is not None:
             weight, n = shares_of_groups(sides.groups, sides.grow, weigh)
-        rows, y = np.ascontiguousarray(training.X[weigh]), training.y[weigh]
+        rows, y = training.features.taken(weigh), training.y[weigh]
         said = self._answers_of(rows)
         drawn = how_drawn(sides)
         self.certificate_ = error_of_rows(said, y, limit, self.delta, weight, n, **drawn)

@@ -223,7 +223,7 @@ def scores_by_scorer(
     scored = training
     if len(training.y) > _SCORED_ROWS:
         random_state = np.random.RandomState(model._seed)
-        rows = training.X, training.y, _SCORED_ROWS, random_state, training.weight
+        rows = training.features.matrix, training.y, _SCORED_ROWS, random_state, training.weight
         share = content_share(*rows)
         places, scored = share.judge, training.weighing(share.judge, share.judge_weight)
     found = [_by_scorer(model, scorer, scored, places)]
@@ -234,19 +234,19 @@ def scores_by_scorer(
 
 def _by_scorer(model: Any, scorer: Callable[..., Any], rows: Training, places: Any) -> Score:
     """What a scorer says of some rows by what trees say of them; none is walked down a tree again."""
-    y = model._given_targets(rows.y)
+    table, y = rows.features.matrix, model._given_targets(rows.y)
     weights = {} if rows.weight is None else {"sample_weight": rows.weight}
 
     def score(said: Float64) -> float:
         judged, known = copy(model), np.ascontiguousarray(said[:, places])
 
         def scores_of(X: NDArray[Any]) -> Float64:
-            if X is not rows.X:
+            if X is not table:
                 raise ValueError("scoring must predict all rows that it is given, as they are")
             return known
 
         judged._scores = scores_of
-        value = scorer(judged, rows.X, y, **weights)
+        value = scorer(judged, table, y, **weights)
         if not isinstance(value, Real | Integral):
             raise ValueError(f"scoring must return a number, got {value!r}")
         return float(value)

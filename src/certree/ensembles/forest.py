@@ -39,7 +39,6 @@ from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, GrownForest
-from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int64, by_row, column
 from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state
 from certree.interface.progress import progress
@@ -104,10 +103,12 @@ class Forest(TreeModel):
 
     def _means(self, X: Any) -> Float64:
         """What trees say on average, (n, n_outputs)."""
-        rows = self._new_rows(X)
+        return by_row(self._by_blocks(X, self._totals)) / len(self.trees_)
+
+    def _totals(self, rows: NDArray[Any]) -> Float64:
+        """What trees say in sum, (n_outputs, n)."""
         start = np.zeros((self.trees_.value.shape[1], len(rows)))
-        total = self.trees_.add(start, rows, all_threads(self.n_jobs, len(rows)))
-        return by_row(total) / len(self.trees_)
+        return self.trees_.add(start, rows, all_threads(self.n_jobs, len(rows)))
 
     def _rows_of_nodes(self) -> Float64 | None:
         """Rows of the fit in the nodes of all trees, if they are kept."""
@@ -249,6 +250,8 @@ class TreeForest(Forest):
         "warm_start": ["boolean"],
     }
 
+    _takes_columns: ClassVar[bool] = True
+
     leaves_: Leaves
     oob_score_: float
     _seed: int
@@ -329,10 +332,9 @@ class TreeForest(Forest):
         self._origin = origin
 
     def _grower(self, rows: ForestSamples) -> BinnedGrower:
-        n, p = rows.X.shape
-        mask = self._category_mask()
+        n, p = len(rows.y), rows.n_features
         return BinnedGrower(
-            Bins.of(rows.X, mask, fine_ends=True, n_jobs=all_threads(self.n_jobs)),
+            rows.bins(self._category_mask(), all_threads(self.n_jobs)),
             bootstrap=bool(self.bootstrap),
             n_draws=_number_of_draws(self.max_samples, n),
             **self._growth(n, p),
@@ -364,7 +366,7 @@ class TreeForest(Forest):
             # What nodes say is made of all trees at the end.
             parts.append((before.saying(before.value[:, :0]), self._kept))
         first = len(parts[0][0]) if parts else 0
-        importances = self._importances if parts else np.zeros(rows.X.shape[1])
+        importances = self._importances if parts else np.zeros(rows.n_features)
         last = int(self.n_estimators)
         step = _AT_A_TIME if self.verbose else max(last - first, 1)
         starts = range(first, last, step)
@@ -377,7 +379,7 @@ class TreeForest(Forest):
                 parts.append((forest.trees, sums))
                 advance()
         self._importances = importances
-        trees = Trees.joined([one for one, _ in parts], rows.X.shape[1], 0)
+        trees = Trees.joined([one for one, _ in parts], rows.n_features, 0)
         return trees, np.concatenate([sums for _, sums in parts])
 
     def _leaf_rows(

@@ -60,13 +60,13 @@ def permutation_importances(
         Decides how values are shuffled.
     """
     before = _loss(known, leaves, classes, known.leaf)
-    found = np.zeros(rows.X.shape[1])
+    found, X = np.zeros(rows.n_features), rows.X
     for j in range(len(found)):
-        shuffled = rows.X.copy()
-        order = np.random.default_rng((seed, j)).permutation(len(shuffled))
-        shuffled[:, j] = rows.X[order, j]
-        leaf = known.trees.out_of_bag(shuffled, drawing, known.n_threads)
+        values = X[:, j].copy()
+        X[:, j] = values[np.random.default_rng((seed, j)).permutation(len(values))]
+        leaf = known.trees.out_of_bag(X, drawing, known.n_threads)
         found[j] = _loss(known, leaves, classes, leaf) - before
+        X[:, j] = values
     return found
 
 
@@ -74,11 +74,11 @@ def sums_in_bags(
     trees: Trees, rows: ForestSamples, drawing: tuple[str, int, int], n_outputs: int
 ) -> Float64:
     """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_outputs)."""
-    root, y = np.zeros(1, dtype=np.int64), rows.y.astype(np.float64)
+    root, y, X = np.zeros(1, dtype=np.int64), rows.y.astype(np.float64), rows.X
     sums = [np.zeros((0, 1 + n_outputs))]
     for number, tree in enumerate(trees):
         weight = draw_rows(len(y), drawing, number) * rows.weights()
-        leaf = ~tree.route(rows.X, 1)[None]
+        leaf = ~tree.route(X, 1)[None]
         sums.append(sum_leaves(tree.left, root, leaf, y, weight, n_outputs, 1))
     return np.concatenate(sums)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from certree._core import whole_weights
+from certree.grow.bins import Bins
 from certree.interface.arrays import Float64
 from certree.rows.copies import copies
+from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 from certree.rows.hashes import content_keys
 from certree.rows.training import Training
@@ -23,8 +25,10 @@ class ForestSamples:
 
     Parameters
     ----------
-    X : ndarray of shape (n, p)
-        Features.
+    features : FeatureColumns
+        Features of the rows as they were given.
+    order : ndarray of intp, shape (n,)
+        Which of these each row is.
     y : ndarray of shape (n,)
         Codes of classes, or numbers.
     weight : ndarray of shape (n,), or None
@@ -35,7 +39,8 @@ class ForestSamples:
         A number that other rows, or other weights, do not have.
     """
 
-    X: NDArray[Any]
+    features: FeatureColumns
+    order: Indices
     y: NDArray[Any]
     weight: Float64 | None
     place: Indices
@@ -44,18 +49,34 @@ class ForestSamples:
     @classmethod
     def of(cls, training: Training) -> ForestSamples:
         """Copy rows of whole weights, or make weights whole, and sort all by their content."""
-        X, y, weight = training.X, training.y, training.weight
+        features, y, weight = training.features, training.y, training.weight
         indices = training.sides.indices
         place = np.arange(len(y)) if indices is None else indices
         copied = copies(weight, len(y))
         if copied is not None:
-            X, y, weight, place = X[copied], y[copied], None, place[copied]
+            features, y, weight = features.at(copied), y[copied], None
+            place = place[copied]
         whole = None if weight is None else whole_weights(weight)
-        keys = content_keys(X, y, *(() if whole is None else (whole,)))
+        keys = content_keys(*features.parts, y, *(() if whole is None else (whole,)))
         order = np.argsort(keys, kind="stable")
         content = int.from_bytes(blake2b(keys[order].tobytes(), digest_size=7).digest(), "little")
         weighed = None if whole is None else whole[order]
-        return cls(np.ascontiguousarray(X[order]), y[order], weighed, place[order], content)
+        return cls(features, order, y[order], weighed, place[order], content)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return self.features.n_features
+
+    @property
+    def X(self) -> NDArray[Any]:  # noqa: N802
+        """The features in order, (n, p): a copy, which most of a fit does without."""
+        return self.features.taken(self.order)
+
+    def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
+        """The rows as trees see them."""
+        bins = Bins.of(self.features, categorical, fine_ends=True, n_jobs=n_jobs)
+        return replace(bins, codes=bins.codes[:, self.order])
 
     def weights(self) -> Float64:
         """Weight of each row."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, UInt64, frozen
+from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix
 from certree.tree import Trees
@@ -58,9 +59,9 @@ class ManyLevels:
 
     @classmethod
     def of(
-        cls, X: Rows, bins: Bins, targets: Float64, weight: Float64, keys: UInt64
+        cls, features: FeatureColumns, bins: Bins, targets: Float64, weight: Float64, keys: UInt64
     ) -> Self | None:
-        """The levels of rows X (n, p) whose mean targets differ; None if those of no feature do.
+        """The levels of rows whose mean targets differ; None if those of no feature do.
 
         The rows are in bins, and have targets (n_targets, n), weights and keys.
         """
@@ -70,7 +71,7 @@ class ManyLevels:
         found = []
         for j in np.flatnonzero(np.diff(bins.level_start) > _FEW_LEVELS):
             levels = bins.levels[slice(*bins.level_start[j : j + 2])]
-            place = np.searchsorted(levels, X[:, j])  # NaN is behind all
+            place = np.searchsorted(levels, features.columns[j])  # NaN is behind all
             if _beyond_chance(place[order], above, weight):
                 found.append((int(j), levels, place))
         if not found:

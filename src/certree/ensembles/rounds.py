@@ -17,6 +17,7 @@ from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, UInt64
+from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold
 from certree.rows.hashes import content_keys
 from certree.rows.training import Training
@@ -148,10 +149,12 @@ class Rounds:
             own = np.ones(len(self.y)) if self.weight is None else self.weight
             others = np.ones(len(rows.y)) if rows.weight is None else _normalised(rows.weight)
             weight = np.concatenate([own, others])
+        y = np.concatenate([self.y, rows.y])
         return self.anew(
-            y=np.concatenate([self.y, rows.y]),
+            y=y,
             weight=weight,
-            values=np.ascontiguousarray(rows.X, dtype=np.float64),
+            scores=constant_scores(self.scores[:, 0], len(y)),
+            values=np.asarray(rows.features.matrix, dtype=np.float64),
         )
 
     def anew(self, **others: Any) -> Rounds:
@@ -232,7 +235,7 @@ def _normalised(weight: Float64) -> Float64:
 def started(
     settings: Settings,
     grower: BinnedGrower,
-    X: NDArray[np.floating],
+    features: FeatureColumns,
     y: NDArray[Any],
     weight: Float64 | None,
     thresholds: Sequence[int | None],
@@ -241,11 +244,13 @@ def started(
     """A run before its first round, and the scores (n_outputs,) that it starts from."""
     if weight is not None:
         weight = _normalised(weight)
+    # The keys first: they take the most memory while they are made.
+    keys = content_keys(*features.parts, y, *(() if weight is None else (weight,)))
     start = settings.loss.start(y, weight)
     scores = constant_scores(start, len(y))
-    keys = content_keys(X, y, *(() if weight is None else (weight,)))
     numbers = y.astype(np.float64)
     weights = np.ones(len(y)) if weight is None else weight
-    many = ManyLevels.of(X, grower.bins, targets_of(numbers, len(start)), weights, keys)
+    targets = targets_of(numbers, len(start))
+    many = ManyLevels.of(features, grower.bins, targets, weights, keys)
     run = Rounds(settings, grower, numbers, weight, keys, thresholds, scores, seed, many=many)
     return run, start

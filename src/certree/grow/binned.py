@@ -26,6 +26,7 @@ from certree.interface.arrays import (
     plain,
     row_weights,
 )
+from certree.rows.features import FeatureColumns
 from certree.tree import Tree, Trees, threads
 
 _LARGEST = 2**31 - 1
@@ -568,7 +569,7 @@ def grow_on_samples(
         grower.bins.category,
         row_weights(sample_weight, len(rows)),
         *grower._classes(y, len(rows), n_classes, criterion),
-        (edges_first(rows, samples), EDGE_ROWS, seeds, grower._features_of_tree),
+        (edges_first(FeatureColumns((rows,)), samples), EDGE_ROWS, seeds, grower._features_of_tree),
     )
 
 

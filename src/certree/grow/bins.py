@@ -13,6 +13,7 @@ from certree._core import bin_features, coarsen
 from certree.interface.arrays import Float64, Int32, Int64, matrix
 from certree.interface.signatures import checked
 from certree.rows.categories import categorical_mask
+from certree.rows.features import FeatureColumns
 from certree.rows.hashes import sample_hashes
 from certree.tree import threads
 
@@ -70,7 +71,7 @@ class Bins:
     @classmethod
     def of(
         cls,
-        X: ArrayLike,
+        X: ArrayLike | FeatureColumns,
         categorical: ArrayLike | None = None,
         *,
         fine_ends: bool = False,
@@ -80,7 +81,7 @@ class Bins:
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
+        X : array-like of shape (n, p), or FeatureColumns
             Rows. NaN is missing.
         categorical : array-like of bool, int or str, or None
             Features that hold categories 0, 1, ..., as a mask, indices, or names if X has some.
@@ -102,15 +103,16 @@ class Bins:
             If X is no table of numbers, or categories are not whole numbers >= 0.
         """
         names = [*X.columns] if hasattr(X, "columns") else None
-        rows = np.asarray(matrix(X), dtype=np.float64, order="C")
-        if 0 in rows.shape:
-            raise ValueError(
-                f"X must have at least one row and one feature, got shape {rows.shape}"
-            )
-        category = _category(categorical, rows.shape[1], names)
-        every = np.arange(len(rows), dtype=np.int32)
-        telling = edges_first(rows, every[None])[0, :EDGE_ROWS]
-        made: Any = bin_features(rows, telling, category, bool(fine_ends), threads(n_jobs))
+        features = X if isinstance(X, FeatureColumns) else FeatureColumns((matrix(X),))
+        n, p = len(features), features.n_features
+        if 0 in (n, p):
+            raise ValueError(f"X must have at least one row and one feature, got shape {(n, p)}")
+        category = _category(categorical, p, names)
+        every = np.arange(n, dtype=np.int32)
+        telling = edges_first(features, every[None])[0, :EDGE_ROWS]
+        made: Any = bin_features(
+            features.columns, telling, category, bool(fine_ends), threads(n_jobs)
+        )
         codes, n_bins, low, high, *levels = made
         return cls(codes, n_bins, low, high, category, *levels)
 
@@ -182,12 +184,12 @@ def _category(
     return category
 
 
-def edges_first(rows: Float64, samples: Int32) -> Int32:
+def edges_first(features: FeatureColumns, samples: Int32) -> Int32:
     """Samples of rows (T, n), of each those first that edges are told from: with the smallest hashes.
 
     Rows that are equal can stand for each other.
     """
     if samples.shape[1] <= EDGE_ROWS:
         return samples
-    hashes = sample_hashes(rows)
+    hashes = sample_hashes(*features.parts)
     return np.stack([one[np.argpartition(hashes[one], EDGE_ROWS)] for one in samples])

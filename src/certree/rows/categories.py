@@ -18,12 +18,14 @@ from certree.interface.arrays import Float64, array_of
 from certree.rows.columns import (
     Column,
     TableColumns,
+    as_numbers,
     frame_of,
     holds_times,
     is_missing,
     is_numeric,
     numbers_of,
 )
+from certree.rows.features import FeatureColumns
 
 CategoricalFeatures = ArrayLike | Literal["from_dtype"] | None
 Names = tuple[str, ...] | tuple[float, ...]
@@ -32,6 +34,8 @@ Names = tuple[str, ...] | tuple[float, ...]
 # have one; of fewer rows than _FEW_ROWS nothing is said.
 _IDENTIFIER_SHARE = 0.5
 _FEW_ROWS = 50
+# So many codes are numbers of float32.
+_FEW_NAMES = 2**24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,6 +143,27 @@ class Categories:
 
         Raises
         ------
+        TypeError, ValueError
+            As `columns` does.
+        """
+        encoded: Float64 = np.column_stack(self.columns(X)).astype(np.float64, copy=False)
+        return encoded
+
+    def columns(self, X: Any) -> list[NDArray[Any]]:
+        """Make columns of numbers and codes, those of float64 and float32 without a copy.
+
+        Parameters
+        ----------
+        X : data frame of any library that narwhals knows, or array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        list of ndarray of shape (n,), float64 or float32
+            The columns of `encode`.
+
+        Raises
+        ------
         TypeError
             If a feature of numbers holds objects that are neither numbers nor text.
         ValueError
@@ -151,13 +176,17 @@ class Categories:
                 f"X has {len(table.columns)} features, but the categories are those of "
                 f"{len(self.names)} features"
             )
-        encoded: Float64 = np.empty((table.n, len(self.names)))
-        for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True)):
-            called = table.called(j)
-            encoded[:, j] = (
-                numbers_of(column, called) if names is None else _codes(column, called, names)
-            )
-        return encoded
+        return [
+            as_numbers(column, table.called(j))
+            if names is None
+            else _compact(_codes(column, table.called(j), names), names)
+            for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True))
+        ]
+
+
+def _compact(codes: Float64, names: Names) -> NDArray[Any]:
+    """Codes in as little memory as holds them."""
+    return codes.astype(np.float32) if len(names) <= _FEW_NAMES else codes
 
 
 def categories_of(X: Any, categorical_features: CategoricalFeatures) -> Categories | None:
@@ -171,20 +200,21 @@ def categories_of(X: Any, categorical_features: CategoricalFeatures) -> Categori
     return categories if categories.mask.any() else None
 
 
-def warn_of_identifiers(rows: Float64, categories: Categories, names: Any) -> None:
+def warn_of_identifiers(features: FeatureColumns, categories: Categories, names: Any) -> None:
     """Warn of each feature whose categories are nearly as many as the rows that have one.
 
     Parameters
     ----------
-    rows : ndarray of float64, shape (n, p)
-        Training rows, categories as codes.
+    features : FeatureColumns
+        Those of training rows, categories as codes.
     categories : Categories
         Which features hold categories.
     names : sequence of str, or None
         Names of the features; None: they have numbers.
     """
     for j in np.flatnonzero(categories.mask):
-        present = rows[~np.isnan(rows[:, j]), j]
+        column = features.columns[j]
+        present = column[~np.isnan(column)]
         n, n_categories = len(present), len(np.unique(present))
         if n < _FEW_ROWS or n_categories <= _IDENTIFIER_SHARE * n:
             continue

@@ -76,6 +76,13 @@ def frame_of(X: Any) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
+def width_of_numbers(X: Any) -> int:
+    """Number of columns of a data frame that are all of numbers or booleans; 0 of all else."""
+    frame = frame_of(X)
+    dtypes = [] if frame is None else [*frame.schema.values()]
+    return len(dtypes) if all(one.is_numeric() or one == nw.Boolean for one in dtypes) else 0
+
+
 def rows_at(X: Any, indices: NDArray[Any]) -> Any:
     """Rows of a table or an array, by their numbers; scikit-learn 1.6 takes none of Arrow's tables."""
     frame = frame_of(X)
@@ -164,6 +171,15 @@ def numbers_of(column: Column, called: str) -> Float64:
     if has_far_numbers(numbers):
         expect_exact(called, _objects(column) if isinstance(column, nw.Series) else column, numbers)
     return numbers
+
+
+def as_numbers(column: Column, called: str) -> NDArray[Any]:
+    """Do what `numbers_of` does, but leave float64 and float32 where they are."""
+    if column.dtype in (nw.Float64, nw.Float32, np.float64, np.float32):
+        given = column.to_numpy() if isinstance(column, nw.Series) else column
+        if given.dtype in (np.float64, np.float32):
+            return np.require(given, None, "A")
+    return numbers_of(column, called)
 
 
 def _converted(column: NDArray[Any], called: str) -> Float64:

@@ -58,8 +58,10 @@ def mix(words: UInt64) -> UInt64:
 def copy_numbers(starts: NDArray[np.bool_]) -> UInt64:
     """Which copy each of some ordered rows is, 0, 1, ..., where new rows start is marked."""
     place = np.arange(len(starts))
-    first = np.maximum.accumulate(np.where(starts, place, 0))
-    return (place - first).astype(np.uint64)
+    first = place * starts
+    np.maximum.accumulate(first, out=first)
+    np.subtract(place, first, out=place)
+    return place.view(np.uint64)
 
 
 def content_keys(*tables: NDArray[Any]) -> UInt64:
@@ -68,23 +70,26 @@ def content_keys(*tables: NDArray[Any]) -> UInt64:
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     copies = copy_numbers(np.append(True, ordered[1:] != ordered[:-1]))
-    keys = np.empty_like(hashes)
-    keys[order] = mix(ordered ^ (copies * _STEP + _STEP))
-    return keys
+    copies *= _STEP
+    copies += _STEP
+    ordered ^= copies
+    hashes[order] = mix(ordered)
+    return hashes
 
 
 def distinct(*hashes: UInt64) -> UInt64:
     """All of some hashes once each, ascending."""
     # np.unique takes forty times as long.
-    ordered = np.sort(np.concatenate(hashes))
+    ordered = np.concatenate(hashes)
+    ordered.sort()
     ordered = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     ordered.flags.writeable = False
     return ordered
 
 
-def fit_hashes(X: NDArray[Any]) -> UInt64:
+def fit_hashes(*tables: NDArray[Any]) -> UInt64:
     """What a model keeps to know the rows of its fit again: their hashes, also of rounded numbers."""
-    return distinct(sample_hashes(X), sample_hashes(X, rounded=True))
+    return distinct(sample_hashes(*tables), sample_hashes(*tables, rounded=True))
 
 
 def known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

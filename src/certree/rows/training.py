@@ -7,7 +7,7 @@ which rows may grow, preprocessing, categories, the matrix of features, codes of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from numbers import Integral, Real
 from reprlib import repr as shortened
@@ -17,7 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
-from sklearn.utils import Tags, check_consistent_length, compute_sample_weight
+from sklearn.utils import (
+    Tags,
+    assert_all_finite,
+    check_consistent_length,
+    compute_sample_weight,
+)
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -46,8 +51,15 @@ from certree.interface.arrays import (
 from certree.interface.other_names import expect_our_names, knows_other_names
 from certree.interface.stored import Stored
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
-from certree.rows.columns import expect_exact_numbers, expect_no_times, given_values, rows_at
+from certree.rows.columns import (
+    expect_exact_numbers,
+    expect_no_times,
+    given_values,
+    rows_at,
+    width_of_numbers,
+)
 from certree.rows.duplicates import distinct_rows, expect_few_repeats, first_alike, n_repeats
+from certree.rows.features import FeatureColumns
 from certree.rows.folds import (
     Fold,
     Indices,
@@ -71,8 +83,8 @@ from certree.rows.split import TrainCalibrationSplit, checked_groups
 _FEW_NUMBERS = 1024
 _NUMBERS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
-    "order": "C",
-    "ensure_all_finite": "allow-nan",
+    "ensure_all_finite": False,  # column by column, as it may take a copy
+    "input_name": "X",
 }
 
 
@@ -82,7 +94,7 @@ class Training:
 
     Parameters
     ----------
-    X : ndarray of shape (n, p)
+    features : FeatureColumns
         Numbers, and codes of categories; NaN where one is missing.
     y : ndarray of shape (n,)
         Classes 0, 1, ... (int32) or a numeric target (float64). Rows that only weigh may be of a class
@@ -96,19 +108,24 @@ class Training:
         The rows that grow, by themselves; None: all of these, or none.
     """
 
-    X: NDArray[Any]
+    features: FeatureColumns
     y: NDArray[Any]
     weight: Float64 | None
     sides: TrainCalibrationSplit
     growing: Training | None = None
+    # The features row by row, (n, p); None if they lie otherwise, as of models that take columns.
+    X: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", self.features.table)
 
     def at(self, indices: Indices, weighted: bool = True) -> Training:
         """Some of these rows, by themselves, with their weights or without."""
         weight = self.weight[indices] if weighted and self.weight is not None else None
-        X, y = np.ascontiguousarray(self.X[indices]), self.y[indices]
+        features, y = self.features.at(indices), self.y[indices]
         groups = None if self.sides.groups is None else self.sides.groups[indices]
         return Training(
-            X, y, weight, replace(TrainCalibrationSplit.all_grow(len(y)), groups=groups)
+            features, y, weight, replace(TrainCalibrationSplit.all_grow(len(y)), groups=groups)
         )
 
     def folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
@@ -118,7 +135,9 @@ class Training:
             if self.sides.groups is not None:
                 parts = group_folds(self.sides.groups, n_folds, random_state)
                 return [self._fold(grow, judge) for grow, judge in parts]
-            return list(content_folds(self.X, self.y, n_folds, random_state, self.weight))
+            return list(
+                content_folds(self.features.matrix, self.y, n_folds, random_state, self.weight)
+            )
         # Importing it takes longer than importing all of certree; most models never need it.
         from sklearn.model_selection import check_cv
 
@@ -131,7 +150,7 @@ class Training:
             place[indices] = np.arange(len(indices))
         classifier = self.y.dtype == np.int32
         splits = (
-            check_cv(cv, self.y, classifier=classifier).split(self.X, self.y)
+            check_cv(cv, self.y, classifier=classifier).split(self.features.matrix, self.y)
             if splits_rows or not isinstance(cv, Iterable)
             else cv
         )
@@ -172,7 +191,7 @@ class Training:
         else:
             if is_of_classes:
                 _expect_classes(self.y, self.weight, size, n, n_held)
-            fold = content_share(self.X, self.y, n_held, random_state, self.weight)
+            fold = content_share(self.features.matrix, self.y, n_held, random_state, self.weight)
         if is_of_classes and len(lost := np.setdiff1d(self.y[fold.judge], self.y[fold.grow])):
             raise ValueError(
                 f"validation_fraction={size} holds out all rows of {len(lost)} of the classes: make "
@@ -268,6 +287,8 @@ class TakesRows:
     n_classes_: int
     # Whether categories make cells, which those of an identifier would spoil.
     _splits_categories: ClassVar[bool] = True
+    # Whether a fit reads features column by column, in whatever memory they came.
+    _takes_columns: ClassVar[bool] = False
 
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
@@ -335,7 +356,15 @@ class TakesRows:
         """Check rows to predict against what is known; categories become codes."""
         if self._takes_as_they_are(X):
             return X
-        return _matrix(self, self._table(X), self.categories_, again=True)
+        return self._new_features(X).matrix
+
+    def _new_features(self, X: Any) -> FeatureColumns:
+        """Do what `_new_rows` does, and leave the features in the memory in which they came."""
+        return _checked(self, self._table(X), self.categories_, again=True)
+
+    def _by_blocks(self, X: Any, scores: Callable[[NDArray[Any]], Float64]) -> Float64:
+        """Scores (k, n) of rows to predict by those of a table of some of them."""
+        return scores(X) if self._takes_as_they_are(X) else self._new_features(X).said(scores)
 
     def _takes_as_they_are(self, X: Any) -> bool:
         """Whether these are a few rows that all checks would hand back unchanged.
@@ -363,7 +392,7 @@ class TakesRows:
     def _rows_and_values(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Do the same, and give beside the rows their values as they were given, or preprocessed."""
         table = self._table(X)
-        return _matrix(self, table, self.categories_, again=True), given_values(table)
+        return _checked(self, table, self.categories_, again=True).matrix, given_values(table)
 
     def _table(self, X: Any) -> Any:
         """Rows as the fit learned them: dense and preprocessed."""
@@ -487,17 +516,19 @@ def training_rows(
     if hasattr(model, "preprocessor"):
         learned["preprocessor_"] = step = _preprocessor(model.preprocessor, X, target, sides)
         X = X if step is None else step.transform(X)
-    rows, of_features = _features(model, X, sides, again)
+    features, of_features = _features(model, X, sides, again)
+    if not model._takes_columns:
+        features = FeatureColumns((features.matrix,))
     learned |= of_features
     if is_of_classes:
         codes, of_classes = _classes(model, target, classes, sides, again)
-        hashes = _hashes(model, rows, again)
+        hashes = _hashes(model, features, again)
         learned |= {**of_classes, "sample_hashes_": hashes}
     else:
         codes = plain(target, np.float64)
     about = groups, indices, n_given, repeats, duplicates == "copies"
     sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
-    training = Training(rows, codes, weight, sides)
+    training = Training(features, codes, weight, sides)
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
     return training, learned
@@ -615,37 +646,55 @@ def _preprocessor(given: Any, X: Any, target: NDArray[Any], sides: TrainCalibrat
 
 def _features(
     model: Any, X: Any, sides: TrainCalibrationSplit, again: bool
-) -> tuple[NDArray[Any], dict[str, Any]]:
-    """Rows as a matrix of numbers, and what they tell of features; see `training_rows`."""
+) -> tuple[FeatureColumns, dict[str, Any]]:
+    """Checked features, and what they tell; see `training_rows`."""
     categories = model._categories_of(_growing(X, sides), again)
     if again:
-        return _matrix(model, X, categories, again), {"categories_": categories}
-    names, rows = _get_feature_names(X), _matrix(model, X, categories, again)
+        return _checked(model, X, categories, again), {"categories_": categories}
+    names, features = _get_feature_names(X), _checked(model, X, categories, again)
     if categories is not None and model._splits_categories:
-        warn_of_identifiers(rows, categories, names)
-    learned = {"categories_": categories, "n_features_in_": rows.shape[1]}
-    return rows, {**learned, "feature_names_in_": names}
+        warn_of_identifiers(features, categories, names)
+    learned = {"categories_": categories, "n_features_in_": features.n_features}
+    return features, {**learned, "feature_names_in_": names}
 
 
-def _matrix(model: Any, X: Any, categories: Categories | None, again: bool) -> NDArray[Any]:
-    """Rows as a matrix of numbers; `again`: of the features that the model knows."""
+def _checked(model: Any, X: Any, categories: Categories | None, again: bool) -> FeatureColumns:
+    """Features as numbers; `again`: those that the model knows."""
+    if categories is None and width_of_numbers(X):
+        categories = Categories((None,) * width_of_numbers(X))
     if categories is not None:
         if again:
             _check_feature_names(model, X, reset=False)
             _check_n_features(model, X, reset=False)
-        return check_array(categories.encode(X), estimator=model, input_name="X", **_NUMBERS)
+        features = FeatureColumns(tuple(categories.columns(X)))
+        shape = len(features), features.n_features
+        check_array(np.broadcast_to(0.0, shape), estimator=model, **_NUMBERS)
+        _expect_finite(model, features)
+        return features
     expect_exact_numbers(X)
     try:
         if again:
             _check_feature_names(model, X, reset=False)
-        with np.errstate(invalid="ignore"):  # it adds all numbers up to look for infinite ones
-            rows = check_array(X, estimator=model, input_name="X", **_NUMBERS)
+        rows = check_array(X, estimator=model, **_NUMBERS)
+        features = FeatureColumns((np.require(rows, None, ["A"]),))
+        _expect_finite(model, features)
         if again:
             _check_n_features(model, rows, reset=False)
     except (ValueError, OverflowError):
         _expect_numbers("X", X)
         raise
-    return np.require(rows, None, ["C", "A"])
+    return features
+
+
+def _expect_finite(model: Any, features: FeatureColumns) -> None:
+    """Refuse infinite numbers in scikit-learn's words."""
+    for part in features.parts:
+        # Of a table that lies by columns it would make a copy.
+        table = part.T if part.flags.f_contiguous else part
+        with np.errstate(invalid="ignore"):  # it adds all numbers up to look for infinite ones
+            assert_all_finite(
+                table, allow_nan=True, estimator_name=type(model).__name__, input_name="X"
+            )
 
 
 def _classes(
@@ -668,9 +717,9 @@ def _classes(
     return coded, {"classes_": known, "n_classes_": len(known)}
 
 
-def _hashes(model: Any, rows: NDArray[Any], again: bool) -> UInt64 | None:
+def _hashes(model: Any, features: FeatureColumns, again: bool) -> UInt64 | None:
     """Hashes of the rows of the fit; None if those of earlier ones are not known."""
-    hashes = fit_hashes(rows)
+    hashes = fit_hashes(*features.parts)
     if not again:
         return hashes
     return None if model.sample_hashes_ is None else distinct(model.sample_hashes_, hashes)

@@ -38,7 +38,7 @@ class Run {
         y_(rows.y.first(n_)),
         weight_(rows.weight.empty() ? rows.weight : rows.weight.first(n_)),
         slopes_(make_buffer<double>(2 * scores.n_rows, n_)),
-        mixed_(make_buffer<double>(2, n_)),
+        mixed_(make_buffer<double>(scores.n_rows > 1 ? 2 : 0, n_)),
         losses_(make_buffer<double>(std::max(n_, n_all_ - n_))),
         leaf_(n_all_, kLeaf),
         all_features_(rows.table.n_bins.size()) {
@@ -50,8 +50,8 @@ class Run {
     const std::uint64_t odd = random.bits() | 1, other_odd = random.bits() | 1;
     part_rows(odd);
     take_slopes();
-    mix(random, other_odd);
-    BinnedTree tree = grow(random, number);
+    if (n_outputs() > 1) mix(random);
+    BinnedTree tree = grow(random, number, other_odd);
     send_values(tree.columns);
     const std::size_t m = tree.columns.left.size();
     set_steps(tree, trees);
@@ -125,34 +125,30 @@ class Run {
 
   // Slopes of a random direction among the outputs, which one tree serves: a random projection of
   // the gradients is enough to find cuts that serve all of them (Iosipoi and Vakhrushev,
-  // "SketchBoost", NeurIPS 2022). Weights of the rows as in Rubin, "The Bayesian bootstrap", 1981,
-  // tell trees apart further.
-  void mix(Random& random, std::uint64_t odd) {
+  // "SketchBoost", NeurIPS 2022).
+  void mix(Random& random) {
     const Table<double> g = gradient(), h = hessian();
     double *const to_g = mixed_.get(), *const to_h = to_g + n_;
-    if (g.n_rows == 1) {
-      std::copy_n(g.data, n_, to_g);
-      std::copy_n(h.data, n_, to_h);
-    } else {
-      std::fill_n(to_g, 2 * n_, 0.0);
-      for (std::int64_t k = 0; k < g.n_rows; ++k) {
-        const double factor = normal(random), square = factor * factor;
-        for (const std::size_t i : turns(n_)) {
-          to_g[i] += factor * g.row(k)[i];
-          to_h[i] += square * h.row(k)[i];
-        }
+    std::fill_n(to_g, 2 * n_, 0.0);
+    for (std::int64_t k = 0; k < g.n_rows; ++k) {
+      const double factor = normal(random), square = factor * factor;
+      for (const std::size_t i : turns(n_)) {
+        to_g[i] += factor * g.row(k)[i];
+        to_h[i] += square * h.row(k)[i];
       }
-    }
-    if (settings_.subsample >= 1.0) return;
-    const auto& weights = exponential();
-    for (const std::size_t i : turns(n_)) {
-      const double counts_as = weights[(rows_.keys[i] * odd) >> 56];
-      to_g[i] *= counts_as;
-      to_h[i] *= counts_as;
     }
   }
 
-  BinnedTree grow(Random& random, std::int64_t number) {
+  // What a tree grows on. Weights of the rows as in Rubin, "The Bayesian bootstrap", 1981, tell
+  // trees apart further.
+  Derivatives response(std::uint64_t odd) const {
+    const double* const slopes = n_outputs() > 1 ? mixed_.get() : slopes_.get();
+    Derivatives made{{slopes, n_}, {slopes + n_, n_}, 0.0, 0.0};
+    if (settings_.subsample < 1.0) made.factors = {rows_.keys, odd, exponential()};
+    return made;
+  }
+
+  BinnedTree grow(Random& random, std::int64_t number, std::uint64_t odd) {
     const auto turn = static_cast<std::size_t>(number);
     const std::size_t n_kinds = settings_.n_features.size();
     const std::int32_t n_drawn = settings_.n_features[turn % n_kinds];
@@ -171,8 +167,7 @@ class Run {
       table.high = {coarser_.high.data(), p, kMostBins};
       table.codes = {coarse.data, p, coarse.width};
     }
-    const Derivatives response{{mixed_.get(), n_}, {mixed_.get() + n_, n_}, 0.0, 0.0};
-    return grow_gradients(table, {growing_, sent_}, features, settings_.growth, response,
+    return grow_gradients(table, {growing_, sent_}, features, settings_.growth, response(odd),
                           std::span(leaf_).first(n_binned_));
   }
 
@@ -226,7 +221,7 @@ class Run {
   std::size_t n_, n_binned_, n_all_;
   std::span<const double> y_, weight_;
   Buffer<double> slopes_;  // gradients, then Hessians, (n_outputs, n) each
-  Buffer<double> mixed_;
+  Buffer<double> mixed_;  // of one gradient and Hessian, (n,) each, where there are several outputs
   Buffer<double> losses_;
   std::vector<std::int32_t> leaf_, all_features_;
   std::vector<std::int32_t> growing_, sent_;  // of the rows that are sent, others come first

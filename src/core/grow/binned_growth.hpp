@@ -34,10 +34,20 @@ struct SentRows {
   std::span<const std::int32_t> others;   // are sent along, without influence
 };
 
+// What rows count as, drawn by keys: made where it is asked for, as it would take much memory.
+struct RowFactors {
+  std::span<const std::uint64_t> keys;  // (n,), or empty: each counts once
+  std::uint64_t odd = 1;                // deals keys anew
+  std::span<const double> among;        // (256,)
+
+  double operator[](std::size_t i) const { return keys.empty() ? 1.0 : among[keys[i] * odd >> 56]; }
+};
+
 struct Derivatives {
   std::span<const double> gradient, hessian;  // (n,)
   double l2;                                  // added to sums of Hessians
   double min_hessian;                         // sum of Hessians on either side
+  RowFactors factors{};                       // of both, of each row
 };
 
 struct BinnedTree {

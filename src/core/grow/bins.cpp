@@ -21,9 +21,13 @@ struct FeatureBins {
 constexpr auto kMost = static_cast<std::size_t>(kMostBins);
 
 // The values of a feature; zeros without a sign, so that what is kept depends on no order.
-Buffer<double> column_of(const Table<const double>& X, std::int64_t j) {
-  auto column = make_buffer<double>(X.n_rows);
-  for (const std::size_t i : turns(X.n_rows)) column[i] = X.row(i)[j] + 0.0;
+Buffer<double> column_of(const FeatureValues& values, std::int64_t n) {
+  auto column = make_buffer<double>(n);
+  const auto copy = [&](const auto& from) {
+    for (const std::size_t i : turns(n))
+      column[i] = static_cast<double>(from.data[static_cast<std::int64_t>(i) * from.stride]) + 0.0;
+  };
+  std::visit(copy, values);
   return column;
 }
 
@@ -252,14 +256,15 @@ void append(const FeatureBins& bins, BinColumns& columns) {
 
 }  // namespace
 
-BinColumns bin_features(Table<const double> X, std::span<const std::int32_t> sample,
+BinColumns bin_features(std::span<const FeatureValues> features,
+                        std::span<const std::int32_t> sample,
                         std::span<const std::uint8_t> category, bool fine_ends, int n_threads,
                         Table<std::uint8_t> codes) {
-  std::vector<FeatureBins> bins(static_cast<std::size_t>(X.width));
-  parallel_for(X.width, n_threads, [&](std::int64_t j) {
+  std::vector<FeatureBins> bins(features.size());
+  parallel_for(codes.n_rows, n_threads, [&](std::int64_t j) {
     const auto at = static_cast<std::size_t>(j);
-    const auto memory = column_of(X, j);
-    const std::span<const double> column(memory.get(), static_cast<std::size_t>(X.n_rows));
+    const auto memory = column_of(features[at], codes.width);
+    const std::span<const double> column(memory.get(), static_cast<std::size_t>(codes.width));
     bins[at] = !category.empty() && category[at]
                    ? bin_categories(column, codes.row(j))
                    : bin_numbers(column, sample, fine_ends, codes.row(j));

@@ -1,12 +1,25 @@
 // Bins: the values of a feature as codes of one byte.
 #pragma once
 
+#include <variant>
+
 #include "arrays.hpp"
 
 namespace certree {
 
 inline constexpr std::int32_t kMostBins = 255;
 inline constexpr std::uint8_t kMissingBin = 255;  // no bin has this code
+
+// The values of a feature, `stride` numbers apart.
+template <class Real>
+struct Strided {
+  const Real* data;
+  std::int64_t stride;
+};
+
+// In whatever memory they came: what is kept of float is what is kept of the same numbers as
+// double.
+using FeatureValues = std::variant<Strided<double>, Strided<float>>;
 
 // What is kept of the bins beside the codes. A value of a feature of categories is a level.
 struct BinColumns {
@@ -27,8 +40,10 @@ struct BinColumns {
 // largest one. A cut by a feature that tells nothing is best where it takes a few rows away, and
 // leaves the others to a better feature.
 //
-// sample: rows whose values decide the edges. category: (p,) or empty. codes: (p, n).
-BinColumns bin_features(Table<const double> X, std::span<const std::int32_t> sample,
+// features: (p,) of n rows each. sample: rows whose values decide the edges. category: (p,) or
+// empty. codes: (p, n).
+BinColumns bin_features(std::span<const FeatureValues> features,
+                        std::span<const std::int32_t> sample,
                         std::span<const std::uint8_t> category, bool fine_ends, int n_threads,
                         Table<std::uint8_t> codes);
 

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <stdexcept>
+#include <tuple>
 
 #include "grow/binned_growth.hpp"
 #include "grow/chance.hpp"
@@ -116,8 +117,9 @@ class Gradients {
     for (const auto part : stretches(rows))
       for (const std::int32_t row : part) {
         const auto i = static_cast<std::size_t>(row);
-        items[i] = {gradient_.whole(response_.gradient[i]) * (1 << kRowBits) + 1,
-                    hessian_.whole(response_.hessian[i])};
+        const double factor = response_.factors[i];
+        items[i] = {gradient_.whole(factor * response_.gradient[i]) * (1 << kRowBits) + 1,
+                    hessian_.whole(factor * response_.hessian[i])};
       }
   }
 
@@ -308,24 +310,27 @@ class Gradients {
     for (const auto part : stretches(rows))
       for (const std::int32_t row : part) {
         const auto i = static_cast<std::size_t>(row);
-        g = std::max(g, std::bit_cast<std::uint64_t>(std::abs(gradient[i])));
-        h = std::max(h, std::bit_cast<std::uint64_t>(hessian[i] + 0.0));  // -0.0 is no such other
+        const double factor = response.factors[i];
+        g = std::max(g, std::bit_cast<std::uint64_t>(std::abs(factor * gradient[i])));
+        // -0.0 is no such other.
+        h = std::max(h, std::bit_cast<std::uint64_t>(factor * hessian[i] + 0.0));
       }
-    if (std::max(g, h) >= std::bit_cast<std::uint64_t>(kInfinity)) refuse(gradient, hessian, rows);
+    if (std::max(g, h) >= std::bit_cast<std::uint64_t>(kInfinity)) refuse(response, rows);
     return {std::bit_cast<double>(g), std::bit_cast<double>(h)};
   }
-  [[noreturn]] static void refuse(std::span<const double> gradient, std::span<const double> hessian,
-                                  std::span<const std::int32_t> rows) {
+  [[noreturn]] static void refuse(const Derivatives& response, std::span<const std::int32_t> rows) {
+    double g = 0.0, h = 0.0;
     const auto is_wrong = [&](std::int32_t row) {
-      const double h = hessian[static_cast<std::size_t>(row)];
-      return !std::isfinite(gradient[static_cast<std::size_t>(row)]) ||
-             !(h >= 0.0 && h < kInfinity);
+      const auto i = static_cast<std::size_t>(row);
+      g = response.factors[i] * response.gradient[i];
+      h = response.factors[i] * response.hessian[i];
+      return !std::isfinite(g) || !(h >= 0.0 && h < kInfinity);
     };
-    const auto i = static_cast<std::size_t>(*std::ranges::find_if(rows, is_wrong));
-    if (!std::isfinite(gradient[i]))
-      throw std::invalid_argument("gradients must be finite, got " + std::to_string(gradient[i]));
+    std::ignore = std::ranges::find_if(rows, is_wrong);
+    if (!std::isfinite(g))
+      throw std::invalid_argument("gradients must be finite, got " + std::to_string(g));
     throw std::invalid_argument("Hessians must be finite and not negative, got " +
-                                std::to_string(hessian[i]));
+                                std::to_string(h));
   }
 
   FixedPoint gradient_, hessian_;

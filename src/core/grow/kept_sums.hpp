@@ -15,8 +15,8 @@ namespace {
 template <class Target>
 struct KeptMemory {
   SumsPool pool;
-  std::vector<typename Target::Item> items;                    // by number of row
-  std::array<std::vector<typename Target::Item>, 2> gathered;  // of the rows of two cells
+  std::vector<typename Target::Item> items;     // by number of row
+  std::vector<typename Target::Item> gathered;  // of the rows of two cells, one behind the other
 };
 
 template <class Target>
@@ -103,7 +103,7 @@ class KeptSums {
     const BinnedCell& cell = cells_[which];
     return {
         rows_.subspan(static_cast<std::size_t>(cell.begin), static_cast<std::size_t>(cell.size())),
-        memory_.gathered[which].data()};
+        memory_.gathered.data() + gathered_at_[which]};
   }
   std::int64_t squares_of(std::size_t which) const {
     return target_.squares(part(which).rows, memory_.items.data());
@@ -112,6 +112,7 @@ class KeptSums {
   void search_pair() {
     const std::size_t small = cells_[1].size() < cells_[0].size() ? 1 : 0, large = 1 - small;
     tasks_ = {};
+    n_gathered_ = 0;
     tasks_[0].search = may_[0];
     tasks_[1].search = may_[1];
     cuts_[large].place = above_;
@@ -133,9 +134,11 @@ class KeptSums {
     if (!is_small(which) && cuts_[which].place == SumsPool::kNone)
       cuts_[which].place = memory_.pool.take();
     const auto rows = part(which).rows;
-    auto& gathered = memory_.gathered[which];
-    if (gathered.size() < rows.size()) gathered.resize(rows.size());
-    auto* to = gathered.data();
+    gathered_at_[which] = n_gathered_;
+    n_gathered_ += rows.size();
+    auto& gathered = memory_.gathered;
+    if (gathered.size() < n_gathered_) gathered.resize(n_gathered_);
+    auto* to = gathered.data() + gathered_at_[which];
     for (const auto some : stretches(rows))
       for (const std::int32_t row : some) *to++ = memory_.items[static_cast<std::size_t>(row)];
   }
@@ -241,6 +244,8 @@ class KeptSums {
   std::array<std::int64_t, 2> squares_{};  // what the target adds up for their scatter
   std::array<bool, 2> may_{};
   std::array<Task, 2> tasks_{};
+  std::array<std::size_t, 2> gathered_at_{};  // where the items of each begin
+  std::size_t n_gathered_ = 0;
   std::array<Cut, 2> cuts_{};
   SumsPool::Place above_ = SumsPool::kNone;  // where the sums of the cell above lie
 };

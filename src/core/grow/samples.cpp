@@ -27,11 +27,14 @@ BinnedSample binned(const SampledRows& all, Rows rows) {
   const auto values = make_buffer<double>(n, p);
   const auto by_feature = make_buffer<std::uint8_t>(p, n);
   const Table<double> X{values.get(), n, p};
+  std::vector<FeatureValues> features;
+  for (std::int64_t j = 0; j < p; ++j) features.push_back(Strided<double>{values.get() + j, p});
   for (const std::size_t i : turns(n, p)) std::copy_n(all.X.row(rows[i]), p, X.row(i));
   std::vector<std::int32_t> deciding(static_cast<std::size_t>(std::min(all.n_deciding, n)));
   std::iota(deciding.begin(), deciding.end(), 0);
-  BinnedSample sample{bin_features(X, deciding, all.category, true, 1, {by_feature.get(), p, n}),
-                      make_buffer<std::uint8_t>(n, p)};
+  BinnedSample sample{
+      bin_features(features, deciding, all.category, true, 1, {by_feature.get(), p, n}),
+      make_buffer<std::uint8_t>(n, p)};
   std::uint8_t* code = sample.codes.get();
   for (const std::size_t i : turns(n, p))
     for (std::int64_t j = 0; j < p; ++j) *code++ = by_feature[static_cast<std::size_t>(j * n) + i];

@@ -1,0 +1,184 @@
+"""The features of rows in the memory in which they came: the same answers, and no copy."""
+
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from certree import BoostedTreesClassifier, BoostedTreesRegressor, TreeForestClassifier
+from certree.grow import Bins
+from certree.rows import features
+from certree.rows.features import FeatureColumns
+from certree.rows.hashes import content_keys, fit_hashes, sample_hashes
+
+
+def table(n=500, p=5, dtype=np.float64):
+    """Numbers of both kinds, few and many, negative zeros among them; some are missing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p)).astype(np.float32)
+    X[:, 1] = np.rint(3 * X[:, 1])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X.astype(dtype)
+
+
+def strided(X):
+    """The same numbers far from each other, and backwards in memory."""
+    far = np.zeros((2 * len(X), 3 * X.shape[1]), dtype=X.dtype)
+    far[::-2, ::3] = X
+    return far[::-2, ::3]
+
+
+PARTS = {
+    "rows": lambda X: (X,),
+    "columns": lambda X: (np.asfortranarray(X),),
+    "strided": lambda X: (strided(X),),
+    "each": lambda X: tuple(X.T.copy()),
+    "each, strided": lambda X: tuple(X.T),
+    "both": lambda X: (X[:, :2], np.asfortranarray(X[:, 2:4]), X[:, 4].astype(np.float32)),
+    "float32": lambda X: (X.astype(np.float32),),
+    "float32, columns": lambda X: (np.asfortranarray(X, dtype=np.float32),),
+}
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "pandas of columns": lambda X: pd.DataFrame(dict(enumerate(X.T.copy()))),
+    "pandas of two kinds": lambda X: pd.DataFrame(X).astype({0: "float32", 1: "Float64"}),
+    "polars": lambda X: pl.DataFrame(X, schema=list("abcde")),
+    "polars, nulls": lambda X: pl.DataFrame(X, schema=list("abcde")).fill_nan(None),
+    "Arrow": lambda X: pa.table({f"x{j}": x for j, x in enumerate(X.T.copy())}),
+    "Arrow, in pieces": lambda X: pa.concat_tables(
+        [pa.table({f"x{j}": x for j, x in enumerate(some.T.copy())}) for some in (X[:7], X[7:])]
+    ),
+    "Arrow, nulls": lambda X: pa.table(
+        {f"x{j}": pa.array(x, from_pandas=True) for j, x in enumerate(X.T.copy())}
+    ),
+}
+every_layout = pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+every_input = pytest.mark.parametrize(
+    "given", [lambda X, made=made: made(X) for made in FRAMES.values()], ids=FRAMES
+)
+
+
+@every_layout
+def test_rows_are_the_same_wherever_they_lie(parts, monkeypatch):
+    monkeypatch.setattr(features, "_CACHED", 64)
+    monkeypatch.setattr(features, "_BLOCK", 301)
+    X = table()
+    one = FeatureColumns(parts(X))
+    assert (len(one), one.n_features) == X.shape
+    some = np.random.default_rng(1).integers(0, len(X), 77)
+    for made, expected in (
+        (one.matrix, X),
+        (one.taken(some), X[some]),
+        (one.at(some).matrix, X[some]),
+    ):
+        assert made.flags.c_contiguous
+        np.testing.assert_array_equal(made, expected)
+    np.testing.assert_array_equal(np.column_stack(one.columns), X)
+    said = one.said(lambda rows: np.stack([rows.sum(axis=1), rows[:, 0]]).astype(np.float64))
+    np.testing.assert_array_equal(said[1], X[:, 0])
+    assert said.shape == (2, len(X))
+    assert one.matrix.dtype == (np.float32 if one.parts[0].dtype == np.float32 else np.float64)
+
+
+@every_layout
+@pytest.mark.parametrize("n", [1, 40, 5000])
+def test_bins_and_hashes_are_those_of_the_rows(parts, n):
+    X = table(n)
+    X[:, 4] = np.abs(np.rint(X[:, 4]))
+    one, expected = FeatureColumns(parts(X)), Bins.of(X, [4])
+    bins = Bins.of(one, [4], n_jobs=2)
+    np.testing.assert_array_equal(bins.codes, expected.codes)
+    for mine, theirs in zip(bins.kept, expected.kept, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(sample_hashes(*one.parts), sample_hashes(X))
+    np.testing.assert_array_equal(content_keys(*one.parts), content_keys(X))
+    np.testing.assert_array_equal(fit_hashes(*one.parts), fit_hashes(X))
+
+
+def models():
+    """Models that take columns."""
+    yield BoostedTreesClassifier(max_iter=5, random_state=0)
+    yield BoostedTreesRegressor(max_iter=5, random_state=0)
+    yield TreeForestClassifier(5, random_state=0)
+
+
+def assert_same_model(given, X):
+    """A fit on other memory is the fit on rows of float64, and so are its answers."""
+    y = (np.nan_to_num(X[:, 0]) > 0).astype(int)
+    for model in models():
+        expected = model.fit(X, y)
+        trees, said = expected.trees_, expected.predict(X)
+        model.fit(given, y)
+        for field in ("feature", "threshold", "left", "value"):
+            np.testing.assert_array_equal(getattr(model.trees_, field), getattr(trees, field))
+        np.testing.assert_array_equal(model.predict(given), said)
+
+
+@pytest.mark.parametrize("name", ["columns", "strided", "float32", "float32, columns"])
+def test_fits_are_the_same_whatever_the_memory_of_an_array(name, monkeypatch):
+    monkeypatch.setattr(features, "_BLOCK", 301)
+    assert_same_model(PARTS[name](table())[0], table())
+
+
+@every_input
+def test_fits_are_the_same_whatever_the_frame(given, monkeypatch):
+    monkeypatch.setattr(features, "_BLOCK", 301)
+    assert_same_model(given(table()), table())
+
+
+def test_more_rounds_start_from_those_before_in_blocks(monkeypatch):
+    monkeypatch.setattr(features, "_BLOCK", 301)
+    X = table()
+    y = np.nan_to_num(X[:, 0])
+    once = BoostedTreesRegressor(max_iter=6, random_state=0).fit(X, y)
+    more = BoostedTreesRegressor(max_iter=3, random_state=0, warm_start=True)
+    more.fit(pd.DataFrame(X).to_numpy(), y).set_params(max_iter=6).fit(np.asfortranarray(X), y)
+    np.testing.assert_allclose(more.predict(X), once.predict(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("given", [np.asfortranarray, strided, *FRAMES.values()])
+@pytest.mark.parametrize("wrong", [np.inf, -np.inf])
+def test_infinite_numbers_are_refused_in_scikit_learn_s_words(given, wrong):
+    X = table()
+    X[3, 2] = wrong
+    with pytest.raises(ValueError, match=r"Input X contains infinity or a value too large for"):
+        BoostedTreesClassifier(max_iter=1).fit(given(X), np.arange(len(X)) % 2)
+    model = BoostedTreesClassifier(max_iter=1).fit(given(table()), np.arange(len(X)) % 2)
+    with pytest.raises(ValueError, match=r"Input X contains infinity or a value too large for"):
+        model.predict(given(X))
+
+
+def test_a_frame_without_rows_is_refused_in_scikit_learn_s_words():
+    model = BoostedTreesClassifier(max_iter=1).fit(pd.DataFrame(table()), np.arange(500) % 2)
+    message = (
+        r"Found array with 0 sample\(s\) \(shape=\(0, 5\)\) while a minimum of 1 is required by"
+    )
+    with pytest.raises(ValueError, match=message):
+        model.predict(pd.DataFrame(table())[:0])
+
+
+@pytest.mark.parametrize(
+    "name", ["rows", "columns", "float32", "pandas", "pandas of columns", "polars", "Arrow"]
+)
+def test_a_fit_makes_no_copy_of_the_rows(name):
+    X = np.random.default_rng(0).normal(size=(100_000, 40))
+    if name in PARTS:
+        given = PARTS[name](X)[0]
+    elif name == "polars":
+        given = pl.DataFrame({f"x{j}": x for j, x in enumerate(X.T)})
+    else:
+        given = FRAMES[name](X)
+    model = BoostedTreesClassifier(max_iter=1, random_state=0, n_jobs=1)
+    y = np.arange(len(X)) % 2
+    model.fit(given[:500], y[:500])  # what is imported only once
+    tracemalloc.start()
+    try:
+        model.fit(given, y)
+        model.predict(given)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.45 * X.nbytes
