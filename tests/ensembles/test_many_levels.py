@@ -14,6 +14,7 @@ from certree.ensembles import many_levels
 from certree.ensembles.losses import LogLoss, SquaredLoss
 from certree.ensembles.rounds import Settings, advance, started
 from certree.grow import BinnedGrower, Bins
+from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold
 from certree.tree import Trees
 
@@ -49,7 +50,7 @@ def a_run(X, y, target="two", weight=None, **options):
     category = np.arange(X.shape[1]) == 0
     grower = BinnedGrower(Bins.of(X, category), max_leaves=8, **options)
     settings = Settings(loss, 0.1, 1.0, (1.0,), 0.7, votes=True)
-    return started(settings, grower, X, y, weight, (6,), 0)[0]
+    return started(settings, grower, FeatureColumns((X,)), y, weight, (6,), 0)[0]
 
 
 def without(monkeypatch):

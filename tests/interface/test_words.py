@@ -50,5 +50,5 @@ def test_columns_and_certificates_are_short_at_a_prompt():
         f"Certificate(method='{certificate.method}', bound={certificate.bound!r}, "
         f"risk={certificate.risk!r}, n={certificate.n}, delta=0.05, ...)"
     )
-    part = model.conditional_guarantees()["classes"].certificates[0]
+    part = model.conditional_guarantees().recall.worst
     assert f"part='{part.part}'" in repr(part)
