@@ -33,6 +33,7 @@ from certree import (
 )
 from certree.ensembles import evaluation
 from certree.ensembles.rounds import advance
+from certree.rows.features import FeatureColumns
 from certree.rows.split import TrainCalibrationSplit
 from certree.rows.training import Training
 
@@ -296,9 +297,8 @@ def test_weights_of_classes_count_in_scores():
 def test_whole_groups_are_held_out():
     X, y = noisy(90)
     groups = np.repeat(np.arange(30), 3)
-    rows = Training(
-        X, y.astype(np.int32), None, replace(TrainCalibrationSplit.all_grow(90), groups=groups)
-    )
+    sides = replace(TrainCalibrationSplit.all_grow(90), groups=groups)
+    rows = Training(FeatureColumns((X,)), y.astype(np.int32), None, sides)
     trains, judges = rows.held_out(0.2, np.random.RandomState(0))
     held = np.unique(judges.sides.groups)
     assert len(held) == 6

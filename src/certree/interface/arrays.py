@@ -87,7 +87,8 @@ class OfColumns:
         """What a file holds of it, by name: its fields."""
         one: Any = self
         values = {field.name: getattr(one, field.name) for field in fields(one)}
-        numbers = {field.name for field in fields(one) if field.type is float}
+        # A word where a module leaves its annotations unread.
+        numbers = {field.name for field in fields(one) if field.type in (float, "float")}
         return {name: float(one) if name in numbers else one for name, one in values.items()}
 
     @classmethod
