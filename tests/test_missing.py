@@ -94,6 +94,14 @@ def test_numbers_are_averages_and_their_spread_is_that_of_both_sides(estimator):
         assert between == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
+def test_the_last_bits_of_huge_targets_have_no_square_that_overflows():
+    # The mean of three is another number by its last bit, which is 2e292.
+    X, y = np.zeros((3, 1)), np.full(3, 1.7e308)
+    model = PrunedTreeRegressor(alpha=0.0, cv=2).fit(X, y)
+    assert model.vote_.score[0, 0] != model.stats_.mean[0]
+    assert model.predict_std([[0.0], [np.nan]]).max() <= 2e292
+
+
 def test_values_that_rows_of_the_fit_lack_have_a_side():
     X = CANCER.copy()
     X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan

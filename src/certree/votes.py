@@ -361,14 +361,10 @@ def prediction_variance(
 
     Returns
     -------
-    Spread
+    PredictionVariance
         The rows of the leaves of the tree hold for every x in them.
     """
-    # Distances from the overall mean, so that squares do not drown in it; halves do not overflow.
-    half = voting.averages(tree, stats)[:, 0] / 2 - stats.mean[0] / 2
-    # Powers of two change no digit, and squares of large targets would overflow.
-    exponent = int(np.frexp(np.abs(half).max())[1]) + 1
-    mean = np.ldexp(half, 1 - exponent)
+    mean, exponent = scaled_distances(voting.averages(tree, stats)[:, 0], stats.mean[0])
     with np.errstate(over="ignore"):
         own = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
     variance = smoothed_means(tree.left, stats.rows, own, voting.smoothing)
@@ -377,3 +373,13 @@ def prediction_variance(
     with np.errstate(over="ignore"):
         between: Float64 = np.ldexp(np.maximum(sums[:, 1] - sums[:, 0] ** 2, 0.0), 2 * exponent)
     return PredictionVariance(between, sums[:, 2])
+
+
+def scaled_distances(values: Float64, mean: float) -> tuple[Float64, int]:
+    """Distances from the overall mean, in which squares drown, and the power of two that they lack.
+
+    It changes no digit, and the squares of such distances do not overflow.
+    """
+    half = values / 2 - mean / 2
+    exponent = int(np.frexp(np.abs(half).max())[1]) + 1
+    return np.ldexp(half, 1 - exponent), exponent

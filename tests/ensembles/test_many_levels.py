@@ -123,7 +123,7 @@ def test_few_levels_many_classes_and_chance_have_no_statistics():
     noise = np.random.default_rng(0).integers(0, 2, 400)
     assert a_run(X, noise).many is None
     assert a_run(X, np.zeros(400)).many is None
-    assert len(many_levels.targets_of(np.arange(6.0), 6)) == 0
+    assert len(many_levels.Target(np.arange(6.0), 6, None).columns()) == 0
 
 
 # -- sets instead of statistics --------------------------------------------------------------------

@@ -40,6 +40,52 @@ Rows = NDArray[np.floating]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """What means of levels are taken of.
+
+    Parameters
+    ----------
+    y : ndarray of float64, shape (n,)
+        Numbers, or codes of classes.
+    n_outputs : int
+        How many scores rows have: one for numbers and for two classes.
+    weight : ndarray of float64, shape (n,), or None
+        Weights of the rows; None: 1 each.
+    """
+
+    y: Float64
+    n_outputs: int
+    weight: Float64 | None
+
+    def at(self, rows: slice) -> Self:
+        """That of some rows."""
+        return replace(
+            self, y=self.y[rows], weight=None if self.weight is None else self.weight[rows]
+        )
+
+    def columns(self) -> Float64:
+        """The targets (n_targets, n): numbers, the second of two classes, or all of a few."""
+        if self.n_outputs == 1:
+            return self.y[None]
+        n_classes = self.n_outputs if self.n_outputs <= _MOST_CLASSES else 0
+        of_classes: Any = self.y == np.arange(n_classes)[:, None]
+        return of_classes.astype(np.float64)
+
+    def above_mean(self, order: Indices) -> tuple[Float64, Float64]:
+        """The targets above their means, and the weights, in an order of the rows.
+
+        They are in units in which nothing overflows, and 0 if all are equal.
+        """
+        weight = np.ones(len(order)) if self.weight is None else self.weight[order]
+        targets = self.columns()[:, order]
+        units = np.abs(targets).max(axis=1, keepdims=True)
+        scaled = targets / np.where(units > 0, units, 1.0)
+        mean = (scaled * weight).sum(axis=1, keepdims=True) / weight.sum()
+        above = np.where(np.ptp(scaled, axis=1, keepdims=True) > 0, scaled - mean, 0.0)
+        return above, weight
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ManyLevels:
     """The levels that rows have of features with many, if these tell something of the target.
 
@@ -58,18 +104,15 @@ class ManyLevels:
     place: Int32
 
     @classmethod
-    def of(
-        cls, features: FeatureColumns, bins: Bins, targets: Float64, weight: Float64, keys: UInt64
-    ) -> Self | None:
-        """The levels of rows whose mean targets differ; None if those of no feature do.
-
-        The rows are in bins, and have targets (n_targets, n), weights and keys.
-        """
+    def of(cls, features: FeatureColumns, bins: Bins, target: Target, keys: UInt64) -> Self | None:
+        """The levels of rows in bins whose mean targets differ; None if those of no feature do."""
+        many = np.flatnonzero(np.diff(bins.level_start) > _FEW_LEVELS)
+        if not len(many):
+            return None
         order = np.argsort(keys, kind="stable")
-        weight = weight[order]
-        above = _above_mean(targets[:, order], weight)
+        above, weight = target.above_mean(order)
         found = []
-        for j in np.flatnonzero(np.diff(bins.level_start) > _FEW_LEVELS):
+        for j in many:
             levels = bins.levels[slice(*bins.level_start[j : j + 2])]
             place = np.searchsorted(levels, features.columns[j])  # NaN is behind all
             if _beyond_chance(place[order], above, weight):
@@ -104,14 +147,13 @@ class LevelStatistics:
     seen: Float64
 
     @classmethod
-    def of(cls, many: ManyLevels, targets: Float64, weight: Float64, keys: UInt64) -> Self:
-        """Take them by targets (n_targets, n_training), weights and keys of rows that train."""
+    def of(cls, many: ManyLevels, target: Target, keys: UInt64) -> Self:
+        """Take them by the rows that train."""
         n = len(keys)
         # By keys, as the last bits of sums depend on the order.
         order = np.argsort(mix(keys ^ _SALT), kind="stable")
         fold = np.arange(n, dtype=np.int32) % _FOLDS
-        weight = weight[order]
-        above = _above_mean(targets[:, order], weight)
+        above, weight = target.above_mean(order)
         of_level, seen = [], []
         for levels, place in zip(many.levels, many.place, strict=True):
             shape = len(levels) + 1, _FOLDS
@@ -211,23 +253,6 @@ class LevelStatistics:
         """Which of the features with many levels each column is made of."""
         n_features = len(self.many.feature)
         return np.repeat(np.arange(n_features), len(self.of_level) // n_features)
-
-
-def targets_of(y: Float64, n_outputs: int) -> Float64:
-    """What means are taken of, (n_targets, n): numbers, the second of two classes, or all of a few."""
-    if n_outputs == 1:
-        return y[None]
-    of_classes: Any = y == np.arange(n_outputs if n_outputs <= _MOST_CLASSES else 0)[:, None]
-    return of_classes.astype(np.float64)
-
-
-def _above_mean(targets: Float64, weight: Float64) -> Float64:
-    """Targets above their mean, in units in which nothing overflows; 0 if all are equal."""
-    units = np.abs(targets).max(axis=1, keepdims=True)
-    scaled = targets / np.where(units > 0, units, 1.0)
-    mean = (scaled * weight).sum(axis=1, keepdims=True) / weight.sum()
-    above: Float64 = np.where(np.ptp(scaled, axis=1, keepdims=True) > 0, scaled - mean, 0.0)
-    return above
 
 
 def _sums(cell: Int32, of_rows: Float64, shape: tuple[int, int]) -> Float64:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from certree._core import make_rounds
 from certree.ensembles.losses import Loss
-from certree.ensembles.many_levels import LevelStatistics, ManyLevels, targets_of
+from certree.ensembles.many_levels import LevelStatistics, ManyLevels, Target
 from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
@@ -133,10 +133,8 @@ class Rounds:
         """The run before its first round, cutting by statistics of levels where there are many."""
         if self.many is None:
             return self
-        n = len(self.keys)
-        weight = np.ones(n) if self.weight is None else self.weight[:n]
-        targets = targets_of(self.y[:n], len(self.scores))
-        statistics, values = LevelStatistics.of(self.many, targets, weight, self.keys), self.values
+        target = Target(self.y, len(self.scores), self.weight).at(slice(len(self.keys)))
+        statistics, values = LevelStatistics.of(self.many, target, self.keys), self.values
         if values is not None:
             values = np.concatenate([values, statistics.seen_by(values)], axis=1)
         grower = statistics.beside(self.grower)
@@ -249,8 +247,6 @@ def started(
     start = settings.loss.start(y, weight)
     scores = constant_scores(start, len(y))
     numbers = y.astype(np.float64)
-    weights = np.ones(len(y)) if weight is None else weight
-    targets = targets_of(numbers, len(start))
-    many = ManyLevels.of(features, grower.bins, targets, weights, keys)
+    many = ManyLevels.of(features, grower.bins, Target(numbers, len(start), weight), keys)
     run = Rounds(settings, grower, numbers, weight, keys, thresholds, scores, seed, many=many)
     return run, start

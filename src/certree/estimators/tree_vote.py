@@ -53,6 +53,7 @@ from certree.votes import (
     Vote,
     Voting,
     prediction_variance,
+    scaled_distances,
     vote,
 )
 from certree.weights.family import Scoring, gains_of
@@ -695,11 +696,15 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         """
         check_is_fitted(self)
         parts = prediction_variance(self.tree_, self.stats_, self.weights_, self._voting())
-        # Distances from the overall mean, so that squares do not drown in it.
-        mean = self.vote_.score[:, 0] - self.stats_.mean[0]
-        moments = np.column_stack([mean, parts.between + mean**2, parts.within])
-        leaves, lacking, blended = self._votes(X, moments)
+        mean, exponent = scaled_distances(self.vote_.score[:, 0], self.stats_.mean[0])
+        between = np.ldexp(parts.between, -2 * exponent)
+        leaves, lacking, blended = self._votes(
+            X, np.column_stack([mean, between + mean**2, parts.within])
+        )
         found = np.column_stack([parts.between, parts.within])[leaves]
-        found[lacking, 0] = np.maximum(blended[:, 1] - blended[:, 0] ** 2, 0.0)
+        with np.errstate(over="ignore"):
+            found[lacking, 0] = np.ldexp(
+                np.maximum(blended[:, 1] - blended[:, 0] ** 2, 0.0), 2 * exponent
+            )
         found[lacking, 1] = blended[:, 2]
         return np.sqrt(found)
