@@ -314,6 +314,16 @@ def test_classes_have_probabilities(method, n_classes):
         np.testing.assert_array_equal(model.predict(X), np.where(scores > 0, "on", "no"))
 
 
+@pytest.mark.parametrize("estimator", [FourierClassifier, FourierRegressor])
+def test_rows_alone_are_told_the_same_bits(estimator):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (200, 8))
+    y = (X[:, 0] ^ X[:, 1]) + (rng.random(200) < 0.1) * 1
+    model = estimator(method="lasso", random_state=0).fit(X, y)
+    ask = getattr(model, "decision_function", model.predict)
+    np.testing.assert_array_equal(np.concatenate([ask(X[[i]]) for i in range(200)]), ask(X))
+
+
 def test_terms_are_limited_and_named():
     X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (300, 4)), columns=[*"abcd"])
     y = X.to_numpy() @ [4.0, 3.0, 2.0, 1.0]

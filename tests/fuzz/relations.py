@@ -35,8 +35,6 @@ _ROUND = (
     certree.NaiveBayesClassifier,
     certree.DecoratedTreeClassifier,
     certree.DecoratedTreeRegressor,
-    FourierClassifier,
-    FourierRegressor,
 )
 
 _OF_ROWS = [

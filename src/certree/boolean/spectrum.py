@@ -232,8 +232,7 @@ class Spectrum(OfColumns):
         width = max(_BLOCK // max(len(self), len(self.bits)), 1)
         with np.errstate(over="ignore", invalid="ignore"):
             parts = [
-                self.characters(self.bits.signs(rows[first : first + width]), n_threads).T
-                @ self.coefficients
+                self._sums(self.bits.signs(rows[first : first + width]), n_threads)
                 for first in range(0, max(len(rows), 1), width)
             ]
         values = np.concatenate(parts)
@@ -244,6 +243,17 @@ class Spectrum(OfColumns):
     def characters(self, signs: Float64, n_threads: int = 1) -> Float64:
         """Give the character of each term (k, n) at rows whose signs (n_bits, n) are given."""
         return characters(self.members, signs, self.mean, n_threads)
+
+    def _sums(self, signs: Float64, n_threads: int) -> Float64:
+        """Values at rows whose signs are given.
+
+        Terms are added up one after the other, as products of matrices are rounded by their size.
+        """
+        if not len(self):
+            return np.zeros((signs.shape[1], self.coefficients.shape[1]))
+        terms = self.characters(signs, n_threads)
+        outputs = self.coefficients.T[:, :, None]
+        return np.stack([np.add.accumulate(terms * one)[-1] for one in outputs], axis=1)
 
     # -- influences --------------------------------------------------------------------------------
 
