@@ -2,6 +2,7 @@
 
 import inspect
 import multiprocessing
+import os
 import pickle
 import re
 import sys
@@ -54,6 +55,7 @@ from certree.interface.fitted import state_of
 from certree.prunings import Polynomial
 from certree.weights import map_pruning
 
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 SOURCE = str(Path(certree.__file__).parent)
 # Other forms of what `to_dict` writes, and models that have none.
 ONE_FORMULA = {"to_onnx", "to_sklearn", "to_sql"}
@@ -213,6 +215,11 @@ def asked(ask):
         return repr(error)
 
 
+def moments(n):
+    """All of n moments, or those in which a fit is read and some spread over the others."""
+    return range(n) if LONG or n <= 50 else [*range(25), *np.linspace(25, n - 1, 25).astype(int)]
+
+
 @every_model
 def test_an_answer_comes_from_one_fit_whenever_another_ends(model):
     first, second = two_fits(model)
@@ -222,7 +229,7 @@ def test_an_answer_comes_from_one_fit_whenever_another_ends(model):
         with at_each_line(lambda: lines.append(None)):  # noqa: B023
             ask(first)
         assert lines, name
-        for k in range(len(lines)):
+        for k in moments(len(lines)):
             one, at = state_of(first), iter(range(len(lines) + 1))
 
             def another_fit_ends(one=one, at=at, k=k):
