@@ -5,7 +5,7 @@ The flow, stage by stage::
     rows -> tree -> stats -> weights -> vote -> certificate
 
 `grow_cart`, `grow_dyadic` and `grow_kd` grow a `Tree` over rows. `count` gives each of its nodes
-`NodeStats`, or `measure` its `TargetStats` if the target is a number. `pac_bayes` and the other laws
+`NodeStats`, or `measure` its `TargetStats` if the target is a number. `pac_bayes` and other posteriors
 give each node its probability of being a leaf (`NodeWeights`), and `vote` pushes the votes of all
 prunings down to the leaves (`Vote`). One pruning is the case in which those probabilities are 0 and
 1. With rows that `held_out` keeps apart and a `Prior`, `occam_vote` and the other functions of

@@ -30,7 +30,7 @@ from certree.interface.arrays import Float64, Int32, Int64, OfColumns, column, f
 from certree.interface.signatures import checked, expect_settings
 
 LEAF = -1
-# Laws look at every cell of a chain; those that are grown have at most 48 for each feature.
+# Posteriors look at every cell of a chain; those that are grown have at most 48 for each feature.
 _LONGEST_CHAIN = 2**24
 
 # What a grower of the core returns: the columns of a Tree in the order of its fields, without

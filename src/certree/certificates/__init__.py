@@ -5,19 +5,19 @@ choose among the prunings of a tree and certify the choice, four steps:
 
 1. grow a tree on some rows, and let `held_out` count them and the others, the calibration samples,
 apart; 2. make a `Prior` of the tree and the training samples: `count_prior`, `branching_prior`,
-`mix_priors`; 3. weigh by the calibration samples: `gibbs_posterior` or any other law, and vote;
-4. certify: `occam_vote` the labels of the vote, `certify_posterior` the law and its majority vote,
-   `occam_pruning` one pruning. All laws, votes and prunings are covered at once.
+`mix_priors`; 3. weigh by the calibration samples: `gibbs_posterior` or any other posterior, and vote;
+4. certify: `occam_vote` the labels of the vote, `certify_posterior` it and its majority vote,
+   `occam_pruning` one pruning. All posteriors, votes and prunings are covered at once.
 
 In a box that is known without the rows two classes need none of this: `fixed_box` counts all of
 them, and `certify_fixed_box` certifies what they choose. Of numbers, `absolute_error` bounds the
 mean error, and `parts.place_to_cover` says which order statistic of scores holds a share of new
 rows.
 
-`select_model` does steps 2 to 4 for many laws and says which predictor to deploy. `METHODS` lists what
-may be certified, what it needs and where it is proved. `conditional_guarantees` speaks of classes and
-groups as well as of all rows. The formulas are in `inequalities`, what is promised of parts of the rows
-in `parts`.
+`select_model` does steps 2 to 4 for many posteriors and says which predictor to deploy. `METHODS` lists
+what may be certified, what it needs and where it is proved. `conditional_guarantees` speaks of
+classes and groups as well as of all rows. The formulas are in `inequalities`, what is promised of
+parts of the rows in `parts`.
 """
 
 from certree.certificates.certificate import Certificate, tightest

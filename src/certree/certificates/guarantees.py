@@ -906,7 +906,7 @@ class TreeGuarantees(FitGuarantees):
         return occam_pruning(held, pruning, self.rows.structure, self._delta(delta))
 
     def draw_pruning(self, random_state: Any = None, delta: float | None = None) -> Drawn:
-        """Draw a single pruning from the law of the fit, once, and certify it.
+        """Draw a single pruning from the posterior of the fit, once, and certify it.
 
         To draw again and keep the better one breaks the promise; see `single_draw`.
 

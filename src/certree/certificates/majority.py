@@ -42,7 +42,7 @@ class Weighed:
     prior : Prior
         A prior made without the calibration samples.
     ballot : Vote or None
-        The majority vote of the law, if it has been cast already.
+        The majority vote of the posterior, if it has been cast already.
 
     Raises
     ------
@@ -65,7 +65,7 @@ class Weighed:
         share: float = 1.0,
         tuples: Sequence[tuple[int, int]] = TUPLES,
     ) -> Certificate:
-        """Certify the law, or its majority vote; see `certify_posterior`."""
+        """Certify the posterior, or its majority vote; see `certify_posterior`."""
         every: list[tuple[float, ...]]
         if method == "vote_tuples":
             every = [(self.tuples(*kind), *kind, len(tuples)) for kind in tuples]
@@ -146,10 +146,9 @@ def certify_posterior(
     method: str = "gibbs_kl",
     tuples: Sequence[tuple[int, int]] = TUPLES,
 ) -> Certificate:
-    """Certify random prunings of a law, or their majority vote: a PAC-Bayes generalisation bound.
+    """Certify random prunings of a posterior, or their majority vote: a PAC-Bayes generalisation bound.
 
-    All laws are covered at once, so the calibration samples may choose one without overfitting the
-    bound.
+    All are covered at once, so the calibration samples may choose one without overfitting the bound.
 
     Parameters
     ----------
@@ -331,7 +330,7 @@ def certify_ensemble(
         one of two is.
     complexity : float
         What is added to the divergence of the weights from equal ones (nats): the mean divergence of
-        the laws from their priors, for voters that are drawn.
+        the posteriors from their priors, for voters that are drawn.
     risk : float or None
         Error of the vote of those voters that a row judges, for the certificate to show; None: the
         share of the rows on which half of these votes or more are wrong.

@@ -2,8 +2,8 @@
 
 A certificate of one entry of `METHODS` holds with probability ``1 - delta share``, so that several
 whose shares sum to at most 1 hold together with ``1 - delta``, if their shares were written down
-before the calibration samples were seen. Laws, temperatures and prunings may be chosen by the same
-rows, as all of them are covered at once.
+before the calibration samples were seen. Posteriors, temperatures and prunings may be chosen by the
+same rows, as all of them are covered at once.
 """
 
 from dataclasses import dataclass

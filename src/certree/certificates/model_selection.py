@@ -1,9 +1,10 @@
 """Which predictor a certified fit deploys, and what certifies it.
 
-Training samples have grown and labelled the tree and chosen a law over its prunings, whose vote they
-propose. Calibration samples then weigh all prunings. One prior holds the proposal with most of its mass
-and all other labellings with the rest, so that whatever has the lowest bound is certified with all
-of delta: the proposal hardly above the hold-out that it is, or a vote by the calibration samples.
+Training samples have grown and labelled the tree and chosen a posterior over its prunings, whose
+vote they propose. Calibration samples then weigh all prunings. One prior holds the proposal with
+most of its mass and all other labellings with the rest, so that whatever has the lowest bound is
+certified with all of delta: the proposal hardly above the hold-out that it is, or a vote by the
+calibration samples.
 
 How many rows shall grow and how many certify, a pilot's learning curve says. Rows are revealed one
 after the other in a random order. A pilot of them is cross-validated at two sizes, and the error
@@ -72,7 +73,7 @@ _Law = TypeVar("_Law", NodeWeights, LabelledWeights)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Voted(Generic[_Law]):
-    """A law that stands for election: its vote, and its temperature if it is one of the path."""
+    """A posterior that stands for election: its vote, and its temperature if it is one of the path."""
 
     posterior: _Law
     ballot: Vote
@@ -98,7 +99,7 @@ class SelectedModel:
     others : tuple of Certificate
         What else can be said of the vote by the calibration samples, each by itself.
     lambda_error : float or None
-        Temperature of the law; None if it was not chosen by the bound.
+        Temperature of the posterior; None if it was not chosen by the bound.
     """
 
     weights: NodeWeights
@@ -126,7 +127,7 @@ class _Electorate:
 
     @property
     def stats(self) -> NodeStats:
-        """Counts that shape the law."""
+        """Counts that shape the posterior."""
         return self.held.stats if self.weighing is None else self.weighing
 
     def __getstate__(self) -> dict[str, Any]:
@@ -143,15 +144,15 @@ class ModelSelection(_Electorate):
     held : HeldOut
         The tree with its growing and its calibration samples.
     posterior : NodeWeights
-        Law over prunings that the training samples have chosen, or one pruning, weights 0 and 1. Its
-        vote by their counts is what they propose.
+        Distribution over prunings that the training samples have chosen, or one pruning, weights 0
+        and 1. Its vote by their counts is what they propose.
     delta : float
         Probability with which the certificates may fail.
     voting : Voting
         How prunings vote.
     weighing : NodeStats or None
-        Weighted counts of the calibration samples, which shape the law; None: each row counts once, as
-        it does in the certificates in any case.
+        Weighted counts of the calibration samples, which shape the posterior; None: each row counts
+        once, as it does in the certificates in any case.
     """
 
     held: HeldOut
@@ -183,7 +184,7 @@ class ModelSelection(_Electorate):
 
     @cached_property
     def alone(self) -> Vote:
-        """What the training samples alone predict: the vote of their law, by their counts."""
+        """What the training samples alone predict: the vote of their posterior, by their counts."""
         tree = self.held.tree
         return self.voting.ballots(tree, self.held.grown).cast(tree, self.posterior)
 
@@ -193,7 +194,7 @@ class ModelSelection(_Electorate):
         return self.voting.ballots(self.held.tree, self.both)
 
     def candidates(self, posteriors: Sequence[NodeWeights] = ()) -> Iterable[Voted[NodeWeights]]:
-        """The votes of some laws; none: of every law along the path of Gibbs posteriors."""
+        """The votes of some posteriors; none: of every posterior along the path of Gibbs posteriors."""
         given: list[tuple[float | None, NodeWeights]] = [
             (None, posterior) for posterior in posteriors
         ]
@@ -201,7 +202,7 @@ class ModelSelection(_Electorate):
             yield Voted(posterior, self.ballots.cast(self.held.tree, posterior), value)
 
     def path(self) -> Iterable[tuple[float, NodeWeights]]:
-        """Gibbs posteriors of every temperature and of a law of each kind in the prior."""
+        """Gibbs posteriors of every temperature and of a posterior of each kind in the prior."""
         plain, by_count, *centred = self.structure.distributions
         centre = centred[DOUBTS.index(0.01)]
         for posterior in (centre, plain, by_count):  # the likeliest winner first
@@ -246,7 +247,7 @@ class LabelledSelection(_Electorate):
         return self.structure
 
     def candidates(self) -> Iterable[Voted[LabelledWeights]]:
-        """The votes of every law along the path of Gibbs posteriors."""
+        """The votes of every posterior along the path of Gibbs posteriors."""
         for value in PATH:
             posterior = labelled_posterior(self.held.tree, self.stats, self.prior, value)
             yield Voted(posterior, ballot_of(self.held.tree, self.stats, posterior), value)
@@ -265,7 +266,7 @@ def select_model(
     model_selection : ModelSelection
         The rows and how prunings vote.
     posteriors : sequence of NodeWeights
-        Laws of which the one with the lowest bound votes; none: those along the path of Gibbs
+        Posteriors of which the one with the lowest bound votes; none: those along the path of Gibbs
         posteriors. All are covered at once, whatever chose them.
     selection : {"best", "vote"}
         Whether the lower bound wins, or the vote by the calibration samples in any case.

@@ -61,7 +61,7 @@ def occam_vote(
 ) -> Certificate:
     """Certify a vote as what it is: one label for each leaf of the tree.
 
-    All labellings are covered at once, whatever chose them: any law, any temperature, any kind of
+    All labellings are covered at once, whatever chose them: any posterior, any temperature, any kind of
     vote. The complexity is that of all labelled prunings that predict the same.
 
     Parameters
@@ -210,7 +210,7 @@ def single_draw(
     *,
     rng: np.random.Generator | int | None = None,
 ) -> Drawn:
-    """Draw one pruning from a law, once, and certify it.
+    """Draw one pruning from a posterior, once, and certify it.
 
     To draw again and keep the better one breaks the promise.
 
@@ -230,8 +230,8 @@ def single_draw(
     Returns
     -------
     Drawn
-        The pruning, and the certificate, whose complexity is the log of the law's probability of the
-        pruning over the prior's; it may be negative.
+        The pruning, and the certificate, whose complexity is the log of the posterior's probability
+        of the pruning over the prior's; it may be negative.
     """
     prior.of(held.tree, held.grown)
     pruning = sample_pruning(held.tree, posterior, rng)

@@ -1,4 +1,4 @@
-"""Laws that the calibration samples choose, and how far they are from their priors.
+"""Posteriors that the calibration samples choose, and how far they are from their priors.
 
 Of prunings, whose leaves have the labels of the training samples, and of labelled prunings: their
 labels are weighed too, so that no rows are needed to choose them.
@@ -36,7 +36,7 @@ def gibbs_posterior(
     lambda_error: float,
     lambda_penalty: float = 0.0,
 ) -> NodeWeights:
-    """Weigh all prunings by their errors and any prior law over them.
+    """Weigh all prunings by their errors and any prior distribution over them.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def gibbs_posterior(
     stats : NodeStats
         Errors and rows of its nodes.
     prior : NodeWeights
-        The prior, such as one of ``Prior.laws``.
+        The prior, such as one of ``Prior.distributions``.
     lambda_error, lambda_penalty : float
         As in `pac_bayes`, which this is for its branching prior.
 
@@ -161,13 +161,15 @@ def ballot_of(tree: Tree, stats: NodeStats, posterior: Law) -> Vote:
 
 
 def divergence(posterior: Law, prior: Prior) -> float:
-    """Divergence of a law over (labelled) prunings from a prior (nats); see `Prior.divergence`."""
+    """Divergence of a posterior, labelled or not, from a prior (nats); see `Prior.divergence`."""
     if isinstance(posterior, NodeWeights):
         return prior.divergence(posterior)
     drawn = posterior.weights.weight > 0
     weight, share = posterior.weights.weight[drawn], posterior.share[drawn]
     if share.shape[1] != prior.n_labels:
-        raise ValueError(f"law has {share.shape[1]} labels, but prior has {prior.n_labels} labels")
+        raise ValueError(
+            f"posterior has {share.shape[1]} labels, but prior has {prior.n_labels} labels"
+        )
     labels = [
         weight @ rel_entr(share, np.exp(log_label[drawn])).sum(axis=1)
         for log_label in prior.log_label

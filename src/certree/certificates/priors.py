@@ -64,7 +64,7 @@ class Prior(OfColumns):
     tree : Tree
         The tree.
     distributions : tuple of NodeWeights
-        Laws over prunings, one for each part of the mixture.
+        Distributions over prunings, one for each part of the mixture.
     log_label : array-like of shape (J, m, L)
         For each part, log of the prior probability of each label at each node as a leaf (nats).
     log_share : array-like of shape (J,)
@@ -173,7 +173,7 @@ def _law(tree: Tree, stops: ChainStops) -> NodeWeights:
 
 
 def independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
-    """The law whose nodes are split independently with these log odds; leaves never are."""
+    """The distribution whose nodes are split independently with these log odds; leaves never are."""
     odds = frozen(np.where(tree.left == LEAF, -np.inf, log_odds))
     weight = frozen(reach(tree.left, odds) * expit(-odds))
     return NodeWeights.made(weight, odds, 0.0, *2 * [zeros(len(odds))])
@@ -262,7 +262,7 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
 
 
 def decisions_by_rows(tree: Trees, grown: NodeStats, rows: float) -> NodeWeights:
-    """The law of `count_prior`."""
+    """The distribution of `count_prior`."""
     with np.errstate(divide="ignore", over="ignore"):
         log_odds = np.log(grown.of(tree).n / float(rows))
     return independent_decisions(tree, log_odds)
@@ -347,7 +347,7 @@ def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
 def _doubted(
     tree: Tree, pruning: NodeWeights, doubts: tuple[float, ...], stop_below: float
 ) -> tuple[NodeWeights, ...]:
-    """Laws that expect one pruning, one for each doubt."""
+    """Distributions that expect one pruning, one for each doubt."""
     if not len(doubts):
         raise ValueError("doubts must hold at least one number, got none")
     for name, value in (*(("doubt", doubt) for doubt in doubts), ("stop_below", stop_below)):
@@ -393,7 +393,7 @@ def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
 def _trusting(
     tree: Tree, distributions: tuple[NodeWeights, ...], grown: NodeStats, trusts: Float64
 ) -> Prior:
-    """Laws of equal shares with labels like those of the training samples; see `trust_labels`."""
+    """Distributions of equal shares with labels like those of training samples; see `trust_labels`."""
     if not ((trusts > 0) & (trusts <= 1)).all():
         raise ValueError(f"trust must lie in (0, 1], got {trusts[0]!r}")
     label = (1 - trusts)[:, None, None] * grown.of(tree).averages(tree, 1.0)

@@ -19,12 +19,12 @@ from certree.estimators import PACBayesTreeClassifier
 from certree.interface.arrays import Float64
 
 TEST_SIZE = 0.3
-# Groups of like probability, equally many rows in each; prices of prunings that are tried.
+# Groups of like probability, equally many rows in each; alphas of prunings that are tried.
 _GROUPS, _PRICES = 10, 20
 
 
 class _TunedTree:
-    """scikit-learn's tree, its price of leaves chosen by five folds."""
+    """scikit-learn's tree, its ccp_alpha chosen by five folds."""
 
     def fit(self, X: NDArray[Any], y: NDArray[Any]) -> Any:
         tree = DecisionTreeClassifier(random_state=0)

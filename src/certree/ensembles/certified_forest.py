@@ -45,7 +45,7 @@ SAMPLE_SIZES = (0.2, 0.6)
 _PRIOR_ROWS = 30.0
 # Weights of an error (nats); the best ones lie between.
 _PATH = (0.06, 0.12, 0.25, 0.5)
-# Prior share of the trees as they have grown, and of the law over their prunings.
+# Prior share of the trees as they have grown, and of the posterior over their prunings.
 _LOG_SHARE = float(np.log(0.5))
 # Sums of shares, which may lie outside 0 .. 1 by so much.
 _ROUNDING = 1e-9
@@ -105,7 +105,7 @@ class SampledTrees:
         return grown, replace(others, label=grown.label)
 
     def posteriors(self) -> Iterator[tuple[NodeWeights, float]]:
-        """The trees as they are, and laws over their prunings, with their mean divergence (nats)."""
+        """The trees as they are, and posteriors over prunings, with their mean divergence (nats)."""
         trees, (grown, others) = self.trees, self.stats
         yield pruning_of(trees, ~trees.is_leaf), -_LOG_SHARE
         prior = decisions_by_rows(trees, grown, _PRIOR_ROWS)
@@ -331,7 +331,7 @@ class CertifiedForestClassifier(ForestClassifier):
         random_state: np.random.RandomState,
         advance: Callable[[], None],
     ) -> Iterator[_Candidate]:
-        """Forests of samples of each size, voting by each law."""
+        """Forests of samples of each size, voting by each posterior."""
         for size in sizes:
             sampled = self._sampled(training, float(size), random_state)
             for posterior, complexity in sampled.posteriors():

@@ -64,7 +64,7 @@ from certree.weights.family import Scoring
 _PILOT_FOLDS = 3
 # Less than all rows.
 _MOST_GROW = 1 - 2.0**-53
-# How the training samples choose a law where nothing else is said.
+# How the training samples choose a posterior where nothing else is said.
 _LAWS = PACBayesPosteriors()
 
 
@@ -137,18 +137,18 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
         was saved without.
     best_params_ : dict
-        `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all laws
-        of a mixture.
+        `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
+        posteriors of a mixture.
     posteriors_ : list of str
         See `PACBayesTreeClassifier`; ["bound"] if the bound chose a vote by the calibration samples.
     mixture_weights_ : list of float
-        Share of each law in the vote; 1 for a single one.
+        Share of each posterior in the vote; 1 for a single one.
     tree_ : Tree
         The tree.
     stats_ : NodeStats
         Class counts and labels of its nodes.
     weights_ : NodeWeights
-        The law over its prunings that predicts.
+        The distribution over its prunings that predicts.
     vote_ : Vote
         The outcome of the vote in every cell.
     model_selection_ : ModelSelection, LabelledSelection or None

@@ -45,7 +45,7 @@ from certree.weights.node_weights import NodeWeights, map_pruning
 
 Widths = Literal["scaled", "one", "leaf"]
 
-# The law is chosen by cross-validation.
+# The posterior is chosen by cross-validation.
 _LAWS = PACBayesPosteriors(search="mixture")
 # Rows with the errors of its parent that every cell is given.
 _SMOOTHING = 20.0
@@ -122,13 +122,13 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
     posteriors_ : list of str
         See `PACBayesTreeRegressor`.
     mixture_weights_ : list of float
-        Share of each law in the prediction.
+        Share of each posterior in the prediction.
     tree_ : Tree
         The tree.
     stats_ : TargetStats
         Moments of the training samples in its nodes.
     weights_ : NodeWeights
-        The law over its prunings.
+        The distribution over its prunings.
     vote_ : Vote
         The prediction in every cell.
     preprocessor_ : transformer or None

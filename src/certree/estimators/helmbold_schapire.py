@@ -1,4 +1,4 @@
-"""The classifier in which all prunings vote by Helmbold and Schapire's law."""
+"""The classifier in which all prunings vote by Helmbold and Schapire's posterior."""
 
 from typing import Any, ClassVar
 
@@ -58,13 +58,13 @@ class HelmboldSchapireTreeClassifier(CompactTree, TreeVoteClassifier):
     posteriors_ : list of str
         ["helmbold-schapire"].
     mixture_weights_ : list of float
-        [1.0]: a single law is used.
+        [1.0]: a single posterior is used.
     tree_ : Tree
         The tree.
     stats_ : NodeStats
         Class counts and labels of its nodes.
     weights_ : NodeWeights
-        The law over its prunings.
+        The distribution over its prunings.
     vote_ : Vote
         The averaged class frequencies in every cell.
     n_features_in_ : int

@@ -108,7 +108,7 @@ class _LossByPrice:
     families: Sequence[tuple[FragmentPrunings, Float64]]
 
     def losses(self, temperatures: Float64) -> Float64:
-        """Loss of each price, (g, 1) -> (g,)."""
+        """Loss of each alpha, (g, 1) -> (g,)."""
         return np.sum([rule.totals(loss, temperatures) for rule, loss in self.families], axis=0)
 
 
@@ -157,7 +157,7 @@ class DecoratedTree(TreeVoteEstimator):
         """Loss of a model on rows that it has not seen."""
 
     def _candidates(self) -> dict[str, Candidate]:
-        return {}  # models are judged, not laws
+        return {}  # models are judged, not posteriors
 
     def _voting(self) -> Voting:
         return Voting("mean", _SMOOTHING)
@@ -355,13 +355,13 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     alpha : float or None, default=None
         For "polynomial": factor of the penalty, 1 as published; None: chosen by cross-validation.
     scoring : {"error", "log_loss"}, default="error"
-        Loss by which nodes, or prices, are judged on rows left out.
+        Loss by which nodes, or alphas, are judged on rows left out.
     cv : int, splitter, iterable or None, default=3
         Folds on which the models of all nodes are judged; see `PACBayesTreeClassifier`. A given
-        price needs none.
+        alpha needs none.
     max_depth : int, "log", None or "auto", default="auto"
         Depth at which cells are leaves; "auto" is 7, or what the resolution of the grower says.
-        Every node costs `cv` fits, by "polynomial" one more, or one alone if the price is given.
+        Every node costs `cv` fits, by "polynomial" one more, or one alone if alpha is given.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which features hold categories; see `PACBayesTreeClassifier`. The models of the leaves see
         them as numbers in the order of their names.
@@ -440,7 +440,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
     def _fit(self, training: Training) -> None:
         rule = self._rule_of(self.rule)
         if rule is None and self.alpha is not None:
-            raise ValueError(f"rule={self.rule!r} takes no price, got alpha={self.alpha!r}")
+            raise ValueError(f"rule={self.rule!r} takes no alpha, got alpha={self.alpha!r}")
         super()._fit(training)
 
     def _grower(self) -> Grower:

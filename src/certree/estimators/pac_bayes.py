@@ -1,4 +1,4 @@
-"""Estimators in which all prunings vote by the PAC-Bayes law."""
+"""Estimators in which all prunings vote by the PAC-Bayes posterior."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ from certree.weights.pac_bayes_posteriors import PriorName, likeliest_prunings, 
 # Of the mean vote, where a classifier is given no `Voting` of its own.
 SMOOTHING = 0.1
 
-# What chooses a law; the same parameters wherever they stand.
+# What chooses a posterior; the same parameters wherever they stand.
 _LAW_CONSTRAINTS: dict[str, list[Any]] = {
     "prior": [StrOptions({"leaves", "branching"}), None],
     "lambda_error": [NONNEGATIVE, None],
@@ -79,7 +79,7 @@ class PACBayesPosteriors(BaseEstimator):
 
 
 class PACBayesVote(TreeVoteEstimator):
-    """Estimators in which all prunings vote by the PAC-Bayes law, whatever the target is."""
+    """Estimators in which all prunings vote by the PAC-Bayes posterior, whatever the target is."""
 
     _temperatures = ("lambda_error", "lambda_penalty")
 
@@ -139,12 +139,12 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
     lambda_penalty : float or None, default=None
         Weight of the square root of a leaf's rows; None: chosen by cross-validation, in a mixture 0.
     search : {"mixture", "joint", "error-first"} or None, default=None
-        "mixture": laws with eight values of `lambda_error`, and `lambda_penalty` 0, vote together,
-        with the shares that give the smallest log loss: laws of both priors, where none is given,
-        and, where `lambda_error` is not, as many in which leaves pay the log loss of their class
-        frequencies (nats) instead of errors. "joint", "error-first": one law, the two chosen together
-        or in turn, on the grids of the paper. None: "mixture" by log loss, "joint" by error. A value
-        that is given stays.
+        "mixture": posteriors with eight values of `lambda_error`, and `lambda_penalty` 0, vote
+        together, with the shares that give the smallest log loss: posteriors of both priors, where
+        none is given, and, where `lambda_error` is not, as many in which leaves pay the log loss of
+        their class frequencies (nats) instead of errors. "joint", "error-first": one posterior, the
+        two chosen together or in turn, on the grids of the paper. None: "mixture" by log loss,
+        "joint" by error. A value that is given stays.
     vote : {"mean", "majority"} or Voting, default="mean"
         Whether a pruning spreads its vote like the classes in the leaf that x is in, or votes for the
         majority class there. In "mean" every cell is given a tenth of a row with the classes of its
@@ -183,17 +183,17 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
         was saved without.
     best_params_ : dict
         `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
-        laws of a mixture.
+        posteriors of a mixture.
     posteriors_ : list of str
-        What a leaf pays in each law, and its prior: "error, leaves", "log_loss, branching".
+        What a leaf pays in each posterior, and its prior: "error, leaves", "log_loss, branching".
     mixture_weights_ : list of float
-        Share of each law in the vote; 1 for a single one.
+        Share of each posterior in the vote; 1 for a single one.
     tree_ : Tree
         The tree.
     stats_ : NodeStats or SparseNodeStats
         Class counts and labels of its nodes; the latter if there are more than 100 classes.
     weights_ : NodeWeights
-        The law over its prunings.
+        The distribution over its prunings.
     vote_ : Vote or DeferredVote
         The outcome of the vote in every cell; the latter if there are more than 100 classes.
     n_features_in_ : int
@@ -276,10 +276,10 @@ class PACBayesTreeRegressor(CompactTree, PACBayesVote, TreeVoteRegressor):
     lambda_penalty : float or None, default=None
         Weight of the square root of a leaf's rows; None: chosen by cross-validation, in a mixture 0.
     search : {"mixture", "joint", "error-first"}, default="mixture"
-        "mixture": laws with eight values of `lambda_error`, and `lambda_penalty` 0, predict together,
-        with the shares that give the smallest squared error; of both priors, with the likeliest
-        prunings of each, where they are not given. "joint", "error-first": one law, the two chosen
-        together or in turn. A value that is given stays.
+        "mixture": posteriors with eight values of `lambda_error`, and `lambda_penalty` 0, predict
+        together, with the shares that give the smallest squared error; of both priors, with the
+        likeliest prunings of each, where they are not given. "joint", "error-first": one posterior,
+        the two chosen together or in turn. A value that is given stays.
     smoothing : float, default=2
         Rows with the value of its parent that every cell is given; see `Voting`.
     cv : int, splitter, iterable or None, default=5
@@ -303,18 +303,18 @@ class PACBayesTreeRegressor(CompactTree, PACBayesVote, TreeVoteRegressor):
     ----------
     best_params_ : dict
         `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
-        laws of a mixture.
+        posteriors of a mixture.
     posteriors_ : list of str
-        What a leaf pays in each law, and its prior: "squared, leaves", "squared, branching",
+        What a leaf pays in each posterior, and its prior: "squared, leaves", "squared, branching",
         "likeliest pruning".
     mixture_weights_ : list of float
-        Share of each law in the prediction; 1 for a single one.
+        Share of each posterior in the prediction; 1 for a single one.
     tree_ : Tree
         The tree.
     stats_ : TargetStats
         Moments of the target in its nodes; ``stats_.unit`` is the noise variance.
     weights_ : NodeWeights
-        The law over its prunings.
+        The distribution over its prunings.
     vote_ : Vote
         The prediction in every cell.
     n_features_in_ : int
@@ -326,8 +326,8 @@ class PACBayesTreeRegressor(CompactTree, PACBayesVote, TreeVoteRegressor):
 
     References
     ----------
-    Nguyen and Kpotufe, "PAC-Bayes Tree: weighted subtrees with guarantees", NeurIPS 2018, for the law;
-    the squared loss in place of errors is ours.
+    Nguyen and Kpotufe, "PAC-Bayes Tree: weighted subtrees with guarantees", NeurIPS 2018, for the
+    posterior; the squared loss in place of errors is ours.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class PrunedVote(TreeVoteEstimator):
 
 
 class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
-    """One pruning of one tree by a rule, its price chosen by cross-validation.
+    """One pruning of one tree by a rule, its alpha chosen by cross-validation.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         ``Grid(box, resolution="paper")`` is the same on a box that is known without the rows; see
         `certify_fit`.
     rule : str or rule, default="cost-complexity"
-        What a pruning pays besides its errors. "cost-complexity": a price per leaf, "depth": more
+        What a pruning pays besides its errors. "cost-complexity": a penalty per leaf, "depth": more
         for deep leaves; see `cost_complexity` and `depth_penalised`. "sibling-merge": sibling leaves
-        merge, the cheapest first, as long as the errors that a merge adds are within its price; see
+        merge, the cheapest first, as long as the errors that a merge adds are within its alpha; see
         `sibling_merge_path`. "square-root", "spatially-adaptive", "polynomial": see
         `square_root_penalised`, `spatially_adaptive` and `polynomial_penalised`. "pessimistic",
         "description-length": see `pessimistic` and `minimum_description_length`. Objects of
@@ -168,7 +168,7 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
 
         With ``Grid(box, resolution="paper")`` no row has a part in the tree, so that those which label
         and prune it may certify it, too. The bound covers all prunings at once, whatever the rule and
-        its price; see `certify_fixed_box`. It is loose: expect it to say something from tens of
+        its alpha; see `certify_fixed_box`. It is loose: expect it to say something from tens of
         thousands of rows on.
 
         Parameters
@@ -220,7 +220,7 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
 
 
 class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
-    """One pruning of one regression tree by a rule, its price chosen by cross-validation.
+    """One pruning of one regression tree by a rule, its alpha chosen by cross-validation.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class TreeVoteEstimator(TreeModel):
 
     @abstractmethod
     def _candidates(self) -> dict[str, Candidate]:
-        """The families of laws that this estimator chooses from, by name, the likeliest first."""
+        """The families of posteriors that this estimator chooses from, by name, the likeliest first."""
 
     @abstractmethod
     def _voting(self) -> Voting:
@@ -190,7 +190,7 @@ class TreeVoteEstimator(TreeModel):
     def _grown(
         self, training: Training, random_state: np.random.RandomState
     ) -> tuple[Tree, Mixture]:
-        """Grow the tree, and choose a law, or a mixture of several, by the trees of folds."""
+        """Grow the tree, and choose a posterior, or a mixture of several, by the trees of folds."""
         rows, n_threads = self._growing(training, random_state), threads(self.n_jobs)
         folds = training.folds(self.cv, random_state) if self._is_tuned() else []
         with self._progress(folds) as advance:
@@ -233,7 +233,7 @@ class TreeVoteEstimator(TreeModel):
         ]
 
     def _vote(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
-        """Set the fitted attributes, once the laws are chosen."""
+        """Set the fitted attributes, once the posteriors are chosen."""
         weights = posteriors.posterior(self._candidates(), tree, stats)
         self._set_laws(posteriors)
         self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))
@@ -297,12 +297,12 @@ class TreeVoteEstimator(TreeModel):
         """The statistics that a file holds."""
 
     def _stored_laws(self, stored: Stored) -> Mixture:
-        """The laws that a file holds."""
+        """The posteriors that a file holds."""
         temperatures, families = stored["best_params"], stored["posteriors"]
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
             raise ValueError(f"expected temperatures {self._temperatures}, got {temperatures!r}")
         if not isinstance(families, list) or not all(isinstance(name, str) for name in families):
-            raise ValueError(f"laws must be a list of names, got {families!r}")
+            raise ValueError(f"posteriors must be a list of names, got {families!r}")
         shares = np.array(stored["mixture_weights"], dtype=np.float64)
         posteriors = [
             np.broadcast_to(np.array(temperatures[name], dtype=np.float64), shares.shape)

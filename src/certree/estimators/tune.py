@@ -1,8 +1,8 @@
-"""Choosing temperatures, or a mixture of laws, by cross-validation.
+"""Choosing temperatures, or a mixture of posteriors, by cross-validation.
 
-The tree of a fold grows once, and leaves are all that is seen of rows. All laws are weighed, voted and
-judged on it in one call of their family, eight in each sweep over the nodes; a path of prunings judges
-all its prices at once.
+The tree of a fold grows once, and leaves are all that is seen of rows. All posteriors are weighed,
+voted and judged on it in one call of their family, eight in each sweep over the nodes; a path of
+prunings judges all its alphas at once.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Sized
@@ -33,11 +33,12 @@ LOG_GRID = 2.0 ** np.linspace(-8, 6, 10)
 MIXED_GRID = 2.0 ** np.arange(-8.0, 7.0, 2.0)
 STEPS = 100  # of the EM algorithm; more gain nothing on held-out rows
 
-# Shares of a few dozen laws are known well from so many cells; more would take longer than growth.
+# Shares of a few dozen posteriors are known well from so many cells; more would take longer than
+# growth.
 _MOST_CELLS = 1 << 17
-# Laws with less of a mixture change no prediction that anybody would see.
+# Posteriors with less of a mixture change no prediction that anybody would see.
 _LEAST_SHARE = 1e-6
-# Pulls nearly equal laws to equal shares, which rounding would decide over otherwise.
+# Pulls nearly equal posteriors to equal shares, which rounding would decide over otherwise.
 _RIDGE = 1e-3
 
 
@@ -48,12 +49,12 @@ def linear_grid(best: float) -> Float64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """Laws, or prunings, to choose from, and how they vote.
+    """Posteriors, or prunings, to choose from, and how they vote.
 
     Parameters
     ----------
     family : callable
-        ``family(tree, stats)``: the laws or the nested prunings.
+        ``family(tree, stats)``: the posteriors or the nested prunings.
     voting : Voting
         How prunings vote.
     """
@@ -130,7 +131,7 @@ class Objective:
         return total
 
     def votes(self, temperatures: Float64) -> tuple[Float64, Float64, Float64]:
-        """What each law's vote gives to the validation samples: rows (a,), truth (a,) and votes (a, g).
+        """What each vote gives to the validation samples: rows (a,), truth (a,) and votes (a, g).
 
         See `Family.judged_votes`; at most as many cells as mixtures are learned from.
         """
@@ -152,24 +153,24 @@ def _some(columns: tuple[Float64, ...], most: int) -> tuple[Float64, ...]:
 
 
 def laws_of(family: Tunable) -> Family:
-    """The laws of a family that has more than single prunings to offer."""
+    """The posteriors of a family that has more than single prunings to offer."""
     if not isinstance(family, Family):
-        raise TypeError(f"only laws can be mixed, got {type(family).__name__}")
+        raise TypeError(f"only posteriors can be mixed, got {type(family).__name__}")
     return family
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture(OfColumns):
-    """Laws and the share that each has in what is fitted; one law has all of it.
+    """Posteriors and the share that each has in what is fitted; one posterior has all of it.
 
     Parameters
     ----------
     temperatures : ndarray of float64, shape (g, t)
-        Temperatures of each law.
+        Temperatures of each posterior.
     shares : ndarray of float64, shape (g,)
         Shares; they sum to 1.
     families : sequence of str
-        Name of the candidate that each law is of.
+        Name of the candidate that each posterior is of.
     """
 
     temperatures: Float64
@@ -188,13 +189,13 @@ class Mixture(OfColumns):
 
     @classmethod
     def of_one(cls, family: str, temperatures: Sequence[float]) -> "Mixture":
-        """A single law."""
+        """A single posterior."""
         return cls(np.array([temperatures], dtype=np.float64), np.ones(1), [family])
 
     def posterior(
         self, candidates: Mapping[str, Candidate], tree: Tree, stats: Stats
     ) -> NodeWeights:
-        """The single law on a tree, or the mixture of several."""
+        """The single posterior on a tree, or the mixture of several."""
         family = cache(lambda name: candidates[name].family(tree, stats))
         posteriors = (
             family(name).at(*row)
@@ -208,11 +209,11 @@ def mixture(
     temperatures: Sequence[float | None],
     advance: Callable[[], None] = lambda: None,
 ) -> Mixture:
-    """Mix laws of all candidates so that the held-out loss of their vote is small.
+    """Mix posteriors of all candidates so that the held-out loss of their vote is small.
 
     The first temperature that is None takes the eight values of `MIXED_GRID`, the others that are
-    None are 0. Log loss and squared loss are convex in the shares of the laws, so there is nothing to
-    search.
+    None are 0. Log loss and squared loss are convex in the shares of the posteriors, so there is
+    nothing to search.
 
     Parameters
     ----------
@@ -226,7 +227,7 @@ def mixture(
     Returns
     -------
     Mixture
-        Equal shares of the first candidate's laws if there is no fold to learn them from.
+        Equal shares of the first candidate's posteriors if there is no fold to learn them from.
     """
     free = [i for i, value in enumerate(temperatures) if value is None]
     start = [0.0 if value is None else value for value in temperatures]
@@ -251,11 +252,11 @@ def mixture(
 
 
 def _shares(scoring: Scoring, rows: Float64, truth: Float64, votes: Float64) -> Float64:
-    """Shares (g,) of laws, by what their votes (a, g) give to cells of validation samples."""
+    """Shares (g,) of posteriors, by what their votes (a, g) give to cells of validation samples."""
     if scoring == "log_loss":
         return mix(rows, votes, STEPS)[0]
-    # The nearest point to 0 among the averages of the laws' errors. The point that is nearest once a
-    # coordinate of 1 is added, and asked for, has the same direction.
+    # The nearest point to 0 among the averages of the posteriors' errors. The point that is nearest
+    # once a coordinate of 1 is added, and asked for, has the same direction.
     # In a unit in which no error overflows, a power of two, so that no bit of the others changes.
     unit = -np.frexp(max(np.abs(votes).max(), np.abs(truth).max()))[1]
     errors = (np.ldexp(votes, unit) - np.ldexp(truth, unit)[:, None]) * np.sqrt(rows)[:, None]
@@ -350,7 +351,7 @@ def choose(
     search: Search,
     advance: Callable[[], None] = lambda: None,
 ) -> Mixture:
-    """Choose one law of several candidates, or a mixture.
+    """Choose one posterior of several candidates, or a mixture.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ def contributions(
     tree : Tree
         The tree.
     weights : NodeWeights
-        The law over its prunings.
+        The distribution over its prunings.
     ballot : Vote or DeferredVote
         The outcome of their vote.
     ballots : Ballots or SparseBallots

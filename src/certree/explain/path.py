@@ -63,7 +63,7 @@ class Explainer:
     rows : ndarray of shape (m,)
         Training rows in each node.
     weights : NodeWeights
-        The law over its prunings.
+        The distribution over its prunings.
     feature_names : sequence of str
         Names of the features.
     prediction : callable

@@ -271,7 +271,7 @@ def _plain(name: str, value: Any) -> Any:
         return value
     raise TypeError(
         f"parameter {name!r} cannot be saved: expected a number, a string, a grower, a rule, a "
-        f"vote or laws of certree, or a decision tree of scikit-learn, got {value!r}"
+        f"vote or posteriors of certree, or a decision tree of scikit-learn, got {value!r}"
     )
 
 

@@ -68,13 +68,13 @@ class OracleBound:
     gibbs_excess : float
         The risk of a drawn pruning is at most so far above it.
     lambda_error : float
-        Temperature of the law (nats per error).
+        Temperature of the posterior (nats per error).
     pruning : NodeWeights
         The pruning that pays least for its risk, its leaves and its size together.
     risk : float
         Its true risk.
     penalty : float
-        What its leaves pay; 0 where the law has no penalty.
+        What its leaves pay; 0 where the posterior has no penalty.
     complexity : float
         Minus the log of its prior probability (nats), or more.
     """
@@ -91,15 +91,15 @@ class OracleBound:
 def least_costly(tree: Tree, cost: Float64, prior: NodeWeights, weight: float) -> NodeWeights:
     """The pruning with the least ``weight`` times its cost, less the log of its prior mass.
 
-    It is the likeliest of the law that this makes. Prunings that stop in different cells of a chain
-    are one here.
+    It is the likeliest of the posterior that this makes. Prunings that stop in different cells of a
+    chain are one here.
     """
     posterior = _family(tree, cost, prior).at(weight)
     return map_pruning(tree, replace(posterior, chain_mode=np.zeros(tree.n_nodes)))
 
 
 def _family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
-    """The laws that weigh what leaves cost by one temperature, and a prior."""
+    """The posteriors that weigh what leaves cost by one temperature, and a prior."""
     stops = ChainStops(*prior.of(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
     return Family(tree, gains_of(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
 
@@ -111,7 +111,7 @@ def excess_posterior(
     """Weigh prunings by their errors, what their leaves pay for them, and any prior.
 
     A pruning's weight is its prior mass times ``exp(-lambda_error n (share of errors + sum of the
-    penalty over its leaves))``. Of all laws this has the lowest `gibbs_excess_bound`.
+    penalty over its leaves))``. Of all distributions this has the lowest `gibbs_excess_bound`.
 
     Parameters
     ----------
@@ -157,9 +157,9 @@ def gibbs_excess_bound(
 ) -> float:
     """Bound the excess risk of a drawn pruning by what the rows say of it.
 
-    For all laws and temperatures at once it holds with probability at least ``1 - 2 delta``, if that
-    of all prunings whose mean conditional excess on the rows is above the observed one by no more
-    than the penalties of their leaves is at least ``1 - delta``.
+    For all posteriors and temperatures at once it holds with probability at least ``1 - 2 delta``,
+    if that of all prunings whose mean conditional excess on the rows is above the observed one by no
+    more than the penalties of their leaves is at least ``1 - delta``.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def gibbs_excess_bound(
         Counts of n >= 8 independent rows that neither the tree, nor its labels, nor the prior have
         seen.
     posterior, prior : NodeWeights
-        The law, and the prior.
+        The posterior, and the prior.
     penalty : array-like of shape (m,)
         What each node pays as a leaf, by these rows, such as `deviation_penalty`.
     bayes_errors : float
@@ -245,8 +245,8 @@ def excess_bound(
         Each of four events may fail with this probability. None: the bound is one on the mean excess
         over the draws of the rows, by a delta of 1 / n.
     lambda_error : float or None
-        Temperature of the law, between 0 and 2; None: the one with the lowest bound, which the rows
-        have no part in.
+        Temperature of the posterior, between 0 and 2; None: the one with the lowest bound, which the
+        rows have no part in.
 
     Returns
     -------

@@ -51,7 +51,7 @@ class Contestant:
     name : str
         What tables call it.
     candidate : Candidate
-        The laws it chooses from.
+        The posteriors it chooses from.
     n_temperatures : int
         How many temperatures it chooses.
     search : {"joint", "error-first"}

@@ -172,9 +172,9 @@ def chernoff_oracle_bound(
 ) -> OracleBound:
     """Bound the excess risk of a Gibbs posterior's vote by the best pruning's risk and size.
 
-    This is certree's own derivation, by Chernoff's inequality, and not the paper's theorem: the law
-    pays no penalty, any prior will do, and the best pruning's *risk* stands inside, times a little
-    more than 1. So the temperature must fall as rows come in for the bound to fall to 0.
+    This is certree's own derivation, by Chernoff's inequality, and not the paper's theorem: the
+    distribution pays no penalty, any prior will do, and the best pruning's *risk* stands inside,
+    times a little more than 1. So the temperature must fall as rows come in for the bound to fall to 0.
 
     The vote is the majority vote of ``gibbs_posterior(tree, stats, prior, lambda_error)``, where stats
     counts n independent rows that neither the tree, nor its labels, nor the prior have seen. With
@@ -191,8 +191,8 @@ def chernoff_oracle_bound(
     tree, population, n, bayes_risk, lambda_error
         See `excess_bound`; n may be any number from 1 on.
     prior : NodeWeights
-        The prior over prunings; ``size_prior(tree, K, 3 * tree.depth).laws[0]`` is the paper's,
-        ``branching_prior(tree, K).laws[0]`` is free of the depth.
+        The prior over prunings; ``size_prior(tree, K, 3 * tree.depth).distributions[0]`` is the
+        paper's, ``branching_prior(tree, K).distributions[0]`` is free of the depth.
     delta : float
         Probability with which the promise may fail.
 

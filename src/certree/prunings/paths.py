@@ -1,4 +1,4 @@
-"""Nested prunings of a tree, by the price at which they change."""
+"""Nested prunings of a tree, by the alphas at which they change."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -17,14 +17,14 @@ from certree.weights.node_weights import NodeWeights, pruning_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PruningPath(OfColumns):
-    """Nested prunings of a tree by their price, from the largest to the smallest.
+    """Nested prunings of a tree by their alpha, from the largest to the smallest.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     alphas : ndarray of float64, shape (s,)
-        Ascending, from 0. Pruning i is that of all prices from prices[i] on, up to the next one.
+        Ascending, from 0. Pruning i is that of all alphas from alphas[i] on, up to the next one.
     critical : ndarray of float64, shape (m,)
         Price from which on a node is not split, at most that of its parent; -1 at leaves.
     """
@@ -43,7 +43,7 @@ class PruningPath(OfColumns):
         return self.at(self.alphas[step])
 
     def at(self, alpha: float) -> NodeWeights:
-        """The pruning of any price >= 0: weights 0 and 1."""
+        """The pruning of any alpha >= 0: weights 0 and 1."""
         return pruning_of(self.tree, self.critical > alpha)
 
     def losses(
@@ -51,21 +51,21 @@ class PruningPath(OfColumns):
         temperatures: Float64,
         votes: JudgedVotes,
         scoring: Scoring,
-        n_threads: int,  # noqa: ARG002 -- the paths are tuned like the laws, but need no threads
+        n_threads: int,  # noqa: ARG002 -- the paths are tuned like the posteriors, but need no threads
     ) -> Float64:
-        """Held-out loss of the prunings of all prices, (g, 1) -> (g,), O(m log m); see `Family`."""
+        """Held-out loss of the prunings of all alphas, (g, 1) -> (g,), O(m log m); see `Family`."""
         loss = losses_as_leaf(votes, scoring)
         whole = loss[self.tree.is_leaf].sum()
         return self.totals(whole, gains_of(self.tree, loss), temperatures[:, 0])
 
     def totals(self, whole: float, gains: Float64, alphas: Float64) -> Float64:
-        """What the prunings of some prices add up to, if T0 does to `whole`: (s,) -> (s,).
+        """What the prunings of some alphas add up to, if T0 does to `whole`: (s,) -> (s,).
 
         Each node adds its gain, (m,), where it is split.
         """
         inner = np.flatnonzero(~self.tree.is_leaf)
         inner = inner[np.argsort(self.critical[inner], kind="stable")]
-        # At its critical price a node takes the place of its children, whose sum it makes up for.
+        # At its critical alpha a node takes the place of its children, whose sum it makes up for.
         total = np.cumsum(np.concatenate([[whole], -gains[inner]]))
         n_merged = np.searchsorted(self.critical[inner], alphas, side="right")
         return total[n_merged]
@@ -90,7 +90,7 @@ def losses_as_leaf(votes: JudgedVotes, scoring: Scoring) -> Float64:
 
 
 def _steps(critical: Float64) -> Float64:
-    """The prices at which a path changes, after 0."""
+    """The alphas at which a path changes, after 0."""
     changes = np.unique(critical[(critical > 0) & np.isfinite(critical)])
     return np.concatenate([[0.0], changes])
 
@@ -99,7 +99,7 @@ def _steps(critical: Float64) -> Float64:
 class MergePath(PruningPath):
     """The path on which sibling leaves merge one pair at a time, down to the root.
 
-    A price admits the merges up to the first one whose rise it does not pay.
+    An alpha admits the merges up to the first one whose rise it does not pay.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:
 def cost_complexity_path(
     tree: Tree, stats: Stats, cost: Cost = None, *, count_empty: bool = False
 ) -> PruningPath:
-    """Find every price of a leaf at which the cost-complexity pruning changes, O(m log m).
+    """Find every alpha at which the cost-complexity pruning changes, O(m log m).
 
     Parameters
     ----------
@@ -165,11 +165,11 @@ def cost_complexity_path(
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
     cost : {"error", "gini", "entropy", "squared"} or None
-        What leaves cost besides the price: errors, rows times impurity (nats for entropy), or sums
+        What leaves cost besides the penalty: errors, rows times impurity (nats for entropy), or sums
         of squares; None: the loss, which is errors, or sums of squares over the unit of loss.
-        scikit-learn's ``ccp_alpha`` is the price for the criterion's own impurity over all rows.
+        scikit-learn's ``ccp_alpha`` is alpha for the criterion's own impurity over all rows.
     count_empty : bool
-        Whether leaves without rows pay the price too, also those inside chains.
+        Whether leaves without rows pay the penalty too, also those inside chains.
 
     Returns
     -------
@@ -206,8 +206,8 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
 
     Every pruning of the sequence has one leaf less than the one before. `cost_complexity_path` may
     collapse a large subtree at once, by its mean rise per leaf; here a node merges after all nodes
-    below it, each at its own rise. By their price these are the prunings of critical values: a node
-    is split if its own rise, or that of a node below it, is higher than the price.
+    below it, each at its own rise. By their alpha these are the prunings of critical values: a node
+    is split if its own rise, or that of a node below it, is higher than alpha.
 
     Parameters
     ----------
@@ -238,13 +238,13 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
     merged = np.argsort(order, kind="stable")[tree.n_leaves :]
     rises = rise[merged]
     critical = np.full(tree.n_nodes, -1.0)
-    # A price stops at the first rise above it, so that a merge takes the largest rise so far.
+    # An alpha stops at the first rise above it, so that a merge takes the largest rise so far.
     critical[merged] = np.maximum(np.maximum.accumulate(rises), 0.0)
     return MergePath(tree, _steps(critical), critical, order, rises)
 
 
 class SiblingMerge(PruningRule):
-    """Sibling leaves merge as long as what a merge adds is within the price.
+    """Sibling leaves merge as long as what a merge adds is within alpha.
 
     See `sibling_merge_path`.
 
@@ -258,5 +258,5 @@ class SiblingMerge(PruningRule):
         self.cost: Cost = cost
 
     def family(self, tree: Tree, stats: Stats) -> MergePath:
-        """The prunings of a tree, by their price."""
+        """The prunings of a tree, by their alpha."""
         return sibling_merge_path(tree, stats, self.cost)

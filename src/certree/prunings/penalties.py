@@ -64,10 +64,10 @@ def finite_cost(tree: Tree, cost: ArrayLike) -> Float64:
 
 
 class CostComplexity(PruningRule):
-    """A price per leaf that holds rows; see `cost_complexity`."""
+    """A penalty per leaf that holds rows; see `cost_complexity`."""
 
     def family(self, tree: Tree, stats: Stats) -> Family:
-        """The prunings of a tree, by their price."""
+        """The prunings of a tree, by their alpha."""
         occupied = (stats.of(tree).n > 0).astype(np.float64)
         return _family(tree, [occupied, stats.loss], [-1.0])
 
@@ -93,7 +93,7 @@ def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     Raises
     ------
     ValueError
-        If the price is negative or not finite.
+        If alpha is negative or not finite.
 
     References
     ----------
@@ -106,7 +106,7 @@ class DepthPenalised(PruningRule):
     """More for deep leaves; see `depth_penalised`."""
 
     def family(self, tree: Tree, stats: Stats) -> Family:
-        """The prunings of a tree, by their price."""
+        """The prunings of a tree, by their alpha."""
         rows = stats.of(tree).n
         depth = tree.node_depth.astype(np.float64)
         # n sqrt(max(p, d / n) d / n) with p = rows / n: errors and penalty both in rows.
@@ -117,7 +117,7 @@ class DepthPenalised(PruningRule):
 def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     """Find the pruning with the smallest error plus Scott and Nowak's spatially adaptive penalty.
 
-    Minimises ``err / n + price * sum over leaves of sqrt(max(p, d / n) d / n)`` for leaves
+    Minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)`` for leaves
     with a share p of the n rows and depth d.
 
     Parameters
@@ -207,7 +207,7 @@ class Pessimistic(PruningRule):
         self.confidence = confidence
 
     def family(self, tree: Tree, stats: NodeStats) -> Family:
-        """The prunings of a tree, by their price."""
+        """The prunings of a tree, by their alpha."""
         expect_settings(self)
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
@@ -221,7 +221,7 @@ def pessimistic(
 ) -> NodeWeights:
     """Find the pruning with the fewest errors where each leaf has more than it shows, O(m).
 
-    A leaf with e errors among n rows counts ``e + price (n U - e)``, where a binomial share U of
+    A leaf with e errors among n rows counts ``e + alpha (n U - e)``, where a binomial share U of
     errors would give at most e with probability `confidence`.
 
     Parameters
@@ -272,7 +272,7 @@ class DescriptionLength(PruningRule):
         self.free_splits = free_splits
 
     def family(self, tree: Tree, stats: NodeStats) -> Family:
-        """The prunings of a tree, by their price."""
+        """The prunings of a tree, by their alpha."""
         if not isinstance(self.free_splits, bool | np.bool_):
             raise ValueError(f"free_splits must be True or False, got {self.free_splits!r}")
         n, k = stats.of(tree).n, stats.n_classes
@@ -316,7 +316,7 @@ def minimum_description_length(
     Raises
     ------
     ValueError
-        If the price is negative or not finite.
+        If alpha is negative or not finite.
 
     References
     ----------

@@ -12,13 +12,13 @@ from certree.weights.family import Tunable
 
 
 class PruningRule(BaseEstimator):
-    """A rule with its settings: it charges a price, and prunings of every price are its family."""
+    """A rule with its settings: it charges a penalty, and prunings of every alpha are its family."""
 
     # Whether it reads more than losses and rows: the counts of classes.
     reads_classes = False
 
     def family(self, tree: Tree, stats: Any) -> Tunable:
-        """The prunings of a tree, by their price."""
+        """The prunings of a tree, by their alpha."""
         raise NotImplementedError
 
     def matched(

@@ -41,7 +41,7 @@ def _size(stats: Stats, gains: Float64) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SquareRootPrunings:
-    """The best prunings of a path by a penalty of each, by the price that multiplies it.
+    """The best prunings of a path by a penalty of each, by the alpha that multiplies it.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class SquareRootPrunings:
     def losses(
         self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Held-out loss of the prunings of all prices, (g, 1) -> (g,); see `Family`."""
+        """Held-out loss of the prunings of all alphas, (g, 1) -> (g,); see `Family`."""
         alphas = self.path.alphas[[self.step(alpha) for alpha in temperatures[:, 0]]]
         return self.path.losses(alphas[:, None], votes, scoring, n_threads)
 
@@ -78,7 +78,7 @@ def square_root_penalised(
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus a penalty in the square root of its size.
 
-    Minimises ``err / n + price * sqrt(32 log(e n) / n) * sqrt(leaves)``. The penalty is concave in
+    Minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``. The penalty is concave in
     the size, so the optimum is a cost-complexity pruning: it is searched along their path,
     O(m log m).
 
@@ -101,7 +101,7 @@ def square_root_penalised(
     Raises
     ------
     ValueError
-        If the price is negative or not finite.
+        If alpha is negative or not finite.
 
     References
     ----------
@@ -113,7 +113,7 @@ def square_root_penalised(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FragmentPrunings(OfColumns):
-    """Prunings that pay for the leaves of their cheapest root fragment, by a price.
+    """Prunings that pay for the leaves of their cheapest root fragment, by an alpha.
 
     Parameters
     ----------
@@ -161,13 +161,13 @@ class FragmentPrunings(OfColumns):
         temperatures: Float64,
         votes: JudgedVotes,
         scoring: Scoring,
-        n_threads: int,  # noqa: ARG002 -- tuned like the laws, but each price is one pass
+        n_threads: int,  # noqa: ARG002 -- tuned like the posteriors, but each alpha is one pass
     ) -> Float64:
-        """Held-out loss of the prunings of all prices, (g, 1) -> (g,); see `Family`."""
+        """Held-out loss of the prunings of all alphas, (g, 1) -> (g,); see `Family`."""
         return self.totals(losses_as_leaf(votes, scoring), temperatures)
 
     def totals(self, loss: Float64, temperatures: Float64) -> Float64:
-        """What the leaves of the prunings of all prices lose, (g, 1) -> (g,), if nodes do (m,)."""
+        """What the leaves of the prunings of all alphas lose, (g, 1) -> (g,), if nodes do (m,)."""
         return np.array([self.at(alpha).weight @ loss for alpha in temperatures[:, 0]])
 
 
@@ -220,7 +220,7 @@ def spatially_adaptive(
     """Find the pruning with the smallest error plus the penalty of its cheapest root fragment.
 
     A root fragment R of a pruning T is a pruning of T. Its leaves v hold n(v) rows and T(v) of T's
-    leaves. The penalty is the smallest over all R of ``price / n * sum over leaves v of R of
+    leaves. The penalty is the smallest over all R of ``alpha / n * sum over leaves v of R of
     (sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log_cells))``. T and R are found together, exactly, in
     one pass that takes nearly linear time.
 
@@ -246,7 +246,7 @@ def spatially_adaptive(
     Raises
     ------
     ValueError
-        If the price or `log_cells` is negative or not finite.
+        If alpha or `log_cells` is negative or not finite.
 
     References
     ----------
@@ -270,7 +270,7 @@ def polynomial_penalised(
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus the penalty for polynomials in its leaves.
 
-    Like `spatially_adaptive`, with ``price / n * sum over leaves v of R of (sqrt(48 n(v) V T(v)
+    Like `spatially_adaptive`, with ``alpha / n * sum over leaves v of R of (sqrt(48 n(v) V T(v)
     log(2 n)) + sqrt(48 n(v) (1 + smoothness / p) log_cells))``, where V is the number of
     coefficients of a polynomial in p features of the largest degree below the smoothness.
 
@@ -283,7 +283,7 @@ def polynomial_penalised(
     smoothness : float
         Hoelder exponent of the boundary between classes, >= 1: how often it can be differentiated,
         and the exponent of the last derivative.
-    price, log_cells, count_empty
+    alpha, log_cells, count_empty
         See `spatially_adaptive`.
     cost : array-like of shape (m,), or None
         Errors of each node as a leaf, such as those of a polynomial in it on its rows; None: its
@@ -325,7 +325,7 @@ class ScottNowakRule(PruningRule):
     def family(
         self, tree: Tree, stats: Stats, exponent: float | None = None
     ) -> SquareRootPrunings | FragmentPrunings:
-        """The prunings of a tree, by their price; the exponent is that of the theorem's tree."""
+        """The prunings of a tree, by their alpha; the exponent is that of the theorem's tree."""
         raise NotImplementedError
 
     def matched(self, grower: Grower, n_features: int) -> tuple[Callable[..., Any], Grower]:
@@ -366,7 +366,7 @@ class SquareRoot(ScottNowakRule):
         stats: Stats,
         exponent: float | None = None,  # noqa: ARG002 -- see above
     ) -> SquareRootPrunings:
-        """The prunings of a tree, by their price."""
+        """The prunings of a tree, by their alpha."""
         path = cost_complexity_path(tree, stats, count_empty=self.count_empty)
         loss, gains = stats.loss, leaf_gains(tree, stats, self.count_empty)
         costs = path.totals(loss[tree.is_leaf].sum(), gains_of(tree, loss), path.alphas)
@@ -393,7 +393,7 @@ class SpatiallyAdaptive(ScottNowakRule):
         return 1 / n_features
 
     def family(self, tree: Tree, stats: Stats, exponent: float | None = None) -> FragmentPrunings:
-        """The prunings of a tree, by their price."""
+        """The prunings of a tree, by their alpha."""
         log_cells = _log_cells(tree, _rows(stats), exponent)
         return fragment_prunings(tree, stats, log_cells=log_cells, count_empty=self.count_empty)
 
@@ -427,7 +427,7 @@ class Polynomial(ScottNowakRule):
         cost: ArrayLike | None = None,
         grown_by: float | None = None,
     ) -> FragmentPrunings:
-        """The prunings of a tree, by their price; nodes may cost other things than their loss.
+        """The prunings of a tree, by their alpha; nodes may cost other things than their loss.
 
         The rows that the theorem's tree was grown by are those of the statistics, if not given.
         """

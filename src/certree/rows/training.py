@@ -736,8 +736,8 @@ def balanced_weights(
     """Weight of each row's class by the weights of the training samples; scikit-learn counts them.
 
     What grows the tree must not depend on rows that only weigh. Where none grow all are counted: their
-    weights then shape the law alone, and all labellings are certified at once. The mean factor, 1, is
-    for classes that no growing row has.
+    weights then shape the posterior alone, and all labellings are certified at once. The mean
+    factor, 1, is for classes that no growing row has.
     """
     classes, codes = np.unique(_growing(y, sides), return_inverse=True)
     totals = np.bincount(codes, None if weight is None else _growing(weight, sides))

@@ -38,7 +38,7 @@ class TargetStats(OfColumns):
     sse : array-like of float, shape (m,)
         Sum of squared distances from the mean, in squared units of the target.
     unit : float
-        Squared distance that counts as a loss of 1: the noise variance makes a law with
+        Squared distance that counts as a loss of 1: the noise variance makes a posterior with
         ``lambda_error = 1/2`` the posterior under normal noise.
 
     Raises

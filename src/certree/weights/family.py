@@ -1,6 +1,6 @@
-"""Laws over all prunings of a tree: the probability that a node is a leaf.
+"""Posteriors over all prunings of a tree: the probability that a node is a leaf.
 
-A law weighs every pruning by the product, over its leaves v, of ``exp(own(v))``. The sums of such
+A posterior weighs every pruning by the product, over its leaves v, of ``exp(own(v))``. The sums of such
 products over all prunings obey a recursion, so one pass up the tree and one down give every node's
 probability of being a leaf. A node that stands for a chain of k cells with the same rows is k places
 to stop, one of which a pruning picks.
@@ -59,21 +59,21 @@ class JudgedVotes:
 
 
 class Tunable(Protocol):
-    """What temperatures choose from: a law or a pruning for each tuple of them."""
+    """What temperatures choose from: a posterior or a pruning for each tuple of them."""
 
     @property
     def at(self) -> Callable[..., NodeWeights]:
-        """The law of one tuple of temperatures."""
+        """The posterior of one tuple of temperatures."""
 
     def losses(
         self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Loss of the vote of each law on validation samples; see `Family`."""
+        """Loss of the vote of each posterior on validation samples; see `Family`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family(OfColumns):
-    """The laws, or the prunings, that a method can choose from: one for each tuple of temperatures.
+    """The posteriors, or prunings, that a method can choose from: one for each tuple of temperatures.
 
     ``own(v) = sum_f theta[f] F_f(v)``, where the first entries of theta are the temperatures with a
     minus sign and the others are fixed. Only the gains of F are stored.
@@ -116,7 +116,7 @@ class Family(OfColumns):
         return np.ascontiguousarray(np.hstack([-temperatures, fixed]), dtype=np.float64)
 
     def at(self, *temperatures: float) -> NodeWeights:
-        """Solve for one law: O(m) time."""
+        """Solve for one posterior: O(m) time."""
         theta = self.theta(np.array([temperatures], dtype=np.float64))[0]
         stops = self.stops
         weight, log_odds, evidence = weigh(
@@ -137,12 +137,12 @@ class Family(OfColumns):
     def losses(
         self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Loss of the vote of each law on validation samples, for all rows of temperatures in one call.
+        """Loss of the vote of each posterior on validation samples, for all temperatures in one call.
 
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
-            One law a row.
+            One posterior a row.
         votes : JudgedVotes
             What nodes vote for, and the rows that judge it.
         scoring : {"error", "log_loss", "squared"}
@@ -160,7 +160,7 @@ class Family(OfColumns):
     def judged_votes(
         self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
     ) -> tuple[Float64, Float64, Float64]:
-        """What the vote of each law gives to the validation samples; see `losses`.
+        """What the vote of each posterior gives to the validation samples; see `losses`.
 
         Returns
         -------
@@ -169,12 +169,12 @@ class Family(OfColumns):
         truth : ndarray of float64, shape (a,)
             1; for numbers, the mean of these rows.
         given : ndarray of float64, shape (a, g)
-            Share of that class in each law's vote there, or the number that it predicts.
+            Share of that class in each posterior's vote there, or the number that it predicts.
         """
         return judged_votes(**self._judged(temperatures, votes, n_threads), loss=scoring)
 
     def _judged(self, temperatures: Float64, votes: JudgedVotes, n_threads: int) -> dict[str, Any]:
-        """The laws and what they vote with, as the core takes them."""
+        """The posteriors and what they vote with, as the core takes them."""
         return {
             "left": self.tree.left,
             "gains": self.gains,
@@ -191,7 +191,7 @@ class Family(OfColumns):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainStops(OfColumns):
-    """How a law may stop inside the chain of each node, apart from what its rows say.
+    """How a posterior may stop inside the chain of each node, apart from what its rows say.
 
     The j-th cell of a chain has log weight ``log_stop + j log_split``, but the last cell of a leaf
     ``j log_split`` alone if stopping there is free.
@@ -203,7 +203,7 @@ class ChainStops(OfColumns):
     log_split : ndarray of float64, shape (m,)
         Log weight of passing the whole chain.
     entropy, mode : ndarray of float64, shape (m,)
-        Entropy and largest log probability of the cell at which the law stops.
+        Entropy and largest log probability of the cell at which the posterior stops.
     """
 
     log_total: Float64
@@ -277,7 +277,7 @@ def loss_family(
     empty_leaves: bool = False,
     loss: LossName = "error",
 ) -> Family:
-    """Laws with terms in the loss, the square root of the rows and, if there are three, leaves.
+    """Posteriors with terms in the loss, the square root of the rows and, if there are three, leaves.
 
     Leaves without rows count if `empty_leaves` says so.
     """

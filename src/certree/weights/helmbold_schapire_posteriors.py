@@ -1,4 +1,4 @@
-"""Helmbold and Schapire's laws."""
+"""Helmbold and Schapire's posteriors."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from certree.weights.pac_bayes_posteriors import branching
 
 
 def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
-    """The Helmbold-Schapire laws of a tree, by their temperature; see `helmbold_schapire`."""
+    """The Helmbold-Schapire posteriors of a tree, by their temperature; see `helmbold_schapire`."""
     if stats.of(tree).n_classes != 2:
         raise ValueError(f"Helmbold-Schapire voting takes 2 classes, got {stats.n_classes}")
     counts = stats.counts
@@ -35,7 +35,7 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
 
 
 def label_family(tree: Tree, stats: NodeStats) -> Family:
-    """The laws of a tree whose nodes predict their labels instead: the loss is that of errors."""
+    """The posteriors of a tree whose nodes predict their labels instead: the loss is that of errors."""
     return loss_family(tree, stats, 2, [0.0], branching(tree, 0.5))
 
 

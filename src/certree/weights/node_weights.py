@@ -1,4 +1,4 @@
-"""A law over the prunings of a tree, and what can be asked of it."""
+"""A distribution over the prunings of a tree, and what can be asked of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from certree.tree import Tree, Trees
 
 @dataclass(frozen=True, eq=False)
 class NodeWeights(OfColumns):
-    """A law over the prunings of a tree; one pruning is the law that always picks it.
+    """A distribution over the prunings of a tree; one pruning is the distribution that always picks it.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class NodeWeights(OfColumns):
         also where `weight` underflows.
     log_evidence : float
         Log of the sum of all prunings' unnormalised weights (nats); 0 for one pruning and for a
-        mixture of laws, which are normalised.
+        mixture of distributions, which are normalised.
     chain_entropy : array-like of float, shape (m,)
         Entropy of the cell at which the pruning stops, given that it stops in the node's chain
         (nats).
@@ -108,7 +108,7 @@ def entropy(tree: Tree, weights: NodeWeights) -> float:
 
 @checked
 def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
-    """Expected share of the counted rows that one pruning, drawn from the law, gets wrong, O(m)."""
+    """Expected share of the counted rows that a pruning drawn from it gets wrong, O(m)."""
     if len(stats.label) != len(weights.weight):
         raise ValueError(
             f"stats has {len(stats.label)} nodes, but weights has {len(weights.weight)} nodes"
@@ -120,7 +120,7 @@ def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
 
 
 def one_pruning(tree: Tree, pruning: NodeWeights) -> NodeWeights:
-    """Check that a law always picks the same pruning of a tree, and return it."""
+    """Check that a distribution always picks the same pruning of a tree, and return it."""
     if not np.isin(pruning.of(tree).weight, (0, 1)).all():
         raise ValueError("pruning must have weights 0 and 1")
     return pruning
@@ -134,12 +134,12 @@ def pruning_of(tree: Trees, splits: NDArray[np.bool_]) -> NodeWeights:
 
 
 def mixed(tree: Tree, posteriors: Iterable[NodeWeights], shares: Float64) -> NodeWeights:
-    """Average laws by their shares; each is looked at once, and may be made when its turn comes.
+    """Average distributions by their shares; each is looked at once, and may be made when needed.
 
     A node's probability of being a leaf is the average, so the vote and the Gibbs risk are those of
-    the mixture. The law returned decides at every node for itself, with these odds. Inside a chain its
-    entropy is the average of those of the laws, which is never above the mixture's; its mode likewise
-    never below.
+    the mixture. The distribution returned decides at every node for itself, with these odds. Inside
+    a chain its entropy is the average of those of the distributions, which is never above the
+    mixture's; its mode likewise never below.
     """
     weight, passed, entropies, modes = np.zeros((4, tree.n_nodes))
     has_chains = bool((tree.chain > 1).any())
@@ -161,7 +161,7 @@ def mixed(tree: Tree, posteriors: Iterable[NodeWeights], shares: Float64) -> Nod
 
 @checked
 def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
-    """The likeliest single pruning under a law, O(m); ties within rounding give the smaller tree.
+    """The likeliest single pruning, O(m); ties within rounding give the smaller tree.
 
     Prunings that stop in different cells of one chain count as different ones.
     """
@@ -173,14 +173,14 @@ def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
 def sample_pruning(
     tree: Tree, weights: NodeWeights, rng: np.random.Generator | int | None = None
 ) -> NodeWeights:
-    """Draw one pruning from a law, O(m).
+    """Draw one pruning from a distribution, O(m).
 
     Parameters
     ----------
     tree : Tree
         The tree.
     weights : NodeWeights
-        The law.
+        The distribution.
     rng : numpy Generator, int or None
         Source of the randomness, or its seed.
 

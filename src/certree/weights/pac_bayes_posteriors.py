@@ -1,4 +1,4 @@
-"""The PAC-Bayes laws."""
+"""The PAC-Bayes posteriors."""
 
 from dataclasses import replace
 from typing import Literal
@@ -22,7 +22,7 @@ def pac_bayes_family(
     stop_probability: float = 0.5,
     loss: LossName = "error",
 ) -> Family:
-    """The PAC-Bayes laws of a tree, by (lambda_error, lambda_penalty); see `pac_bayes`."""
+    """The PAC-Bayes posteriors of a tree, by (lambda_error, lambda_penalty); see `pac_bayes`."""
     if prior == "leaves":
         return loss_family(tree, stats, 3, [-1.0], chain_stops(tree), loss=loss)
     if prior == "branching":
@@ -31,7 +31,7 @@ def pac_bayes_family(
 
 
 def likeliest_prunings(tree: Tree, stats: Stats) -> Family:
-    """The likeliest pruning of each of these laws, by the prior "leaves", instead of the law.
+    """The likeliest pruning of each of these posteriors instead, by the prior "leaves".
 
     Leaves cost 1 / lambda_error: the prunings of least cost-complexity.
     """

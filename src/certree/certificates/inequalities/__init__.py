@@ -1,4 +1,4 @@
-"""Numbers in, number out: what inequalities make of observed errors, and what laws say of a vote.
+"""Numbers in, number out: what inequalities make of observed errors, and what posteriors say of a vote.
 
 `bounds` holds the inequalities. Here are what they are given: divergences of posteriors over prunings,
 masses of labellings, and moments of what drawn prunings get wrong.

@@ -3,7 +3,7 @@
 All hold with probability at least ``1 - delta`` over the draw of n independent rows. `log_delta` is
 the natural logarithm of delta, as the share of delta that one hypothesis of many has may be far
 below the smallest double. `complexity` is in nats: minus the log of the prior mass of one
-hypothesis, or the divergence of the law over hypotheses from the prior.
+hypothesis, or the divergence of the posterior over hypotheses from the prior.
 """
 
 import math
@@ -444,7 +444,7 @@ def occam_mean_holds(
 
 
 def pac_bayes_kl(risk: float, n: float, complexity: float, log_delta: float) -> float:
-    """Bound on the risk of a law over hypotheses, for all laws at once.
+    """Bound on the risk of a posterior over hypotheses, for all posteriors at once.
 
     References
     ----------
@@ -470,7 +470,7 @@ def pac_bayes_lambda(risk: float, n: float, complexity: float, log_delta: float)
 
 
 def pac_bayes_at(risk: float, n: float, complexity: float, log_delta: float, lam: float) -> float:
-    """Bound on the risk of a law at one parameter, for all laws and all parameters at once.
+    """Bound on the risk of a posterior at one parameter, for all posteriors and all parameters at once.
 
     Excess losses may take the place of the risk, with what they are known to lie too low by. Not cut
     at 1.
@@ -478,7 +478,7 @@ def pac_bayes_at(risk: float, n: float, complexity: float, log_delta: float, lam
     Parameters
     ----------
     risk : float
-        Observed risk of the law, of losses between 0 and 1.
+        Observed risk of the posterior, of losses between 0 and 1.
     n : float
         Rows, >= 8.
     complexity, log_delta : float
@@ -507,7 +507,7 @@ def expect_temperature(lam: float) -> float:
 
 
 def first_order(risk: float, n: float, complexity: float, log_delta: float) -> float:
-    """Bound on the risk of a majority vote: twice that of the law.
+    """Bound on the risk of a majority vote: twice that of the posterior.
 
     References
     ----------
@@ -524,9 +524,9 @@ def first_order_range(
     Parameters
     ----------
     risk : float
-        Observed risk of the law.
+        Observed risk of the posterior.
     right, wrong : float
-        The law errs with at least these probabilities wherever the vote is right, and wrong.
+        The posterior errs with at least these probabilities wherever the vote is right, and wrong.
     n, complexity, log_delta : float
         As above.
 
@@ -607,7 +607,7 @@ def chebyshev_cantelli(risk: float, one_wrong: float) -> float:
     Parameters
     ----------
     risk : float
-        Risk of the law, at most.
+        Risk of the posterior, at most.
     one_wrong : float
         Probability that exactly one of two draws is wrong, at least.
 
@@ -638,12 +638,12 @@ def c_bound(risk: float, one_wrong: float, n: float, complexity: float, log_delt
 def disagreement(
     risk: float, differing: float, n_classes: int, n: float, complexity: float, log_delta: float
 ) -> float:
-    """Bound on the risk of a majority vote by the risk of the law and how often two draws differ.
+    """Bound on the risk of a majority vote by the risk of the posterior and how often two draws differ.
 
     Parameters
     ----------
     risk : float
-        Observed risk of the law.
+        Observed risk of the posterior.
     differing : float
         Probability that two draws predict different classes.
     n_classes : int
@@ -670,10 +670,10 @@ def disagreement(
 
 
 def single_draw(risk: float, n: float, log_ratio: float, log_delta: float) -> float:
-    """Bound on the risk of one hypothesis that was drawn once from a law.
+    """Bound on the risk of one hypothesis that was drawn once from a posterior.
 
     It holds with probability ``1 - delta`` over the rows and the draw. `log_ratio`, the log of the
-    law's probability of the hypothesis over the prior's, may be negative.
+    posterior's probability of the hypothesis over the prior's, may be negative.
 
     References
     ----------

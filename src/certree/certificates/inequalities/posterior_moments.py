@@ -1,4 +1,4 @@
-"""Laws over prunings in numbers: how far apart they are, and what drawn prunings get wrong.
+"""Distributions over prunings in numbers: how far apart they are, and what drawn prunings get wrong.
 
 A row's wrong mass is the probability that a drawn pruning gets it wrong. It takes one value for
 each leaf of the tree and class, so that a mean over rows is a sum over that table.
@@ -51,19 +51,19 @@ def kl_divergence(tree: Trees, posterior: NodeWeights, prior: NodeWeights) -> fl
     """Divergence of a posterior over prunings from another one (nats), O(m).
 
     By the chain rule: the sum over nodes of the probability of reaching it times the divergence of
-    its decision. For a single pruning it is minus the log of the other law's probability of it.
+    its decision. For a single pruning it is minus the log of its probability under the other.
 
     Parameters
     ----------
     tree : Tree or Trees
         The tree; of several trees, whose prunings are independent, the divergences add up.
     posterior, prior : NodeWeights
-        The law, and the one that it is compared with.
+        The distribution, and the one that it is compared with.
 
     Returns
     -------
     float
-        +inf if the prior forbids what the law allows.
+        +inf if the prior forbids what the distribution allows.
 
     References
     ----------
@@ -90,7 +90,7 @@ def renyi_divergence(tree: Tree, posterior: NodeWeights, prior: NodeWeights, ord
     tree : Tree
         The tree.
     posterior, prior : NodeWeights
-        The law, and the one that it is compared with.
+        The distribution, and the one that it is compared with.
     order : float
         Positive and not 1; at 1 the limit is `kl_divergence`.
 
@@ -113,7 +113,7 @@ def renyi_divergence(tree: Tree, posterior: NodeWeights, prior: NodeWeights, ord
     for log_law, log_prior in decisions:
         with np.errstate(invalid="ignore", over="ignore"):
             tilted = order * log_law + (1 - order) * log_prior
-        # What the law never does counts for nothing, and below it the prior may forbid anything.
+        # What the posterior never does counts for nothing, and the prior may forbid what is below.
         factors.append(np.where(log_law == -np.inf, -np.inf, np.where(tilted < np.inf, tilted, 0)))
     return max(log_sum(tree, *factors) / (order - 1), 0.0)
 
@@ -196,7 +196,7 @@ class LeafVotes:
 
     @classmethod
     def of(cls, tree: Tree, stats: NodeStats, ballot: Vote) -> LeafVotes:
-        """Judge the counted rows by the majority vote of a law."""
+        """Judge the counted rows by the majority vote of a distribution."""
         held = np.where(tree.is_leaf[:, None], stats.of(tree).counts, 0) > 0
         if not held.any():
             raise ValueError("stats must count at least one row")
@@ -238,7 +238,7 @@ def tuple_risk(
     stats : NodeStats
         Counts of the rows.
     ballot : Vote
-        Majority vote of the law that the prunings are drawn from.
+        Majority vote of the distribution that the prunings are drawn from.
     n_draws, n_wrong : int
         (1, 1) is the Gibbs risk, (2, 2) the tandem risk, (2, 1) the risk that either is wrong.
 
@@ -314,7 +314,7 @@ def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     tree : Tree
         The tree.
     weights : NodeWeights
-        The law.
+        The distribution.
     value : array-like of shape (m,)
         Value of a node as a leaf: 1 counts leaves, the errors give the errors of a pruning.
 

@@ -289,8 +289,8 @@ _SMOOTHING = 1.0
 def class_scores(held: HeldOut) -> Float64:
     """1 less the share of every class in every cell, (m, K), by the training samples alone.
 
-    All prunings vote by the law that stops where training samples are few: a single one, or leaves that
-    are pure, would leave most classes tied.
+    All prunings vote by the posterior that stops where training samples are few: a single one, or
+    leaves that are pure, would leave most classes tied.
     """
     posterior = count_prior(held.tree, held.grown).distributions[0]
     ballots = Voting("mean", _SMOOTHING).ballots(held.tree, held.grown)
