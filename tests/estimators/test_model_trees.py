@@ -386,6 +386,17 @@ def test_small_cells_and_cells_of_one_class_have_no_model():
     assert DecoratedTreeRegressor().fit([[0.0], [1.0]], [3.0, 5.0]).predict([[9.0]]) == 4.0
 
 
+@every_estimator
+def test_rows_of_float32_have_models_of_float64(estimator):
+    X, y, _ = curved(400)
+    X = X.astype(np.float32)
+    y = target(estimator, X, y)
+    narrow = estimator(random_state=0).fit(X, y)
+    wide = estimator(random_state=0).fit(X.astype(np.float64), y)
+    ask = "predict_proba" if hasattr(narrow, "predict_proba") else "predict"
+    np.testing.assert_array_equal(getattr(narrow, ask)(X), getattr(wide, ask)(X))
+
+
 @pytest.mark.threads
 @every_estimator
 def test_weights_and_threads(estimator):
@@ -459,7 +470,7 @@ def test_categories_grow_the_tree_and_are_numbers_to_the_models(estimator):
         ),
         (DecoratedTreeClassifier(rule=SquareRoot()), "'rule' parameter"),
         (DecoratedTreeClassifier(rule="polynomial", alpha=0.0), "'alpha' parameter"),
-        (DecoratedTreeClassifier(alpha=1.0), "rule='cross-validated' takes no price, got"),
+        (DecoratedTreeClassifier(alpha=1.0), "rule='cross-validated' takes no alpha, got"),
     ],
 )
 def test_bad_models_are_refused_and_change_nothing(model, message):

@@ -33,6 +33,7 @@ from certree.interface.signatures import POSITIVE
 from certree.prunings.paths import losses_as_leaf
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
+from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training
 from certree.tree import LEAF, Tree, threads
@@ -192,6 +193,9 @@ class DecoratedTree(TreeVoteEstimator):
 
     def _fit(self, rows: Training) -> None:
         self._expect_values(rows.X)
+        # Models of float32 would be rounded to it.
+        exact = rows.X.astype(np.float64, copy=False)
+        rows = replace(rows, features=FeatureColumns((exact,)))
         random_state = check_random_state(self.random_state)
         template = self._leaf_model()
         if rows.weight is not None and not has_fit_parameter(_last(template), "sample_weight"):
@@ -289,7 +293,7 @@ class DecoratedTree(TreeVoteEstimator):
 
     def _by_leaf(self, X: ArrayLike) -> tuple[NDArray[Any], Int32, list[tuple[int, Indices]]]:
         """New rows, their leaves, and those of each leaf with a model."""
-        rows = self._new_rows(X)
+        rows = self._new_rows(X).astype(np.float64, copy=False)
         self._expect_values(rows)
         leaf = self.tree_.route(rows, threads(self.n_jobs))
         order = np.argsort(leaf, kind="stable")
