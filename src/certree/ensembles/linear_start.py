@@ -9,7 +9,7 @@ from threadpoolctl import ThreadpoolController
 
 from certree.ensembles.rounds import Rounds
 from certree.grow.bins import MISSING
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, in_units_of_largest
 from certree.tree import Trees
 
 # Penalties that are chosen among, for columns of variance 1.
@@ -107,7 +107,7 @@ def _columns(run: Rounds, j: int, order: NDArray[np.intp], weight: Float64) -> F
         columns = np.column_stack([np.zeros(len(codes)), known])
         if len(np.unique(codes[known])) > 1:
             middle = bins.low[j] / 2 + bins.high[j] / 2
-            value = (middle / np.abs(middle).max())[codes[known]]
+            value = in_units_of_largest(middle)[codes[known]]
             columns[known, 0] = value - _mean(value, weight[known])
     columns = columns[:, columns.max(axis=0) > columns.min(axis=0)]
     columns -= _mean(columns, weight)

@@ -16,7 +16,7 @@ from certree.ensembles.many_levels import LevelStatistics, ManyLevels, Target
 from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
-from certree.interface.arrays import Float64, UInt64
+from certree.interface.arrays import Float64, UInt64, in_units_of_largest
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold
 from certree.rows.hashes import content_keys
@@ -226,7 +226,7 @@ def _normalised(weight: Float64) -> Float64:
 
     Their unit means nothing, and large ones would overflow; summed in whatever order they come.
     """
-    weight = weight / weight.max()
+    weight = in_units_of_largest(weight)
     return weight * (len(weight) / fsum(weight))
 
 

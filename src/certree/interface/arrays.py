@@ -204,6 +204,16 @@ def plain(values: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
     return np.require(values, dtype, ["C", "A"])
 
 
+def in_units_of_largest(values: Float64) -> Float64:
+    """Numbers divided by the largest of their sizes, however small it is.
+
+    Some releases of NumPy warn of overflow where it has no reciprocal; powers of two change no bit.
+    """
+    exponent = np.frexp(np.abs(values).max())[1]
+    scaled: Float64 = np.ldexp(values, -exponent)
+    return scaled / np.abs(scaled).max()
+
+
 def _is_nobodys(given: NDArray[Any]) -> bool:
     """Whether the memory is that of bytes, or of a column of the core, which nobody can write to.
 
