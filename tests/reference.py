@@ -870,6 +870,11 @@ def impurity(y, w, criterion):
     total = w.sum()
     if criterion == "squared":
         return float((w * (y - (w * y).sum() / total) ** 2).sum())
+    if criterion == "absolute_error":
+        return min(float((w * abs(y - middle)).sum()) for middle in y)
+    if criterion == "poisson":
+        mean = (w * y).sum() / total
+        return sum(float(b * a * math.log(a / mean)) for a, b in zip(y, w, strict=True) if a > 0)
     shares = np.array([w[y == k].sum() for k in np.unique(y)]) / total
     if criterion == "gini":
         return float(total * (1 - (shares**2).sum()))
@@ -889,7 +894,8 @@ def cart_cuts(X, y, w, criterion):
             last = [] if missing_left or not np.isnan(x).any() or not len(values) else [values[-1]]
             for cut in gaps + last:
                 left = np.where(np.isnan(x), missing_left, x <= cut)
-                yield decrease(y, w, left, criterion), j, cut, missing_left, left
+                if is_proper(y, left, criterion):
+                    yield decrease(y, w, left, criterion), j, cut, missing_left, left
 
 
 def set_cuts(x, y, w, criterion):
@@ -902,7 +908,8 @@ def set_cuts(x, y, w, criterion):
     for sides in product([False, True], repeat=len(present) - 1):
         if any(sides):
             left = np.isin(values, present[:-1][list(sides)])
-            yield decrease(y, w, left, criterion), left
+            if is_proper(y, left, criterion):
+                yield decrease(y, w, left, criterion), left
 
 
 def beyond_chance(x, y, w, free=6, deviations=3):
@@ -930,7 +937,8 @@ def prefix_cuts(x, y, w, criterion, scores):
     order = sorted(scores, key=scores.get)
     for i in range(1, len(order)):
         left = np.isin(x, order[:i])
-        yield decrease(y, w, left, criterion), left
+        if is_proper(y, left, criterion):
+            yield decrease(y, w, left, criterion), left
 
 
 def principal_scores(x, y, w):
@@ -950,6 +958,17 @@ def decrease(y, w, left, criterion):
     """What a cut lowers the impurity of a cell by, times its rows."""
     parts = sum(impurity(y[side], w[side], criterion) for side in (left, ~left))
     return impurity(y, w, criterion) - parts
+
+
+def is_proper(y, left, criterion):
+    """Whether no side of a cut predicts 0 by Poisson's deviance."""
+    return criterion != "poisson" or min(y[left].max(), y[~left].max()) > 0
+
+
+def is_enough(w, left, min_rows, min_weight):
+    """Whether both sides have so many rows, each counted as one at least, and so much weight."""
+    rows = min(np.maximum(w[side], 1.0).sum() for side in (left, ~left))
+    return rows >= min_rows - 1e-9 and min(w[left].sum(), w[~left].sum()) >= min_weight - 1e-9
 
 
 def means_in_order(y, w, left, slope, lower, upper, slack):
@@ -1020,7 +1039,7 @@ def random_cuts(key, j, x, y, w, criterion, is_categorical):
         below = x <= threshold
     for missing_left in [False, True] if np.isnan(x).any() else [False]:
         left = np.where(np.isnan(x), missing_left, below)
-        if 0 < left.sum() < len(left):
+        if 0 < left.sum() < len(left) and is_proper(y, left, criterion):
             yield decrease(y, w, left, criterion), j, threshold, missing_left, left
 
 
@@ -1340,6 +1359,8 @@ class ForestSums:
         """Times the weight of the rows."""
         n, sums = self.weight(rows), self.sums(rows)
         if self.n_classes is None:
+            if self.criterion == "poisson":
+                return -float(sums[0]) * math.log(sums[0] / n) if sums[0] else 0.0
             squares = sum(int(self.w[i]) * Fraction(float(self.y[i])) ** 2 for i in rows)
             return squares - sums[0] ** 2 / n
         if self.criterion == "gini":
@@ -1349,9 +1370,14 @@ class ForestSums:
     def is_pure(self, rows):
         return len({self.y[i] for i in rows}) == 1
 
+    def is_proper(self, rows, left):
+        """Whether no side predicts 0 by Poisson's deviance."""
+        sides = left, [i for i in rows if i not in left]
+        return self.criterion != "poisson" or all(self.sums(side)[0] > 0 for side in sides)
+
     def decrease(self, rows, left):
         right = [i for i in rows if i not in left]
-        return self.impurity(rows) - self.impurity(left) - self.impurity(right)
+        return self.impurity(rows) - (self.impurity(left) + self.impurity(right))
 
     def scores(self, groups, _):
         shares = [[one / self.weight(rows) for one in self.sums(rows)] for rows in groups]
@@ -1402,7 +1428,9 @@ def forest_cuts(X, cell, key, target, features, options):
             cuts = category_cuts(X, cell, target, j) if sets else threshold_cuts(X, cell, j)
         for cut in cuts:
             n_left = len(cut[3])
-            if 0 < n_left < len(cell) and options["min_leaf"] <= min(n_left, len(cell) - n_left):
+            is_large = 0 < n_left < len(cell)
+            is_large &= options["min_leaf"] <= min(n_left, len(cell) - n_left)
+            if is_large and target.is_proper(cell, cut[3]):
                 yield cut
 
 
@@ -1410,7 +1438,8 @@ def grow_forest_tree(X, target, seed, tree, **given):
     """Nodes as dictionaries; their rows are all that have a weight."""
     p = X.shape[1]
     options = {"max_features": p, "max_features_per_tree": p, "categorical": [], "max_depth": None}
-    options |= {"random_cuts": False, "min_leaf": 1, "min_split": 2, "min_decrease": 0, **given}
+    options |= {"random_cuts": False, "min_leaf": 1, "min_split": 2, "min_decrease": 0}
+    options |= {"max_leaves": None, **given}
     features, bits = list(range(p)), random_bits(key_of(key_of(seed, tree), 1))
     if options["max_features_per_tree"] < p:
         for n in range(p, p - options["max_features_per_tree"], -1):
@@ -1419,27 +1448,35 @@ def grow_forest_tree(X, target, seed, tree, **given):
         features = sorted(features[p - options["max_features_per_tree"] :])
     rows = [i for i in range(len(X)) if target.w[i] > 0]
     nodes = [{"rows": rows, "depth": 0, "key": key_of(key_of(seed, tree), 2)}]
-    waiting = [0]
-    while waiting:
-        node = nodes[waiting.pop()]
-        cell, key = node["rows"], node["key"]
+
+    def best_cut(node):
+        """What the best cut of a cell gains, and the cut; None: it is a leaf."""
+        cell = node["rows"]
         if len(cell) < options["min_split"] or target.is_pure(cell):
-            continue
+            return None
         if node["depth"] == options["max_depth"]:
-            continue
-        cuts = list(forest_cuts(X, cell, key, target, features, options))
-        if not cuts:
-            continue
+            return None
+        cuts = list(forest_cuts(X, cell, node["key"], target, features, options))
         gains = [target.decrease(cell, cut[3]) for cut in cuts]
-        best = gains.index(max(gains))
-        if gains[best] < options["min_decrease"] * target.weight(rows):
-            continue
-        j, threshold, missing_left, left, categories = cuts[best]
+        if not cuts or max(gains) < options["min_decrease"] * target.weight(rows):
+            return None
+        return max(gains), cuts[gains.index(max(gains))]
+
+    waiting = {0: best_cut(nodes[0])}
+    while waiting := {v: cut for v, cut in waiting.items() if cut is not None}:
+        if options["max_leaves"] is None:
+            v = max(waiting, key=lambda v: (nodes[v]["depth"], -v))  # all below a cell come first
+        elif len(nodes) // 2 + 1 == options["max_leaves"]:
+            break
+        else:
+            v = min(waiting, key=lambda v: (-waiting[v][0], v))
+        (gain, (j, threshold, missing_left, left, categories)), node = waiting.pop(v), nodes[v]
         node |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
-        node |= {"left": len(nodes), "categories": categories, "gain": gains[best]}
-        for side, part in enumerate((left, [i for i in cell if i not in left])):
-            nodes.append({"rows": part, "depth": node["depth"] + 1, "key": key_of(key, side)})
-        waiting += [len(nodes) - 1, len(nodes) - 2]
+        node |= {"left": len(nodes), "categories": categories, "gain": gain}
+        for side, part in enumerate((left, [i for i in node["rows"] if i not in left])):
+            key = key_of(node["key"], side)
+            nodes.append({"rows": part, "depth": node["depth"] + 1, "key": key})
+        waiting |= {v: best_cut(nodes[v]) for v in (len(nodes) - 2, len(nodes) - 1)}
     return nodes
 
 

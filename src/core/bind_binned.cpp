@@ -143,10 +143,12 @@ auto grow_classes(const Codes& codes, const Kept& kept, const std::optional<Doub
 }
 
 auto grow_numbers(const Codes& codes, const Kept& kept, const std::optional<Doubles>& weight,
-                  const Doubles& target, const Bagged& bagged, const Limits& limits,
-                  const Slopes& monotonic, const Groups& groups, int n_threads) {
+                  const Doubles& target, const std::string& criterion, const Bagged& bagged,
+                  const Limits& limits, const Slopes& monotonic, const Groups& groups,
+                  int n_threads) {
   const DrawnRows rows = rows_of(codes, kept, weight);
-  const std::span<const double> numbers = sized("target", target, codes.shape(0));
+  const Numbers numbers{sized("target", target, codes.shape(0)),
+                        criterion == "poisson" ? Criterion::poisson : Criterion::squared};
   return grow_bags(rows, numbers, bagged,
                    growth_of(limits, monotonic, groups, codes.shape(1), n_threads));
 }
@@ -207,8 +209,9 @@ void bind_binned(nb::module_& core) {
            "groups"_array_or_none, "n_threads"_a,
            "Columns of trees on classes, and weights of classes by node.");
   core.def("grow_numbers", &grow_numbers, "codes"_array, "kept"_a, "weight"_array_or_none,
-           "target"_array, "bags"_a, "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none,
-           "n_threads"_a, "Columns of trees on numbers, and the weight and the sum of every node.");
+           "target"_array, "criterion"_a, "bags"_a, "limits"_a, "monotonic"_array_or_none,
+           "groups"_array_or_none, "n_threads"_a,
+           "Columns of trees on numbers, and the weight and the sum of every node.");
   core.def("grow_samples", &grow_samples, "X"_array, "category"_array, "weight"_array_or_none,
            "y"_array, "n_classes"_a, "criterion"_a, "samples"_a, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "n_threads"_a,

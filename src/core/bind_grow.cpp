@@ -86,6 +86,8 @@ Criterion criterion_of(const std::string& name) {
   if (name == "entropy") return Criterion::entropy;
   if (name == "misclassification") return Criterion::misclassification;
   if (name == "squared") return Criterion::squared;
+  if (name == "absolute") return Criterion::absolute;
+  if (name == "poisson") return Criterion::poisson;
   throw std::invalid_argument("unknown criterion \"" + name + "\"");
 }
 
@@ -93,8 +95,8 @@ Criterion criterion_of(const std::string& name) {
 Response response(std::size_t n_rows, const Codes& y, const Numbers& target, std::int32_t n_classes,
                   const std::string& criterion) {
   const auto kind = criterion_of(criterion);
-  if (kind == Criterion::squared) {
-    if (!target) throw std::invalid_argument("criterion \"squared\" takes a target");
+  if (is_of_numbers(kind)) {
+    if (!target) throw std::invalid_argument("criterion \"" + criterion + "\" takes a target");
     return {kind, {}, n_classes, sized("target", *target, n_rows)};
   }
   if (!y) throw std::invalid_argument("criterion \"" + criterion + "\" takes classes y");
@@ -105,8 +107,9 @@ Response response(std::size_t n_rows, const Codes& y, const Numbers& target, std
 template <class Real>
 auto grow_cart(const In<Real, 2>& X, const Codes& y, const Numbers& target, std::int32_t n_classes,
                const std::string& criterion, const Numbers& weight, double min_samples_split,
-               int max_depth, double min_gain, std::int64_t max_leaves, std::int64_t max_features,
-               bool random_cuts, std::uint64_t key, const Flags& category, const Slopes& monotonic,
+               int max_depth, double min_gain, double min_leaf_rows, double min_leaf_weight,
+               std::int64_t max_leaves, std::int64_t max_features, bool random_cuts,
+               std::uint64_t key, const Flags& category, const Slopes& monotonic,
                const std::optional<Orders>& order, const Codes& place, int n_threads) {
   const auto rule = stopping(X, y, weight, min_samples_split, max_depth);
   const auto answer = response(X.shape(0), y, target, n_classes, criterion);
@@ -117,7 +120,8 @@ auto grow_cart(const In<Real, 2>& X, const Codes& y, const Numbers& target, std:
   const auto categorical = sized("category", category, X.shape(1));
   const auto given = ranked(order, place, X.shape(0), n_numbers(categorical, X.shape(1)));
   if (max_features < 1) throw std::invalid_argument("max_features must be at least 1");
-  const Greedy greedy{min_gain, max_leaves, max_features, random_cuts, key, categorical, slopes};
+  const Greedy greedy{min_gain,    min_leaf_rows, min_leaf_weight, max_leaves, max_features,
+                      random_cuts, key,           categorical,     slopes};
   const auto x = rows(X);
   auto tree = run([&] { return certree::grow_cart(x, given, answer, rule, greedy, n_threads); });
   const bool optimal = !tree.heuristic;
@@ -134,9 +138,9 @@ void bind_for(nb::module_& core) {
            "Columns of the median tree over the rows of X.");
   core.def("grow_cart", &grow_cart<Real>, "X"_array, "y"_array_or_none, "target"_array_or_none,
            "n_classes"_a, "criterion"_a, "weight"_array_or_none, "min_samples_split"_a,
-           "max_depth"_a, "min_gain"_a, "max_leaves"_a, "max_features"_a, "random_cuts"_a, "key"_a,
-           "category"_array_or_none, "monotonic"_array_or_none, "order"_array_or_none,
-           "place"_array_or_none, "n_threads"_a,
+           "max_depth"_a, "min_gain"_a, "min_leaf_rows"_a, "min_leaf_weight"_a, "max_leaves"_a,
+           "max_features"_a, "random_cuts"_a, "key"_a, "category"_array_or_none,
+           "monotonic"_array_or_none, "order"_array_or_none, "place"_array_or_none, "n_threads"_a,
            "Columns of the greedy tree over the rows of X, which may be some of those ranked.");
   core.def("rank_rows", &rank_rows<Real>, "X"_array, "category"_array_or_none, "n_threads"_a,
            "Rows in the order of each feature of numbers: their ranks and numbers take turns.");

@@ -299,6 +299,28 @@ def test_weights_that_underflow_do_no_harm():
     assert np.isfinite(made.distribution).all()
 
 
+@pytest.mark.parametrize("k", [2, 4])
+def test_trees_of_some_leaves_are_those_of_scikit_learn_round_by_round(k):
+    X, y = noisy(3, n=200, k=k)  # each value has a bin
+    X = X.astype(np.float32)
+    ours = AdaBoostTreeClassifier(max_leaf_nodes=6, n_estimators=6).fit(X, y)
+    tree = DecisionTreeClassifier(max_leaf_nodes=6)
+    theirs = AdaBoostTreeClassifier(tree, n_estimators=6, random_state=0).fit(X, y)
+    assert [one.tree.n_leaves for one in ours.estimators_] == [6] * 6
+    np.testing.assert_allclose(ours.estimator_errors_, theirs.estimator_errors_, atol=1e-9)
+    assert max(one.tree.depth for one in ours.estimators_) > 2
+
+
+def test_a_depth_is_one_unless_leaves_are_given():
+    X, y = noisy(0)
+    stumps = AdaBoostTreeClassifier(n_estimators=5).fit(X, y)
+    assert [one.tree.n_leaves for one in stumps.estimators_] == [2] * 5
+    named = AdaBoostTreeClassifier(n_estimators=5, max_depth=1).fit(X, y)
+    assert np.array_equal(stumps.decision_function(X), named.decision_function(X))
+    both = AdaBoostTreeClassifier(n_estimators=5, max_depth=2, max_leaf_nodes=3).fit(X, y)
+    assert [one.tree.n_leaves for one in both.estimators_] == [3] * 5
+
+
 def test_predictions_are_votes_of_the_learners():
     X, y = noisy(3, k=3)
     X[::5, 1] = np.nan

@@ -5,6 +5,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score, log_loss, r2_score
+from sklearn.metrics import accuracy_score, log_loss, mean_poisson_deviance, r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -629,3 +630,114 @@ def test_a_model_file_predicts_what_was_saved(target, leaves, tmp_path):
         again.out_of_bag_importances(X, y), model.out_of_bag_importances(X, y)
     )
     assert again.leaves_ == model.leaves_
+
+
+# -- knobs of growth ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [TreeForestClassifier, TreeForestRegressor])
+def test_trees_have_no_more_leaves_than_are_asked_for(model):
+    X, y = noisy()
+    forest = model(max_leaf_nodes=7, **SHORT).fit(X, y)
+    leaves = np.add.reduceat(forest.trees_.is_leaf.astype(int), forest.trees_.root)
+    assert (leaves == 7).all()
+    full = model(**SHORT).fit(X, y)
+    roots = forest.trees_.root, full.trees_.root
+    for name in ("feature", "threshold"):
+        own, theirs = (getattr(one.trees_, name) for one in (forest, full))
+        assert np.array_equal(own[roots[0]], theirs[roots[1]])
+    assert np.array_equal(
+        full.predict(X), model(max_leaf_nodes=10**6, **SHORT).fit(X, y).predict(X)
+    )
+
+
+def test_best_first_forests_err_no_more_than_scikit_learns():
+    X, y = load_digits(return_X_y=True)
+    train, test = np.arange(1200), np.arange(1200, len(y))
+    switches = {"n_estimators": 60, "max_leaf_nodes": 12, "random_state": 0}
+    theirs = RandomForestClassifier(**switches).fit(X[train], y[train]).score(X[test], y[test])
+    ours = TreeForestClassifier(**switches).fit(X[train], y[train]).score(X[test], y[test])
+    assert ours > theirs - 0.02
+
+
+def counts_by_rate(n=1500, seed=0):
+    """Counts whose logarithmic rate depends on two features."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, rng.poisson(np.exp(X[:, 0] * X[:, 1] - 0.5 * (X[:, 2] > 1))).astype(float)
+
+
+def test_poissons_deviance_cuts_counts_as_well_as_in_scikit_learn():
+    X, y = counts_by_rate(4000)
+    switches = {"n_estimators": 60, "min_samples_leaf": 10, "criterion": "poisson"}
+    switches["random_state"] = 0
+    ours = TreeForestRegressor(**switches).fit(X[:2000], y[:2000])
+    theirs = RandomForestRegressor(**switches).fit(X[:2000], y[:2000])
+    deviance = [mean_poisson_deviance(y[2000:], one.predict(X[2000:])) for one in (ours, theirs)]
+    assert deviance[0] < 1.03 * deviance[1]
+    squared = clone(ours).set_params(criterion="squared_error").fit(X[:2000], y[:2000])
+    assert not np.array_equal(squared.trees_.feature, ours.trees_.feature)
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", "poisson"])
+def test_whole_weights_are_copies_by_every_criterion(criterion):
+    X, y = counts_by_rate(200)
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    weighed = TreeForestRegressor(criterion=criterion, max_leaf_nodes=9, **SHORT)
+    copied = clone(weighed).fit(np.repeat(X, weight, 0), np.repeat(y, weight))
+    assert np.array_equal(weighed.fit(X, y, sample_weight=weight).predict(X), copied.predict(X))
+    order = np.random.default_rng(1).permutation(len(y))
+    other = clone(weighed).fit(X[order], y[order], sample_weight=weight[order])
+    assert np.array_equal(weighed.predict(X), other.predict(X))
+
+
+def test_what_a_criterion_cannot_take_is_refused_with_a_way_out():
+    X, y = noisy()
+    with pytest.raises(ValueError, match=r"BoostedTreesRegressor\(loss=\"absolute_error\"\)"):
+        TreeForestRegressor(criterion="absolute_error").fit(X, y)
+    with pytest.raises(ValueError, match="negative which is not allowed for Poisson regression"):
+        TreeForestRegressor(criterion="poisson").fit(X, y - 1.0)
+
+
+def test_forests_have_a_length_once_they_are_fitted():
+    X, y = noisy()
+    forest = TreeForestClassifier(**SHORT)
+    assert forest
+    with pytest.raises(NotFittedError):
+        len(forest)
+    assert len(forest.fit(X, y)) == len(forest.trees_) == 8
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("model", [TreeForestClassifier, TreeForestRegressor])
+def test_predictions_rise_or_fall_along_features(model, sign):
+    X, y = noisy(600)
+    y = y if model is TreeForestClassifier else y + X[:, 0]
+    forest = model(monotonic_cst=[0, 0, sign, 0, 0], max_features=None, **SHORT).fit(X, y)
+    assert forest.leaves_ == TreeForestClassifier(leaves="plain", **SHORT).fit(X, y > 0).leaves_
+    lines = np.repeat(X[:50, None], 40, axis=1)
+    lines[:, :, 2] = np.linspace(-3, 3, 40)
+    rows = lines.reshape(-1, 5)
+    said = (
+        forest.predict(rows) if model is TreeForestRegressor else forest.predict_proba(rows)[:, 1]
+    )
+    steps = sign * np.diff(said.reshape(50, 40))
+    assert steps.min() >= -1e-12
+    assert sign < 0 or steps.max() > 0.01
+    free = clone(forest).set_params(monotonic_cst=None, leaves="plain").fit(X, y)
+    free = free.predict(rows) if model is TreeForestRegressor else free.predict_proba(rows)[:, 1]
+    assert (sign * np.diff(free.reshape(50, 40))).min() < -0.01
+
+
+def test_slopes_that_leaves_or_classes_cannot_keep_are_refused():
+    X, y = noisy()
+    slopes = [0, 0, 1, 0, 0]
+    for leaves in ("refilled", "honest", "shrunk"):
+        with pytest.raises(ValueError, match='monotonic_cst takes leaves="auto" or "plain"'):
+            TreeForestClassifier(monotonic_cst=slopes, leaves=leaves).fit(X, y)
+    with pytest.raises(ValueError, match="numbers or two classes, got 3 classes"):
+        TreeForestClassifier(monotonic_cst=slopes).fit(X, np.arange(len(X)) % 3)
+    by_name = TreeForestClassifier(monotonic_cst={"c": 1}, **SHORT)
+    named = pd.DataFrame(X, columns=[*"abcde"])
+    by_number = TreeForestClassifier(monotonic_cst=slopes, **SHORT).fit(X, y)
+    assert np.array_equal(by_name.fit(named, y).predict_proba(named), by_number.predict_proba(X))

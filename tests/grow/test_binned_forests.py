@@ -15,7 +15,7 @@ from certree.rows.hashes import content_keys
 from certree.tree import Trees
 
 SWITCHES = {"min_samples_leaf": "min_leaf", "min_samples_split": "min_split"}
-SWITCHES |= {"min_gain": "min_decrease"}
+SWITCHES |= {"min_gain": "min_decrease", "max_leaves": "max_leaves"}
 
 
 def drawn(seed, n=40, p=4, missing=0.2, n_values=6):
@@ -75,9 +75,10 @@ def switches_of(seed):
     return given, weight, categorical
 
 
-def grown_and_twins(seed, X, target_of, grow):
+def grown_and_twins(seed, X, target_of, grow, **others):
     """The forest and the nodes of each of its trees, with what they sum up to."""
     given, weight, categorical = switches_of(seed)
+    given |= others
     n = len(X)
     bootstrap, n_draws = [(True, n), (False, n), (False, 25), (True, 30)][seed % 4]
     grower = forest_grower(
@@ -89,7 +90,7 @@ def grown_and_twins(seed, X, target_of, grow):
         **given,
     )
     forest = grow(grower, weight)
-    twin = {SWITCHES.get(name, name): value for name, value in given.items()}
+    twin = {SWITCHES.get(name, name): value for name, value in given.items() if name != "order"}
     for number in range(2):
         count = grower.draws(number)
         target = target_of(count if weight is None else count * weight)
@@ -126,6 +127,41 @@ def test_trees_on_numbers_are_those_of_the_twin(seed):
 
     forest = grown_and_twins(seed, X, lambda weight: reference.ForestSums(y, weight), grow)
     assert len(forest.trees.feature) > 2
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_trees_on_counts_are_those_of_the_twin(seed):
+    X, y = drawn(seed, n_values=[4, 9][seed % 2], missing=0.2 * (seed % 3 > 0))
+    y = np.maximum(y - 1, 0) * (1 + np.arange(len(y)) / 64)  # deviances of small counts are equal
+
+    def grow(grower, weight):
+        return grower.grow_numbers(y, 2, criterion="poisson", sample_weight=weight)
+
+    def target_of(weight):
+        return reference.ForestSums(y, weight, criterion="poisson")
+
+    assert len(grown_and_twins(seed, X, target_of, grow).trees.feature) > 2
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("criterion", ["gini", "squared", "poisson"])
+def test_the_leaf_whose_cut_gains_most_is_divided_first(criterion, seed):
+    X, y = drawn(seed, n_values=9, missing=0.2 * (seed % 3 > 0))
+    n_classes = (seed % 2 + 2) if criterion == "gini" else None
+    y = y.astype(int) % n_classes if n_classes else y + np.arange(len(y)) ** 2 / 64
+    times = np.random.default_rng(seed).integers(1, 200, len(X))  # so that few cells gain alike
+    best = {"order": "best", "max_leaves": int(3 + seed % 5)}
+
+    def grow(grower, weight):
+        own = times if weight is None else weight * times
+        if n_classes:
+            return grower.grow_classes(y, n_classes, 2, sample_weight=own)
+        return grower.grow_numbers(y, 2, criterion=criterion, sample_weight=own)
+
+    def target_of(weight):
+        return reference.ForestSums(y, weight * times, n_classes, criterion)
+
+    assert len(grown_and_twins(seed, X, target_of, grow, **best).trees.feature) > 4
 
 
 @pytest.mark.parametrize("seed", range(10))

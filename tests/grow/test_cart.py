@@ -17,7 +17,8 @@ from certree.grow import TrainingSamples
 from certree.grow.cart import _key
 from strategies import categorical_rows, rows
 
-CRITERIA = ["gini", "entropy", "misclassification", "squared"]
+OF_NUMBERS = ["squared", "absolute_error", "poisson"]
+CRITERIA = ["gini", "entropy", "misclassification", *OF_NUMBERS]
 
 
 def cells(tree, X):
@@ -44,7 +45,7 @@ def test_every_cut_is_the_best_of_all_cuts(X_y, criterion, weighted):
     X = np.where(abs(X) > 1e200, 17.0, X)
     weight = np.random.default_rng(len(X)).integers(1, 4, len(X)).astype(float)
     weight = weight if weighted else np.ones(len(X))
-    assert_every_cut_is_the_best(X, y * 1.5 if criterion == "squared" else y, weight, criterion)
+    assert_every_cut_is_the_best(X, y * 1.5 if criterion in OF_NUMBERS else y, weight, criterion)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -52,7 +53,7 @@ def test_every_cut_is_the_best_of_all_cuts(X_y, criterion, weighted):
 @given(st.integers(0, 10**6))
 def test_every_cut_of_few_values_is_the_best_of_all_cuts(n_classes, criterion, seed):
     X, y = few_values(seed, 60, n_classes)
-    response = y * 1.5 if criterion == "squared" else y
+    response = y * 1.5 if criterion in OF_NUMBERS else y
     assert_every_cut_is_the_best(X, response, np.ones(60), criterion)
 
 
@@ -116,16 +117,16 @@ def test_every_division_of_categories_is_the_best_of_all(criterion, n_classes, d
     X, y = data.draw(categorical_rows(n_classes=n_classes))
     weight = np.random.default_rng(len(X)).integers(1, 4, len(X)).astype(float)
     weight = weight if weighted else np.ones(len(X))
-    response = y * 1.5 if criterion == "squared" else y
+    response = y * 1.5 if criterion in OF_NUMBERS else y
     tree = grow_cart(
         X, response, criterion=criterion, sample_weight=weight, categorical_features=[0, 2]
     )
-    assert tree.optimal_splits is True
+    assert tree.optimal_splits is True or criterion in ("poisson", "absolute_error")
     for v, inside in cells(tree, X).items():
         here, answer, w = X[inside], response[inside], weight[inside]
         cuts = [cut[0] for cut in reference.cart_cuts(here[:, [1]], answer, w, criterion)]
         for j in (0, 2):
-            cuts += [cut[0] for cut in reference.set_cuts(here[:, j], answer, w, criterion)]
+            cuts += [cut[0] for cut in divisions(here[:, j], answer, w, criterion)]
         if tree.left[v] < 0:
             assert not cuts or len(set(answer)) == 1 or w.sum() <= 1
             continue
@@ -142,6 +143,15 @@ def test_every_division_of_categories_is_the_best_of_all(criterion, n_classes, d
             assert tree.missing_left[v] == (w[left].sum() > w[~left].sum())
 
 
+def divisions(x, y, w, criterion):
+    """Those of a cell's categories that are looked at: all, or those of an order."""
+    x = np.nan_to_num(x, nan=99)
+    mean = {c: np.average(y[x == c], weights=w[x == c]) for c in np.unique(x)}
+    if criterion == "absolute_error" or (criterion == "poisson" and 0 in mean.values()):
+        return list(reference.prefix_cuts(x, y, w, criterion, mean))
+    return list(reference.set_cuts(x, y, w, criterion))
+
+
 def many_categories(seed, criterion):
     """Rows of two features of many categories, of which the first one matters, and a number."""
     rng = np.random.default_rng(seed)
@@ -150,7 +160,7 @@ def many_categories(seed, criterion):
     X[rng.random(X.shape) < 0.05] = np.nan
     effect = rng.normal(size=13)[np.nan_to_num(X[:, 0], nan=12).astype(int)]
     y = effect + np.nan_to_num(X[:, 2]) + rng.normal(size=n)
-    return X, y if criterion == "squared" else (y > 0).astype(int)
+    return X, y - y.min() if criterion in OF_NUMBERS else (y > 0).astype(int)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -192,7 +202,7 @@ def test_trees_of_many_categories_depend_neither_on_the_order_of_rows_nor_on_uni
     tree = grow_cart(X, y, sample_weight=weight, **switches)
     assert_same_tree(tree, grow_cart(X[order], y[order], sample_weight=weight[order], **switches))
     assert_same_tree(tree, grow_cart(X, y, sample_weight=weight * 2.0**-40, **switches))
-    if criterion == "squared":
+    if criterion in OF_NUMBERS:
         assert_same_tree(tree, grow_cart(X, y * 2.0**30, sample_weight=weight, **switches))
 
 
@@ -208,7 +218,7 @@ def test_random_categories_do_not_beat_what_matters(criterion, n_categories):
     rng = np.random.default_rng(n_categories)
     X = np.column_stack([rng.normal(size=2000), rng.integers(0, n_categories, 2000)])
     y = (X[:, 0] + 2 * rng.normal(size=2000) > 0) + 0
-    response = y.astype(float) if criterion == "squared" else y
+    response = y.astype(float) if criterion in OF_NUMBERS else y
     tree = grow_cart(X, response, criterion=criterion, categorical_features=[1], max_depth=2)
     assert tree.feature[~tree.is_leaf].tolist() == [0, 0, 0]
 
@@ -303,10 +313,10 @@ def test_what_is_no_category_is_refused(value, dtype):
         grow_cart(X, [0, 1], categorical_features=[0])
 
 
-@given(rows(), st.sampled_from(CRITERIA))
+@given(rows(), st.sampled_from(CRITERIA[:-1]))
 def test_full_growth_separates_all_that_can_be_separated(X_y, criterion):
     X, y = X_y
-    tree = grow_cart(X, y.astype(float) if criterion == "squared" else y, criterion=criterion)
+    tree = grow_cart(X, y.astype(float) if criterion in OF_NUMBERS else y, criterion=criterion)
     assert tree.n_nodes <= 2 * len(X) - 1
     stats = certree.count(tree, X, y, 3)
     comparable = np.where(np.isnan(X), np.inf, X)
@@ -323,8 +333,11 @@ def test_the_criterion_is_that_of_the_target_unless_given(X_y, criterion):
     assert_same_tree(grow_cart(X, y), grow_cart(X, y, criterion="entropy"))
     numbers = y * 1.5
     assert_same_tree(grow_cart(X, numbers), grow_cart(X, numbers, criterion="squared"))
-    if criterion == "squared":
-        assert_same_tree(grow_cart(X, y.astype(float)), grow_cart(X, y, criterion=criterion))
+    if criterion in OF_NUMBERS:
+        tree = grow_cart(X, y.astype(float), criterion=criterion)
+        assert_same_tree(tree, grow_cart(X, y, criterion=criterion))
+    for ours, theirs in (("entropy", "log_loss"), ("squared", "squared_error")):
+        assert_same_tree(grow_cart(X, y, criterion=ours), grow_cart(X, y, criterion=theirs))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -367,7 +380,7 @@ def test_threads_do_not_change_a_bit(criterion):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(40_000, 4)).round(3)
     y = rng.integers(0, 3, 40_000)
-    response = rng.normal(size=40_000) if criterion == "squared" else y
+    response = rng.exponential(size=40_000) if criterion in OF_NUMBERS else y
     X = np.column_stack([X, rng.integers(0, [5, 40, 3000], (40_000, 3))])
     X[rng.random(X.shape) < 0.02] = np.nan
     switches = {"criterion": criterion, "categorical_features": [4, 5, 6]}
@@ -496,8 +509,8 @@ def test_switches_with_names_of_scikit_learn_mean_what_they_mean_there(criterion
     X = rng.normal(size=(1000, 4)).astype(np.float32)
     signal = X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=len(X))
     weight = rng.uniform(0.5, 3, len(X)) if weighted else None
-    y = signal.astype(float) if criterion == "squared" else (signal > 0).astype(int)
-    model = DecisionTreeRegressor if criterion == "squared" else DecisionTreeClassifier
+    y = signal.astype(float) if criterion in OF_NUMBERS else (signal > 0).astype(int)
+    model = DecisionTreeRegressor if criterion in OF_NUMBERS else DecisionTreeClassifier
     switches = {"min_impurity_decrease": 0.002}
     if not weighted:  # where certree counts rows it counts weights
         switches["min_samples_split"] = 30
@@ -514,10 +527,187 @@ def test_switches_with_names_of_scikit_learn_mean_what_they_mean_there(criterion
         assert theirs[int(np.argmin(pairs))].get_n_leaves() == tree.n_leaves
 
 
+# -- how much lies on either side of a cut
+
+
+def least_sides():
+    return st.tuples(st.sampled_from([1, 2, 3, 0.2, 0.4]), st.sampled_from([0.0, 0.1, 0.25, 0.5]))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@given(
+    categorical_rows(),
+    least_sides(),
+    st.sampled_from([[1.0], [1.0, 2.0, 3.0], [0.25, 0.5, 1.0, 2.5]]),
+    st.integers(0, 99),
+)
+def test_the_best_of_the_cuts_that_leave_enough_is_made(criterion, X_y, least, weights, seed):
+    X, y = X_y
+    y = y.astype(float if criterion in OF_NUMBERS else int)
+    w = np.random.default_rng(seed).choice(weights, len(y))
+    leaf, fraction = least
+    counted = np.maximum(w, 1).sum()
+    limits = leaf if leaf >= 1 else np.ceil(leaf * counted), fraction * w.sum()
+    tree = grow_cart(
+        X,
+        y,
+        criterion=criterion,
+        sample_weight=w,
+        min_samples_leaf=leaf,
+        min_weight_fraction_leaf=fraction,
+        categorical_features=[0],
+    )
+    for v, inside in cells(tree, X).items():
+        here, answer, ones = X[inside], y[inside], w[inside]
+        # Of categories prefixes of their order are looked at, of which one is best without limits.
+        sets = divisions(here[:, 0], answer, ones, criterion)
+        bound = [
+            cut[0]
+            for cut in [*reference.cart_cuts(here[:, 1:], answer, ones, criterion)]
+            if reference.is_enough(ones, cut[-1], *limits)
+        ]
+        allowed = [gain for gain, left in sets if reference.is_enough(ones, left, *limits)]
+        if tree.left[v] < 0:
+            assert not bound or len(set(answer)) == 1 or np.maximum(ones, 1).sum() < 2
+            continue
+        left = np.array([reference.goes_left(tree, v, x) for x in here])
+        assert reference.is_enough(ones, left, *limits)
+        slack = 1e-9 * (1 + abs(max([*bound, *allowed])))
+        made = reference.decrease(answer, ones, left, criterion)
+        assert made >= max(bound, default=-np.inf) - slack
+        best = max(sets, key=lambda cut: cut[0], default=(-np.inf, None))
+        unique = sum(gain > best[0] - slack for gain, _ in sets) == 1
+        if unique and reference.is_enough(ones, best[1], *limits):
+            assert made >= best[0] - slack
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@given(X_y=categorical_rows(), least=least_sides(), seed=st.integers(0, 50))
+def test_limits_of_leaves_count_copies_and_not_the_order_of_rows(criterion, X_y, least, seed):
+    X, y = X_y
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(0, 4, len(X))
+    weight[0] = 1
+    order = rng.permutation(weight.sum())
+    switches = {"criterion": criterion, "categorical_features": [0]}
+    switches |= dict(zip(("min_samples_leaf", "min_weight_fraction_leaf"), least, strict=True))
+    a = grow_cart(X, y, sample_weight=weight.astype(float), **switches)
+    b = grow_cart(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order], **switches)
+    assert_same_tree(a, b)
+
+
+@pytest.mark.parametrize("least", [{"min_samples_leaf": 20}, {"min_samples_leaf": 0.031}])
+@pytest.mark.parametrize("share", [0.0, 0.0401])
+@pytest.mark.parametrize("criterion", ["gini", "squared_error", "poisson"])
+@pytest.mark.parametrize("missing", [False, True])
+def test_limits_of_leaves_are_those_of_scikit_learn(missing, criterion, share, least):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(700, 4)).astype(np.float32)
+    signal = X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=len(X))
+    if missing:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    of_numbers = criterion in ("squared_error", "poisson")
+    y = np.exp(signal / 2) if of_numbers else (signal > 0).astype(int)
+    model = DecisionTreeRegressor if of_numbers else DecisionTreeClassifier
+    limits = {**least, "min_weight_fraction_leaf": share}
+    # A row counts once there, and here as many as it weighs: the same where rows weigh alike.
+    weight = np.full(len(X), 0.25) if share else None
+    tree = grow_cart(X, y, criterion=criterion, sample_weight=weight, **limits)
+    pairs = []
+    for seed in range(10):
+        theirs = model(criterion=criterion, random_state=seed, **limits)
+        theirs.fit(X, y, sample_weight=weight)
+        pairs.append(len(set(zip(tree.apply(X), theirs.apply(X), strict=True))))
+    assert min(pairs) == tree.n_leaves > 10
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("criterion", ["absolute_error", "poisson"])
+def test_absolute_errors_and_deviances_cut_as_in_scikit_learn(criterion, weighted):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 3)).astype(np.float32)
+    y = np.exp(X[:, 0] * X[:, 1] + X[:, 2] / 2 + rng.normal(size=len(X)))
+    weight = rng.uniform(0.5, 2, len(y)) if weighted else None
+    switches = {"criterion": criterion, "max_depth": 5, "min_impurity_decrease": 0.004}
+    tree = grow_cart(X, y, sample_weight=weight, **switches)
+    theirs = DecisionTreeRegressor(random_state=0, **switches).fit(X, y, sample_weight=weight)
+    pairs = set(zip(tree.apply(X), theirs.apply(X), strict=True))
+    assert len(pairs) == tree.n_leaves == theirs.get_n_leaves() > 8
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_categories_are_swept_by_absolute_errors_in_the_order_of_their_means(seed):
+    X, y = many_categories(seed, "absolute_error")
+    weight = np.random.default_rng(seed).choice([0.3, 1.0, 2.5] if seed % 2 else [1.0], len(y))
+    of_fit = {"sample_weight": weight, "categorical_features": [0, 1]}
+    tree = grow_cart(X, y, criterion="absolute_error", **of_fit)
+    assert tree.optimal_splits is False
+    for v, inside in cells(tree, X).items():
+        here, answer, w = X[inside], y[inside], weight[inside]
+        if tree.left[v] < 0:
+            continue
+        cuts = [cut[0] for cut in reference.cart_cuts(here[:, [2]], answer, w, "absolute_error")]
+        for j in (0, 1):
+            if reference.beyond_chance(here[:, j], answer, w):
+                x = np.nan_to_num(here[:, j], nan=99)
+                mean = {c: np.average(answer[x == c], weights=w[x == c]) for c in np.unique(x)}
+                found = reference.prefix_cuts(x, answer, w, "absolute_error", mean)
+                cuts += [gain for gain, _ in found]
+        left = np.array([reference.goes_left(tree, v, x) for x in here])
+        made = reference.decrease(answer, w, left, "absolute_error")
+        assert made == pytest.approx(max(cuts), abs=1e-9 * (1 + max(cuts)))
+
+
+def test_a_side_of_zeros_alone_is_not_cut_off_by_poissons_deviance():
+    X, y = np.arange(6.0)[:, None], np.array([0.0, 0, 0, 1, 0, 5])
+    tree = grow_cart(X, y, criterion="poisson", max_depth=1)
+    assert tree.threshold[0] == 4.5
+    assert grow_cart(X[:4], y[:4], criterion="poisson").n_leaves == 1
+    assert grow_cart(X, np.zeros(6), criterion="poisson").n_leaves == 1
+    with pytest.raises(ValueError, match="negative which is not allowed for Poisson regression"):
+        grow_cart(X, y - 1, criterion="poisson")
+
+
+@pytest.mark.parametrize(
+    ("switches", "message"),
+    [
+        ({"min_samples_leaf": 0}, "min_samples_leaf must be at least 1, or a share of the rows"),
+        ({"min_samples_leaf": 1.0}, "min_samples_leaf must be at least 1"),
+        ({"min_samples_leaf": 2.5}, "min_samples_leaf must be at least 1"),
+        ({"min_samples_leaf": -0.5}, "min_samples_leaf must be at least 1"),
+        ({"min_samples_leaf": np.nan}, "min_samples_leaf must be at least 1"),
+        ({"min_samples_split": 1}, "min_samples_split must be at least 2"),
+        ({"min_samples_split": 1.5}, "min_samples_split must be at least 2"),
+        (
+            {"min_weight_fraction_leaf": 0.51},
+            "min_weight_fraction_leaf must be a number in the range",
+        ),
+        (
+            {"min_weight_fraction_leaf": -0.1},
+            "min_weight_fraction_leaf must be a number in the range",
+        ),
+        ({"min_weight_fraction_leaf": np.nan}, "min_weight_fraction_leaf must be"),
+    ],
+)
+def test_limits_of_leaves_that_mean_nothing_are_refused(switches, message):
+    with pytest.raises(ValueError, match=message):
+        grow_cart([[0.0], [1.0]], [0, 1], **switches)
+
+
+def test_shares_of_rows_are_rounded_up():
+    X, y = np.arange(10.0)[:, None], np.arange(10) % 2
+    for share, number in ((0.21, 3), (0.3, 3), (0.01, 1), (0.5, 5)):
+        a = grow_cart(X, y, min_samples_leaf=share)
+        assert_same_tree(a, grow_cart(X, y, min_samples_leaf=number))
+    assert_same_tree(grow_cart(X, y, min_samples_split=0.45), grow_cart(X, y, min_samples_split=5))
+    assert grow_cart(X, y, min_samples_split=1.0).n_leaves > 1
+    assert grow_cart(X, y, min_samples_leaf=10**18).n_leaves == 1
+
+
 @given(categorical_rows(), st.sampled_from(CRITERIA), st.integers(1, 8))
 def test_the_best_leaf_is_divided_first(X_y, criterion, max_leaves):
     X, y = X_y
-    y, w = y.astype(float if criterion == "squared" else int), np.ones(len(y))
+    y, w = y.astype(float if criterion in OF_NUMBERS else int), np.ones(len(y))
     tree = grow_cart(X, y, criterion=criterion, max_leaf_nodes=max_leaves, categorical_features=[0])
     full = grow_cart(X, y, criterion=criterion, categorical_features=[0])
     assert tree.n_leaves == min(max_leaves, full.n_leaves)
@@ -528,7 +718,7 @@ def test_the_best_leaf_is_divided_first(X_y, criterion, max_leaves):
         if len(set(answer)) == 1:
             return -np.inf
         cuts = [cut[0] for cut in reference.cart_cuts(here[:, 1:], answer, ones, criterion)]
-        cuts += [cut[0] for cut in reference.set_cuts(here[:, 0], answer, ones, criterion)]
+        cuts += [cut[0] for cut in divisions(here[:, 0], answer, ones, criterion)]
         return max(cuts, default=-np.inf)
 
     leaves = {0}
@@ -542,7 +732,7 @@ def test_best_first_trees_are_those_of_scikit_learn(criterion):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 5)).astype(np.float32)
     signal = X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=len(X))
-    if criterion == "squared":
+    if criterion in OF_NUMBERS:
         theirs, y = DecisionTreeRegressor(max_leaf_nodes=25), signal.astype(float)
     else:
         theirs = DecisionTreeClassifier(criterion=criterion, max_leaf_nodes=25)
@@ -556,7 +746,7 @@ def test_best_first_trees_are_those_of_scikit_learn(criterion):
 def cuts_of(j, X, y, w, criterion):
     """All cuts of one feature, of which the first holds categories."""
     if j == 0:
-        found = reference.set_cuts(X[:, 0], y, w, criterion)
+        found = divisions(X[:, 0], y, w, criterion)
         return [(gain, j, 0.0, None, left) for gain, left in found]
     found = reference.cart_cuts(X[:, [j]], y, w, criterion)
     return [(gain, j, cut, missing, left) for gain, _, cut, missing, left in found]
@@ -573,7 +763,7 @@ def test_what_is_drawn_in_a_cell_follows_from_its_key(
     X_y, criterion, splitter, max_features, random_state
 ):
     X, y = X_y
-    y, w = y.astype(float if criterion == "squared" else int), np.ones(len(y))
+    y, w = y.astype(float if criterion in OF_NUMBERS else int), np.ones(len(y))
     tree = grow_cart(
         X,
         y,
@@ -666,7 +856,7 @@ def test_every_pruning_is_monotone_where_it_must_be(criterion, sign):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(60, 2)).round(1)
         y = sign * X[:, 0] + 2 * np.sin(3 * X[:, 0]) + rng.normal(size=60)
-        y = y if criterion == "squared" else (y > 0).astype(int)
+        y = y - y.min() if criterion in OF_NUMBERS else (y > 0).astype(int)
         switches = {"criterion": criterion, "max_leaf_nodes": 7}
         tree = grow_cart(X, y, **switches, monotonic_cst=[sign, 0])
         assert tree.n_leaves > 1
@@ -682,7 +872,7 @@ def test_every_pruning_is_monotone_where_it_must_be(criterion, sign):
 @given(categorical_rows(n_classes=2), st.sampled_from(CRITERIA), st.sampled_from([-1, 1]))
 def test_the_best_of_the_cuts_that_keep_the_order_is_made(X_y, criterion, slope):
     X, y = X_y
-    y, w = y.astype(float if criterion == "squared" else int), np.ones(len(y))
+    y, w = y.astype(float if criterion in OF_NUMBERS else int), np.ones(len(y))
     slopes = [slope, 0, -slope]
     tree = grow_cart(X, y, criterion=criterion, monotonic_cst=slopes)
     bounds = {0: (-np.inf, np.inf)}
@@ -715,8 +905,8 @@ def test_monotone_trees_are_those_of_scikit_learn(criterion):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1500, 3)).astype(np.float32)
     y = X[:, 0] + np.sin(4 * X[:, 1]) - X[:, 2] + rng.normal(size=len(X))
-    y = y if criterion == "squared" else (y > 0).astype(int)
-    model = DecisionTreeRegressor if criterion == "squared" else DecisionTreeClassifier
+    y = y - y.min() if criterion in OF_NUMBERS else (y > 0).astype(int)
+    model = DecisionTreeRegressor if criterion in OF_NUMBERS else DecisionTreeClassifier
     theirs = model(max_depth=5, monotonic_cst=[1, -1, -1]).fit(X, y)
     tree = grow_cart(X, y, criterion=criterion, max_depth=5, monotonic_cst=[1, -1, -1])
     pairs = set(zip(tree.apply(X), theirs.apply(X), strict=True))
@@ -833,7 +1023,7 @@ def test_rows_ranked_beforehand_grow_the_same_tree(X_y, criterion, seed, single,
     part = np.flatnonzero(rng.random(len(X)) < 0.7)
     part = part if len(part) else np.array([0])
     weight = rng.integers(1, 4, len(part)).astype(float) if weighted else None
-    response = y.astype(float) if criterion == "squared" else y
+    response = y.astype(float) if criterion in OF_NUMBERS else y
     whole = TrainingSamples.of(X, response, categorical_features=categorical)
     ranked = whole.part(part, weight)
     assert ranked.ranked is not None
@@ -870,6 +1060,8 @@ SWITCHES = {
     "min_samples_split": 2.0,
     "max_depth": 9,
     "min_gain": 0.0,
+    "min_leaf_rows": 0.0,
+    "min_leaf_weight": 0.0,
     "max_leaves": 0,
     "max_features": 1,
     "random_cuts": False,
@@ -917,7 +1109,7 @@ def test_the_entropy_of_more_rows_than_are_looked_up_is_that_of_rows_that_weigh(
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_the_tree_does_not_depend_on_the_unit_of_weights(criterion, n_classes, unit):
     X, y, weight = unit_rows(n_classes)
-    response = y * 1.5 if criterion == "squared" else y
+    response = y * 1.5 if criterion in OF_NUMBERS else y
     options = {"criterion": criterion, "categorical_features": [3]}
     tree = grow_cart(X, response, sample_weight=weight, **options)
     other = grow_cart(X, response, sample_weight=np.ldexp(weight, unit), **options)

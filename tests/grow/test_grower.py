@@ -218,7 +218,10 @@ def test_a_grower_of_one_s_own_is_any_object_that_grows(estimator):
         (Cart(min_impurity_decrease=-1), "min_impurity_decrease must be a finite number >= 0"),
         (Cart(min_impurity_decrease="x"), "min_impurity_decrease must be .* got 'x'"),
         (Cart(max_features=9), r"max_features must be None, .* 1 \.\. 3 or a share .* got 9"),
-        (Cart(min_samples_split=1), "min_samples_split must be at least 2, got 1"),
+        (
+            Cart(min_samples_split=1),
+            "min_samples_split must be at least 2, or a share of the rows, got 1",
+        ),
         (Cart(min_samples_split="x"), "min_samples_split must be a number, got 'x'"),
         (KD("widest"), 'axis must be "cycle" or "spread", got \'widest\''),
         (KD(min_samples_split=None), "min_samples_split must be a number, got None"),

@@ -77,8 +77,10 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     learning_rate : float, default=1
         Factor of each alpha, at most 1. Z_t is the sum above whatever the alphas are, so the bound
         holds as well; with a factor below 1 it falls more slowly.
-    max_depth : int, default=1
-        Depth of the trees if `estimator` is None.
+    max_depth : int or None, default=None
+        Depth of the trees if `estimator` is None. None: 1, or any if `max_leaf_nodes` is given.
+    max_leaf_nodes : int or None, default=None
+        So many leaves a tree at most: the cell whose cut lowers the impurity most is divided first.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features hold categories; see `PACBayesTreeClassifier`.
     random_state : int, RandomState or None, default=None
@@ -115,6 +117,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         Number of features.
     categories_ : Categories or None
         The categories of the features; None if all are numbers.
+    is_categorical_ : ndarray of bool, shape (p,), or None
+        Which features hold categories; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -140,7 +144,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         "estimator": [HasMethods(["fit", "predict", "get_params"]), None],
         "n_estimators": [ROUNDS],
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
-        "max_depth": [COUNT],
+        "max_depth": [COUNT, None],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
@@ -164,7 +169,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         *,
         n_estimators: int = 50,
         learning_rate: float = 1.0,
-        max_depth: int = 1,
+        max_depth: int | None = None,
+        max_leaf_nodes: int | None = None,
         categorical_features: Any = "from_dtype",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -273,9 +279,10 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
             labels = self.classes_[training.y]
             seeds = check_random_state(self.random_state)
             return ClassifierTeacher(self.estimator, training.X, labels, self.classes_, seeds, mask)
-        return TreeTeacher.of(
-            training.X, training.y, self.n_classes_, self.max_depth, mask, self.n_jobs
-        )
+        leaves = self.max_leaf_nodes
+        depth = 1 if self.max_depth is None and leaves is None else self.max_depth
+        rows = training.X, training.y, self.n_classes_
+        return TreeTeacher.of(*rows, depth, leaves, mask, self.n_jobs)
 
     def _predict_the_prior(self, y: NDArray[Any], weight: Float64) -> None:
         """Let the shares of the classes answer, as no learner is better than chance."""

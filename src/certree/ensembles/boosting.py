@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import combinations
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, Literal, Self
@@ -43,9 +44,9 @@ from certree.ensembles.rounds import Rounds, Settings, importances, started
 from certree.ensembles.staged import StagedClassifier, StagedTrees, constant_scores
 from certree.ensembles.stopping import best_rounds, longer_steps
 from certree.export.formula import Formula, Link
-from certree.grow.binned import BinnedGrower
+from certree.grow.binned import BinnedGrower, groups_by_number
 from certree.grow.bins import Bins
-from certree.grow.growing import MonotonicCst, Slopes, slopes_of
+from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slopes_of
 from certree.interface.arrays import Float64, UInt64, by_row
 from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state
 from certree.interface.progress import progress
@@ -107,12 +108,12 @@ class BoostedTrees(StagedTrees):
         "max_depth": [COUNT, None],
         "min_samples_leaf": [COUNT],
         "l2_regularization": [NONNEGATIVE],
-        "max_features": [_SHARE, StrOptions({"auto"})],
+        "max_features": [COUNT, _SHARE, StrOptions({"auto", "sqrt", "log2"}), None],
         "max_thresholds": [COUNT, StrOptions({"auto"}), None],
         "subsample": [_SHARE],
         "prunings": [StrOptions({"vote", "none"})],
         "monotonic_cst": ["array-like", dict, None],
-        "interaction_cst": [list, tuple, None],
+        "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
         "warm_start": ["boolean"],
         **EVALUATION,
         "random_state": ["random_state"],
@@ -163,6 +164,7 @@ class BoostedTrees(StagedTrees):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
+        groups: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
@@ -179,6 +181,9 @@ class BoostedTrees(StagedTrees):
         sample_weight : array-like of shape (n,), or None
             How many rows each row counts as. A row of weight zero is as if absent, rows of whole
             weights are like copies, up to ten for each row on average.
+        groups : array-like of shape (n,), or None
+            Group of each row, such as a patient, where rows of one group depend on each other. Folds
+            that choose `max_iter` deal whole groups, and early stopping holds out whole groups.
         X_val, y_val : array-like of shape (n_val, p) and (n_val,), or None
             Rows that are scored after each round. They grow no tree; with `early_stopping` they say how
             many rounds there are, and without it nothing.
@@ -208,7 +213,7 @@ class BoostedTrees(StagedTrees):
             expect_parameters_of_fit(
                 self, "max_iter", "warm_start", "scoring", "n_iter_no_change", "tol"
             )
-        training = self._take(X, y, sample_weight, again=before is not None)
+        training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
         judges, hashes = self._judges(X_val, y_val, sample_weight_val)
         evaluation = self._fit_rounds(training, before, judges, callbacks)
         if evaluation.decides and hashes is not None:
@@ -390,26 +395,45 @@ class BoostedTrees(StagedTrees):
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
             monotonic_cst=self._slopes(),
-            interaction_cst=self.interaction_cst,
+            interaction_cst=self._groups(),
             n_jobs=n_threads,
         )
         rows = training.features, training.y, training.weight
         return started(self._settings(loss), grower, *rows, self.thresholds_, self._seed)
 
     def _settings(self, loss: Loss) -> Settings:
-        shares = self._feature_shares() if self.max_features == "auto" else (self.max_features,)
         return Settings(
             loss=loss,
             learning_rate=float(self.learning_rate),
             l2_regularization=float(self.l2_regularization),
-            feature_shares=shares,
+            feature_shares=self._shares_of_rounds(),
             subsample=float(self.subsample),
             votes=self.prunings == "vote",
         )
 
+    def _shares_of_rounds(self) -> tuple[float, ...]:
+        """Features that rounds look at in turn: shares, or whole numbers of them."""
+        given = self.max_features
+        if isinstance(given, Real) and not isinstance(given, Integral):
+            return (float(given),)
+        if given == "auto":
+            return self._feature_shares()
+        return (number_of_features(given, self.n_features_in_) or 1.0,)
+
     def _slopes(self) -> Slopes:
         names = getattr(self, "feature_names_in_", None)
         return slopes_of(self.monotonic_cst, self.n_features_in_, names)
+
+    def _groups(self) -> Any:
+        """Features that may act together, by their numbers."""
+        given, p = self.interaction_cst, self.n_features_in_
+        if isinstance(given, str):
+            return [*combinations(range(p), min(p, 2 if given == "pairwise" else 1))]
+        return (
+            given
+            if given is None
+            else groups_by_number(given, self.__dict__.get("feature_names_in_"))
+        )
 
     def _kinds_of_thresholds(self, n: int) -> list[tuple[int | None, ...]]:
         """Numbers of thresholds that rounds may take in turn: the best one first, the safest last."""
@@ -586,8 +610,9 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Training samples in each leaf.
     l2_regularization : float, default=5
         Sum of Hessians by which the step of a cell is drawn to that of its parent.
-    max_features : float or "auto", default="auto"
-        Share of the features that a round looks at. "auto": 30 % and all of them in turn.
+    max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
+        Features that a round looks at: a number, a share of them, the root or the logarithm of how many
+        there are, or all. "auto": 30 % and all of them in turn.
     max_thresholds : int, "auto" or None, default="auto"
         So many thresholds of each feature that has more than 32 values are drawn for each tree, which
         makes no other cuts; None: all. "auto": few where `max_iter` is chosen by cross-validation, and
@@ -602,8 +627,9 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if the probability of the second of two classes must not
         fall where it rises, -1 if it must not rise, 0 otherwise.
-    interaction_cst : list of collections of int, or None, default=None
-        Groups of features that may act together in a tree. Features of no group are one more.
+    interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
+        Groups of features, by numbers or names, that may act together in a tree. Features of no group
+        are one more. "pairwise": any two of them; "no_interactions": each by itself.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     warm_start : bool, default=False
@@ -662,6 +688,8 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Number of features.
     categories_ : Categories or None
         The categories of the features; None if all are numbers.
+    is_categorical_ : ndarray of bool, shape (p,), or None
+        Which features hold categories; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -696,7 +724,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         max_depth: int | None = None,
         min_samples_leaf: int = 5,
         l2_regularization: float = 5.0,
-        max_features: float | Literal["auto"] = "auto",
+        max_features: float | Literal["auto", "sqrt", "log2"] | None = "auto",
         max_thresholds: int | Literal["auto"] | None = "auto",
         subsample: float = 0.7,
         prunings: Literal["vote", "none"] = "vote",
@@ -801,8 +829,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     l2_regularization : float, default=5
         Sum of Hessians by which the step of a cell is drawn to that of its parent; a row of
         "squared_error" has 1.
-    max_features : float or "auto", default="auto"
-        Share of the features that a round looks at. "auto": all of them.
+    max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
+        Features that a round looks at: a number, a share of them, the root or the logarithm of how many
+        there are, or all. "auto": all of them.
     max_thresholds : int, "auto" or None, default="auto"
         So many thresholds of each feature that has more than 32 values are drawn for each tree, which
         makes no other cuts; None: all. "auto": see `BoostedTreesClassifier`.
@@ -815,8 +844,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
         must not rise, 0 otherwise.
-    interaction_cst : list of collections of int, or None, default=None
-        Groups of features that may act together in a tree.
+    interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
+        Groups of features that may act together in a tree; see `BoostedTreesClassifier`.
     warm_start : bool, default=False
         Whether a fit adds rounds, up to `max_iter`, to those of the fit before. Of the parameters only
         `max_iter`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and `warm_start` may
@@ -873,7 +902,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         max_depth: int | None = None,
         min_samples_leaf: int = 1,
         l2_regularization: float = 5.0,
-        max_features: float | Literal["auto"] = "auto",
+        max_features: float | Literal["auto", "sqrt", "log2"] | None = "auto",
         max_thresholds: int | Literal["auto"] | None = "auto",
         subsample: float = 0.7,
         prunings: Literal["vote", "none"] = "vote",

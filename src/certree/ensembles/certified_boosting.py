@@ -146,8 +146,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         Training samples in each leaf.
     l2_regularization : float, default=5
         Sum of Hessians by which the step of a cell is drawn to that of its parent.
-    max_features : float or "auto", default="auto"
-        Share of the features that a round looks at.
+    max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
+        Features that a round looks at; see `BoostedTreesClassifier`.
     max_thresholds : int, "auto" or None, default="auto"
         So many thresholds of a feature are drawn for each tree.
     subsample : float, default=0.7
@@ -159,8 +159,8 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
         Which features hold categories, learned from the training samples.
     monotonic_cst : array-like of int, dict or None, default=None
         Constraints on features.
-    interaction_cst : list of collections of int, or None, default=None
-        Groups of features that may act together in a tree.
+    interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
+        Groups of features that may act together in a tree; see `BoostedTreesClassifier`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes; "balanced" by the training samples. A certificate does not read them.
     early_stopping : bool or "auto", default=False
@@ -247,7 +247,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         max_depth: int | None = None,
         min_samples_leaf: int = 5,
         l2_regularization: float = 5.0,
-        max_features: float | Literal["auto"] = "auto",
+        max_features: float | Literal["auto", "sqrt", "log2"] | None = "auto",
         max_thresholds: int | Literal["auto"] | None = "auto",
         subsample: float = 0.7,
         prunings: Literal["vote", "none"] = "vote",
@@ -493,8 +493,8 @@ class CertifiedBoostedTreesRegressor(CertifiedNumbers, BoostedTreesRegressor):
         Training samples in each leaf.
     l2_regularization : float, default=5
         Rows by which the step of a cell is drawn to that of its parent.
-    max_features : float or "auto", default="auto"
-        Share of the features that a round looks at.
+    max_features : int, float, "auto", "sqrt", "log2" or None, default="auto"
+        Features that a round looks at; see `BoostedTreesClassifier`.
     max_thresholds : int, "auto" or None, default="auto"
         So many thresholds of a feature are drawn for each tree.
     subsample : float, default=0.7
@@ -506,8 +506,8 @@ class CertifiedBoostedTreesRegressor(CertifiedNumbers, BoostedTreesRegressor):
         Which features hold categories, learned from the training samples.
     monotonic_cst : array-like of int, dict or None, default=None
         Constraints on features; bands follow them, their widths do not.
-    interaction_cst : list of collections of int, or None, default=None
-        Groups of features that may act together in a tree.
+    interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
+        Groups of features that may act together in a tree; see `BoostedTreesClassifier`.
     early_stopping : bool or "auto", default=False
         Whether the fit stops by held-out training samples; calibration samples have no part in it.
     scoring : str, callable or None, default="loss"
@@ -595,7 +595,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         max_depth: int | None = None,
         min_samples_leaf: int = 1,
         l2_regularization: float = 5.0,
-        max_features: float | Literal["auto"] = "auto",
+        max_features: float | Literal["auto", "sqrt", "log2"] | None = "auto",
         max_thresholds: int | Literal["auto"] | None = "auto",
         subsample: float = 0.7,
         prunings: Literal["vote", "none"] = "vote",

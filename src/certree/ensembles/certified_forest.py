@@ -198,6 +198,8 @@ class CertifiedForestClassifier(ForestClassifier):
         Impurity that cuts lower; "log_loss" is "entropy".
     max_depth : int or None, default=None
         Depth at which cells are leaves.
+    max_leaf_nodes : int or None, default=None
+        So many leaves a tree at most: the cell whose cut lowers the impurity most is divided first.
     min_samples_split : int or float, default=2
         A cell of fewer rows is a leaf; a float is a share of the sample.
     min_samples_leaf : int or float, default=1
@@ -241,6 +243,8 @@ class CertifiedForestClassifier(ForestClassifier):
         Number of features.
     categories_ : Categories or None
         The categories of the features; None if all are numbers.
+    is_categorical_ : ndarray of bool, shape (p,), or None
+        Which features hold categories; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -281,6 +285,7 @@ class CertifiedForestClassifier(ForestClassifier):
         delta: float = 0.05,
         criterion: Literal["gini", "entropy", "log_loss"] = "gini",
         max_depth: int | None = None,
+        max_leaf_nodes: int | None = None,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
         max_features: MaxFeatures = 0.5,
@@ -359,7 +364,7 @@ class CertifiedForestClassifier(ForestClassifier):
             samples,
             np.array(seeds, dtype=np.uint64),
             categorical=self._category_mask(),
-            criterion="gini" if self.criterion == "gini" else "entropy",
+            criterion=self.criterion,
             sample_weight=training.weight,
             n_jobs=n_threads,
             **self._growth(n_drawn, p),

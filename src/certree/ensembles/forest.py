@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from math import ceil, log2, sqrt
+from math import ceil
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 from warnings import warn
@@ -39,6 +39,7 @@ from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, GrownForest
+from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slopes_of
 from certree.interface.arrays import Float64, Int64, by_row, column
 from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state
 from certree.interface.progress import progress
@@ -69,6 +70,7 @@ class Forest(TreeModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [COUNT],
         "max_depth": [COUNT, None],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "min_samples_split": [
             Interval(Integral, 2, None, closed="left"),
             Interval(Real, 0, 1, closed="right"),
@@ -90,16 +92,27 @@ class Forest(TreeModel):
         least_split = _number_of_rows(self.min_samples_split, n, 2)
         least_leaf = _number_of_rows(self.min_samples_leaf, n, 1)
         return {
-            "order": "depth",
+            "order": "depth" if self.max_leaf_nodes is None else "best",
+            "max_leaves": self.max_leaf_nodes,
             # Where all are looked at they are drawn, too: else ties would go to the first ones.
-            "max_features": _number_of_features(self.max_features, p) or p,
-            "max_features_per_tree": _number_of_features(self.max_features_per_tree, p),
+            "max_features": number_of_features(self.max_features, p) or p,
+            "max_features_per_tree": number_of_features(self.max_features_per_tree, p),
             "random_cuts": self.splitter == "random",
             "max_depth": self.max_depth,
             "min_samples_split": max(least_split, 2 * least_leaf),
             "min_samples_leaf": least_leaf,
             "min_gain": float(self.min_impurity_decrease),
         }
+
+    @reads_state
+    def __len__(self) -> int:
+        """Number of trees."""
+        check_is_fitted(self)
+        return len(self.trees_)
+
+    def __bool__(self) -> bool:
+        """True, also before a fit, when nobody knows a length."""
+        return True
 
     def _means(self, X: Any) -> Float64:
         """What trees say on average, (n, n_outputs)."""
@@ -247,6 +260,7 @@ class TreeForest(Forest):
             COUNT,
         ],
         "oob_score": ["boolean", callable],
+        "monotonic_cst": ["array-like", dict, None],
         "warm_start": ["boolean"],
     }
 
@@ -317,6 +331,17 @@ class TreeForest(Forest):
         if self.leaves in ("refilled", "honest"):
             raise ValueError(f'leaves="{self.leaves}" takes rows out of bags: set bootstrap=True')
 
+    def _slopes(self) -> Slopes:
+        """What predictions must keep to: the means of the rows that grew a tree do."""
+        names = getattr(self, "feature_names_in_", None)
+        slopes = slopes_of(self.monotonic_cst, self.n_features_in_, names)
+        if slopes is not None and self.leaves not in ("auto", "plain"):
+            raise ValueError(
+                f'monotonic_cst takes leaves="auto" or "plain", whose means keep to it, got '
+                f"{self.leaves!r}"
+            )
+        return slopes
+
     def _expect_same_origin(self, origin: int, before: Trees | None) -> None:
         """Further trees are those of the fit that would have made all of them."""
         if before is not None and origin != self._origin:
@@ -337,6 +362,7 @@ class TreeForest(Forest):
             rows.bins(self._category_mask(), all_threads(self.n_jobs)),
             bootstrap=bool(self.bootstrap),
             n_draws=_number_of_draws(self.max_samples, n),
+            monotonic_cst=self._slopes(),
             **self._growth(n, p),
             seed=self._seed,
             n_jobs=all_threads(self.n_jobs),
@@ -405,12 +431,12 @@ class TreeForest(Forest):
         training: Training,
     ) -> None:
         """Choose what leaves say, and judge all rows out of their bags."""
-        leaves = FIXED.get(self.leaves, PLAIN)
+        leaves, is_free = FIXED.get(self.leaves, PLAIN), self._slopes() is None
         for name in ("oob_score_", self._judged_name):
             self.__dict__.pop(name, None)
         if self.bootstrap and (self.leaves in ("auto", "refilled", "honest") or self.oob_score):
             arrived = self._leaf_rows(trees, sums, rows, drawing)
-            if self.leaves == "auto":
+            if self.leaves == "auto" and is_free:
                 leaves = arrived.best(self._classes)
             value = arrived.values(leaves)
             if self.oob_score:
@@ -567,15 +593,6 @@ def _number_of_draws(max_samples: Any, n: int) -> int | None:
     return max(round(n * max_samples), 1)
 
 
-def _number_of_features(given: Any, p: int) -> int | None:
-    """How many of p features are looked at; None: all."""
-    if given is None:
-        return None
-    if isinstance(given, str):
-        return max(1, int(sqrt(p) if given == "sqrt" else log2(p)))
-    return min(p, int(given)) if isinstance(given, Integral) else max(1, int(given * p))
-
-
 class TreeForestClassifier(ForestClassifier, TreeForest):
     """A forest of trees for classes: random forests, and extra trees.
 
@@ -592,6 +609,8 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
         Impurity that cuts lower; "log_loss" is "entropy".
     max_depth : int or None, default=None
         Depth at which cells are leaves.
+    max_leaf_nodes : int or None, default=None
+        So many leaves a tree at most: the cell whose cut lowers the impurity most is divided first.
     min_samples_split : int or float, default=2
         A cell of fewer rows is a leaf; a float is a share of the rows. A row counts once however often
         it was drawn.
@@ -624,6 +643,9 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
         ``oob_score(y, predicted)`` says.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features hold categories; see `PACBayesTreeClassifier`.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For every feature, or by its name, 1 if the probability of the second of two classes must not
+        fall where it rises, -1 if it must not rise, 0 otherwise. Leaves are plain then.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     warm_start : bool, default=False
@@ -658,6 +680,8 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
         Number of features.
     categories_ : Categories or None
         The categories of the features; None if all are numbers.
+    is_categorical_ : ndarray of bool, shape (p,), or None
+        Which features hold categories; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -690,6 +714,7 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
         *,
         criterion: Literal["gini", "entropy", "log_loss"] = "gini",
         max_depth: int | None = None,
+        max_leaf_nodes: int | None = None,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
         max_features: MaxFeatures = "sqrt",
@@ -701,6 +726,7 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
         max_samples: float | None = None,
         oob_score: bool | Callable[..., float] = False,
         categorical_features: Any = "from_dtype",
+        monotonic_cst: MonotonicCst = None,
         class_weight: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -709,6 +735,14 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     ) -> None:
         self._store(locals())
 
+    def _slopes(self) -> Slopes:
+        slopes = super()._slopes()
+        if slopes is not None and self.n_classes_ > 2:
+            raise ValueError(
+                f"monotonic_cst takes numbers or two classes, got {self.n_classes_} classes"
+            )
+        return slopes
+
     @property
     def _power(self) -> float:
         return self.leaves_.power
@@ -716,13 +750,12 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     def _grow_trees(
         self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
-        criterion: Any = "gini" if self.criterion == "gini" else "entropy"
         return grower.grow_classes(
             rows.y,
             self.n_classes_,
             n_trees,
             first=first,
-            criterion=criterion,
+            criterion=self.criterion,
             sample_weight=rows.weight,
         )
 
@@ -750,10 +783,14 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     ----------
     n_estimators : int, default=100
         Number of trees.
-    criterion : {"squared_error"}, default="squared_error"
-        Impurity that cuts lower.
+    criterion : {"squared_error", "poisson"}, default="squared_error"
+        Impurity that cuts lower. "poisson": half of the Poisson deviance, for counts and rates; leaves
+        say means all the same. There is no "absolute_error", as trees grow from sums, which tell no
+        median: `BoostedTreesRegressor` has that loss.
     max_depth : int or None, default=None
         Depth at which cells are leaves.
+    max_leaf_nodes : int or None, default=None
+        So many leaves a tree at most: the cell whose cut lowers the impurity most is divided first.
     min_samples_split : int or float, default=2
         A cell of fewer rows is a leaf; a float is a share of the rows. A row counts once however often
         it was drawn.
@@ -781,6 +818,9 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         ``oob_score(y, predicted)`` says.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
         Which features hold categories; see `PACBayesTreeClassifier`.
+    monotonic_cst : array-like of int, dict or None, default=None
+        For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
+        must not rise, 0 otherwise. Leaves are plain then.
     warm_start : bool, default=False
         Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before. Of
         the parameters only `n_estimators`, `leaves`, `oob_score`, `n_jobs`, `verbose` and `warm_start`
@@ -810,7 +850,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeForest._parameter_constraints,
-        "criterion": [StrOptions({"squared_error"})],
+        "criterion": [StrOptions({"squared_error", "poisson"})],
     }
     _judged_name, _classes = "oob_prediction_", False
     _n_outputs = 1
@@ -821,8 +861,9 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         self,
         n_estimators: int = 100,
         *,
-        criterion: Literal["squared_error"] = "squared_error",
+        criterion: Literal["squared_error", "poisson"] = "squared_error",
         max_depth: int | None = None,
+        max_leaf_nodes: int | None = None,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
         max_features: MaxFeatures = 1.0,
@@ -834,6 +875,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         max_samples: float | None = None,
         oob_score: bool | Callable[..., float] = False,
         categorical_features: Any = "from_dtype",
+        monotonic_cst: MonotonicCst = None,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -841,11 +883,22 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     ) -> None:
         self._store(locals())
 
+    def _validate_params(self) -> None:
+        if isinstance(self.criterion, str) and self.criterion == "absolute_error":
+            raise ValueError(
+                'criterion="absolute_error" takes medians, and forests grow from sums, which tell '
+                'none: use BoostedTreesRegressor(loss="absolute_error"), or one tree on '
+                'Cart(criterion="absolute_error")'
+            )
+        super()._validate_params()
+
     def _grow_trees(
         self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
         SquaredLoss().expect_domain(rows.y)
-        return grower.grow_numbers(rows.y, n_trees, first=first, sample_weight=rows.weight)
+        return grower.grow_numbers(
+            rows.y, n_trees, first=first, criterion=self.criterion, sample_weight=rows.weight
+        )
 
     def _sums(self, forest: GrownForest) -> Float64:
         return np.ascontiguousarray(forest.total.reshape(-1, 2))

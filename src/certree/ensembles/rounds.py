@@ -41,7 +41,7 @@ class Settings:
     loss: Loss
     learning_rate: float
     l2_regularization: float
-    feature_shares: Sequence[float]  # one after the other, and again
+    feature_shares: Sequence[float]  # one after the other, and again; whole numbers are of features
     subsample: float
     votes: bool
 
@@ -191,7 +191,10 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
     """
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, slopes, groups, n_threads = runs[0].grower.options_of_gradients
-    shares = [max(1, round(share * p)) for share in settings.feature_shares]
+    shares = [
+        min(share, p) if isinstance(share, int) else max(1, round(share * p))
+        for share in settings.feature_shares
+    ]
     made: Any = make_rounds(
         [run._arguments() for run in runs],
         (

@@ -74,14 +74,17 @@ class TreeTeacher:
         y: NDArray[np.int32],
         n_classes: int,
         max_depth: int | None,
+        max_leaves: int | None = None,
         categorical: NDArray[np.bool_] | None = None,
         n_jobs: int | None = None,
     ) -> TreeTeacher:
-        """Grow trees of so many levels on these rows."""
+        """Grow trees of so many levels, and leaves, on these rows."""
         X = np.ascontiguousarray(X)
         bins = Bins.of(X, categorical, n_jobs=n_jobs)
         least = _NOTHING if n_classes > 2 else 0.0
-        grower = BinnedGrower(bins, max_depth=max_depth, min_gain=least, n_jobs=n_jobs)
+        grower = BinnedGrower(
+            bins, max_leaves=max_leaves, max_depth=max_depth, min_gain=least, n_jobs=n_jobs
+        )
         return cls(grower, X, y, n_classes)
 
     def __call__(self, weight: Float64) -> tuple[WeakTree, Codes]:

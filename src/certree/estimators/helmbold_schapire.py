@@ -71,6 +71,8 @@ class HelmboldSchapireTreeClassifier(CompactTree, TreeVoteClassifier):
         Number of features.
     categories_ : Categories or None
         The categories of the features; None if all are numbers.
+    is_categorical_ : ndarray of bool, shape (p,), or None
+        Which features hold categories; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 

@@ -200,6 +200,8 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
         Number of features.
     categories_ : Categories or None
         The categories of the features; None if all are numbers.
+    is_categorical_ : ndarray of bool, shape (p,), or None
+        Which features hold categories; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 
@@ -321,6 +323,8 @@ class PACBayesTreeRegressor(CompactTree, PACBayesVote, TreeVoteRegressor):
         Number of features.
     categories_ : Categories or None
         The categories of the features; None if all are numbers.
+    is_categorical_ : ndarray of bool, shape (p,), or None
+        Which features hold categories; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree._core import draw_rows, grow_classes, grow_gradients, grow_numbers, grow_samples
 from certree.grow.bins import EDGE_ROWS, Bins, UInt8, edges_first, no_rows
-from certree.grow.growing import DEEPEST, Slopes, slopes_of
+from certree.grow.growing import DEEPEST, Slopes, expect_counts, slopes_of
 from certree.interface.arrays import (
     Float64,
     Int32,
@@ -26,6 +26,7 @@ from certree.interface.arrays import (
     plain,
     row_weights,
 )
+from certree.interface.other_names import our_word
 from certree.rows.features import FeatureColumns
 from certree.tree import Tree, Trees, threads
 
@@ -268,7 +269,7 @@ class BinnedGrower:
         n_trees: int,
         *,
         first: int = 0,
-        criterion: Literal["gini", "entropy"] = "gini",
+        criterion: Literal["gini", "entropy", "log_loss"] = "gini",
         sample_weight: ArrayLike | None = None,
     ) -> GrownForest:
         """Grow trees on classes.
@@ -283,8 +284,8 @@ class BinnedGrower:
             Number of trees.
         first : int
             Number of the first of them; those before it are not grown.
-        criterion : {"gini", "entropy"}
-            Impurity of a cell: Gini index or cross entropy (nats).
+        criterion : {"gini", "entropy", "log_loss"}
+            Impurity of a cell: Gini index or cross entropy (nats), which "log_loss" is, too.
         sample_weight : array-like of shape (n,), or None
             How many rows each row counts as whenever it grows a tree; whole numbers where rows are
             drawn one after the other. One of weight 0 has no influence.
@@ -310,9 +311,10 @@ class BinnedGrower:
         n_trees: int,
         *,
         first: int = 0,
+        criterion: Literal["squared", "squared_error", "poisson"] = "squared",
         sample_weight: ArrayLike | None = None,
     ) -> GrownForest:
-        """Grow trees on numbers, by squared loss.
+        """Grow trees on numbers.
 
         Parameters
         ----------
@@ -320,6 +322,10 @@ class BinnedGrower:
             Target of each row, finite.
         n_trees, first
             As in `grow_classes`.
+        criterion : {"squared", "squared_error", "poisson"}
+            Impurity of a cell: squared distance from the mean, which "squared_error" is, too; or half
+            of the Poisson deviance, of numbers that are not negative: no side of a cut has zeros
+            alone.
         sample_weight : array-like of shape (n,), or None
             Whole numbers: how many rows each row counts as whenever it grows a tree.
 
@@ -335,8 +341,14 @@ class BinnedGrower:
         target = _numbers("y", y, self.bins.n_rows)
         if not np.isfinite(target).all():
             raise ValueError("y must be finite")
+        criterion = our_word(criterion, ("squared", "poisson"))
+        if criterion not in ("squared", "poisson"):
+            raise ValueError(f'criterion must be "squared" or "poisson", got {criterion!r}')
+        if criterion == "poisson":
+            expect_counts(target)
         weight = self._weight(sample_weight, True)
-        return self._grow_trees(grow_numbers, (self._ordered(target),), weight, first, n_trees)
+        of_all = self._ordered(target), criterion
+        return self._grow_trees(grow_numbers, of_all, weight, first, n_trees)
 
     def draws(self, number: int) -> Int32:
         """How often each row was drawn for a tree, (n,); where it is 0 the row is out of its bag.
@@ -462,6 +474,7 @@ class BinnedGrower:
         self, y: ArrayLike, n: int, n_classes: int, criterion: str
     ) -> tuple[Int32, int, str]:
         n_classes = class_number(n_classes)
+        criterion = our_word(criterion, ("gini", "entropy"))
         if criterion not in ("gini", "entropy"):
             raise ValueError(f'criterion must be "gini" or "entropy", got {criterion!r}')
         if n_classes > 2 and self._constraints[0] is not None:
@@ -526,7 +539,7 @@ def grow_on_samples(
     samples: Int32,
     seeds: UInt64,
     *,
-    criterion: Literal["gini", "entropy"] = "gini",
+    criterion: Literal["gini", "entropy", "log_loss"] = "gini",
     sample_weight: Float64 | None = None,
     categorical: ArrayLike | None = None,
     **options: Any,
@@ -547,7 +560,7 @@ def grow_on_samples(
         Rows that grow each tree.
     seeds : ndarray of uint64, shape (T,)
         What decides all else that is drawn for a tree.
-    criterion : {"gini", "entropy"}
+    criterion : {"gini", "entropy", "log_loss"}
         As in `BinnedGrower.grow_classes`.
     sample_weight : ndarray of shape (n,), or None
         How many rows each row counts as; positive. In each sample weights are made whole numbers.
@@ -571,6 +584,25 @@ def grow_on_samples(
         *grower._classes(y, len(rows), n_classes, criterion),
         (edges_first(FeatureColumns((rows,)), samples), EDGE_ROWS, seeds, grower._features_of_tree),
     )
+
+
+def groups_by_number(interaction_cst: Any, names: ArrayLike | None) -> Any:
+    """Groups of features, some of which are named, by their numbers."""
+    known = [] if names is None else [*np.asarray(names, dtype=object)]
+
+    def number(one: Any) -> Any:
+        if not isinstance(one, str):
+            return one
+        if one not in known:
+            raise ValueError(f"interaction_cst names {one!r}, but the features are {known}")
+        return known.index(one)
+
+    return [
+        [number(one) for one in group]
+        if isinstance(group, Collection) and not isinstance(group, str)
+        else group
+        for group in interaction_cst
+    ]
 
 
 def _groups(interaction_cst: Any, p: int) -> UInt8 | None:

@@ -12,17 +12,32 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from certree._core import grow_cart as core_grow_cart
-from certree.grow.growing import MaxDepth, MonotonicCst, TrainingSamples
-from certree.interface.arrays import Float64, Int32, nonnegative
+from certree.grow.growing import (
+    MaxDepth,
+    MonotonicCst,
+    TrainingSamples,
+    expect_counts,
+    number_of_features,
+    number_of_rows,
+)
+from certree.interface.arrays import LARGEST, Float64, Int32, nonnegative
+from certree.interface.other_names import our_word
 from certree.interface.signatures import checked, expect_settings
 from certree.tree import Tree, threads
 
-ClassCriterion = Literal["gini", "entropy", "misclassification"]
-Criterion = ClassCriterion | Literal["squared"]
+ClassCriterion = Literal["gini", "entropy", "misclassification", "log_loss"]
+NumberCriterion = Literal["squared", "squared_error", "absolute_error", "poisson"]
+Criterion = ClassCriterion | NumberCriterion
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
 Splitter = Literal["best", "random"]
 
-_CRITERIA = ("gini", "entropy", "misclassification", "squared")
+_OF_CLASSES = ("gini", "entropy", "misclassification")
+# Those of numbers: as the core calls them, and the power of the unit of y that impurities have.
+_OF_NUMBERS = {
+    "squared": ("squared", 2),
+    "absolute_error": ("absolute", 1),
+    "poisson": ("poisson", 1),
+}
 
 
 class Cart(BaseEstimator):
@@ -45,16 +60,22 @@ class Cart(BaseEstimator):
     the tree is False. A missing value is one more category. Categories that a cut has not seen go
     where it sends missing values.
 
+    Where sides must hold enough rows or keep to slopes, and by absolute errors, prefixes of their order
+    by means are looked at, too, and need not hold the best division.
+
     An order that is told from the response finds something in any noise. So a feature that has more
     than six categories in a cell is passed over there unless they differ by more than chance explains:
     by three standard deviations more than if the responses were dealt to the rows at random.
 
     Parameters
     ----------
-    criterion : {"entropy", "gini", "misclassification", "squared"} or None, default=None
-        Impurity of a cell, times its rows: cross entropy (nats), Gini index, rows outside the
-        largest class, or the sum of squared distances from the mean. None: "entropy" for classes,
-        "squared" for numbers.
+    criterion : str or None, default=None
+        Impurity of a cell, times its rows. Of classes "entropy" or "log_loss", cross entropy (nats);
+        "gini", the Gini index; "misclassification", rows outside the largest class. Of numbers
+        "squared" or "squared_error", squared distances from the mean; "absolute_error", distances from
+        the median; "poisson", half of the Poisson deviance from the mean, of numbers that are not
+        negative: no side of a cut has zeros alone. None: "entropy" for classes, "squared" for numbers.
+        It decides about cuts: what leaves say is up to the estimator.
     splitter : {"best", "random"}, default="best"
         "random" draws one cut of each feature, a threshold uniformly between the smallest and the
         largest value of the cell or a side for each category, and makes the best of these.
@@ -68,15 +89,22 @@ class Cart(BaseEstimator):
     max_features : int, float, "sqrt", "log2" or None, default=None
         In each cell features are drawn until so many, or such a share of all, that are not constant
         there have been looked at; None: all.
-    min_samples_split : float, default=2
-        A cell of fewer rows is a leaf.
+    min_samples_split : int or float, default=2
+        A cell of fewer rows is a leaf; a number up to 1 is a share of the rows, rounded up. A row
+        counts as many as it weighs, and one at least.
+    min_samples_leaf : int or float, default=1
+        Rows on either side of a cut, counted likewise; a number below 1 is a share of the rows, rounded
+        up.
+    min_weight_fraction_leaf : float, default=0
+        Share of the weight of all rows on either side of a cut, at most one half.
 
     References
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Chapters 2, 4
     and 8. Fisher, "On grouping for maximum homogeneity", 1958. Coppersmith, Hong and Hosking,
     "Partitioning nominal attributes in decision trees", 1999. Geurts, Ernst and Wehenkel, "Extremely
-    randomized trees", 2006.
+    randomized trees", 2006. Chou, "Optimal partitioning for classification and regression trees", 1991,
+    for the order of categories by means.
 
     Examples
     --------
@@ -97,6 +125,8 @@ class Cart(BaseEstimator):
         min_impurity_decrease: float = 0.0,
         max_features: MaxFeatures = None,
         min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
     ) -> None:
         self.criterion: Criterion | None = criterion
         self.splitter: Splitter = splitter
@@ -104,6 +134,8 @@ class Cart(BaseEstimator):
         self.min_impurity_decrease = min_impurity_decrease
         self.max_features = max_features
         self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
 
     def grow(self, rows: TrainingSamples) -> Tree:
         """Grow the tree of these rows."""
@@ -116,7 +148,9 @@ class Cart(BaseEstimator):
             _expect_slopes_fit(rows, 0 if response["y"] is None else int(rows.y.max()) + 1)
             if response["y"] is not None:
                 response["n_classes"] = 2  # one class is counted beside an empty one
-        least = _least_gain(self.min_impurity_decrease, rows.n, response.pop("scale"))
+        least = _least_gain(self.min_impurity_decrease, rows.n, response.pop("unit"))
+        leaf = number_of_rows("min_samples_leaf", self.min_samples_leaf, 1, rows.counted)
+        split = number_of_rows("min_samples_split", self.min_samples_split, 2, rows.counted)
         if self.splitter not in ("best", "random"):
             raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')
         n_looked_at = _n_features(self.max_features, p)
@@ -125,8 +159,10 @@ class Cart(BaseEstimator):
         columns = core_grow_cart(
             rows.X,
             **response,
-            **rows.stopping(self.min_samples_split),
+            **rows.stopping(min(max(split, 2 * leaf), LARGEST)),
             min_gain=least,
+            min_leaf_rows=leaf / _ROUNDING if leaf > 1 else 0.0,
+            min_leaf_weight=_least_share(self.min_weight_fraction_leaf) * rows.n / _ROUNDING,
             max_leaves=_leaf_limit(self.max_leaf_nodes),
             max_features=n_looked_at,
             random_cuts=self.splitter == "random",
@@ -142,24 +178,15 @@ class Cart(BaseEstimator):
     def _response(self, y: NDArray[Any], weight: Float64 | None) -> dict[str, Any]:
         """Classes or a target, as the core takes them."""
         numeric = y.dtype == np.float64
-        criterion = self.criterion or ("squared" if numeric else "entropy")
-        if criterion not in _CRITERIA:
+        known = (*_OF_CLASSES, *_OF_NUMBERS)
+        criterion = our_word(self.criterion or ("squared" if numeric else "entropy"), known)
+        if criterion not in known:
             raise ValueError(
-                'criterion must be None, "gini", "entropy", "misclassification" or "squared", '
-                f"got {criterion!r}"
+                'criterion must be None, "gini", "entropy", "log_loss", "misclassification", '
+                f'"squared", "squared_error", "absolute_error" or "poisson", got {criterion!r}'
             )
-        if criterion == "squared":
-            # In a unit of its own, a power of two: squares of small or large numbers get lost.
-            target = y.astype(np.float64)
-            scale = int(np.frexp(np.abs(target).max())[1])
-            target = _centred(np.ldexp(target, -scale), weight)
-            return {
-                "y": None,
-                "target": target,
-                "n_classes": 0,
-                "criterion": criterion,
-                "scale": scale,
-            }
+        if criterion in _OF_NUMBERS:
+            return _numbers(y, weight, criterion)
         if numeric:
             raise TypeError(
                 f"criterion={criterion!r} takes classes: y must convert to int32 without loss, "
@@ -177,7 +204,7 @@ class Cart(BaseEstimator):
             "target": None,
             "n_classes": n_classes,
             "criterion": criterion,
-            "scale": 0,
+            "unit": 0,
         }
 
 
@@ -213,7 +240,7 @@ def grow_cart(
         every pruning are monotone.
     sample_weight : array-like of shape (n,), or None
         How many rows each row counts as. A row of weight 0 is as if absent; a smaller weight than 1
-        counts as one row where `min_samples_split` counts rows.
+        counts as one row where `min_samples_split` and `min_samples_leaf` count rows.
     random_state : int, RandomState or None
         Decides what is drawn. Used by `max_features` and ``splitter="random"`` only.
     n_jobs : int or None
@@ -249,13 +276,48 @@ def grow_cart(
     return Cart(**switches).grow(rows)
 
 
-def _least_gain(least: Any, n: float, scale: int) -> float:
-    """Smallest decrease in impurity, over all rows, of a cut that is made; y is in units 2^scale."""
+def _numbers(y: NDArray[Any], weight: Float64 | None, criterion: str) -> dict[str, Any]:
+    """A target, as the core takes it, in a unit of its own."""
+    name, power = _OF_NUMBERS[criterion]
+    if criterion == "poisson":
+        expect_counts(y)
+    # A power of two: squares of small or large numbers get lost.
+    target = y.astype(np.float64)
+    scale = int(np.frexp(np.abs(target).max())[1])
+    target = np.ldexp(target, -scale)
+    if criterion != "poisson":
+        target = _centred(target, weight)
+    if criterion != "squared":
+        target = _added_exactly(target, weight)
+    return {
+        "y": None,
+        "target": target,
+        "n_classes": 0,
+        "criterion": name,
+        "unit": power * scale,
+    }
+
+
+# Sums of weights that are no whole numbers depend on their order by less.
+_ROUNDING = 1 + 1e-9
+
+
+def _least_share(fraction: Any) -> float:
+    """Share of the weight on either side of a cut."""
+    if not 0 <= fraction <= 0.5:
+        raise ValueError(
+            f"min_weight_fraction_leaf must be a number in the range [0.0, 0.5], got {fraction!r}"
+        )
+    return float(fraction)
+
+
+def _least_gain(least: Any, n: float, unit: int) -> float:
+    """Smallest decrease in impurity, over all rows, of a cut that is made; in units 2^unit."""
     least = nonnegative("min_impurity_decrease", least)
     if least == 0:
         return 0.0
     with np.errstate(over="ignore", under="ignore"):
-        return float(np.ldexp(least * n, -2 * scale))
+        return float(np.ldexp(least * n, -unit))
 
 
 def _expect_slopes_fit(rows: TrainingSamples, n_classes: int) -> None:
@@ -280,22 +342,16 @@ def _leaf_limit(max_leaf_nodes: Any) -> int:
     return min(int(max_leaf_nodes), _MOST_LEAVES)
 
 
-def _n_features(max_features: Any, p: int) -> int:
-    """Number of features that are looked at in a cell, in scikit-learn's convention."""
-    if max_features is None:
-        return p
-    if max_features == "sqrt":
-        return max(1, int(np.sqrt(p)))
-    if max_features == "log2":
-        return max(1, int(np.log2(p)))
-    if isinstance(max_features, int | np.integer) and 1 <= max_features <= p:
-        return int(max_features)
-    if isinstance(max_features, float | np.floating) and 0 < max_features <= 1:
-        return max(1, int(max_features * p))
-    raise ValueError(
-        f'max_features must be None, "sqrt", "log2", a whole number in 1 .. {p} or a share in (0, 1], '
-        f"got {max_features!r}"
-    )
+def _n_features(given: Any, p: int) -> int:
+    """Number of features that are looked at in a cell."""
+    is_share = isinstance(given, float | np.floating) and 0 < given <= 1
+    is_number = isinstance(given, int | np.integer) and 1 <= given <= p
+    if not (given is None or given in ("sqrt", "log2") or is_share or is_number):
+        raise ValueError(
+            f'max_features must be None, "sqrt", "log2", a whole number in 1 .. {p} or a share in '
+            f"(0, 1], got {given!r}"
+        )
+    return number_of_features(given, p) or p
 
 
 def _key(random_state: int | RandomState | None) -> int:
@@ -303,6 +359,20 @@ def _key(random_state: int | RandomState | None) -> int:
     return int(generator.randint(0, 2**32, dtype=np.uint64)) << 32 | int(
         generator.randint(0, 2**32, dtype=np.uint64)
     )
+
+
+# Of distances from medians and of deviances many are equal, and numbers must not differ by less.
+_FINEST = 32
+
+
+def _added_exactly(target: Float64, weight: Float64 | None) -> Float64:
+    """Numbers below 2 in magnitude, rounded so that sums of them are exact in whatever order.
+
+    So they are where weights are few whole numbers of one: others are added as they come.
+    """
+    n = len(target) if weight is None else weight.sum() / weight.min()
+    digits = max(51 - int(np.ceil(np.log2(n))), _FINEST)
+    return np.ldexp(np.rint(np.ldexp(target, digits)), -digits)
 
 
 def _centred(target: Float64, weight: Float64 | None) -> Float64:

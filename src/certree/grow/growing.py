@@ -138,6 +138,11 @@ class TrainingSamples:
         """Rows, counted by weight."""
         return float(len(self.X) if self.weight is None else self.weight.sum())
 
+    @property
+    def counted(self) -> float:
+        """Rows, each counted as many as it weighs and one at least."""
+        return float(len(self.X) if self.weight is None else np.maximum(self.weight, 1.0).sum())
+
     def stopping(self, min_samples_split: Any) -> dict[str, Any]:
         """What says when a cell is not split any further, as the core's growers take it."""
         # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
@@ -161,6 +166,39 @@ class TrainingSamples:
         if not isinstance(depth, Integral) or depth < 0:
             raise ValueError(f'max_depth must be None, "log" or a whole number >= 0, got {depth!r}')
         return min(DEEPEST, int(depth))
+
+
+def number_of_features(given: Any, p: int) -> int | None:
+    """How many of p features are looked at, in scikit-learn's convention; None: all."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return max(1, int(np.sqrt(p) if given == "sqrt" else np.log2(p)))
+    return min(p, int(given)) if isinstance(given, Integral) else max(1, int(given * p))
+
+
+def expect_counts(y: NDArray[Any]) -> None:
+    """Refuse what has no Poisson deviance, in scikit-learn's words."""
+    if y.min() < 0:
+        raise ValueError(
+            "Some value(s) of y are negative which is not allowed for Poisson regression, got "
+            f"{y.min():g}"
+        )
+
+
+def number_of_rows(name: str, given: Any, least: int, n: float) -> float:
+    """How many of n rows a parameter means, `least` at least: a number, or a share rounded up.
+
+    Shares lie between 0 and 1; where 1 row is too few, 1.0 is a share, too, and numbers need not be
+    whole.
+    """
+    needs_whole = least == 1
+    if 0 < given < 1 or (given == 1 and not needs_whole and not isinstance(given, Integral)):
+        return max(float(least), float(np.ceil(given * n)))
+    # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
+    if not least <= float(given) <= LARGEST or (needs_whole and not isinstance(given, Integral)):
+        raise ValueError(f"{name} must be at least {least}, or a share of the rows, got {given!r}")
+    return float(given)
 
 
 def _target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:

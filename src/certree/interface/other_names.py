@@ -1,10 +1,11 @@
 """Names that other libraries give to parameters, and what these are called here.
 
-Those of LightGBM, XGBoost, CatBoost and scikit-learn, for errors that say what to write instead.
+Those of LightGBM, XGBoost, CatBoost and scikit-learn, for errors that say what to write instead. Words
+of scikit-learn for values are taken as they are.
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from typing import Any
 
@@ -41,9 +42,20 @@ _ELSEWHERE = {
 }
 # What single trees leave to the grower of the tree.
 _OF_CART = {
-    *("criterion", "max_features", "max_leaf_nodes"),
-    *("min_impurity_decrease", "min_samples_split", "splitter"),
+    *("criterion", "max_features", "max_leaf_nodes", "min_impurity_decrease", "min_samples_leaf"),
+    *("min_samples_split", "min_weight_fraction_leaf", "splitter"),
 }
+
+
+# Words of scikit-learn for what has another one here.
+_WORDS = {"squared_error": "squared", "log_loss": "entropy"}
+
+
+def our_word(value: Any, known: Collection[str]) -> Any:
+    """What a value is called among known words; anything else stays as it is."""
+    if not isinstance(value, str) or value in known or _WORDS.get(value) not in known:
+        return value
+    return _WORDS[value]
 
 
 def suggestion(name: str, parameters: Iterable[str]) -> str | None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from certree._core import critical_prices, merge_order
 from certree.interface.arrays import Float64, Int32, OfColumns
+from certree.interface.other_names import our_word
 from certree.interface.signatures import checked, expect_settings
 from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
@@ -123,7 +124,7 @@ class MergePath(PruningPath):
         return pruning_of(self.tree, self.order >= n_merges)
 
 
-Cost = Literal["error", "gini", "entropy", "squared"] | None
+Cost = Literal["error", "gini", "entropy", "squared", "log_loss", "squared_error"] | None
 
 
 def impurity_cost(stats: Stats, cost: Cost = None) -> Float64:
@@ -131,6 +132,7 @@ def impurity_cost(stats: Stats, cost: Cost = None) -> Float64:
     if cost is None:
         return stats.loss
     known = ("error", "gini", "entropy") if isinstance(stats, NodeStats) else ("squared",)
+    cost = our_word(cost, known)
     if cost not in known:
         raise ValueError(f"cost must be None or one of {', '.join(known)}, got {cost!r}")
     if cost == "error":
@@ -167,6 +169,7 @@ def cost_complexity_path(
     cost : {"error", "gini", "entropy", "squared"} or None
         What leaves cost besides the penalty: errors, rows times impurity (nats for entropy), or sums
         of squares; None: the loss, which is errors, or sums of squares over the unit of loss.
+        "log_loss" is "entropy", and "squared_error" is "squared".
         scikit-learn's ``ccp_alpha`` is alpha for the criterion's own impurity over all rows.
     count_empty : bool
         Whether leaves without rows pay the penalty too, also those inside chains.

@@ -48,6 +48,7 @@ from certree.interface.arrays import (
     places_among,
     plain,
 )
+from certree.interface.fitted import reads_state
 from certree.interface.other_names import expect_our_names, knows_other_names
 from certree.interface.stored import Stored
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
@@ -150,7 +151,9 @@ class Training:
             place[indices] = np.arange(len(indices))
         classifier = self.y.dtype == np.int32
         splits = (
-            check_cv(cv, self.y, classifier=classifier).split(self.features.matrix, self.y)
+            check_cv(cv, self.y, classifier=classifier).split(
+                self.features.matrix, self.y, self.sides.groups
+            )
             if splits_rows or not isinstance(cv, Iterable)
             else cv
         )
@@ -430,6 +433,14 @@ class TakesRows:
         classifier: Any = self
         with np.errstate(divide="ignore"):
             return np.log(classifier.predict_proba(X))
+
+    @property
+    @reads_state
+    def is_categorical_(self) -> NDArray[np.bool_] | None:
+        """Which features hold categories, (p,); None: none does."""
+        check_is_fitted(self)
+        mask = self._category_mask()
+        return mask if mask is not None and mask.any() else None
 
     def _category_mask(self) -> NDArray[np.bool_] | None:
         """Which features hold categories; None: none does."""

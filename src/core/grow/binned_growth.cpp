@@ -440,19 +440,20 @@ BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowt
         rows, weight, bags, growth, response, few);
   }
   const std::vector<std::int64_t> whole(response.y.begin(), response.y.end());
-  return grow_trees<PairTarget<SmallPairItem>, PairTarget<WidePairItem>>(rows, weight, bags, growth,
-                                                                         {true, whole}, true);
+  return grow_trees<PairTarget<SmallPairItem>, PairTarget<WidePairItem>>(
+      rows, weight, bags, growth, {true, false, whole}, true);
 }
 
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
-                      std::span<const double> target) {
+                      const Numbers& response) {
   const WholeWeights weight(rows.weight, bags.drawing.n_draws);
-  PairResponse response{};
+  PairResponse pairs{};
+  pairs.poisson = response.criterion == Criterion::poisson;
   const std::vector<std::int64_t> whole =
-      whole_numbers(target, bags.drawing.n_draws * weight.heaviest, response);
-  response.whole = whole;
+      whole_numbers(response.y, bags.drawing.n_draws * weight.heaviest, pairs);
+  pairs.whole = whole;
   return grow_trees<PairTarget<DrawnNumberItem>, PairTarget<WidePairItem>>(rows, weight, bags,
-                                                                           growth, response, true);
+                                                                           growth, pairs, true);
 }
 
 }  // namespace certree

@@ -95,6 +95,11 @@ struct Classes {
   Criterion criterion;  // gini or entropy
 };
 
+struct Numbers {
+  std::span<const double> y;  // (n,)
+  Criterion criterion;        // squared, or poisson of numbers that are not negative
+};
+
 // What the rows of nodes sum up to. Entries begin[v] .. begin[v + 1] - 1 are those of node v:
 // weight by class where it is not 0, ascending; or for numbers the weight and the sum.
 struct NodeSums {
@@ -127,7 +132,7 @@ BinnedTrees joined(std::vector<BinnedTrees>&& parts);
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
                       const Classes& response);
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
-                      std::span<const double> target);
+                      const Numbers& response);
 
 // count: (n,) how often each row was drawn for a tree.
 void draw_rows(const Drawing& drawing, std::int64_t tree, std::span<std::int32_t> count);

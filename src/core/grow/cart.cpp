@@ -61,6 +61,7 @@ class Part {
         original_(make_buffer<std::uint32_t>(m_)),
         y_(make_buffer<typename Rows::Y>(m_)),
         weight_(make_buffer<double>(whole.weight ? m_ : 0)),
+        counts_(make_buffer<double>(whole.counts ? m_ : 0)),
         lists_(make_buffer<RankedRow>(m_, whole.lists.n_rows)),
         codes_(make_buffer<std::uint32_t>(m_, whole.codes.n_rows)),
         rows_{whole.X,
@@ -70,6 +71,7 @@ class Part {
               y_.get(),
               whole.weight ? weight_.get() : nullptr,
               whole.weight_unit,
+              whole.counts ? counts_.get() : nullptr,
               whole.n_classes,
               {lists_.get(), whole.lists.n_rows, m_},
               {codes_.get(), whole.codes.n_rows, m_}} {
@@ -80,6 +82,7 @@ class Part {
       original_[i] = row;
       y_[i] = whole.y[row];
       if (whole.weight) weight_[i] = whole.weight[row];
+      if (whole.counts) counts_[i] = whole.counts[row];
     }
     for (const std::size_t l : turns(whole.lists.n_rows, m_)) {
       RankedRow* to = rows_.lists.row(l);
@@ -98,7 +101,7 @@ class Part {
   std::int64_t m_;
   Buffer<std::uint32_t> original_;
   Buffer<typename Rows::Y> y_;
-  Buffer<double> weight_;
+  Buffer<double> weight_, counts_;
   Buffer<RankedRow> lists_;
   Buffer<std::uint32_t> codes_;
   Rows rows_;
@@ -151,6 +154,19 @@ class OwnUnit {
   bool is_plain_ = true;
 };
 
+// How many rows each counts as, where leaves need so many and weights do not say it; sets the
+// weight that leaves need in the unit of weights.
+inline Buffer<double> row_counts(std::span<const double> weight, int unit, Greedy& greedy) {
+  const auto is_less = [](double one) { return one < 1.0; };
+  const bool differ = greedy.min_leaf_rows > 1.0 && std::ranges::any_of(weight, is_less);
+  if (!differ) greedy.min_leaf_weight = std::max(greedy.min_leaf_weight, greedy.min_leaf_rows);
+  greedy.min_leaf_weight = std::ldexp(greedy.min_leaf_weight, -unit);
+  if (!differ) return {};
+  auto counts = make_buffer<double>(weight.size());
+  std::ranges::transform(weight, counts.get(), [](double one) { return std::max(one, 1.0); });
+  return counts;
+}
+
 // The features of numbers that cells count by value. Not where weights or numbers are summed, whose
 // order shows in the last bits, or where cells look at few features.
 template <class Sweep, class Real, class Y>
@@ -160,7 +176,7 @@ FewValues counted_features(const Table<const Real>& X, const Y* y, std::int32_t 
   if (std::is_same_v<Y, double> || weight || X.n_rows > kMostRows || greedy.random_cuts ||
       greedy.max_features < X.width)
     return {};
-  return {X, greedy.category, Sweep(y, weight, n_classes).width(), n_threads};
+  return {X, greedy.category, Sweep(y, weight, nullptr, n_classes).width(), n_threads};
 }
 
 template <class Sweep, class Real, class Y>
@@ -170,6 +186,7 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y*
   const std::int64_t n = X.n_rows;
   const OwnUnit unit(stopping.weight);
   greedy.min_gain = std::ldexp(greedy.min_gain, -unit.exponent());
+  const auto counts = row_counts(stopping.weight, unit.exponent(), greedy);
   const FewValues few = counted_features<Sweep>(X, y, n_classes, unit.weight(), greedy, n_threads);
   Features features(X.width, greedy.category, few);
   const auto code_buffer = make_buffer<std::uint32_t>(n, features.n_sets());
@@ -185,7 +202,8 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y*
     for (const std::size_t i : turns(n))
       lists.row(features.n_numbers())[i] = {0, static_cast<std::uint32_t>(i)};
   const CartRows<Real, Y> rows{
-      X, &features, &few, nullptr, y, unit.weight(), unit.exponent(), n_classes, lists, codes};
+      X,         &features, &few, nullptr, y, unit.weight(), unit.exponent(), counts.get(),
+      n_classes, lists,     codes};
   return grow_presorted<Sweep>(rows, stopping, greedy, n_threads);
 }
 
@@ -219,6 +237,10 @@ TreeColumns grow_cart(Table<const Real> X, const Ranked& ranked, const Response&
   switch (response.criterion) {
     case Criterion::squared:
       return with(std::type_identity<SquaredSweep<double>>(), response.target.data());
+    case Criterion::absolute:
+      return with(std::type_identity<AbsoluteSweep>(), response.target.data());
+    case Criterion::poisson:
+      return with(std::type_identity<PoissonSweep>(), response.target.data());
     case Criterion::entropy:
       if (!stopping.weight.empty() || static_cast<double>(X.n_rows / kParts) > Information::kMost)
         return with(std::type_identity<EntropySweep>(), y);

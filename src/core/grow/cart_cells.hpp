@@ -45,6 +45,7 @@ struct CartRows {
   const Y* y;                     // (n,)
   const double* weight;           // (n,) in units of 2^weight_unit; or null
   int weight_unit;
+  const double* counts;  // (n,) how many rows each counts as; null: nobody asks, or its weight
   std::int32_t n_classes;
   Table<RankedRow> lists;      // (features.n_lists(), n)
   Table<std::uint32_t> codes;  // (number of features of categories, n)

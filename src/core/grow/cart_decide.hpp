@@ -12,7 +12,10 @@ template <class Rows>
 class Decisions {
  public:
   Decisions(const Rows& rows, const Stopping& stopping, const Greedy& greedy)
-      : rows_(rows), stopping_(stopping), greedy_(greedy) {}
+      : rows_(rows),
+        stopping_(stopping),
+        greedy_(greedy),
+        forbids_(!greedy.monotonic.empty() || greedy.min_leaf_weight > 0.0 || rows.counts) {}
 
   CartCell root() const {
     CartCell cell{{0, rows_.size(), 0}, false, greedy_.key};
@@ -36,9 +39,15 @@ class Decisions {
     return part;
   }
 
-  // Whether the cut that the sweep stands at keeps to the slopes and to the bounds of the cell.
+  // Whether there are cuts that are not allowed.
+  bool forbids() const { return forbids_; }
+  // Whether the cut that the sweep stands at leaves enough on both sides, and keeps to the slopes
+  // and to the bounds of the cell.
   template <class Sweep>
   bool is_allowed(const Sweep& sweep, const CartCell& cell, std::int64_t j) const {
+    if (!forbids_) return true;
+    if (sweep.weights().least() < greedy_.min_leaf_weight) return false;
+    if (rows_.counts && sweep.rows().least() < greedy_.min_leaf_rows) return false;
     if (greedy_.monotonic.empty()) return true;
     const double left = sweep.mean_left(), right = sweep.mean_right();
     return std::min(left, right) >= cell.lower && std::max(left, right) <= cell.upper &&
@@ -78,6 +87,7 @@ class Decisions {
   Rows rows_;
   Stopping stopping_;
   Greedy greedy_;
+  bool forbids_;
 };
 
 }  // namespace

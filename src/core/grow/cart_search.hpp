@@ -17,6 +17,10 @@
 namespace certree {
 namespace {
 
+// Whether what a side costs is told by sums of its groups, or by its rows alone.
+template <class Sweep>
+concept TakesGroups = requires(Sweep sweep, const double* sums) { sweep.take(sums, 1.0); };
+
 // What the search of a cell works with; it serves one cell after the other.
 template <class Sweep>
 struct Workspace {
@@ -27,7 +31,9 @@ struct Workspace {
 
   template <class Rows>
   explicit Workspace(const Rows& rows)
-      : sweep(rows.y, rows.weight, rows.n_classes), groups(sweep.width()), divider(sweep.width()) {}
+      : sweep(rows.y, rows.weight, rows.counts, rows.n_classes),
+        groups(sweep.width(), sweep.n_sums()),
+        divider(sweep.width(), sweep.n_sums()) {}
 };
 
 template <class Rows, class Sweep>
@@ -112,7 +118,7 @@ class Search {
     Cut cut;
     cut.value = to_beat;
     if (rows_.few->holds(j)) {
-      sweep_values(workspace, cell, j, cut);
+      if constexpr (TakesGroups<Sweep>) sweep_values(workspace, cell, j, cut);
     } else if (rows_.features->is_categorical(j)) {
       sum_categories(workspace, cell, j);
       if (greedy_.random_cuts)
@@ -233,7 +239,7 @@ class Search {
   void sum_categories(Workspace<Sweep>& workspace, const CartCell& cell, std::int64_t j) const {
     const std::uint32_t* const codes = rows_.codes_of(j);
     const auto members = rows_.members(cell);
-    const std::size_t width = workspace.sweep.width();
+    const std::size_t width = workspace.sweep.n_sums();
     const std::size_t n_codes = rows_.features->missing_code(j) + 1;
     const std::size_t size = checked_size(n_codes, width);
     if (workspace.table.size() < size) workspace.table.resize(size);
@@ -263,14 +269,77 @@ class Search {
   void divide_set(Workspace<Sweep>& workspace, const CartCell& cell, std::int64_t j,
                   Cut& cut) const {
     if (!is_telling(workspace.groups, cell)) return;
+    if constexpr (TakesGroups<Sweep>) {
+      Sweep& sweep = workspace.sweep;
+      const auto allowed = [&] { return decide_.is_allowed(sweep, cell, j); };
+      const bool found = workspace.divider.search(sweep, workspace.groups, allowed, cut.value);
+      // Among the divisions that are allowed the best need not be a prefix.
+      cut.heuristic = workspace.divider.heuristic() || decide_.forbids();
+      if constexpr (requires(const double* sums) { sweep.refuses(sums); })
+        for (std::size_t g = 0; g < workspace.groups.size(); ++g)
+          cut.heuristic |= sweep.refuses(workspace.groups.sums(g));
+      if (!found) return;
+      cut.feature = j;
+      take_sides(workspace.groups, workspace.divider.left(), cut);
+    } else {
+      sweep_along_means(workspace, cell, j, cut);
+    }
+  }
+
+  // Every prefix of the categories in the order of their means, row by row; the best division need
+  // not be one of them.
+  void sweep_along_means(Workspace<Sweep>& workspace, const CartCell& cell, std::int64_t j,
+                         Cut& cut) const {
     Sweep& sweep = workspace.sweep;
-    const auto allowed = [&] { return decide_.is_allowed(sweep, cell, j); };
-    const bool found = workspace.divider.search(sweep, workspace.groups, allowed, cut.value);
-    // Among the divisions within bounds the best need not be a prefix.
-    cut.heuristic = workspace.divider.heuristic() || !greedy_.monotonic.empty();
-    if (!found) return;
-    cut.feature = j;
-    take_sides(workspace.groups, workspace.divider.left(), cut);
+    const Groups& groups = workspace.groups;
+    const std::uint32_t* const codes = rows_.codes_of(j);
+    thread_local std::vector<double> mean;  // by code
+    if (mean.size() <= rows_.features->missing_code(j))
+      mean.resize(rows_.features->missing_code(j) + 1);
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      mean[groups.code(g)] = sweep.score(groups.sums(g));
+    std::vector<std::uint32_t> order;
+    for (const auto part : stretches(rows_.members(cell)))
+      for (const RankedRow& e : part) order.push_back(e.row);
+    const auto is_before = [&](std::uint32_t a, std::uint32_t b) {
+      const std::uint32_t k = codes[a], l = codes[b];
+      return mean[k] < mean[l] || (mean[k] == mean[l] && (k < l || (k == l && a < b)));
+    };
+    looking(order.size(), is_before, [&](const auto& f) { std::ranges::sort(order, f); });
+    std::size_t n_left = 0;
+    sweep.restart();
+    for (const std::size_t i : turns(order.size() - 1)) {
+      sweep.take(order[i]);
+      if (codes[order[i]] != codes[order[i + 1]] && consider(sweep, cell, j, cut)) n_left = i + 1;
+    }
+    cut.heuristic = true;
+    if (n_left == 0) return;
+    std::vector<std::uint8_t> left(groups.size());
+    const std::uint32_t last = codes[order[n_left - 1]];
+    for (std::size_t g = 0; g < left.size(); ++g) {
+      const std::uint32_t code = groups.code(g);
+      left[g] = mean[code] < mean[last] || (mean[code] == mean[last] && code <= last);
+    }
+    take_sides(groups, left, cut);
+  }
+
+  // Moves all rows of some groups left.
+  void take_groups(Workspace<Sweep>& workspace, const CartCell& cell, std::int64_t j,
+                   const std::vector<std::uint8_t>& left) const {
+    Sweep& sweep = workspace.sweep;
+    const Groups& groups = workspace.groups;
+    sweep.restart();
+    if constexpr (TakesGroups<Sweep>) {
+      for (std::size_t g = 0; g < left.size(); ++g)
+        if (left[g]) sweep.take(groups.sums(g), 1.0);
+    } else {
+      std::vector<std::uint32_t> chosen;
+      for (std::size_t g = 0; g < left.size(); ++g)
+        if (left[g]) chosen.push_back(groups.code(g));
+      for (const auto part : stretches(rows_.members(cell)))
+        for (const RankedRow& e : part)
+          if (std::ranges::binary_search(chosen, rows_.codes_of(j)[e.row])) sweep.take(e.row);
+    }
   }
 
   // Whether the categories tell more than chance would.
@@ -325,13 +394,11 @@ class Search {
         n_left += left[g];
       }
     } while (n_left == 0 || (n_left == n_seen && n_seen > 1));
-    sweep.restart();
-    for (std::size_t g = 0; g < n_seen; ++g)
-      if (left[g]) sweep.take(groups.sums(g), 1.0);
+    take_groups(workspace, cell, j, left);
     if (consider(sweep, cell, j, cut)) take_sides(groups, left, cut);
     if (!missing || n_left == n_seen) return;
     left.back() = 1;
-    sweep.take(groups.sums(n_seen), 1.0);
+    take_groups(workspace, cell, j, left);
     if (consider(sweep, cell, j, cut)) take_sides(groups, left, cut);
   }
 

@@ -8,21 +8,58 @@
 // its weight: add(sums, row) adds a row to them, take(sums, 1) moves the group left and
 // take(sums, -1) moves it back. Where is_ordered(), an optimal division of groups in two is a
 // prefix of their order by score(sums).
+//
+// What lies left and right of a cut is told by weights(), and by rows() where these are counted
+// beside: groups then have one more number, so that there are n_sums() of them.
 #pragma once
+
+#include <bit>
 
 #include "grow/grow.hpp"
 #include "numbers.hpp"
 
 namespace certree {
 
+// What lies on both sides of a cut.
+struct Sides {
+  double left, right;
+  double least() const { return std::min(left, right); }
+};
+
+// How many rows lie left of a cut, where that is not their weight.
+struct RowCount {
+  const double* rows = nullptr;  // (n,) how many each counts as; null: nobody asks
+  double all = 0.0, left = 0.0;
+
+  void start(std::span<const RankedRow> some) {
+    all = left = 0.0;
+    if (!rows) return;
+    for (const auto stretch : stretches(some))
+      for (const RankedRow& e : stretch) all += rows[e.row];
+  }
+  void take(std::uint32_t row) {
+    if (rows) left += rows[row];
+  }
+  // To and from the sum of a group.
+  void add(double* sum, std::uint32_t row) const {
+    if (rows) *sum += rows[row];
+  }
+  void take(const double* sum, double sign) {
+    if (rows) left += sign * *sum;
+  }
+  Sides sides() const { return {left, all - left}; }
+};
+
 // Squared loss, and Gini for two classes, which is squared loss on 0 and 1.
 template <class Y>
 struct SquaredSweep {
   const Y* y;
   const double* weight;
+  RowCount count;
   double w = 0.0, s = 0.0, w_left = 0.0, s_left = 0.0;
 
-  SquaredSweep(const Y* y_, const double* weight_, std::int32_t) : y(y_), weight(weight_) {}
+  SquaredSweep(const Y* y_, const double* weight_, const double* rows, std::int32_t)
+      : y(y_), weight(weight_), count{rows} {}
 
   void start(std::span<const RankedRow> rows) {
     w = s = 0.0;
@@ -32,13 +69,15 @@ struct SquaredSweep {
         w += one;
         s += one * static_cast<double>(y[e.row]);
       }
+    count.start(rows);
     restart();
   }
-  void restart() { w_left = s_left = 0.0; }
+  void restart() { w_left = s_left = count.left = 0.0; }
   void take(std::uint32_t row) {
     const double one = weight ? weight[row] : 1.0;
     w_left += one;
     s_left += one * static_cast<double>(y[row]);
+    if (weight) count.take(row);
   }
   double value() const {
     const double s_right = s - s_left;
@@ -51,19 +90,165 @@ struct SquaredSweep {
   }
   double mean_left() const { return s_left / w_left; }
   double mean_right() const { return (s - s_left) / (w - w_left); }
+  Sides weights() const { return {w_left, w - w_left}; }
+  Sides rows() const { return count.sides(); }
 
   std::size_t width() const { return 2; }
+  std::size_t n_sums() const { return count.rows ? 3 : 2; }
   void add(double* sums, std::uint32_t row) const {
     const double one = weight ? weight[row] : 1.0;
     sums[0] += one;
     sums[1] += one * static_cast<double>(y[row]);
+    count.add(sums + 2, row);
   }
   void take(const double* sums, double sign) {
     w_left += sign * sums[0];
     s_left += sign * sums[1];
+    count.take(sums + 2, sign);
   }
   bool is_ordered() const { return true; }
   double score(const double* sums) const { return sums[1] / sums[0]; }
+};
+
+// Half of the Poisson deviance. A side of which all numbers are 0 would predict 0, which says that
+// no other number can come: no such cut is made.
+struct PoissonSweep : SquaredSweep<double> {
+  using SquaredSweep::SquaredSweep;
+  // What rounding leaves of nothing, as a share of the sum.
+  static constexpr double kNothing = 0x1p-46;
+
+  static double part(double sum, double weight) { return sum * std::log(sum / weight); }
+  double value() const {
+    const double s_right = s - s_left;
+    if (!(std::min(s_left, s_right) > s * kNothing)) return -HUGE_VAL;
+    return part(s_left, w_left) + part(s_right, w - w_left);
+  }
+  double decrease(double value) const { return value - part(s, w); }
+  // A group that is no side by itself.
+  bool refuses(const double* sums) const { return sums[1] <= 0.0; }
+};
+
+// Sums by place among the distinct numbers of a cell, so that one is changed, and a median found,
+// in so many steps as their number has digits (Fenwick, "A new data structure for cumulative
+// frequency tables", 1994).
+class PartialSums {
+ public:
+  struct Sum {
+    double weight = 0.0, sum = 0.0;
+  };
+
+  void restart(std::size_t n) { sums_.assign(n + 1, {}); }
+  void add(std::size_t place, Sum one) {
+    for (std::size_t i = place + 1; i < sums_.size(); i += i & (0 - i)) {
+      sums_[i].weight += one.weight;
+      sums_[i].sum += one.sum;
+    }
+  }
+  std::size_t size() const { return sums_.size() - 1; }
+  const Sum& operator[](std::size_t i) const { return sums_[i]; }
+
+ private:
+  std::vector<Sum> sums_;
+};
+
+// Distances from the median: rows are moved one by one, as sums do not tell it.
+struct AbsoluteSweep {
+  const double* y;
+  const double* weight;
+  RowCount count;
+  PartialSums all, left;
+  PartialSums::Sum total, total_left;
+  std::vector<double> numbers;       // of the cell, ascending and distinct
+  std::vector<std::uint32_t> place;  // (n,) in numbers, of the rows of the cell
+  double uncut = 0.0;
+
+  AbsoluteSweep(const double* y_, const double* weight_, const double* rows, std::int32_t)
+      : y(y_), weight(weight_), count{rows} {}
+
+  void start(std::span<const RankedRow> rows) {
+    thread_local std::vector<std::uint32_t> order;
+    order.clear();
+    std::uint32_t last = 0;
+    for (const auto stretch : stretches(rows))
+      for (const RankedRow& e : stretch) {
+        order.push_back(e.row);
+        last = std::max(last, e.row);
+      }
+    if (place.size() <= last) place.resize(std::size_t{last} + 1);
+    const auto is_before = [&](std::uint32_t a, std::uint32_t b) { return y[a] < y[b]; };
+    looking(order.size(), is_before, [&](const auto& f) { std::ranges::sort(order, f); });
+    numbers.clear();
+    for (const auto stretch : stretches(std::span<const std::uint32_t>(order)))
+      for (const std::uint32_t row : stretch) {
+        if (numbers.empty() || numbers.back() != y[row]) numbers.push_back(y[row]);
+        place[row] = static_cast<std::uint32_t>(numbers.size() - 1);
+      }
+    all.restart(numbers.size());
+    total = {};
+    for (const auto stretch : stretches(rows))
+      for (const RankedRow& e : stretch) add_to(all, total, e.row);
+    count.start(rows);
+    restart();
+    uncut = distances([&](std::size_t i) { return all[i]; }, total);
+  }
+  void restart() {
+    left.restart(numbers.size());
+    total_left = {};
+    count.left = 0.0;
+  }
+  void take(std::uint32_t row) {
+    add_to(left, total_left, row);
+    if (weight) count.take(row);
+  }
+  double value() const {
+    const auto below = [&](std::size_t i) { return left[i]; };
+    const auto others = [&](std::size_t i) { return less(all[i], left[i]); };
+    return -distances(below, total_left) - distances(others, less(total, total_left));
+  }
+  double decrease(double value) const { return value + uncut; }
+  double mean_left() const { return total_left.sum / total_left.weight; }
+  double mean_right() const {
+    const PartialSums::Sum right = less(total, total_left);
+    return right.sum / right.weight;
+  }
+  Sides weights() const { return {total_left.weight, total.weight - total_left.weight}; }
+  Sides rows() const { return count.sides(); }
+
+  // Of a group: its mean tells where it stands.
+  std::size_t width() const { return 2; }
+  std::size_t n_sums() const { return 2; }
+  void add(double* sums, std::uint32_t row) const {
+    const double one = weight ? weight[row] : 1.0;
+    sums[0] += one;
+    sums[1] += one * y[row];
+  }
+  double score(const double* sums) const { return sums[1] / sums[0]; }
+
+ private:
+  static PartialSums::Sum less(const PartialSums::Sum& a, const PartialSums::Sum& b) {
+    return {a.weight - b.weight, a.sum - b.sum};
+  }
+  void add_to(PartialSums& sums, PartialSums::Sum& to, std::uint32_t row) const {
+    const double one = weight ? weight[row] : 1.0;
+    sums.add(place[row], {one, one * y[row]});
+    to = {to.weight + one, to.sum + one * y[row]};
+  }
+  // The sum of the distances of some rows from their median, by their partial sums.
+  template <class At>
+  double distances(const At& at, const PartialSums::Sum& sum) const {
+    std::size_t below = 0;  // numbers that half of the weight is not yet up to
+    PartialSums::Sum lower;
+    for (std::size_t step = std::bit_floor(numbers.size()); step > 0; step /= 2) {
+      if (below + step >= numbers.size()) continue;
+      const PartialSums::Sum one = at(below + step);
+      if (2.0 * (lower.weight + one.weight) >= sum.weight) continue;
+      below += step;
+      lower = {lower.weight + one.weight, lower.sum + one.sum};
+    }
+    const double median = numbers[below];
+    const PartialSums::Sum upper = less(sum, lower);
+    return (median * lower.weight - lower.sum) + (upper.sum - median * upper.weight);
+  }
 };
 
 // Any number of classes: counts on both sides.
@@ -71,13 +256,16 @@ template <class Derived>
 struct ClassSweep {
   const std::int32_t* y;
   const double* weight;
+  RowCount count;
   std::vector<double> all, left, right;
   double w = 0.0, w_left = 0.0;
   std::size_t n_present = 0, last_present = 0;  // classes in the cell
 
-  ClassSweep(const std::int32_t* y_, const double* weight_, std::int32_t n_classes)
+  ClassSweep(const std::int32_t* y_, const double* weight_, const double* rows,
+             std::int32_t n_classes)
       : y(y_),
         weight(weight_),
+        count{rows},
         all(static_cast<std::size_t>(n_classes)),
         left(all.size()),
         right(all.size()) {}
@@ -97,30 +285,37 @@ struct ClassSweep {
         ++n_present;
         last_present = k;
       }
+    count.start(rows);
     restart();
   }
   void restart() {
     std::fill(left.begin(), left.end(), 0.0);
     right = all;
-    w_left = 0.0;
+    w_left = count.left = 0.0;
     static_cast<Derived*>(this)->reset();
   }
   CERTREE_INLINE void take(std::uint32_t row) {
     move(static_cast<std::size_t>(y[row]), weight ? weight[row] : 1.0);
+    if (weight) count.take(row);
   }
   // Of two classes 0 and 1.
   double mean_left() const { return left.back() / w_left; }
   double mean_right() const { return right.back() / (w - w_left); }
+  Sides weights() const { return {w_left, w - w_left}; }
+  Sides rows() const { return count.sides(); }
 
   std::size_t width() const { return 1 + all.size(); }
+  std::size_t n_sums() const { return width() + (count.rows ? 1 : 0); }
   void add(double* sums, std::uint32_t row) const {
     const double one = weight ? weight[row] : 1.0;
     sums[0] += one;
     sums[1 + static_cast<std::size_t>(y[row])] += one;
+    count.add(sums + width(), row);
   }
   void take(const double* sums, double sign) {
     for (std::size_t k = 0; k < all.size(); ++k)
       if (sums[1 + k] > 0.0) move(k, sign * sums[1 + k]);
+    count.take(sums + width(), sign);
   }
   bool is_ordered() const { return n_present <= 2; }
   double score(const double* sums) const { return sums[1 + last_present] / sums[0]; }
@@ -232,7 +427,7 @@ struct CountedEntropySweep {
   std::int64_t sum = 0, parts = 0;
   std::size_t n_present = 0, last_present = 0;  // classes in the cell
 
-  CountedEntropySweep(const std::int32_t* y_, const double*, std::int32_t n_classes)
+  CountedEntropySweep(const std::int32_t* y_, const double*, const double*, std::int32_t n_classes)
       : y(y_), all(static_cast<std::size_t>(n_classes)), left(all.size()) {}
 
   void start(std::span<const RankedRow> rows) {
@@ -266,8 +461,11 @@ struct CountedEntropySweep {
   // Of two classes 0 and 1.
   double mean_left() const { return static_cast<double>(left.back()) / n_left; }
   double mean_right() const { return static_cast<double>(all.back() - left.back()) / (n - n_left); }
+  Sides weights() const { return {static_cast<double>(n_left), static_cast<double>(n - n_left)}; }
+  Sides rows() const { return weights(); }
 
   std::size_t width() const { return 1 + all.size(); }
+  std::size_t n_sums() const { return width(); }
   void add(double* sums, std::uint32_t row) const {
     sums[0] += 1.0;
     sums[1 + static_cast<std::size_t>(y[row])] += 1.0;
@@ -297,7 +495,7 @@ struct BinaryEntropySweep {
   Part part;
   std::uint32_t n = 0, ones = 0, n_left = 0, ones_left = 0;
 
-  BinaryEntropySweep(const std::uint8_t* y_, const double*, std::int32_t n_classes_)
+  BinaryEntropySweep(const std::uint8_t* y_, const double*, const double*, std::int32_t n_classes_)
       : y(y_), n_classes(static_cast<std::size_t>(n_classes_)) {}
 
   void start(std::span<const RankedRow> rows) {
@@ -325,8 +523,11 @@ struct BinaryEntropySweep {
   }
   double mean_left() const { return static_cast<double>(ones_left) / n_left; }
   double mean_right() const { return static_cast<double>(ones - ones_left) / (n - n_left); }
+  Sides weights() const { return {static_cast<double>(n_left), static_cast<double>(n - n_left)}; }
+  Sides rows() const { return weights(); }
 
   std::size_t width() const { return 2; }
+  std::size_t n_sums() const { return width(); }
   void add(double* sums, std::uint32_t row) const {
     sums[0] += 1.0;
     sums[1] += y[row];

@@ -46,9 +46,15 @@ template <class Real>
 TreeColumns grow_kd(Table<const Real> X, const Stopping& stopping, Axis axis, int n_threads);
 
 // What a greedy split maximises the decrease of.
-enum class Criterion { gini, entropy, misclassification, squared };
+enum class Criterion { gini, entropy, misclassification, squared, absolute, poisson };
 
-// Classes y in 0 .. n_classes - 1, or, for Criterion::squared, numbers target.
+// Whether a criterion is one of numbers; others are of classes.
+inline bool is_of_numbers(Criterion criterion) {
+  return criterion == Criterion::squared || criterion == Criterion::absolute ||
+         criterion == Criterion::poisson;
+}
+
+// Classes y in 0 .. n_classes - 1, or numbers target.
 struct Response {
   Criterion criterion;
   std::span<const std::int32_t> y;
@@ -76,7 +82,9 @@ struct Ranked {
 
 // Which cuts a greedy grower looks at, and which of them it makes.
 struct Greedy {
-  double min_gain;  // a cut whose decrease, rows times impurity (nats), is below is not made
+  double min_gain;         // a cut whose decrease, rows times impurity (nats), is below is not made
+  double min_leaf_rows;    // on either side of a cut, counted as Stopping counts them
+  double min_leaf_weight;  // likewise
   std::int64_t max_leaves;                 // 0: no limit; else the best leaf is divided first
   std::int64_t max_features;               // non-constant features looked at in a cell, drawn
   bool random_cuts;                        // one random cut of each feature instead of all

@@ -21,7 +21,9 @@ inline constexpr std::size_t kMostEnumerated = 12;
 // The categories that a cell holds, in ascending order, each with the sums of its rows.
 class Groups {
  public:
-  explicit Groups(std::size_t width) : width_(width) {}
+  // n_sums: how many there are of a group, if some beside its weight and its responses (width).
+  explicit Groups(std::size_t width, std::size_t n_sums = 0)
+      : width_(width), n_sums_(std::max(width, n_sums)) {}
 
   void clear() {
     codes_.clear();
@@ -29,29 +31,29 @@ class Groups {
   }
   void add(std::uint32_t code, const double* sums) {
     codes_.push_back(code);
-    sums_.insert(sums_.end(), sums, sums + width_);
+    sums_.insert(sums_.end(), sums, sums + n_sums_);
   }
   void add_to_last(const double* sums) {
-    double* const last = sums_.data() + (size() - 1) * width_;
-    for (std::size_t k = 0; k < width_; ++k) last[k] += sums[k];
+    double* const last = sums_.data() + (size() - 1) * n_sums_;
+    for (std::size_t k = 0; k < n_sums_; ++k) last[k] += sums[k];
   }
   // (width,) The sums of all groups.
   std::vector<double> total() const {
     std::vector<double> sums(width_);
     for (const std::size_t g : turns(size(), width_))
-      for (std::size_t k = 0; k < width_; ++k) sums[k] += sums_[g * width_ + k];
+      for (std::size_t k = 0; k < width_; ++k) sums[k] += this->sums(g)[k];
     return sums;
   }
   std::size_t size() const { return codes_.size(); }
   std::size_t width() const { return width_; }
   std::uint32_t code(std::size_t g) const { return codes_[g]; }
-  const double* sums(std::size_t g) const { return sums_.data() + g * width_; }
+  const double* sums(std::size_t g) const { return sums_.data() + g * n_sums_; }
   double share(std::size_t g, std::size_t k) const { return sums(g)[1 + k] / sums(g)[0]; }
 
  private:
-  std::size_t width_;
+  std::size_t width_, n_sums_;
   std::vector<std::uint32_t> codes_;
-  std::vector<double> sums_;  // (k, width)
+  std::vector<double> sums_;  // (k, n_sums)
 };
 
 // The projection of each group's class shares on their first principal component, (k,): power
@@ -98,7 +100,7 @@ inline std::vector<double> principal_scores(const Groups& groups) {
 template <class Sweep>
 class Divider {
  public:
-  explicit Divider(std::size_t width) : merged_(width) {}
+  Divider(std::size_t width, std::size_t n_sums) : merged_(width, n_sums) {}
 
   // (k,) Whether each group goes left, once a search has found a division.
   const std::vector<std::uint8_t>& left() const { return left_; }

@@ -93,6 +93,7 @@ struct WidePairItem {
 // Whole numbers of rows; of two classes these themselves.
 struct PairResponse {
   bool classes;
+  bool poisson;                         // of numbers: half of the deviance
   std::span<const std::int64_t> whole;  // (n,)
   std::int64_t bits = 1;                // what is enough for one
   int unit = 0;                         // exponent of the power of two that they count
@@ -108,6 +109,23 @@ struct PairCentre {
     const auto w = static_cast<double>(left), right = static_cast<double>(weight - left);
     const double beyond = static_cast<double>(sum - left * centre) * all - rest * w;
     return beyond * beyond / (w * right);
+  }
+};
+
+// The same by half of the Poisson deviance: what a cut lowers it by. Sums are all there is.
+struct PoissonCell {
+  std::int64_t weight = 0, sum = 0;
+  double uncut = 0.0;
+
+  PoissonCell(std::int64_t w, std::int64_t s) : weight(w), sum(s), uncut(part(s, w)) {}
+  static double part(std::int64_t s, std::int64_t w) {
+    const auto total = static_cast<double>(s);
+    return s > 0 ? total * std::log(total / static_cast<double>(w)) : 0.0;
+  }
+  // No side has zeros alone: it would predict 0, which says that no other number can come.
+  double value(std::int64_t left, std::int64_t of_left) const {
+    if (of_left <= 0 || of_left >= sum) return -kInfinity;
+    return part(of_left, left) + part(sum - of_left, weight - left) - uncut;
   }
 };
 
@@ -182,13 +200,19 @@ class PairTarget {
     std::size_t best(const FewBins<PairTarget>& bins, std::size_t n, bool missing_left,
                      const Allows& allows, Memory&, double& most,
                      std::vector<std::int64_t>& left) const {
-      return bins.rows ? best<true>(bins, n, missing_left, allows, most, left)
-                       : best<false>(bins, n, missing_left, allows, most, left);
+      const auto best_by = [&](const auto& cell) {
+        return bins.rows ? best<true>(bins, cell, n, missing_left, allows, most, left)
+                         : best<false>(bins, cell, n, missing_left, allows, most, left);
+      };
+      return target_.response_.poisson ? best_by(PoissonCell(all_.weights, all_.sums))
+                                       : best_by(PairCentre(centre_));
     }
     // What is gained by a cut, and whether that is enough.
     std::pair<double, bool> gain(double value, double least) const {
-      const double gain = (target_.response_.classes ? 2.0 : 1.0) * value / centre_.all;
-      return {gain, least == 0.0 || gain * std::ldexp(1.0, 2 * target_.response_.unit) >= least};
+      const PairResponse& of = target_.response_;
+      const double gain = of.poisson ? value : (of.classes ? 2.0 : 1.0) * value / centre_.all;
+      const int unit = (of.poisson ? 1 : 2) * of.unit;
+      return {gain, least == 0.0 || gain * std::ldexp(1.0, unit) >= least};
     }
 
     std::size_t n_of_group() const { return 2; }
@@ -201,10 +225,11 @@ class PairTarget {
     std::vector<double> scores(const Groups& groups) const { return shares(groups, 0); }
 
    private:
-    template <bool counts_rows, class Allows>
-    std::size_t best(const FewBins<PairTarget>& bins, std::size_t n, bool missing_left,
-                     const Allows& allows, double& most, std::vector<std::int64_t>& left) const {
-      const PairCentre cell = centre_;  // at hand
+    // A cell that is given by value is at hand.
+    template <bool counts_rows, class ValueOf, class Allows>
+    std::size_t best(const FewBins<PairTarget>& bins, const ValueOf cell, std::size_t n,
+                     bool missing_left, const Allows& allows, double& most,
+                     std::vector<std::int64_t>& left) const {
       Sum sum = missing_left ? *bins.at(bins.n_bins) : Sum{};
       std::int64_t rows = counts_rows && missing_left ? bins.rows[bins.n_bins] : 0;
       double best_value = most;
@@ -216,7 +241,7 @@ class PairTarget {
         if constexpr (counts_rows) rows += bins.rows[i];
         const double value = cell.value(sum.weight(), sum.sum());
         if (!(value > best_value)) continue;
-        if (counts_rows && !target_.weighing_.has_enough(rows, cell.n_rows)) continue;
+        if (counts_rows && !target_.weighing_.has_enough(rows, centre_.n_rows)) continue;
         if constexpr (!std::is_same_v<Allows, AllCuts>)
           if (!allows(std::array{sum.weight(), sum.sum()}.data())) continue;
         best_value = value;

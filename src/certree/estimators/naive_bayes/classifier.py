@@ -143,6 +143,8 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         The density of each feature; `kind` says which it is.
     categories_ : Categories or None
         The categories of the features; None if all are numbers.
+    is_categorical_ : ndarray of bool, shape (p,), or None
+        Which features hold categories; None if all are numbers.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
