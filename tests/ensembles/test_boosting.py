@@ -569,7 +569,18 @@ def test_growing_rows_weigh_at_random():
     assert (weight == 1).all()
 
 
-def a_run(loss, *, n=60, p=3, n_judging=0, weighted=False, seed=0, thresholds=(2, None), **options):
+def a_run(
+    loss,
+    *,
+    n=60,
+    p=3,
+    n_judging=0,
+    weighted=False,
+    beside=False,
+    seed=0,
+    thresholds=(2, None),
+    **options,
+):
     """A run of rounds on drawn rows before its first one, with a feature of categories."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, p))
@@ -586,7 +597,8 @@ def a_run(loss, *, n=60, p=3, n_judging=0, weighted=False, seed=0, thresholds=(2
     grower = BinnedGrower(
         Bins.of(X, category), max_leaves=6, min_samples_leaf=2, monotonic_cst=slopes
     )
-    run, _ = started(settings, grower, FeatureColumns((X,)), y, weight, thresholds, seed)
+    offset = random.normal(size=(loss.n_outputs, n)) if beside else None
+    run, _ = started(settings, grower, FeatureColumns((X,)), y, weight, thresholds, seed, offset)
     if n_judging == 0:
         return run
     rows = random.permutation(n)
@@ -605,6 +617,10 @@ RUNS = [
     (HuberLoss(), {"n_judging": 10, "weighted": True}),
     (PoissonLoss(), {"n_judging": 10}),
     (GammaLoss(), {"feature_shares": (1.0,), "n_judging": 1}),
+    (LogLoss(), {"n_judging": 15, "weighted": True, "beside": True}),
+    (LogLoss(3), {"n_judging": 15, "beside": True}),
+    (SquaredLoss(), {"n_judging": 10, "beside": True}),
+    (PoissonLoss(), {"n_judging": 10, "weighted": True, "beside": True}),
 ]
 
 

@@ -53,6 +53,8 @@ _ASKED = [
         "certify_interval",
         "certify_set",
         "conditional_guarantees",
+        "importance",
+        "trees_to_dataframe",
     ),
 ]
 
@@ -183,6 +185,7 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
         "report",
         "selective_certificates",
         "to_sklearn",
+        "trees_to_dataframe",
     ):
         return method()
     if name == "conditional_guarantees":
@@ -201,6 +204,8 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
         return rules
     if name == "explain":
         return _explained(model, X)
+    if name == "importance":
+        return method("permutation", X, y)
     if name == "certify":
         return method(X, y, duplicates="genuine")
     if name in ("score", "margins", "staged_loss"):

@@ -40,7 +40,7 @@ _ROUND = (
 _OF_ROWS = [
     *("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "apply"),
     *("decision_function", "predict_std", "predict_interval", "staged_predict", "explain"),
-    *("staged_predict_proba", "predict_set"),
+    *("staged_predict_proba", "staged_decision_function", "predict_set"),
 ]
 _MAY_REFUSE = {"predict_interval", "predict_set", "predict_std", "explain"}
 

@@ -58,7 +58,7 @@ from certree.weights import map_pruning
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 SOURCE = str(Path(certree.__file__).parent)
 # Other forms of what `to_dict` writes, and models that have none.
-ONE_FORMULA = {"to_onnx", "to_sklearn", "to_sql"}
+ONE_FORMULA = {"to_onnx", "to_sklearn", "to_sql", "trees_to_dataframe"}
 DECORATED = (DecoratedTreeClassifier, DecoratedTreeRegressor)
 MODELS = [
     AdaBoostTreeClassifier(n_estimators=5),
@@ -164,6 +164,7 @@ def questions(model):
         "draw_pruning": (0,),
         "proximity": (X, [[0, 1], [2, 3]]),
         "staged_loss": tables(model)[0],
+        "importance": ("permutation", *tables(model)[0]),
         "out_of_bag_importances": tables(model)[0],
     }
     for name in sorted(set(dir(type(model))) - OF_PARAMETERS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from numbers import Integral, Real
@@ -13,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
@@ -40,17 +41,18 @@ from certree.ensembles.losses import (
     QuantileLoss,
     SquaredLoss,
 )
+from certree.ensembles.offsets import checked_offset
 from certree.ensembles.rounds import Rounds, Settings, importances, started
-from certree.ensembles.staged import StagedClassifier, StagedTrees, constant_scores
+from certree.ensembles.staged import StagedClassifier, StagedTrees, columns_of, constant_scores
 from certree.ensembles.stopping import best_rounds, longer_steps
 from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, groups_by_number
 from certree.grow.bins import Bins
 from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slopes_of
-from certree.interface.arrays import Float64, UInt64, by_row
+from certree.interface.arrays import Float64, Int64, UInt64, by_row
 from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state
 from certree.interface.progress import progress
-from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS
+from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, checked
 from certree.interface.stored import Stored
 from certree.rows.copies import copies
 from certree.rows.features import FeatureColumns
@@ -128,6 +130,10 @@ class BoostedTrees(StagedTrees):
     max_leaf_nodes_: int | None
     _seed: int
     _n_first_trees: int
+    # Whether scores of the fit started from more than what is the same for all rows.
+    _has_offset: bool = False
+    # Whether they may.
+    _takes_offset: ClassVar[bool] = True
 
     _takes_columns: ClassVar[bool] = True
     # Fits that are averaged for the best quality. Most leaves where rows are few, and beyond: smaller
@@ -168,6 +174,8 @@ class BoostedTrees(StagedTrees):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        offset_val: ArrayLike | None = None,
         callbacks: Sequence[Callback] | None = None,
     ) -> Self:
         """Grow trees, each of which lowers the loss of what those before it say.
@@ -189,6 +197,12 @@ class BoostedTrees(StagedTrees):
             many rounds there are, and without it nothing.
         sample_weight_val : array-like of shape (n_val,), or None
             How many rows each of those counts as.
+        offset, offset_val : array-like of shape (n,) and (n_val,), or None
+            What the score of each row starts from, in units of the scores: of the target, of its
+            logarithm for "poisson", "gamma" and "tweedie", of log odds for two classes; of shape
+            (n, K) for K > 2 classes. Trees say what is to be added, and `predict` takes the offsets of
+            new rows. For counts that is the logarithm of the exposure. It must be given for both sets
+            of rows or for neither.
         callbacks : list of callables, or None
             Each is called after each round with an `Iteration`: `n_iter`, the number of rounds so far,
             and `train_score` and `validation_score`, the scores so far. The fit stops where one returns
@@ -202,8 +216,9 @@ class BoostedTrees(StagedTrees):
         Raises
         ------
         ValueError
-            With ``warm_start=True``, if a parameter has changed that made the rounds before; if rows
-            are too few to hold some out.
+            With ``warm_start=True``, if a parameter has changed that made the rounds before, or if
+            only one of both fits has an offset; if rows are too few to hold some out; if there are
+            offsets and one class.
         """
         callbacks = checked_callbacks(callbacks)
         before = getattr(self, "trees_", None) if self.warm_start else None
@@ -214,14 +229,56 @@ class BoostedTrees(StagedTrees):
                 self, "max_iter", "warm_start", "scoring", "n_iter_no_change", "tol"
             )
         training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
-        judges, hashes = self._judges(X_val, y_val, sample_weight_val)
+        self._expect_offsets(offset, offset_val, X_val, before is not None)
+        training = self._beside("offset", offset, training)
+        judges, hashes = self._judges(X_val, y_val, sample_weight_val, offset_val)
         evaluation = self._fit_rounds(training, before, judges, callbacks)
         if evaluation.decides and hashes is not None:
             self.sample_hashes_ = hashes
         return self
 
+    def _expect_offsets(self, offset: Any, offset_val: Any, X_val: Any, goes_on: bool) -> None:
+        """Refuse offsets of some rows alone; keeps whether there are any."""
+        if (offset is None) != (offset_val is None) and (
+            X_val is not None or offset_val is not None
+        ):
+            missing = "offset" if offset is None else "offset_val"
+            raise ValueError(
+                f"offset and offset_val must be given together, but {missing} is None: 0 says that "
+                "scores start from nothing"
+            )
+        if goes_on and self._has_offset != (offset is not None):
+            fits = ("had", "has") if self._has_offset else ("has", "had")
+            raise ValueError(
+                f"warm_start=True adds to the fit before: one that {fits[0]} an offset does not go "
+                f"with one that {fits[1]} none"
+            )
+        self._has_offset = offset is not None
+
+    def _beside(self, name: str, offset: Any, rows: Training) -> Training:
+        """Rows of a fit beside what their scores start from.
+
+        Their order tells rows apart that are otherwise alike: that of the offsets does then.
+        """
+        if offset is None:
+            return rows
+        n = len(rows.y) if rows.sides.n_given is None else rows.sides.n_given
+        known, indices = self._checked_offset(name, offset, n), rows.sides.indices
+        known = known if indices is None else known[:, indices]
+        return replace(rows, offset=known).at(np.lexsort(known))
+
+    def _checked_offset(self, name: str, offset: Any, n: int) -> Float64:
+        """What scores of n rows start from, (n_outputs, n)."""
+        if not self._takes_offset:
+            raise ValueError(f"{name} must be None: what is certified are scores without offsets")
+        if is_classifier(self) and len(self.classes_) == 1:
+            raise ValueError(f"{name} takes two classes at least, got one")
+        loss = self._loss()
+        is_log = loss.is_log or is_classifier(self)
+        return checked_offset(name, offset, n, loss.n_outputs, is_log=is_log)
+
     def _judges(
-        self, X_val: Any, y_val: Any, sample_weight_val: Any
+        self, X_val: Any, y_val: Any, sample_weight_val: Any, offset_val: Any
     ) -> tuple[Training | None, UInt64 | None]:
         """The evaluation set, and the hashes of a fit in which it has a part."""
         given = X_val is not None, y_val is not None
@@ -235,6 +292,7 @@ class BoostedTrees(StagedTrees):
         self._targets(y_val)
         judges, learned = training_rows(self, X_val, y_val, sample_weight_val, again=True)
         self._loss().expect_domain(judges.y)
+        judges = self._beside("offset_val", offset_val, judges)
         return judges, learned.get("sample_hashes_")
 
     def _fit_rounds(
@@ -266,11 +324,11 @@ class BoostedTrees(StagedTrees):
             self._importances = np.square(self._factors()).sum() * worth
         tables = [training.features]
         if judges is not None:
-            run = run.judged_by(judges)
+            run = run.judged_by(judges, start)
             tables.append(judges.features)
         members = self._members(run.with_statistics(), tables, start, before)
         evaluation = self._evaluation(run, training, judges, stops, callbacks)
-        evaluation.begin(self._stages_before(members, tables, first))
+        evaluation.begin(self._stages_before(members, tables, run.offset, first))
         del given, training, judges, run, tables  # what is coded now takes no more memory
         made = self._boost(members, first, n_rounds, evaluation)
         self.start_, self.n_iter_ = start, evaluation.best(first, made)
@@ -329,9 +387,10 @@ class BoostedTrees(StagedTrees):
         """The fits that are averaged, before their first round, on tables below each other."""
         scores = []
         for factor in self._factors():
-            added = partial(self._added, before.saying(factor * before.value), start)
-            said = [one.said(added) for one in tables] if len(before) else [run.scores]
-            scores.append(np.concatenate(said, axis=1))
+            trees = before.saying(factor * before.value)
+            scores.append(
+                self._said(trees, start, tables, run.offset) if len(trees) else run.scores
+            )
         return [run.anew(seed=self._seed + k, scores=one) for k, one in enumerate(scores)]
 
     def _evaluation(
@@ -360,17 +419,33 @@ class BoostedTrees(StagedTrees):
             callbacks=callbacks,
         )
 
+    def _said(
+        self,
+        trees: Trees,
+        start: Float64,
+        tables: Sequence[FeatureColumns],
+        offset: Float64 | None,
+    ) -> Float64:
+        """What trees say beyond a start of tables below each other, (n_outputs, n)."""
+        if offset is None:
+            said = [one.said(partial(self._added, trees, start)) for one in tables]
+            return np.concatenate(said, axis=1)
+        return self._added(trees, start, np.concatenate([one.matrix for one in tables]), offset)
+
     def _stages_before(
-        self, members: list[Rounds], tables: Sequence[FeatureColumns], first: int
+        self,
+        members: list[Rounds],
+        tables: Sequence[FeatureColumns],
+        offset: Float64 | None,
+        first: int,
     ) -> Iterator[Float64]:
         """What trees say of rows before the first new round, and after each of those before."""
         if first == 0:
             yield scores_together(members)
             return
         X = np.concatenate([one.matrix for one in tables])
-        trees, n_threads = self.trees_, all_threads(self.n_jobs)
-        yield trees.add(constant_scores(self.start_, len(X)), X, n_threads, 0, self._n_first_trees)
-        yield from self._staged(X)
+        yield self._added(self.trees_, self.start_, X, offset, self._n_first_trees)
+        yield from self._staged(X, offset)
 
     def _boost(self, members: list[Rounds], first: int, last: int, evaluation: Evaluation) -> int:
         """Make rounds, as many at a time as take about so long as a progress bar may stand still.
@@ -399,7 +474,8 @@ class BoostedTrees(StagedTrees):
             n_jobs=n_threads,
         )
         rows = training.features, training.y, training.weight
-        return started(self._settings(loss), grower, *rows, self.thresholds_, self._seed)
+        about = self.thresholds_, self._seed, training.offset
+        return started(self._settings(loss), grower, *rows, *about)
 
     def _settings(self, loss: Loss) -> Settings:
         return Settings(
@@ -491,6 +567,7 @@ class BoostedTrees(StagedTrees):
             "seed": self._seed,
             "thresholds": [*self.thresholds_],
             "max_leaf_nodes": self.max_leaf_nodes_,
+            **({"has_offset": True} if self._has_offset else {}),
         }
 
     def __restore__(self, stored: Stored) -> None:
@@ -510,6 +587,7 @@ class BoostedTrees(StagedTrees):
             )
             raise ValueError(f"expected {expected} trees, got {len(self.trees_)}")
         self.start_ = stored.numbers("start", (n_outputs,))
+        self._has_offset = "has_offset" in stored
         self._importances = stored.numbers("importances", (self.n_features_in_,), 0)
         self._settings(self._loss())
         self._slopes()
@@ -523,19 +601,114 @@ class BoostedTrees(StagedTrees):
     def _scores_of(self, rows: NDArray[Any]) -> Float64:
         return self._added(self.trees_, self.start_, rows)
 
-    def _added(self, trees: Trees, start: Float64, rows: NDArray[Any]) -> Float64:
-        """What trees say beyond the scores (n_outputs,) that they start from."""
-        n_threads = all_threads(self.n_jobs, len(rows))
-        return trees.add(constant_scores(start, len(rows)), rows, n_threads)
+    def _scores_after(self, X: Any, n_iter: int | None, offset: Any) -> Float64:
+        """What the first rounds say beyond offsets, (n_outputs, n); None: all, and none."""
+        if n_iter is None and offset is None:
+            return self._scores(X)
+        check_is_fitted(self)
+        last = None if n_iter is None else self._n_trees_of(n_iter)
+        if offset is None:
+            added = partial(self._added, self.trees_, self.start_, last=last)
+            return self._by_blocks(X, added)
+        rows = self._new_rows(X)
+        return self._added(self.trees_, self.start_, rows, self._new_offset(offset, rows), last)
 
-    def _staged(self, rows: NDArray[Any]) -> Iterator[Float64]:
+    def _new_offset(self, offset: Any, rows: NDArray[Any]) -> Float64 | None:
+        return None if offset is None else self._checked_offset("offset", offset, len(rows))
+
+    def _n_trees_of(self, n_iter: Any) -> int:
+        """How many trees the first rounds have, those before them included."""
+        if type(n_iter) is bool or not isinstance(n_iter, int | np.integer):
+            raise TypeError(f"n_iter must be a whole number or None, got {n_iter!r}")
+        if not 0 <= n_iter <= self.n_iter_:
+            raise ValueError(f"n_iter must be in 0 .. n_iter_={self.n_iter_}, got {n_iter}")
+        return self._n_first_trees + int(n_iter) * self._n_members()
+
+    def _added(
+        self,
+        trees: Trees,
+        start: Float64,
+        rows: NDArray[Any],
+        offset: Float64 | None = None,
+        last: int | None = None,
+    ) -> Float64:
+        """What trees, the first of them, say beyond a start (n_outputs,) and offsets."""
+        n_threads = all_threads(self.n_jobs, len(rows))
+        return trees.add(constant_scores(start, len(rows), offset), rows, n_threads, 0, last)
+
+    def _staged(self, rows: NDArray[Any], offset: Float64 | None = None) -> Iterator[Float64]:
         """The scores after each round."""
         begin, end = self._n_first_trees, len(self.trees_)
         n_threads = all_threads(self.n_jobs, len(rows))
-        start = constant_scores(self.start_, len(rows))
-        start = self.trees_.add(start, rows, n_threads, 0, begin)
+        start = self._added(self.trees_, self.start_, rows, offset, begin)
         rounds = range(begin, end, (end - begin) // self.n_iter_)
         return self.trees_.stages(start, rows, n_threads, rounds)
+
+    def _stages(self, X: Any, offset: Any) -> Iterator[Float64]:
+        """The scores of rows to predict after each round."""
+        rows = self._new_rows(X)
+        return self._staged(rows, self._new_offset(offset, rows))
+
+    @reads_state
+    def predict(
+        self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Predict the class of each row, ties to the first in `classes_`, or its number.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        n_iter : int or None
+            The first so many rounds predict, 0 .. `n_iter_`; None: all.
+        offset : array-like of shape (n,) or (n, K), or None
+            What the scores of the rows start from, as in `fit`; None: 0.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Classes, or numbers in units of the target.
+        """
+        return self._answers(self._scores_after(X, n_iter, offset))
+
+    @reads_state
+    def staged_predict(
+        self, X: ArrayLike, *, offset: ArrayLike | None = None
+    ) -> Iterator[NDArray[Any]]:
+        """Predict after each round.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        offset : array-like of shape (n,) or (n, K), or None
+            What the scores of the rows start from; None: 0.
+
+        Yields
+        ------
+        ndarray of shape (n,)
+            What `predict` says of the rounds so far.
+        """
+        return map(self._answers, self._stages(X, offset))
+
+    @reads_state
+    def apply(self, X: ArrayLike) -> Int64:
+        """Find the leaf of each row in each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        ndarray of int64, shape (n, T)
+            Leaves, numbered among the nodes of their tree, for each tree of `trees_`; one tree serves
+            all classes.
+        """
+        rows = self._new_rows(X)
+        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, len(rows)))
+        return np.ascontiguousarray(leaf.T - self.trees_.root)
 
     def _formula(self) -> Formula:
         check_is_fitted(self)
@@ -544,7 +717,86 @@ class BoostedTrees(StagedTrees):
     # -- inspection --------------------------------------------------------------------------------
 
     @reads_state
-    def staged_loss(self, X: ArrayLike, y: ArrayLike) -> Float64:
+    @checked
+    def importance(
+        self,
+        kind: Literal["gain", "split", "permutation"] = "gain",
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+        n_repeats: int = 5,
+        random_state: Any = None,
+    ) -> Float64:
+        """Say how much each feature matters.
+
+        Parameters
+        ----------
+        kind : {"gain", "split", "permutation"}
+            "gain": how far steps at cuts by the feature move the rows that grew the trees, squared and
+            summed; `feature_importances_` are shares of it. "split": number of cuts. "permutation": by
+            how much the mean loss of some rows rises if their values of the feature are shuffled
+            (Breiman 2001); 0 or less where the model would be as good without it, of two features that
+            say the same both may be low.
+        X, y, offset
+            Rows, their targets and what their scores start from, for "permutation" only; best rows
+            that the fit has not seen.
+        n_repeats : int
+            So many times each feature is shuffled; the mean is returned.
+        random_state : int, RandomState or None
+            Decides how; None: the seed of the fit.
+
+        Returns
+        -------
+        ndarray of shape (p,)
+            Squared scores, numbers of cuts, or losses (of classes nats).
+
+        Raises
+        ------
+        ValueError
+            If `kind` is another one, or does not go with what is given.
+        """
+        check_is_fitted(self)
+        if kind == "permutation":
+            if X is None or y is None:
+                raise ValueError('kind="permutation" takes X and y, got None')
+            if n_repeats < 1:
+                raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
+            drawn = check_random_state(self._seed if random_state is None else random_state)
+            return self._permutation(X, y, offset, n_repeats, drawn)
+        if X is not None or y is not None or offset is not None:
+            raise ValueError(f'X, y and offset take kind="permutation", got {kind!r}')
+        if kind == "gain":
+            return self._importances.copy()
+        cuts = self.trees_.feature[~self.trees_.is_leaf]
+        return np.bincount(cuts, minlength=self.n_features_in_).astype(np.float64)
+
+    def _permutation(
+        self, X: Any, y: Any, offset: Any, n_repeats: int, random_state: np.random.RandomState
+    ) -> Float64:
+        """By how much the mean loss rises where a feature is shuffled, on average, (p,)."""
+        loss, rows, known = self._loss(), self._new_rows(X).copy(), self._targets(y)
+        check_consistent_length(rows, known)
+        loss.expect_domain(known)
+        start = self._new_offset(offset, rows)
+
+        def mean_loss() -> float:
+            said = self._added(self.trees_, self.start_, rows, start)
+            return float(loss.of_rows(known, said).mean())
+
+        before, risen = mean_loss(), np.zeros(self.n_features_in_)
+        for j in np.unique(self.trees_.feature[~self.trees_.is_leaf]):
+            values = rows[:, j].copy()
+            for _ in range(n_repeats):
+                rows[:, j] = random_state.permutation(values)
+                risen[j] += (mean_loss() - before) / n_repeats
+            rows[:, j] = values
+        return risen
+
+    @reads_state
+    def staged_loss(
+        self, X: ArrayLike, y: ArrayLike, *, offset: ArrayLike | None = None
+    ) -> Float64:
         """Mean loss of some rows after each round.
 
         Parameters
@@ -553,6 +805,8 @@ class BoostedTrees(StagedTrees):
             Rows.
         y : array-like of shape (n,)
             Their classes, among those of the fit, or numbers.
+        offset : array-like of shape (n,) or (n, K), or None
+            What the scores of the rows start from; None: 0.
 
         Returns
         -------
@@ -562,7 +816,8 @@ class BoostedTrees(StagedTrees):
         loss, rows, known = self._loss(), self._new_rows(X), self._targets(y)
         check_consistent_length(rows, known)
         loss.expect_domain(known)
-        return np.array([loss.of_rows(known, scores).mean() for scores in self._staged(rows)])
+        stages = self._staged(rows, self._new_offset(offset, rows))
+        return np.array([loss.of_rows(known, scores).mean() for scores in stages])
 
 
 def _stored_thresholds(given: Any) -> tuple[int | None, ...]:
@@ -775,20 +1030,76 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         return shares
 
     @reads_state
-    def staged_predict_proba(self, X: ArrayLike) -> Iterator[Float64]:
+    def decision_function(
+        self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
+    ) -> Float64:
+        """Give the scores of rows.
+
+        Parameters
+        ----------
+        X, n_iter, offset
+            See `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, K)
+            The log odds of the second of two classes, or scores whose softmax are the probabilities.
+        """
+        return columns_of(self._scores_after(X, n_iter, offset))
+
+    @reads_state
+    def predict_proba(
+        self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
+    ) -> Float64:
+        """Predict the probabilities of the classes.
+
+        Parameters
+        ----------
+        X, n_iter, offset
+            See `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Probabilities in the order of `classes_`.
+        """
+        return self._shares(self._scores_after(X, n_iter, offset))
+
+    @reads_state
+    def staged_predict_proba(
+        self, X: ArrayLike, *, offset: ArrayLike | None = None
+    ) -> Iterator[Float64]:
         """Predict the probabilities of the classes after each round.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Rows.
+        X, offset
+            See `predict`.
 
         Yields
         ------
         ndarray of shape (n, K)
-            What `predict_proba` says of the trees so far.
+            What `predict_proba` says of the rounds so far.
         """
-        return map(self._shares, self._staged(self._new_rows(X)))
+        return map(self._shares, self._stages(X, offset))
+
+    @reads_state
+    def staged_decision_function(
+        self, X: ArrayLike, *, offset: ArrayLike | None = None
+    ) -> Iterator[Float64]:
+        """Give the scores of rows after each round.
+
+        Parameters
+        ----------
+        X, offset
+            See `predict`.
+
+        Yields
+        ------
+        ndarray of shape (n,) or (n, K)
+            What `decision_function` says of the rounds so far.
+        """
+        return map(columns_of, self._stages(X, offset))
 
 
 class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
@@ -930,6 +1241,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     def _first_trees(self, run: Rounds) -> tuple[Trees, Float64]:
         if self.loss != "squared_error" or len(run.y) > _LINEAR_ROWS:
             return super()._first_trees(run)
+        if run.offset is not None:
+            run = run.anew(y=run.y - run.offset[0])
         return linear_start(run, _STEPS if self.max_leaf_nodes == "auto" else self.max_leaf_nodes)
 
     def _loss(self) -> Any:

@@ -233,6 +233,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     }
     # Further rounds would be added to trees whose calibration samples have been looked at.
     del _parameter_constraints["warm_start"]
+    _takes_offset: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -577,6 +578,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         "duplicates": [StrOptions(set(DUPLICATES))],
     }
     del _parameter_constraints["warm_start"]
+    _takes_offset: ClassVar[bool] = False
 
     def __init__(
         self,

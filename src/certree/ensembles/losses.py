@@ -8,9 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from certree import _core
 from certree.interface.arrays import Float64
+
+# So often at most the odds of classes are scaled to fit beside offsets, and until they fit so well.
+_SCALINGS, _SCALED = 300, 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +30,15 @@ class Loss:
     def expect_domain(self, y: NDArray[Any]) -> None:
         """Refuse targets that the loss is not made for."""
 
-    def start(self, y: NDArray[Any], weight: Float64 | None) -> Float64:
-        """The best scores that are the same for all rows, (n_outputs,)."""
+    def start(
+        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
+    ) -> Float64:
+        """The best scores that are the same for all rows, beside offsets, (n_outputs,)."""
         raise NotImplementedError
+
+    def slopes(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
+        """Gradients and Hessians of the rows, (n_outputs, n) each."""
+        return _core.loss_slopes(self.name, self.quantile, y.astype(np.float64), scores)
 
     def of_rows(self, y: NDArray[Any], scores: Float64) -> Float64:
         """Loss of each row, (n,)."""
@@ -46,9 +56,14 @@ class LogLoss(Loss):
 
     name: ClassVar[str] = "classes"
 
-    def start(self, y: NDArray[Any], weight: Float64 | None) -> Float64:
+    def start(
+        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
+    ) -> Float64:
         """Log odds or log probabilities of the classes, half a row more in each."""
         counts = _counts(y, weight, max(2, self.n_outputs)) + 0.5
+        if offset is not None:
+            start = _scaled(counts, weight, offset)
+            return start[1:] - start[:1] if self.n_outputs == 1 else start
         if self.n_outputs == 1:
             return np.log(counts[1:] / counts[:1])
         return np.log(counts / counts.sum())
@@ -75,9 +90,11 @@ class SquaredLoss(_LossOfNumbers):
     __slots__ = ()
     name = "squared_error"
 
-    def start(self, y: NDArray[Any], weight: Float64 | None) -> Float64:
+    def start(
+        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
+    ) -> Float64:
         """The mean."""
-        return np.atleast_1d(exact_mean(y, weight))
+        return np.atleast_1d(exact_mean(_above(y, offset), weight))
 
 
 class QuantileLoss(_LossOfNumbers):
@@ -91,9 +108,11 @@ class QuantileLoss(_LossOfNumbers):
     __slots__ = ()
     name = "quantile"
 
-    def start(self, y: NDArray[Any], weight: Float64 | None) -> Float64:
+    def start(
+        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
+    ) -> Float64:
         """The quantile of the targets."""
-        return np.atleast_1d(weighted_quantile(y, self.quantile, weight))
+        return np.atleast_1d(weighted_quantile(_above(y, offset), self.quantile, weight))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +125,29 @@ class HuberLoss(_LossOfNumbers):
     name: ClassVar[str] = "huber"
     quantile: float = 0.9
 
-    def start(self, y: NDArray[Any], weight: Float64 | None) -> Float64:
+    def start(
+        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
+    ) -> Float64:
         """The median."""
-        return np.atleast_1d(weighted_quantile(y, 0.5, weight))
+        return np.atleast_1d(weighted_quantile(_above(y, offset), 0.5, weight))
 
 
 class _LossOfPositive(_LossOfNumbers):
-    """Losses of which scores are logs of predictions."""
+    """Deviances of which scores are logs of predictions, and variances powers of these."""
 
     __slots__ = ()
     is_log = True
+    power: float
 
-    def start(self, y: NDArray[Any], weight: Float64 | None) -> Float64:
-        """The log of the mean."""
-        return np.log(np.atleast_1d(exact_mean(y, weight)))
+    def start(
+        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
+    ) -> Float64:
+        """The log of the mean, or of that by which exponentials of offsets are multiplied."""
+        if offset is None:
+            return np.log(np.atleast_1d(exact_mean(y, weight)))
+        above = exact_mean(y * np.exp((1 - self.power) * offset[0]), weight)
+        below = exact_mean(np.exp((2 - self.power) * offset[0]), weight)
+        return np.log(np.atleast_1d(above)) - np.log(below)
 
 
 class PoissonLoss(_LossOfPositive):
@@ -127,6 +155,7 @@ class PoissonLoss(_LossOfPositive):
 
     __slots__ = ()
     name = "poisson"
+    power = 1.0
 
     def expect_domain(self, y: NDArray[Any]) -> None:
         """Counts are not negative, and one is more than 0."""
@@ -140,6 +169,7 @@ class GammaLoss(_LossOfPositive):
 
     __slots__ = ()
     name = "gamma"
+    power = 2.0
 
     def expect_domain(self, y: NDArray[Any]) -> None:
         """Targets are positive."""
@@ -153,6 +183,33 @@ def exact_mean(y: Float64, weight: Float64 | None) -> float:
     if weight is None:
         return fsum(y) / len(y)
     return fsum(y * weight) / fsum(weight)
+
+
+def _above(y: Float64, offset: Float64 | None) -> Float64:
+    """Targets above offsets."""
+    return y if offset is None else y - offset[0]
+
+
+def _scaled(counts: Float64, weight: Float64 | None, offset: Float64) -> Float64:
+    """What beside offsets lets classes be as frequent as counted, (K,): log probabilities.
+
+    By iterative scaling (Darroch and Ratcliff, "Generalized iterative scaling for log-linear models",
+    1972), which no step makes worse. Rows more than there are count as ones of the mean offset.
+    """
+    scores = np.vstack([np.zeros_like(offset), offset]) if len(offset) == 1 else offset
+    n = scores.shape[1]
+    weights = np.ones(n) if weight is None else weight
+    means = [exact_mean(one, weight) for one in scores]
+    scores = np.column_stack([scores, means])
+    weights = np.append(weights, counts.sum() - fsum(weights))
+    start = np.log(counts / counts.sum()) - means
+    for _ in range(_SCALINGS):
+        shares = softmax(start[:, None] + scores, axis=0)
+        missing = np.log(counts / [fsum(weights * share) for share in shares])
+        start += missing
+        if np.abs(missing).max() < _SCALED:
+            break
+    return start
 
 
 def _counts(y: NDArray[Any], weight: Float64 | None, n_classes: int) -> Float64:

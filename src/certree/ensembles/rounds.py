@@ -68,6 +68,8 @@ class Rounds:
         What the trees so far say.
     seed : int
         Decides with the number of a round what it draws.
+    offset : ndarray of shape (n_outputs, n), or None
+        What scores start from beside what is the same for all rows.
     values : ndarray of shape (any, p), or None
         The last rows, where these judge and are not among those of the grower.
     many : ManyLevels or None
@@ -84,6 +86,7 @@ class Rounds:
     thresholds: Sequence[int | None]
     scores: Float64
     seed: int
+    offset: Float64 | None = None
     values: Float64 | None = None
     many: ManyLevels | None = None
     statistics: LevelStatistics | None = None
@@ -118,14 +121,17 @@ class Rounds:
         if fold.grow_weight is not None and fold.judge_weight is not None:
             weight = np.concatenate([_normalised(fold.grow_weight), fold.judge_weight])
         y, n = self.y[rows], len(fold.grow)
-        start = self.settings.loss.start(y[:n], None if weight is None else weight[:n])
+        offset = None if self.offset is None else self.offset[:, rows]
+        of_training = [None if one is None else one[..., :n] for one in (weight, offset)]
+        start = self.settings.loss.start(y[:n], *of_training)
         return self.anew(
             settings=replace(self.settings, learning_rate=rate),
             grower=replace(self.grower, bins=bins),
             y=y,
             weight=weight,
             keys=self.keys[fold.grow],
-            scores=constant_scores(start, len(y)),
+            scores=constant_scores(start, len(y), offset),
+            offset=offset,
             many=None if self.many is None else self.many.at(rows),
         ).with_statistics()
 
@@ -133,25 +139,41 @@ class Rounds:
         """The run before its first round, cutting by statistics of levels where there are many."""
         if self.many is None:
             return self
-        target = Target(self.y, len(self.scores), self.weight).at(slice(len(self.keys)))
-        statistics, values = LevelStatistics.of(self.many, target, self.keys), self.values
+        statistics = LevelStatistics.of(self.many, self.target(), self.keys)
+        values = self.values
         if values is not None:
             values = np.concatenate([values, statistics.seen_by(values)], axis=1)
         grower = statistics.beside(self.grower)
         return self.anew(grower=grower, values=values, statistics=statistics)
 
-    def judged_by(self, rows: Training) -> Rounds:
+    def target(self) -> Target:
+        """What means of levels are taken of, before the first round.
+
+        Beside offsets of one score that is where a row would step by itself, weighed by its Hessian:
+        of counts beside the logs of exposures the rate, weighed by the exposure.
+        """
+        n, weight = len(self.keys), self.weight
+        if self.offset is None or len(self.scores) > 1:
+            return Target(self.y, len(self.scores), weight).at(slice(n))
+        gradient, hessian = self.settings.loss.slopes(self.y, self.scores)
+        factors = hessian[0] if weight is None else hessian[0] * weight
+        return Target(-gradient[0] / hessian[0], 1, factors).at(slice(n))
+
+    def judged_by(self, rows: Training, start: Float64) -> Rounds:
         """The same beside other rows that judge it, which may have values that are in no bin."""
         weight = None
         if self.weight is not None or rows.weight is not None:
             own = np.ones(len(self.y)) if self.weight is None else self.weight
             others = np.ones(len(rows.y)) if rows.weight is None else _normalised(rows.weight)
             weight = np.concatenate([own, others])
-        y = np.concatenate([self.y, rows.y])
+        y, offset = np.concatenate([self.y, rows.y]), None
+        if self.offset is not None and rows.offset is not None:
+            offset = np.concatenate([self.offset, rows.offset], axis=1)
         return self.anew(
             y=y,
             weight=weight,
-            scores=constant_scores(self.scores[:, 0], len(y)),
+            scores=constant_scores(start, len(y), offset),
+            offset=offset,
             values=np.asarray(rows.features.matrix, dtype=np.float64),
         )
 
@@ -241,15 +263,16 @@ def started(
     weight: Float64 | None,
     thresholds: Sequence[int | None],
     seed: int,
+    offset: Float64 | None = None,
 ) -> tuple[Rounds, Float64]:
     """A run before its first round, and the scores (n_outputs,) that it starts from."""
     if weight is not None:
         weight = _normalised(weight)
     # The keys first: they take the most memory while they are made.
     keys = content_keys(*features.parts, y, *(() if weight is None else (weight,)))
-    start = settings.loss.start(y, weight)
-    scores = constant_scores(start, len(y))
+    start = settings.loss.start(y, weight, offset)
+    scores = constant_scores(start, len(y), offset)
     numbers = y.astype(np.float64)
-    many = ManyLevels.of(features, grower.bins, Target(numbers, len(start), weight), keys)
-    run = Rounds(settings, grower, numbers, weight, keys, thresholds, scores, seed, many=many)
+    run = Rounds(settings, grower, numbers, weight, keys, thresholds, scores, seed, offset)
+    run.many = ManyLevels.of(features, grower.bins, run.target(), keys)
     return run, start

@@ -17,9 +17,15 @@ from certree.interface.arrays import Float64, by_row
 from certree.interface.fitted import reads_state
 
 
-def constant_scores(start: Float64, n: int) -> Float64:
-    """The same scores (n_outputs,) for all rows, (n_outputs, n)."""
-    return np.repeat(start[:, None], n, axis=1)
+def constant_scores(start: Float64, n: int, offset: Float64 | None = None) -> Float64:
+    """The same scores (n_outputs,) for all rows, beside what each starts from, (n_outputs, n)."""
+    scores = np.repeat(start[:, None], n, axis=1)
+    return scores if offset is None else scores + offset
+
+
+def columns_of(scores: Float64) -> Float64:
+    """Scores (n_outputs, n) as those who ask have them, (n,) or (n, K)."""
+    return scores[0] if len(scores) == 1 else by_row(scores)
 
 
 class StagedTrees(TreeModel):
@@ -112,8 +118,7 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
             that say each class. For a learner that decides alone, ``1/2 ln(w + 1)`` with the weight w
             of the rows of the fit (their number, if none was given) has the place of its alpha.
         """
-        scores = self._scores(X)
-        return scores[0] if len(scores) == 1 else by_row(scores)
+        return columns_of(self._scores(X))
 
     @reads_state
     def predict_proba(self, X: ArrayLike) -> Float64:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from certree.explain.explanation import Explanation, parts_of
 from certree.explain.summed import SummedTrees
 from certree.export.formula import Formula, Kind, Link, constant_tree
+from certree.export.nodes_frame import nodes_frame
 from certree.export.onnx_graph import onnx_model
 from certree.export.plain_dict import plain_dict
 from certree.export.sql import sql_statement
@@ -249,6 +250,33 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
             As in `to_onnx`.
         """
         return plain_dict(self._formula())
+
+    @reads_state
+    def trees_to_dataframe(self) -> Any:
+        """Write the trees as a table, a row for each node.
+
+        Needs ``certree[frames]``. Columns are those of LightGBM: "tree_index"; "node_depth", 1 for
+        roots; "node_index", such as "3-S0" for a split and "3-L2" for a leaf of tree 3, with the
+        numbers that `apply` gives; "left_child", "right_child", "parent_index"; "split_feature"; the
+        "threshold" up to which ("decision_type" "<=") rows go left, or the categories that do ("=="),
+        between which || stands; "missing_direction", "both" where rows that lack the value go both
+        ways; "missing_type"; "value", what a leaf says, of several outputs "value_0" and so on; and
+        "count", the rows of the fit in the node, NaN where the model has not kept them. No model keeps
+        "split_gain" and "weight": they are NaN. What leaves say is summed, or averaged in a forest,
+        beyond `start_`.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        TypeError, ValueError, NotFittedError
+            As in `to_onnx`.
+        """
+        return nodes_frame(self._formula())
 
     @reads_state
     def to_sql(self, table: str, *, keep: Sequence[str] = ()) -> str:

@@ -107,6 +107,8 @@ class Training:
         Where nothing is certified all grow.
     growing : Training or None
         The rows that grow, by themselves; None: all of these, or none.
+    offset : ndarray of float64, shape (n_outputs, n), or None
+        What scores start from; None: 0.
     """
 
     features: FeatureColumns
@@ -114,6 +116,7 @@ class Training:
     weight: Float64 | None
     sides: TrainCalibrationSplit
     growing: Training | None = None
+    offset: Float64 | None = None
     # The features row by row, (n, p); None if they lie otherwise, as of models that take columns.
     X: Any = field(init=False)
 
@@ -125,9 +128,9 @@ class Training:
         weight = self.weight[indices] if weighted and self.weight is not None else None
         features, y = self.features.at(indices), self.y[indices]
         groups = None if self.sides.groups is None else self.sides.groups[indices]
-        return Training(
-            features, y, weight, replace(TrainCalibrationSplit.all_grow(len(y)), groups=groups)
-        )
+        sides = replace(TrainCalibrationSplit.all_grow(len(y)), groups=groups)
+        offset = None if self.offset is None else self.offset[:, indices]
+        return Training(features, y, weight, sides, offset=offset)
 
     def folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
         """Split the rows as scikit-learn's `cv` says; a number of folds goes by content or groups."""
@@ -584,7 +587,7 @@ def _weighed(
     if isinstance(y, (list, tuple)):
         y = array_of("y", y)
     if not is_of_classes:
-        _expect_numbers("y", y)
+        expect_numbers("y", y)
     times = np.asarray(y)
     if times.dtype.kind in "mM" and np.isnat(times).any():
         raise ValueError("Input y contains NaT, where every row must have a class.")
@@ -593,7 +596,7 @@ def _weighed(
     check_consistent_length(X, target)
     weight = None
     if sample_weight is not None:
-        _expect_numbers("sample_weight", sample_weight, "biuf")
+        expect_numbers("sample_weight", sample_weight, "biuf")
         weight = plain(
             _check_sample_weight(sample_weight, target, dtype=np.float64, ensure_non_negative=True)
         )
@@ -622,7 +625,7 @@ def _expect_sum(weight: Float64 | None) -> None:
         )
 
 
-def _expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
+def expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
     """Refuse words and objects before they are made numbers of; scikit-learn refuses complex ones."""
     given = array_of(name, values).ravel()
     expect_no_times(given, name)
@@ -692,7 +695,7 @@ def _checked(model: Any, X: Any, categories: Categories | None, again: bool) -> 
         if again:
             _check_n_features(model, rows, reset=False)
     except (ValueError, OverflowError):
-        _expect_numbers("X", X)
+        expect_numbers("X", X)
         raise
     return features
 
